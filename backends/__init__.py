@@ -1,0 +1,55 @@
+"""
+Backends: one short module per array library, loaded by name, and two number systems that look like array libraries.
+
+A backend module has ``name``, ``requires`` (the package to install), ``dtypes`` (names of the real dtypes it has),
+``float64_trigonometry`` (whether its float64 sine is one), ``namespace()``, ``dtype(name)``, ``from_numpy(x, dtype, device)``,
+``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``. Third parties add one with an entry point in the group
+``posref.backends``.
+"""
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
+
+BUILT_IN = ("numpy", "torch", "jax", "cupy", "dask", "array_api_strict")
+
+
+class BackendMissing(ModuleNotFoundError):
+    """A backend that was asked for and whose library is not installed."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all backends, installed or not."""
+    others = {point.name for point in entry_points(group="posref.backends")} - set(BUILT_IN)
+    return (*BUILT_IN, *sorted(others))
+
+
+@cache
+def load(name: str) -> ModuleType:
+    """
+    Return the backend called `name`.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    BackendMissing
+        If its library is not installed; the message has the command that installs it.
+    """
+    if name in BUILT_IN:
+        target = f"posref.backends.{name}"
+    else:
+        found = [point.value for point in entry_points(group="posref.backends") if point.name == name]
+        if not found:
+            msg = f"backends.load: name must be one of {', '.join(names())}; got {name!r}."
+            raise ValueError(msg)
+        target = found[0]
+    try:
+        return import_module(target)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("posref"):
+            raise
+        extra = "strict" if name == "array_api_strict" else name
+        msg = f"backend {name!r} needs {error.name}: pip install 'posref[{extra}]'"
+        raise BackendMissing(msg, name=error.name) from error

@@ -1,0 +1,212 @@
+"""
+Balls: real arrays over python-flint's arb, on which definitions give what is true, with a proof.
+
+A comparison that the balls do not decide raises `Undecided`; `evaluate` then tries again with more bits. `correctly_rounded`
+turns balls into float64 that is proved to be the nearest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx, fmpz
+
+from .numbers import Array, Label, NumberSystem, Part, Undecided, float64
+
+BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last decides underflow to zero too
+
+
+class Unproved(ArithmeticError):
+    """A value whose rounding was not proved at the highest precision."""
+
+
+def _ball(value: Any) -> arb:
+    """Return an exact ball: of an int, or of a float's exact binary64 value."""
+    return arb(int(value)) if isinstance(value, int | np.integer) else arb(float(value))
+
+
+def _decide(name: str, a: arb, b: arb) -> bool:
+    """Return a comparison that the balls decide."""
+    answers = {
+        "less": (a < b, a >= b), "less_equal": (a <= b, a > b), "greater": (a > b, a <= b), "greater_equal": (a >= b, a < b),
+        "equal": (a == b, a != b), "not_equal": (a != b, a == b),
+    }  # fmt: skip
+    yes, no = answers[name]
+    if yes or no:
+        return bool(yes)
+    msg = f"{name} of {a} and {b}"
+    raise Undecided(msg)
+
+
+def _whole(rounded: arb) -> arb:
+    """Return the ball of a floor or ceiling if it is decided."""
+    if not rounded.is_exact():
+        msg = f"rounding to the integer {rounded}"
+        raise Undecided(msg)
+    return rounded
+
+
+def _elementwise(function: Callable[..., arb], *parts: Part) -> Part:
+    return np.asarray(np.frompyfunc(function, len(parts), 1)(*parts), dtype=object)
+
+
+class Exact(NumberSystem):
+    """The namespace of balls; float dtypes are labels without rounding."""
+
+    __name__ = "posref.backends.exact"
+
+    @property
+    def pi(self) -> Array:
+        """Pi at the present precision."""
+        return Array((np.asarray(arb.pi(), dtype=object),), float64, self)
+
+    def real(self, values: Part, dtype: Label) -> Array:
+        return Array((_elementwise(_ball, values),), dtype, self)
+
+    def astype(self, x: Array, dtype: Label) -> Array:
+        if x.dtype.kind == dtype.kind:
+            return Array(x.parts, dtype, self)
+        if dtype.kind == "real floating":
+            return self.real(x.parts[0].astype(np.int64), dtype)
+        return Array((np.frompyfunc(lambda b: int(_whole(b).unique_fmpz()), 1, 1)(x.parts[0]).astype(np.int64),), dtype, self)
+
+    def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
+        return Array((np.asarray(a.parts[0] + b.parts[0], dtype=object),), dtype, self)
+
+    def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
+        return Array((np.asarray(a.parts[0] * b.parts[0], dtype=object),), dtype, self)
+
+    def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
+        return Array((np.asarray(a.parts[0] / b.parts[0], dtype=object),), dtype, self)
+
+    def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
+        return Array((np.asarray(a.parts[0] ** b.parts[0], dtype=object),), dtype, self)
+
+    def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
+        return Array((_elementwise(lambda p, q: p.min(q), a.parts[0], b.parts[0]),), dtype, self)
+
+    def real_maximum(self, a: Array, b: Array, dtype: Label) -> Array:
+        return Array((_elementwise(lambda p, q: p.max(q), a.parts[0], b.parts[0]),), dtype, self)
+
+    def real_compare(self, name: str, a: Array, b: Array) -> Part:
+        return np.asarray(np.frompyfunc(lambda p, q: _decide(name, p, q), 2, 1)(a.parts[0], b.parts[0]), dtype=np.bool_)
+
+    def _function(self, x: Array, function: Callable[[arb], arb]) -> Array:
+        return Array((_elementwise(function, x.parts[0]),), x.dtype, self)
+
+    def floor(self, x: Array) -> Array:
+        """Return the largest integer not above, decided."""
+        return self._function(x, lambda b: _whole(b.floor()))
+
+    def ceil(self, x: Array) -> Array:
+        """Return the smallest integer not below, decided."""
+        return self._function(x, lambda b: _whole(b.ceil()))
+
+    def sqrt(self, x: Array) -> Array:
+        """Return the square root."""
+        return self._function(x, lambda b: b.sqrt())
+
+    def exp(self, x: Array) -> Array:
+        """Return e to the x."""
+        return self._function(x, lambda b: b.exp())
+
+    def log(self, x: Array) -> Array:
+        """Return the natural logarithm."""
+        return self._function(x, lambda b: b.log())
+
+    def sin(self, x: Array) -> Array:
+        """Return the sine."""
+        return self._function(x, lambda b: b.sin())
+
+    def cos(self, x: Array) -> Array:
+        """Return the cosine."""
+        return self._function(x, lambda b: b.cos())
+
+    def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
+        total = np.add.reduce(x.parts[0], axis=axis, keepdims=keepdims, initial=arb(0))
+        return Array((np.asarray(total, dtype=object),), x.dtype, self)
+
+    def max(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
+        """Return the largest along `axis`."""
+        slices = np.moveaxis(x.parts[0], axis, 0)
+        largest = reduce(lambda a, b: _elementwise(lambda p, q: p.max(q), a, b), slices)
+        return Array((np.expand_dims(largest, axis) if keepdims else largest,), x.dtype, self)
+
+
+exact = Exact()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Compute with `bits` for a while; the setting is global in flint, so use processes rather than threads."""
+    before = ctx.prec
+    ctx.prec = bits
+    try:
+        yield
+    finally:
+        ctx.prec = before
+
+
+def evaluate(call: Callable[[], tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...]:
+    """
+    Return the results of `call`, which computes on balls, as proved NumPy float64 (or integers), at the least precision that does.
+
+    Raises
+    ------
+    Unproved
+        If no precision up to the cap decides every comparison and every rounding.
+    """
+    for bits in BITS:
+        with precision(bits):
+            try:
+                return tuple(correctly_rounded(value) for value in call())
+            except (Undecided, Unproved) as error:
+                last = error
+    msg = f"not proved with {BITS[-1]} bits: {last}"
+    raise Unproved(msg)
+
+
+def correctly_rounded(value: Any) -> npt.NDArray[Any]:
+    """Return balls as the nearest float64, integers and floats as they are; Unproved if a ball holds a rounding boundary."""
+    if not isinstance(value, Array):
+        return np.asarray(value, dtype=np.float64)
+    if value.dtype.kind != "real floating":
+        return value.parts[0]
+    return np.frompyfunc(nearest_float64, 1, 1)(value.parts[0]).astype(np.float64) if value.parts[0].size else np.zeros(value.shape)
+
+
+def nearest_float64(ball: arb) -> float:
+    """Return the float64 to which every number of the ball rounds, half to even; Unproved if there are two."""
+    if not ball.is_finite():
+        msg = f"not a finite number: {ball}"
+        raise Unproved(msg)
+    low, high = (round_to_float64(end) for end in (ball.lower(), ball.upper()))
+    if low == high:
+        return low
+    msg = f"rounds to {low!r} or {high!r}: {ball}"
+    raise Unproved(msg)
+
+
+def round_to_float64(end: arb) -> float:
+    """Return the float64 nearest to an exact ball, half to even, subnormal numbers included."""
+    mantissa, exponent = end.mid().man_exp()
+    return ratio_to_float64(fmpz(mantissa), int(exponent))
+
+
+def ratio_to_float64(mantissa: fmpz, exponent: int) -> float:
+    """Return mantissa 2**exponent as the nearest float64, half to even."""
+    whole = abs(int(mantissa))
+    if whole == 0:
+        return 0.0
+    sign = -1.0 if int(mantissa) < 0 else 1.0
+    drop = max(whole.bit_length() - 53, -1074 - exponent, 0)  # bits below the last that float64 keeps
+    kept, rest = whole >> drop, whole & ((1 << drop) - 1)
+    half = 1 << drop >> 1
+    kept += bool(drop) and (rest > half or (rest == half and kept & 1))
+    return sign * math.ldexp(kept, exponent + drop)

@@ -1,0 +1,42 @@
+"""NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .rounding import bits_of
+
+name, dtypes, float64_trigonometry = "numpy", ("float64", "float32", "float16"), True
+
+
+def namespace() -> Any:
+    """Return the array API namespace."""
+    import array_api_compat.numpy as xp
+
+    return xp
+
+
+def dtype(name: str) -> Any:
+    """Return the library's dtype of that name."""
+    return np.dtype(name)
+
+
+def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None) -> npt.NDArray[Any]:
+    """Copy `x`, rounding once to `dtype`; integers and booleans (dtype None) as they are."""
+    return x.copy() if dtype is None else bits_of(x, dtype)
+
+
+def to_numpy(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy to the host, reals widened to float64."""
+    return x.astype(np.float64) if x.dtype.kind == "f" else np.array(x)
+
+
+def synchronize(x: Any) -> None:
+    """Wait for pending work: there is none."""
+
+
+def compile(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function`: NumPy has no compiler."""
+    return function

@@ -1,0 +1,232 @@
+"""
+transformers, by its own code paths: the functions and modules that its models call; only shapes and names are adapted.
+
+`rope` keeps one rotary module for each set of parameters, as a model does, so that dynamic NTK has its real memory;
+`reset` forgets them. Every position is one token of one sequence to these functions, which changes no number.
+"""
+
+import functools
+import math
+from typing import Any, NoReturn
+
+import torch
+from posref.conformance import Unsupported
+from transformers import LlamaConfig, T5Config
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import apply_rotary_pos_emb_interleave
+from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
+from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as apply_glm
+from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
+from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as apply_gptj
+from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as apply_llama
+from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+from transformers.models.t5.modeling_t5 import T5Attention
+from transformers.models.whisper.modeling_whisper import sinusoids
+from transformers.utils import logging
+
+from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
+
+logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
+
+backend = "torch"
+dtypes = ("float32", "bfloat16", "float16")  # angles are float32 products whatever the dtype
+claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+Tensor = torch.Tensor
+Scaling = Linear | DynamicNTK | Llama3 | YaRN | None
+LIMIT = 1 << 18  # rows of a table that is built to look up a few
+
+
+def rope_frequencies(
+    dim: int, /, *, base: float, scaling: Scaling = None, length: int | None = None
+) -> tuple[Tensor, float]:
+    """ROPE_INIT_FUNCTIONS, or the Llama module's own default."""
+    config = _config(dim, base, scaling)
+    kind = config.rope_parameters["rope_type"]
+    if kind == "default":
+        return LlamaRotaryEmbedding.compute_default_rope_parameters(config)
+    return ROPE_INIT_FUNCTIONS[kind](config, seq_len=length)
+
+
+def rope_table(
+    positions: Tensor, inv_freq: Tensor, /, *, attention_factor: float = 1.0, dtype: torch.dtype | None = None
+) -> tuple[Tensor, Tensor]:
+    """LlamaRotaryEmbedding.forward with these frequencies, and the first half of its columns, which come twice."""
+    pairs = inv_freq.shape[0]
+    module = LlamaRotaryEmbedding(_config(2 * pairs, 10_000.0, None))
+    module.inv_freq, module.attention_scaling = inv_freq.to(torch.float32), attention_factor
+    like = torch.empty((), dtype=dtype or torch.get_default_dtype())
+    cos, sin = module(like, positions)
+    return cos[..., :pairs], sin[..., :pairs]
+
+
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:
+    """The function of a model with that layout, on tables in the dtype of `x`, where LlamaRotaryEmbedding leaves them."""
+    rows, pairs = x.shape[:-1], cos.shape[-1]
+    cos, sin = (torch.broadcast_to(table, (*rows, pairs)).reshape(1, -1, pairs).to(x.dtype) for table in (cos, sin))
+    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout)
+
+
+def rope(
+    x: Tensor,
+    positions: Tensor,
+    /,
+    *,
+    layout: str,
+    base: float,
+    rotary_dim: int | None = None,
+    scaling: Scaling = None,
+    length: int | None = None,
+) -> Tensor:
+    """LlamaRotaryEmbedding, one for each set of parameters and kept, then `apply_rope`'s functions."""
+    dim = x.shape[-1] if rotary_dim is None else rotary_dim
+    if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
+        _lacks("the length of dynamic NTK is always the largest position of the call plus 1")
+    cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
+    return _rotate(x, cos, sin, layout)
+
+
+def sinusoidal(
+    positions: Tensor,
+    dim: int,
+    /,
+    *,
+    layout: str,
+    base: float = 10_000.0,
+    endpoint: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Whisper's table (endpoint), GPT-J's (sines, then cosines) or DistilBERT's (interleaved)."""
+    rows = _rows(positions)
+    if (layout, endpoint) == ("sin_cos", True):
+        table = sinusoids(rows, dim, base)
+    elif base != 10_000.0:
+        _lacks("without endpoint the base is fixed at 10000")
+    elif (layout, endpoint) == ("sin_cos", False):
+        table = create_sinusoidal_positions(rows, dim)
+    elif (layout, endpoint) == ("interleaved", False) and rows * dim <= LIMIT:  # a Python loop
+        table = create_sinusoidal_embeddings(rows, dim, torch.empty(rows, dim))
+    else:
+        _lacks(f"no table of layout {layout!r} with endpoint={endpoint} and {rows} rows")
+    return table[positions].to(dtype or torch.get_default_dtype())
+
+
+def t5_buckets(
+    relative_positions: Tensor, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
+) -> Tensor:
+    """T5Attention._relative_position_bucket."""
+    return T5Attention._relative_position_bucket(relative_positions, bidirectional, num_buckets, max_distance)
+
+
+def t5_bias(
+    q_positions: Tensor, k_positions: Tensor, table: Tensor, /, *, bidirectional: bool, max_distance: int = 128
+) -> Tensor:
+    """T5Attention.compute_bias of one query and one key, with the cache offset that gives each distance."""
+    buckets, heads = table.shape
+    attention = T5Attention(
+        T5Config(
+            d_model=heads,
+            d_kv=1,
+            num_heads=heads,
+            is_decoder=not bidirectional,
+            relative_attention_num_buckets=buckets,
+            relative_attention_max_distance=max_distance,
+        ),
+        has_relative_attention_bias=True,
+        layer_idx=0,
+    )
+    del attention.relative_attention_bias.weight
+    attention.relative_attention_bias.weight = table  # not a Parameter, so that gradients reach the caller's table
+    relative, where = torch.unique(k_positions[..., None, :] - q_positions[..., :, None], return_inverse=True)
+    columns = [attention.compute_bias(1, 1, past_seen_tokens=-int(r))[0, :, 0, 0] for r in relative]
+    return torch.movedim(torch.stack(columns, -1)[:, where], 0, -3)
+
+
+def alibi_slopes(heads: int, /, *, max_bias: float = 8) -> Tensor:
+    """The slopes inside build_mpt_alibi_tensor: its bias one key before the last, negated."""
+    return -build_mpt_alibi_tensor(heads, 2, alibi_bias_max=max_bias)[:, 0, 0]
+
+
+def alibi(
+    q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str, dtype: torch.dtype | None = None
+) -> Tensor:
+    """BLOOM's build_alibi_tensor of an all-true mask, at the keys' positions."""
+    if form != "key":
+        _lacks(f"no form {form!r}: BLOOM and MPT add one row, m*j or m*(j - last), to all queries")
+    mask = torch.ones(1, _rows(k_positions), dtype=torch.int64)
+    bias = build_alibi_tensor(mask, heads, dtype or torch.get_default_dtype())[:, 0]
+    return torch.movedim(bias[:, k_positions], 0, -2)[..., None, :]
+
+
+def reset() -> None:
+    """Forget every rotary module, and with it the longest sequence that dynamic NTK has seen."""
+    _module.cache_clear()
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+    """Rotate `x` by tables of shape (1, rows, d) whose columns are there twice, as the modules return them."""
+    flat, pairs, full = x.reshape(1, 1, -1, x.shape[-1]), cos.shape[-1] // 2, cos.shape[-1] == x.shape[-1]
+    if layout == "half":
+        out, _ = (apply_llama if full else apply_neox)(flat, flat, cos, sin)
+    elif layout == "interleaved" and full:
+        out = apply_gptj(flat.transpose(1, 2), sin[..., :pairs], cos[..., :pairs])
+    elif layout == "interleaved":
+        out, _ = apply_glm(flat, flat, cos, sin)
+    elif layout == "interleaved_to_half" and full:
+        out, _ = apply_rotary_pos_emb_interleave(flat, flat, cos, sin)
+    else:
+        _lacks(f"no function rotates part of a head with layout {layout!r}")
+    return out.reshape(x.shape)
+
+
+def _rows(positions: Tensor) -> int:
+    if positions.is_floating_point() or positions.numel() == 0 or int(positions.min()) < 0:
+        _lacks("the table has a row for every natural number, and no other")
+    if int(positions.max()) >= LIMIT:
+        _lacks(f"a table of {int(positions.max()) + 1} rows is too large here")
+    return int(positions.max()) + 1
+
+
+@functools.lru_cache(maxsize=64)
+def _module(dim: int, base: float, scaling: Scaling) -> LlamaRotaryEmbedding:
+    return LlamaRotaryEmbedding(_config(dim, base, scaling))
+
+
+def _config(dim: int, base: float, scaling: Scaling) -> LlamaConfig:
+    """Return the configuration of a Llama with one head of `dim` lanes."""
+    parameters, original = _parameters(scaling)
+    return LlamaConfig(
+        hidden_size=dim,
+        num_attention_heads=1,
+        head_dim=dim,
+        max_position_embeddings=original,
+        rope_parameters={"rope_theta": base, **parameters},
+    )
+
+
+def _parameters(scaling: Scaling) -> tuple[dict[str, Any], int]:
+    """Return the rope parameters that a record of posref.scaling means, and max_position_embeddings."""
+    match scaling:
+        case None:
+            return {"rope_type": "default"}, 2048
+        case Linear(factor):
+            return {"rope_type": "linear", "factor": factor}, 2048
+        case DynamicNTK(factor, original):
+            return {"rope_type": "dynamic", "factor": factor}, original
+        case Llama3() | YaRN():
+            given = {name: value for name, value in vars(scaling).items() if value is not None}
+            original = given.pop("original_length")
+            kind = "yarn" if isinstance(scaling, YaRN) else "llama3"
+            parameters = {"rope_type": kind, "original_max_position_embeddings": original, **given}
+            return parameters, math.ceil(original * max(1, scaling.factor))
+    _lacks(f"no rope type for {type(scaling).__name__}")
+
+
+def _lacks(what: str) -> NoReturn:
+    raise Unsupported(what)
+
+
+NOTES: tuple[str, ...] = ()

@@ -1,0 +1,38 @@
+"""Nested Python lists as arrays: their shape, an element with NumPy's broadcasting, and building one."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def shape(x: Any) -> tuple[int, ...]:
+    """Return the sizes of the nested list `x`; a bare scalar has none."""
+    sizes = []
+    while isinstance(x, list):
+        sizes.append(len(x))
+        x = x[0] if x else None
+    return tuple(sizes)
+
+
+def at(x: Any, index: Sequence[int]) -> Any:
+    """Return the element of `x` at `index`, aligned from the right; axes of size 1 and missing leading axes stretch."""
+    sizes = shape(x)
+    for size, i in zip(sizes, index[len(index) - len(sizes) :], strict=True):
+        x = x[0 if size == 1 else i]
+    return x
+
+
+def build(sizes: Sequence[int], element: Callable[..., Any], *index: int) -> Any:
+    """Return the nested list of shape `sizes` that holds ``element(*index)`` at every index."""
+    if len(index) == len(sizes):
+        return element(*index)
+    return [build(sizes, element, *index, i) for i in range(sizes[len(index)])]
+
+
+def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """Return the common shape of `shapes`, aligned from the right."""
+    common: list[int] = []
+    for axis in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = {s[-axis] for s in shapes if len(s) >= axis} - {1} or {1}
+        (size,) = sizes  # two different sizes do not broadcast
+        common.insert(0, size)
+    return tuple(common)

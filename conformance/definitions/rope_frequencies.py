@@ -1,0 +1,85 @@
+"""
+Rotary frequencies and their context extensions.
+
+None        theta_i = 10000^(-2(i-1)/d), i = 1 .. d/2         RoFormer, arXiv:2104.09864, equation (15)
+Linear      f'(x, m) = f(x, m L/L')                           Chen et al., arXiv:2306.15595, equation (4)
+NTKAware    b' = b s^(d/(d-2))                                bloc97, 2023; YaRN, arXiv:2309.00071, section 3.1
+DynamicNTK  b' = b (s l/L - (s-1))^(d/(d-2)), l = max(l, L)   emozilla, 2023; transformers' "dynamic"; YaRN, section 3.3
+Llama3      wavelengths against L/low and L/high              Meta's llama-models, models/llama3, apply_scaling
+YaRN        NTK by parts over the dimension index             Peng et al., arXiv:2309.00071, sections 3.2 and 3.4
+
+YaRN is as in the authors' scaled_rope/LlamaYaRNScaledRotaryEmbedding.py (find_correction_range, linear_ramp_mask); its
+mscale and mscale_all_dim as in DeepSeek-V2's yarn_get_mscale; without `truncate` as in gpt-oss.
+"""
+
+from typing import Any
+
+from mpmath import mp, mpf
+
+
+def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | None = None) -> tuple[list[Any], Any]:
+    """Return the dim/2 frequencies in radians per position, and the factor on cos and sin."""
+    kind = None if scaling is None else scaling["type"]
+    base, s = mpf(base), mpf(1) if scaling is None else mpf(scaling["factor"])
+    if kind == "NTKAware":
+        base = base * s ** (mpf(dim) / (dim - 2))
+    if kind == "DynamicNTK":
+        old = scaling["original_length"]
+        base = base * (s * max(length, old) / old - (s - 1)) ** (mpf(dim) / (dim - 2))
+    theta = [base ** (mpf(-2 * (i - 1)) / dim) for i in range(1, dim // 2 + 1)]
+    if kind in (None, "NTKAware", "DynamicNTK"):
+        return theta, mpf(1)
+    if kind == "Linear":
+        return [f / s for f in theta], mpf(1)
+    if kind == "Llama3":
+        return [_llama3(f, s, scaling) for f in theta], mpf(1)
+    if kind == "YaRN":
+        low, high = _correction_range(dim, base, scaling)
+        ramp = [min(max((i - low) / (high - low), mpf(0)), mpf(1)) for i in range(dim // 2)]
+        mask = [1 - r for r in ramp]
+        return [f / s * (1 - m) + f * m for f, m in zip(theta, mask, strict=True)], _attention_factor(s, scaling)
+    raise ValueError(kind)
+
+
+def _llama3(freq: Any, s: Any, scaling: Any) -> Any:
+    old = mpf(scaling["original_length"])
+    low, high = mpf(scaling["low_freq_factor"]), mpf(scaling["high_freq_factor"])
+    low_freq_wavelen, high_freq_wavelen = old / low, old / high
+    wavelen = 2 * mp.pi / freq
+    if wavelen > low_freq_wavelen:
+        return freq / s
+    if wavelen < high_freq_wavelen:
+        return freq
+    smooth = (old / wavelen - low) / (high - low)
+    return (1 - smooth) * freq / s + smooth * freq
+
+
+def _correction_range(dim: int, base: Any, scaling: Any) -> tuple[Any, Any]:
+    def correction_dim(rotations: Any) -> Any:
+        return dim * mp.log(scaling["original_length"] / (mpf(rotations) * 2 * mp.pi)) / (2 * mp.log(base))
+
+    low, high = correction_dim(scaling["beta_fast"]), correction_dim(scaling["beta_slow"])
+    if scaling["truncate"]:
+        low, high = _floor(low), -_floor(-high)
+    low, high = max(low, mpf(0)), min(high, mpf(dim - 1))
+    if not scaling["truncate"] and mpf(scaling["beta_fast"]) == mpf(scaling["beta_slow"]):
+        high = low  # the same number by definition: do not leave the next line to rounding
+    if low == high:
+        high = low + mpf(1) / 1000  # "Prevent singularity"
+    return low, high
+
+
+def _floor(x: Any) -> Any:
+    nearest = mp.nint(x)  # a real that is exactly an integer may come out as 5.999...
+    return nearest if abs(x - nearest) <= mp.ldexp(1, -(mp.prec // 2)) else mp.floor(x)
+
+
+def _attention_factor(s: Any, scaling: Any) -> Any:
+    def get_mscale(m: Any) -> Any:
+        return mpf(1) if s <= 1 else mpf(m) * mp.log(s) / 10 + 1
+
+    if scaling["attention_factor"] is not None:
+        return mpf(scaling["attention_factor"])
+    if scaling["mscale"] is not None and scaling["mscale_all_dim"] is not None:
+        return get_mscale(scaling["mscale"]) / get_mscale(scaling["mscale_all_dim"])
+    return get_mscale(1)

@@ -1,0 +1,54 @@
+"""Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
+
+from posref.arrays import Array, check_integer, index_dtype, namespace, rows
+from posref.spec import Integer, encoding
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:1705.03122, section 3.1",
+    models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT"),
+    domains={"offset": Integer(0)},
+    invariants=("batch equivariant",),
+)
+def learned(positions: Array, table: Array, /, *, offset: int = 0) -> Array:
+    r"""
+    Return the row of a learned table for every position.
+
+    .. math:: PE_p = E_{p + o}
+
+    Parameters
+    ----------
+    positions : array, integer, shape ``(*P,)``
+        Positions in tokens. One outside the table is unspecified here (libraries raise, wrap or fill with NaN);
+        `posref.positions.require_in_range` raises.
+    table : array, real floating, shape ``(N, d)``
+        The learned rows.
+    offset : int
+        Rows before position 0: BERT and GPT-2 have 0, OPT and BART 2, RoBERTa ``padding_idx + 1``, which is also 2.
+
+    Returns
+    -------
+    array, shape ``(*P, d)``
+        In the dtype of `table`, bit for bit.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, `table` has not two axes, or `offset` is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> learned(np.asarray([2, 0]), np.asarray([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]])).tolist()
+    [[2.5, 3.0], [0.5, 1.0]]
+    """
+    xp = namespace(positions, table)
+    if not xp.isdtype(positions.dtype, "integral"):
+        msg = f"learned: positions must be integers (they are rows of table); got {positions.dtype}."
+        raise ValueError(msg)
+    if table.ndim != 2:
+        msg = f"learned: table must have two axes, (rows, width); got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    check_integer("learned", "offset", offset, 0)
+    return rows(table, xp.astype(positions, index_dtype(positions)) + offset)

@@ -1,0 +1,95 @@
+"""Sinusoidal positions. Source: Vaswani et al., arXiv:1706.03762, section 3.5."""
+
+from posref.angles import cos_sin
+from posref.arrays import (
+    Array,
+    DType,
+    cast,
+    check_integer,
+    check_positions,
+    check_positive,
+    check_word,
+    constants,
+    namespace,
+    result_dtype,
+)
+from posref.spec import Flag, Integer, OneOf, Real, encoding
+
+LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:1706.03762, section 3.5",
+    models=("Transformer", "Whisper encoder", "M2M100", "Marian", "Pegasus"),
+    domains={"dim": Integer(2, step=2), "layout": OneOf(LAYOUTS), "base": Real(0), "endpoint": Flag()},
+    invariants=("bounded", "distinct", "linear in PE(p)"),
+)
+def sinusoidal(
+    positions: Array, dim: int, /, *, layout: str, base: float = 10000.0, endpoint: bool = False, dtype: DType | None = None
+) -> Array:
+    r"""
+    Return sines and cosines of every position at geometrically spaced frequencies.
+
+    .. math:: PE_{p,2i} = \sin(p \, b^{-2i/d}), \qquad PE_{p,2i+1} = \cos(p \, b^{-2i/d}), \qquad i = 0 \dots d/2-1
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(*P,)``
+        Positions in tokens.
+    dim : int
+        Width d, even, at least 2 (at least 4 with `endpoint`).
+    layout : {"interleaved", "sin_cos", "cos_sin"}
+        Sine and cosine side by side (the paper); all sines, then all cosines (tensor2tensor, fairseq, Whisper, Marian); all
+        cosines first (diffusers with ``flip_sin_to_cos``).
+    base : float
+        b, above 0; the paper's 10000.
+    endpoint : bool
+        True divides the exponent by ``d/2 - 1`` rather than ``d/2``, so that the last frequency is exactly 1/b: tensor2tensor,
+        fairseq, M2M100 and Whisper, which is what the first Transformers were trained with; the paper's text is False.
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, d)``
+        Between -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is odd or too small, `base` is not positive, `layout` is none of the three, or positions are half precision.
+
+    Notes
+    -----
+    Odd widths are refused: libraries pad with zeros (fairseq), truncate or add a sine (Pegasus).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sinusoidal(np.asarray([0, 1]), 4, layout="sin_cos").round(4).tolist()
+    [[0.0, 0.0, 1.0, 1.0], [0.8415, 0.01, 0.5403, 1.0]]
+    """
+    check_word("sinusoidal", "layout", layout, LAYOUTS)
+    check_positions("sinusoidal", "positions", positions)
+    check_positive("sinusoidal", "base", base)
+    _check_width(dim, endpoint)
+    xp = namespace(positions)
+    c = constants(xp)
+    steps = dim // 2 - 1 if endpoint else dim // 2
+    frequencies = c.pow(c.asarray(float(base), dtype=c.float64), -c.arange(dim // 2, dtype=c.float64) / steps)
+    dtype = result_dtype(positions, dtype)
+    cos, sin = cos_sin(positions, frequencies, dtype=dtype)
+    if layout == "interleaved":
+        table = xp.reshape(xp.stack([sin, cos], axis=-1), (*positions.shape, dim))
+    else:
+        table = xp.concat([sin, cos] if layout == "sin_cos" else [cos, sin], axis=positions.ndim)
+    return cast(table, dtype)
+
+
+def _check_width(dim: int, endpoint: bool) -> None:
+    """Refuse widths that do not hold whole pairs, or one pair where the exponent's denominator would be zero."""
+    check_integer("sinusoidal", "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
+    if dim % 2:
+        msg = f"sinusoidal: dim must be even (libraries disagree on odd widths: pad or slice the result); got {dim}."
+        raise ValueError(msg)

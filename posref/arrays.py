@@ -1,0 +1,188 @@
+"""The few array helpers that the definitions share: namespaces, constants, dtypes, pairs, relative positions."""
+
+from typing import Any
+
+from array_api_compat import array_namespace, device, is_dask_namespace, is_jax_namespace, is_torch_namespace
+
+Array = Any
+Namespace = Any
+DType = Any
+
+# Libraries that list float64 and compute its sine in float32 (a backend states it, a test probes it).
+FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
+
+_NAMESPACES: dict[tuple[type, ...], Namespace] = {}  # looked up once per type: 0.1 us against 1.5 us
+
+
+def namespace(*arrays: Array) -> Namespace:
+    """Return the array API namespace of `arrays`; TypeError if they are not arrays of one library."""
+    key = tuple(type(x) for x in arrays)
+    xp = _NAMESPACES.get(key)
+    if xp is None:
+        try:
+            xp = array_namespace(*arrays)
+        except TypeError as error:
+            names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
+            msg = f"posref: arguments must be arrays of one library (convert lists with its asarray); got {names}."
+            raise TypeError(msg) from error
+        _NAMESPACES[key] = xp
+    return xp
+
+
+def constants(xp: Namespace) -> Namespace:
+    """Return the namespace in which constants are computed: the number system itself for balls and bounds, else NumPy."""
+    if getattr(xp, "computes_constants", False):
+        return xp
+    import numpy as np
+
+    return np
+
+
+def placement(x: Array, xp: Namespace) -> dict[str, Any]:
+    """Return the keywords that create an array beside `x`; none for JAX (a sharded device fits one shape only) and Dask."""
+    if is_jax_namespace(xp) or is_dask_namespace(xp):
+        return {}
+    return {"device": device(x)}
+
+
+def beside(values: Any, x: Array, dtype: DType) -> Array:
+    """Return host `values` as an array of the library, device and dtype of choice beside `x`; its own arrays are cast."""
+    xp = namespace(x)
+    if type(values) is type(x) or hasattr(values, "__array_namespace__") and namespace(values) is xp:
+        return cast(values, dtype)
+    return xp.asarray(values, dtype=dtype, **placement(x, xp))
+
+
+def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
+    """Return host constants as NumPy float64, or as an array of `xp` on `device` in `dtype` where these are given."""
+    if xp is None:
+        return values if dtype is None else values.astype(dtype)
+    if getattr(xp, "computes_constants", False):
+        return values if dtype is None else cast(values, dtype)
+    keywords = {} if device is None else {"device": device}
+    return xp.asarray(values, dtype=dtype or default_real(xp, device), **keywords)
+
+
+def cast(x: Array, dtype: DType) -> Array:
+    """Return `x` in `dtype`, itself where it has it already."""
+    return x if x.dtype == dtype else namespace(x).astype(x, dtype)
+
+
+def wide(dtype: DType, xp: Namespace) -> DType:
+    """Return the dtype in which arithmetic is done for results of `dtype`: itself, or float32 where it is narrower."""
+    return xp.result_type(dtype, xp.float32)
+
+
+def default_real(xp: Namespace, where: Any = None) -> DType:
+    """Return the library's default real dtype (NumPy float64; PyTorch and JAX float32)."""
+    if is_torch_namespace(xp):
+        import torch
+
+        return torch.get_default_dtype()  # the info object breaks torch.compile
+    return xp.__array_namespace_info__().default_dtypes(device=where)["real floating"]
+
+
+def index_dtype(x: Array) -> DType:
+    """Return the dtype of indices of the library and device of `x`."""
+    xp = namespace(x)
+    if is_torch_namespace(xp):
+        return xp.int64
+    return xp.__array_namespace_info__().default_dtypes(**placement(x, xp))["indexing"]
+
+
+def result_dtype(positions: Array, dtype: DType | None) -> DType:
+    """Return `dtype`, or that of floating `positions`, or the library's default real dtype."""
+    if dtype is not None:
+        return dtype
+    xp = namespace(positions)
+    if xp.isdtype(positions.dtype, "real floating"):
+        return positions.dtype
+    return default_real(xp, placement(positions, xp).get("device"))
+
+
+def has_float64(x: Array) -> bool:
+    """Return whether the library computes in float64 on the device of `x`, trigonometry included."""
+    xp = namespace(x)
+    if is_torch_namespace(xp):
+        return x.device.type != "mps"
+    if any(xp.__name__.startswith(name) for name in FLOAT64_IN_NAME_ONLY):
+        return False
+    return "float64" in xp.__array_namespace_info__().dtypes(kind="real floating", **placement(x, xp))
+
+
+def check_positions(function: str, argument: str, positions: Array) -> None:
+    """Refuse positions that are neither integer nor at least float32."""
+    xp = namespace(positions)
+    if xp.isdtype(positions.dtype, "integral"):
+        return
+    if not xp.isdtype(positions.dtype, "real floating") or xp.finfo(positions.dtype).bits < 32:
+        msg = (
+            f"{function}: {argument} must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 "
+            f"2048 from 2049); got {positions.dtype}."
+        )
+        raise ValueError(msg)
+
+
+def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
+    """Refuse a `value` that is none of `words`."""
+    if value not in words:
+        msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {value!r}."
+        raise ValueError(msg)
+
+
+def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
+    """Refuse a `value` that is not an int of at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {value!r}."
+        raise ValueError(msg)
+
+
+def check_positive(function: str, argument: str, value: Any) -> None:
+    """Refuse a `value` that is not a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        msg = f"{function}: {argument} must be a finite number above 0; got {value!r}."
+        raise ValueError(msg)
+
+
+def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
+    """
+    Refuse positions of `shape` that do not broadcast from the right against `rows` (the leading axes of x), or enlarge them.
+
+    Two or more axes must be all of them: a (B, T) against (B, H, T) would broadcast silently when B equals H.
+    """
+    if 1 < len(shape) < len(rows):
+        example = (shape[0], *(1,) * (len(rows) - len(shape)), *shape[1:])
+        msg = (
+            f"{function}: {argument} with more than one axis must have all {len(rows)} of the leading axes of x, "
+            f"{rows}; got {shape}. Insert axes of size 1, for instance reshape to {example}."
+        )
+        raise ValueError(msg)
+    fits = len(shape) <= len(rows) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(rows), strict=False))
+    if not fits:
+        msg = f"{function}: {argument} must broadcast to the leading axes of x, {rows}, without enlarging them; got {shape}."
+        raise ValueError(msg)
+
+
+def distances(q_positions: Array, k_positions: Array) -> Array:
+    """Return query minus key position, shape ``(*B, Q, K)``."""
+    return q_positions[..., :, None] - k_positions[..., None, :]
+
+
+def rows(table: Array, index: Array) -> Array:
+    """Return the rows of `table` at integer `index` of any shape: ``(*index.shape, *table.shape[1:])``."""
+    xp = namespace(table)
+    flat = xp.take(table, cast(xp.reshape(index, (-1,)), index_dtype(index)), axis=0)
+    return xp.reshape(flat, (*index.shape, *table.shape[1:]))
+
+
+def repeat_heads(function: str, x: Array, heads: int) -> Array:
+    """Return `x` of shape (..., G, K, D) with every head repeated in a block, so that there are `heads` of them."""
+    xp = namespace(x)
+    if x.ndim < 3 or x.shape[-3] == heads:
+        return x
+    groups = x.shape[-3]
+    if groups == 0 or heads % groups:
+        msg = f"{function}: the number of query heads must be a multiple of the number of key heads; got {heads} and {groups}."
+        raise ValueError(msg)
+    wider = xp.broadcast_to(x[..., :, None, :, :], (*x.shape[:-2], heads // groups, *x.shape[-2:]))
+    return xp.reshape(wider, (*x.shape[:-3], heads, *x.shape[-2:]))

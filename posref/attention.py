@@ -1,0 +1,129 @@
+"""Scaled dot-product attention, so that logits and outputs can be compared too. Source: arXiv:1706.03762, equation (1)."""
+
+from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
+from posref.spec import Real, encoding
+
+
+@encoding(
+    family="attention",
+    source="arXiv:1706.03762, section 3.2.1",
+    domains={"scale": Real(0, optional=True)},
+    invariants=("permutation equivariant",),
+)
+def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale: float | None = None) -> Array:
+    r"""
+    Return the scaled products of queries and keys, plus a bias.
+
+    .. math:: \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, H, Q, D)``
+        Queries; R and H may be missing.
+    k : array, shape ``(*R, G, K, D)``
+        Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
+    bias : array, optional
+        Broadcasts to ``(*R, H, Q, K)``, in logit units, added after the scale.
+    scale : float, optional
+        sigma; None is 1/sqrt(D).
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, K)``
+        In the dtype of `q`.
+
+    Raises
+    ------
+    ValueError
+        If H is not a multiple of G.
+
+    Notes
+    -----
+    Products are those of the library's matmul: on GPUs PyTorch and JAX may use TF32 unless told otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> attention_logits(np.asarray([[1.0, 2.0, 0.0, 1.0]]), np.asarray([[3.0, 4.0, 5.0, 1.0]])).tolist()
+    [[6.0]]
+    """
+    return cast(_logits("attention_logits", q, k, bias, scale), q.dtype)
+
+
+@encoding(
+    family="attention",
+    source="arXiv:1706.03762, equation (1)",
+    domains={"scale": Real(0, optional=True)},
+    invariants=("permutation equivariant",),
+    stages=("attention_logits",),
+)
+def attention(
+    q: Array, k: Array, v: Array, /, *, bias: Array | None = None, mask: Array | None = None, scale: float | None = None
+) -> Array:
+    r"""
+    Return the mean of values weighted by the softmax of the logits.
+
+    .. math:: o_i = \frac{\sum_j e^{\ell_{ij}} v_j}{\sum_j e^{\ell_{ij}}}, \qquad j \text{ over the allowed keys}
+
+    Parameters
+    ----------
+    q, k, bias, scale
+        See `attention_logits`.
+    v : array, shape ``(*R, G, K, E)``
+        Values; heads repeat as those of the keys.
+    mask : array, boolean, optional
+        Broadcasts to ``(*R, H, Q, K)``; True may attend.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, E)``
+        In the dtype of `q`. A row with nothing allowed is zero (a finite mask constant would average all values).
+
+    Raises
+    ------
+    ValueError
+        If the number of query heads is not a multiple of that of key heads, or `mask` is not boolean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> same = np.asarray([[1.0], [1.0]])
+    >>> attention(np.asarray([[1.0]]), same, np.asarray([[2.0], [4.0]])).tolist()
+    [[3.0]]
+    """
+    xp = namespace(q, k, v)
+    logits = _logits("attention", q, k, bias, scale)
+    if mask is None:
+        exps = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    else:
+        exps = _masked_exps(logits, mask)
+    total = xp.sum(exps, axis=-1, keepdims=True)
+    total = xp.where(total == 0, beside(1.0, q, total.dtype), total)
+    values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
+    return cast(xp.matmul(exps / total, values), q.dtype)
+
+
+def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> Array:
+    """Return the logits in the working dtype."""
+    xp = namespace(q, k)
+    work = wide(q.dtype, xp)
+    if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
+        msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
+        raise ValueError(msg)
+    keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k
+    products = xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
+    logits = products / xp.sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else products * float(scale)
+    return logits if bias is None else logits + cast(bias, work)
+
+
+def _masked_exps(logits: Array, mask: Array) -> Array:
+    """Return the exponentials of allowed logits less their row's largest, and 0 elsewhere; gradients stay finite."""
+    xp = namespace(logits, mask)
+    if not xp.isdtype(mask.dtype, "bool"):
+        msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}."
+        raise ValueError(msg)
+    zero, least = (beside(number, logits, logits.dtype) for number in (0.0, -float("inf")))
+    allowed = xp.where(mask, logits, least)
+    largest = xp.max(allowed, axis=-1, keepdims=True)
+    largest = xp.where(xp.any(mask, axis=-1, keepdims=True), largest, zero)
+    return xp.where(mask, xp.exp(xp.where(mask, logits - largest, zero)), zero)

@@ -1,0 +1,81 @@
+"""ALiBi: attention with linear biases. Source: Press et al., arXiv:2108.12409, section 3."""
+
+from posref.arrays import (
+    Array,
+    DType,
+    beside,
+    cast,
+    check_positions,
+    check_word,
+    constants,
+    distances,
+    namespace,
+    result_dtype,
+    wide,
+)
+from posref.bias.alibi_slopes import alibi_slopes
+from posref.spec import Integer, OneOf, encoding
+
+FORMS = ("distance", "causal", "key")
+
+
+@encoding(
+    family="bias",
+    source="arXiv:2108.12409, section 3",
+    models=("BLOOM", "MPT", "Baichuan-13B"),
+    domains={"heads": Integer(1), "form": OneOf(FORMS)},
+    invariants=("shift invariant", "decode"),
+    stages=("alibi_slopes",),
+)
+def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, dtype: DType | None = None) -> Array:
+    r"""
+    Return the bias that ALiBi adds to the attention logits of every head.
+
+    .. math:: B_{h,i,j} = -m_h \, |p_i - p_j|, \qquad m_h = 2^{-8h/H}, \; h = 1 \dots H
+
+    Parameters
+    ----------
+    q_positions : array, integer or at least float32, shape ``(*B, Q)``
+        Positions of the queries, in tokens.
+    k_positions : array, shape ``(*B, K)``
+        Positions of the keys, in tokens.
+    heads : int
+        Number of heads H in the whole model, at least 1 (not in one shard).
+    form : {"distance", "causal", "key"}
+        ``-m|i-j|``; ``-m(i-j)``, signed; or ``m*j``, equal to the others only after a causal softmax (BLOOM, MPT).
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*B, H, Q, K)``, or ``(*B, H, 1, K)`` for ``form="key"``
+        Logit units: add it after the 1/sqrt(D) scale, as BLOOM and MPT do (Falcon adds it before).
+
+    Raises
+    ------
+    ValueError
+        If `heads` is less than 1, `form` is not one of the three, or positions are half precision.
+
+    Notes
+    -----
+    Slopes for head counts that are not a power of two: see `alibi_slopes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> alibi(np.asarray([3]), np.asarray([0, 1, 2]), heads=8, form="distance")[0].tolist()
+    [[-1.5, -1.0, -0.5]]
+    """
+    check_word("alibi", "form", form, FORMS)
+    check_positions("alibi", "q_positions", q_positions)
+    check_positions("alibi", "k_positions", k_positions)
+    xp = namespace(q_positions, k_positions)
+    dtype = result_dtype(q_positions, dtype)
+    work = wide(dtype, xp)  # the product in float32 or wider: one rounding
+    system = xp if constants(xp) is xp else None
+    slopes = beside(alibi_slopes(heads, xp=system), q_positions, work)[:, None, None]
+    if form == "key":
+        return cast(cast(k_positions, work)[..., None, None, :] * slopes, dtype)
+    apart = distances(q_positions, k_positions)
+    apart = xp.abs(apart) if form == "distance" else apart
+    return cast(cast(apart, work)[..., None, :, :] * -slopes, dtype)

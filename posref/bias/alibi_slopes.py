@@ -1,0 +1,58 @@
+"""ALiBi's slopes. Source: Press et al., arXiv:2108.12409, section 3, and the authors' get_slopes."""
+
+from typing import Any
+
+from posref.arrays import Array, DType, Namespace, check_integer, check_positive, constants, created
+from posref.spec import Integer, Real, encoding
+
+
+@encoding(
+    family="bias",
+    source="arXiv:2108.12409, section 3",
+    models=("BLOOM", "MPT", "Baichuan-13B"),
+    domains={"heads": Integer(1), "max_bias": Real(0)},
+)
+def alibi_slopes(
+    heads: int, /, *, max_bias: float = 8, xp: Namespace | None = None, device: Any = None, dtype: DType | None = None
+) -> Array:
+    r"""
+    Return the slope of every head.
+
+    .. math:: m_h = 2^{-\beta h/H}, \qquad h = 1 \dots H
+
+    Parameters
+    ----------
+    heads : int
+        Number of heads H in the whole model, at least 1 (not in one shard).
+    max_bias : float
+        beta, above 0; the paper's 8. MPT calls it ``alibi_bias_max``.
+    xp, device, dtype : optional
+        Where the slopes go; by default host NumPy float64.
+
+    Returns
+    -------
+    array, shape ``(H,)``
+        Logits per token, for a power of two decreasing.
+
+    Raises
+    ------
+    ValueError
+        If `heads` is less than 1 or `max_bias` is not positive.
+
+    Notes
+    -----
+    Head counts that are not a power of two use the slopes of the power below, then every other slope of the power above (the
+    authors' code; the paper leaves it open). MPT's code, which takes slopes of the power above in another order, gives the same.
+
+    Examples
+    --------
+    >>> alibi_slopes(3).tolist()
+    [0.0625, 0.00390625, 0.25]
+    """
+    check_integer("alibi_slopes", "heads", heads, 1)
+    check_positive("alibi_slopes", "max_bias", max_bias)
+    c = constants(xp)
+    below = 1 << heads.bit_length() - 1  # the power of two at or below heads
+    steps = [2 * h for h in range(1, below + 1)] + [2 * h - 1 for h in range(1, heads - below + 1)]
+    exponents = c.asarray(steps, dtype=c.float64) * float(max_bias) / (2 * below)
+    return created(c.pow(c.asarray(2.0, dtype=c.float64), -exponents), xp, device, dtype)

@@ -1,0 +1,60 @@
+"""T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
+
+from posref.arrays import Array, distances, namespace, rows
+from posref.bias.t5_buckets import t5_buckets
+from posref.spec import Flag, Integer, encoding
+
+
+@encoding(
+    family="bias",
+    source="arXiv:1910.10683, section 2.1",
+    models=("T5", "Flan-T5", "mT5", "UMT5"),
+    domains={"bidirectional": Flag(), "max_distance": Integer(2)},
+    invariants=("shift invariant", "decode"),
+    stages=("t5_buckets",),
+)
+def t5_bias(
+    q_positions: Array, k_positions: Array, table: Array, /, *, bidirectional: bool, max_distance: int = 128
+) -> Array:
+    r"""
+    Return the learned bias of every head for the bucket of every query and key.
+
+    .. math:: B_{h,i,j} = E_{\mathrm{bucket}(p_j - p_i),\, h}
+
+    Parameters
+    ----------
+    q_positions : array, integer, shape ``(*B, Q)``
+        Positions of the queries, in tokens.
+    k_positions : array, integer, shape ``(*B, K)``
+        Positions of the keys, in tokens.
+    table : array, real floating, shape ``(num_buckets, H)``
+        Learned; T5 shares its first layer's with all layers, UMT5 has one a layer.
+    bidirectional, max_distance
+        See `t5_buckets`; the number of buckets is that of the table's rows.
+
+    Returns
+    -------
+    array, shape ``(*B, H, Q, K)``
+        Logit units, in the dtype of `table`, bit for bit. T5 has no 1/sqrt(D) scale: add it to plain q.k.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, `table` has not two axes, or the numbers leave a bucket empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = np.asarray([[0.0], [0.1], [0.2], [0.3]])
+    >>> t5_bias(np.asarray([1]), np.asarray([0, 1, 2]), table, bidirectional=True, max_distance=4).tolist()
+    [[[0.1, 0.0, 0.3]]]
+    """
+    xp = namespace(q_positions, k_positions, table)
+    if table.ndim != 2:
+        msg = f"t5_bias: table must have two axes, (num_buckets, heads); got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    relative = -distances(q_positions, k_positions)
+    buckets = t5_buckets(
+        relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance
+    )
+    return xp.moveaxis(rows(table, buckets), -1, -3)

@@ -1,0 +1,158 @@
+"""Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
+
+from posref.arrays import Array, check_integer, check_rows, check_word, distances, namespace, rows
+from posref.spec import Integer, OneOf, encoding
+
+ORDERS = ("key_minus_query", "query_minus_key")
+DOMAINS = {"left": Integer(0), "right": Integer(0), "order": OneOf(ORDERS)}
+
+
+@encoding(
+    family="relative",
+    source="arXiv:1803.02155, equation (4)",
+    models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT"),
+    domains=DOMAINS,
+    invariants=("shift invariant", "decode"),
+)
+def shaw_scores(
+    q: Array, k: Array, key_table: Array, q_positions: Array, k_positions: Array, /, *, left: int, right: int, order: str
+) -> Array:
+    r"""
+    Return the products of queries with keys, to which a learned vector for their clipped distance is added.
+
+    .. math:: e_{ij} = q_i \cdot (k_j + a_{ij}), \qquad a_{ij} = A_{\mathrm{clip}(p_j - p_i, -l, r) + l}
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, Q, D)``
+        Queries.
+    k : array, shape ``(*R, K, D)``
+        Keys.
+    key_table : array, shape ``(left + right + 1, D)``
+        A, learned, in the dtype of `q`.
+    q_positions, k_positions : arrays, integer, shapes ``(*P, Q)`` and ``(*P, K)``
+        Positions in tokens; P broadcasts from the right against R.
+    left, right : int
+        l and r, the largest distances told apart. The paper has l = r; Wav2Vec2-BERT has 64 and 8.
+    order : {"key_minus_query", "query_minus_key"}
+        The difference that is clipped; the paper's is the first, SpeechT5's the second.
+
+    Returns
+    -------
+    array, shape ``(*R, Q, K)``
+        Unscaled: the paper divides by sqrt(D). In the dtype of `q`.
+
+    Raises
+    ------
+    ValueError
+        If the table's rows are not ``left + right + 1``, positions are not integers or do not fit, or `order` is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, k, table = np.asarray([[1.0]]), np.asarray([[2.0], [3.0]]), np.asarray([[10.0], [20.0], [30.0]])
+    >>> places = np.asarray([0]), np.asarray([0, 1])
+    >>> shaw_scores(q, k, table, *places, left=1, right=1, order="key_minus_query").tolist()
+    [[22.0, 33.0]]
+    """
+    xp = namespace(q, k, key_table)
+    index = _rows_of("shaw_scores", q, key_table, q_positions, k_positions, left, right, order)
+    wide = _wide(q)
+    offsets = rows(wide(key_table), index)  # (*P, Q, K, D)
+    content = xp.matmul(wide(q), xp.matrix_transpose(wide(k)))
+    relative = xp.matmul(wide(q)[..., :, None, :], xp.matrix_transpose(offsets))[..., 0, :]
+    return xp.astype(content + relative, q.dtype)
+
+
+@encoding(
+    family="relative",
+    source="arXiv:1803.02155, equation (3)",
+    models=("Music Transformer",),
+    domains=DOMAINS,
+    invariants=("shift invariant", "decode"),
+)
+def shaw_values(
+    weights: Array,
+    v: Array,
+    value_table: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    left: int,
+    right: int,
+    order: str,
+) -> Array:
+    r"""
+    Return the weighted sum of values, to which a learned vector for their clipped distance is added.
+
+    .. math:: z_i = \sum_j \alpha_{ij} (v_j + a_{ij}), \qquad a_{ij} = A_{\mathrm{clip}(p_j - p_i, -l, r) + l}
+
+    Parameters
+    ----------
+    weights : array, real floating, shape ``(*R, Q, K)``
+        Attention weights, after the softmax.
+    v : array, shape ``(*R, K, D)``
+        Values.
+    value_table : array, shape ``(left + right + 1, D)``
+        A, learned, in the dtype of `weights`.
+    q_positions, k_positions, left, right, order
+        See `shaw_scores`.
+
+    Returns
+    -------
+    array, shape ``(*R, Q, D)``
+        In the dtype of `weights`.
+
+    Raises
+    ------
+    ValueError
+        As for `shaw_scores`.
+
+    Notes
+    -----
+    Many implementations drop this term.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> v, table = np.asarray([[2.0], [3.0]]), np.asarray([[10.0], [20.0], [30.0]])
+    >>> places = np.asarray([0]), np.asarray([0, 1])
+    >>> shaw_values(np.asarray([[0.5, 0.5]]), v, table, *places, left=1, right=1, order="key_minus_query").tolist()
+    [[27.5]]
+    """
+    xp = namespace(weights, v, value_table)
+    index = _rows_of("shaw_values", weights, value_table, q_positions, k_positions, left, right, order)
+    wide = _wide(weights)
+    offsets = rows(wide(value_table), index)
+    content = xp.matmul(wide(weights), wide(v))
+    relative = xp.matmul(wide(weights)[..., :, None, :], offsets)[..., 0, :]
+    return xp.astype(content + relative, weights.dtype)
+
+
+def _wide(x: Array):  # noqa: ANN202
+    """Return a cast to the dtype in which sums for results like `x` are formed."""
+    from posref.arrays import cast, wide
+
+    work = wide(x.dtype, namespace(x))
+    return lambda array: cast(array, work)
+
+
+def _rows_of(
+    function: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: str
+) -> Array:
+    """Return the table's row of every query and key, shape ``(*P, Q, K)``."""
+    check_word(function, "order", order, ORDERS)
+    check_integer(function, "left", left, 0)
+    check_integer(function, "right", right, 0)
+    xp = namespace(q_positions, k_positions)
+    if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):
+        msg = f"{function}: positions must be integers; got {q_positions.dtype} and {k_positions.dtype}."
+        raise ValueError(msg)
+    if table.ndim != 2 or table.shape[0] != left + right + 1:
+        msg = f"{function}: the table must have left + right + 1 = {left + right + 1} rows; got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    check_rows(function, "q_positions", q_positions.shape, x.shape[:-1])
+    apart = distances(q_positions, k_positions)
+    apart = -apart if order == "key_minus_query" else apart
+    return xp.clip(apart, -left, right) + left

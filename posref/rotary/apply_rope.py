@@ -1,0 +1,90 @@
+"""The rotation of RoPE by a given table. Source: Su et al., arXiv:2104.09864, equation (34)."""
+
+from posref.arrays import Array, cast, check_rows, check_word, namespace, wide
+from posref.spec import Flag, OneOf, encoding
+
+# layout -> where pairs are read and written: "half" is lanes (i, i + d/2), "interleaved" lanes (2i, 2i + 1)
+LAYOUTS = {
+    "half": ("half", "half"),
+    "interleaved": ("interleaved", "interleaved"),
+    "interleaved_to_half": ("interleaved", "half"),
+}
+AXIS = {"half": -2, "interleaved": -1}  # the axis on which a pair lies, after lanes are reshaped to (2, d/2) or (d/2, 2)
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2104.09864, equation (34)",
+    models=("Llama", "GPT-J", "GPT-NeoX", "DeepSeek"),
+    domains={"layout": OneOf(tuple(LAYOUTS)), "inverse": Flag()},
+    invariants=("norm kept", "tail unchanged", "batch equivariant"),
+)
+def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: bool = False) -> Array:
+    r"""
+    Return `x` with every pair of lanes (a, b) rotated by the angle whose cosine and sine are given.
+
+    .. math:: a' = a \, c - b \, s, \qquad b' = b \, c + a \, s
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, D)``
+        Queries or keys; the leading axes R hold positions in the last place, or wherever the table's axes say.
+    cos, sin : arrays, shape ``(*P, d/2)``, d <= D
+        From `rope_table`. P broadcasts from the right against R and never enlarges it: (B, H, T, D) takes (T,) or (B, 1, T), and
+        (B, T, H, D) takes (T, 1) or (B, T, 1). The first d lanes are rotated; the tail is returned as it came.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Pairs (i, i + d/2), as Llama in transformers and GPT-NeoX; pairs (2i, 2i + 1), as GPT-J, Meta's Llama code and the paper;
+        read (2i, 2i + 1) and written (i, i + d/2), as DeepSeek-V3 in transformers.
+    inverse : bool
+        The transpose: read and write layouts swapped, sine negated. The inverse when the table has no factor, the vjp always.
+
+    Returns
+    -------
+    array, shape ``(*R, D)``
+        In the dtype of `x`; arithmetic is in float32 or wider, with one rounding.
+
+    Raises
+    ------
+    ValueError
+        If `layout` is unknown, the tables differ in shape, are wider than x, or do not broadcast to its leading axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quarter = np.asarray([[0.0, 0.0]]), np.asarray([[1.0, 1.0]])
+    >>> apply_rope(np.asarray([[1.0, 2.0, 3.0, 4.0]]), *quarter, layout="half").tolist()
+    [[-3.0, -4.0, 1.0, 2.0]]
+    """
+    check_word("apply_rope", "layout", layout, tuple(LAYOUTS))
+    xp = namespace(x, cos, sin)
+    half = cos.shape[-1]
+    if cos.shape != sin.shape or 2 * half > x.shape[-1]:
+        msg = (
+            f"apply_rope: cos and sin must have one shape, with at most {x.shape[-1] // 2} columns (half the last axis of x); "
+            f"got {tuple(cos.shape)} and {tuple(sin.shape)}."
+        )
+        raise ValueError(msg)
+    check_rows("apply_rope", "cos", cos.shape[:-1], x.shape[:-1])
+    if not xp.isdtype(x.dtype, "real floating"):
+        msg = f"apply_rope: x must be real floating; got {x.dtype}."
+        raise ValueError(msg)
+    work = wide(cos.dtype, xp)  # x is promoted by the product, without a pass of its own
+    cos, sin = cast(cos, work), cast(sin, work)
+    read, write = LAYOUTS[layout]
+    if inverse:
+        read, write, sin = write, read, -sin
+    lanes = x if 2 * half == x.shape[-1] else x[..., : 2 * half]
+    a, b = _pairs(lanes, read)
+    turned = xp.reshape(xp.stack([a * cos - b * sin, b * cos + a * sin], axis=AXIS[write]), lanes.shape)
+    turned = cast(turned, x.dtype)
+    return turned if lanes is x else xp.concat([turned, x[..., 2 * half :]], axis=x.ndim - 1)
+
+
+def _pairs(x: Array, layout: str) -> tuple[Array, Array]:
+    """Return the two members of every pair of lanes."""
+    half = x.shape[-1] // 2
+    if layout == "half":
+        pairs = namespace(x).reshape(x, (*x.shape[:-1], 2, half))
+        return pairs[..., 0, :], pairs[..., 1, :]
+    pairs = namespace(x).reshape(x, (*x.shape[:-1], half, 2))
+    return pairs[..., 0], pairs[..., 1]

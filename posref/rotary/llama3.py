@@ -1,0 +1,31 @@
+"""Llama 3's frequency scaling. Source: Meta's llama-models, apply_scaling; Llama 3, arXiv:2407.21783, section 3.4.2."""
+
+from posref.arrays import Array, Namespace, check_integer, check_positive
+from posref.scaling import Llama3
+
+
+def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
+    r"""
+    Return frequencies with long waves slowed by the factor s, short ones kept, and a ramp between.
+
+    .. math:: \theta'_i = (1 - \sigma_i) \, \theta_i / s + \sigma_i \theta_i, \qquad
+        \sigma_i = \mathrm{clip}\left(\frac{L \theta_i / 2\pi - l}{h - l}, 0, 1\right)
+
+    with L the original length (so L theta/2 pi is the number of turns in it), l `low_freq_factor` and h `high_freq_factor`. Where
+    h = l (Llama 4) the ramp is a step: kept from l turns on. Meta's reference code has s = 8 built in; the released Llama 3.2 1B
+    and 3B configurations say 32.
+    """
+    low, high = float(scaling.low_freq_factor), float(scaling.high_freq_factor)
+    check_positive("rope_frequencies", "Llama3.factor", scaling.factor)
+    check_integer("rope_frequencies", "Llama3.original_length", scaling.original_length, 1)
+    check_positive("rope_frequencies", "Llama3.low_freq_factor", scaling.low_freq_factor)
+    if not low <= high < float("inf"):
+        msg = f"rope_frequencies: Llama3.high_freq_factor must be finite and at least low_freq_factor, {low}; got {high}."
+        raise ValueError(msg)
+    turns = inv_freq * scaling.original_length / (2 * c.pi)
+    slowed = inv_freq / float(scaling.factor)
+    if low == high:
+        return c.where(turns >= low, inv_freq, slowed)
+    zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
+    ramp = c.minimum(c.maximum((turns - low) / (high - low), zero), one)
+    return slowed * (1 - ramp) + inv_freq * ramp

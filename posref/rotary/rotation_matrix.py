@@ -1,0 +1,84 @@
+"""RoPE as a matrix. Source: Su et al., arXiv:2104.09864, equation (15)."""
+
+from posref.arrays import Array, DType, beside, cast, check_positions, check_word, constants, namespace, result_dtype, wide
+from posref.rotary.apply_rope import LAYOUTS
+from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_table import rope_table
+from posref.scaling import Scaling
+from posref.spec import Integer, OneOf, Real, Record, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2104.09864, equation (15)",
+    domains={"dim": Integer(2, step=2), "layout": OneOf(tuple(LAYOUTS)), "base": Real(0), "scaling": Record()},
+    stages=("rope_frequencies", "rope_table"),
+)
+def rotation_matrix(
+    position: Array,
+    dim: int,
+    /,
+    *,
+    layout: str,
+    base: float,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+    dtype: DType | None = None,
+) -> Array:
+    r"""
+    Return the block matrix R with ``R x = rope(x)``: two rows and columns for every pair of lanes.
+
+    .. math:: R_{a a} = R_{b b} = \cos p\theta_i, \qquad R_{b a} = -R_{a b} = \sin p\theta_i
+
+    For teaching and for proofs: :math:`R_m^T R_n = R_{n-m}`. It costs d times what `rope` does.
+
+    Parameters
+    ----------
+    position : array, integer or at least float32, shape ``(*P,)``
+        Positions in tokens; usually of no axes.
+    dim, layout, base, scaling, length
+        As for `rope`.
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, dim, dim)``
+        Rows are lanes written, columns lanes read. Orthogonal when the scaling has no factor.
+
+    Raises
+    ------
+    ValueError
+        As for `rope`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rotation_matrix(np.asarray(1), 2, layout="half", base=10000.0).round(4).tolist()
+    [[0.5403, -0.8415], [0.8415, 0.5403]]
+    """
+    check_word("rotation_matrix", "layout", layout, tuple(LAYOUTS))
+    check_positions("rotation_matrix", "position", position)
+    xp = namespace(position)
+    c = constants(xp)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=c if c is xp else None)
+    dtype = result_dtype(position, dtype)
+    cos, sin = rope_table(position, inv_freq, attention_factor=factor, dtype=wide(dtype, xp))
+    read, write = (_lanes(side, dim) for side in LAYOUTS[layout])
+    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # of (pair's cosine, pair's sine) coefficients, by pair below
+    pairs = [[0] * dim for _ in range(dim)]
+    for i, ((read_a, read_b), (write_a, write_b)) in enumerate(zip(read, write, strict=True)):
+        cells[write_a][read_a] = cells[write_b][read_b] = (1.0, 0.0)
+        cells[write_b][read_a], cells[write_a][read_b] = (0.0, 1.0), (0.0, -1.0)
+        for row in (write_a, write_b):
+            pairs[row][read_a] = pairs[row][read_b] = i
+    flat = beside([i for row in pairs for i in row], position, None)
+    of_cos, of_sin = (beside([cell[k] for row in cells for cell in row], position, cos.dtype) for k in (0, 1))
+    matrix = xp.take(cos, flat, axis=cos.ndim - 1) * of_cos + xp.take(sin, flat, axis=sin.ndim - 1) * of_sin
+    return cast(xp.reshape(matrix, (*position.shape, dim, dim)), dtype)
+
+
+def _lanes(layout: str, dim: int) -> list[tuple[int, int]]:
+    """Return the two lanes of every pair."""
+    half = dim // 2
+    return [(i, i + half) if layout == "half" else (2 * i, 2 * i + 1) for i in range(half)]

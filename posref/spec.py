@@ -1,0 +1,118 @@
+"""The record every definition carries, and the registry that the command line, the vectors and the tests read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FAMILIES = ("absolute", "rotary", "bias", "relative", "attention")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return the words, as a reader would write them."""
+        return " | ".join(self.words)
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An int from `low` to `high` inclusive, a multiple of `step`; None allowed where `optional`."""
+
+    low: int
+    high: int | None = None
+    step: int = 1
+    optional: bool = False
+
+    def __str__(self) -> str:
+        """Return the range in words."""
+        even = "even " if self.step == 2 else ""
+        top = "" if self.high is None else f" to {self.high}"
+        return f"{even}int, {self.low}{top or ' or more'}" + (", or None" if self.optional else "")
+
+
+@dataclass(frozen=True)
+class Real:
+    """A finite float above `low`; None allowed where `optional`."""
+
+    low: float
+    optional: bool = False
+
+    def __str__(self) -> str:
+        """Return the range in words."""
+        return f"float above {self.low}" + (", or None" if self.optional else "")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def __str__(self) -> str:
+        """Return the two values."""
+        return "True | False"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of `posref.scaling`, or None."""
+
+    def __str__(self) -> str:
+        """Say where the records are."""
+        return "a record of posref.scaling, or None"
+
+
+Domain = OneOf | Integer | Real | Flag | Record
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One definition: the function, where it comes from, and what may be asked of it."""
+
+    name: str
+    family: str
+    function: Callable[..., Any]
+    source: str
+    models: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ("out",)
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+    invariants: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+
+
+REGISTRY: dict[str, Encoding] = {}
+
+
+def encoding(
+    *,
+    family: str,
+    source: str,
+    models: tuple[str, ...] = (),
+    outputs: tuple[str, ...] = ("out",),
+    domains: Mapping[str, Domain] | None = None,
+    invariants: tuple[str, ...] = (),
+    stages: tuple[str, ...] = (),
+) -> Callable[[F], F]:
+    """
+    Register a definition and return it unchanged.
+
+    `outputs` names what it returns, `domains` the values its options take, `invariants` the properties that the tests check
+    on it, and `stages` the definitions that it is composed of, first one first.
+    """
+    if family not in FAMILIES:
+        msg = f"encoding: family must be one of {FAMILIES}; got {family!r}."
+        raise ValueError(msg)
+
+    def register(function: F) -> F:
+        name = function.__name__
+        if name in REGISTRY and REGISTRY[name].function.__module__ != function.__module__:
+            msg = f"encoding: names must be unique; {name!r} is already defined in {REGISTRY[name].function.__module__}."
+            raise ValueError(msg)
+        REGISTRY[name] = Encoding(name, family, function, source, models, outputs, domains or {}, invariants, stages)
+        return function
+
+    return register

@@ -1,0 +1,14 @@
+"""The angle p*f is formed in half precision; MLX #2791 (the fallback computed angles in the input dtype)."""
+
+import numpy as np
+
+DEFECT = "angles in float16"
+NAMES = ("angle", "float16", "fp16", "half precision", "product")
+
+
+def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):
+    with np.errstate(over="ignore"):
+        freqs = positions.astype(np.float32)[..., None] * inv_freq.astype(np.float32)
+        freqs = np.clip(freqs, -65504, 65504).astype(np.float16).astype(np.float32)
+    dtype = dtype or np.float32
+    return (np.cos(freqs) * attention_factor).astype(dtype), (np.sin(freqs) * attention_factor).astype(dtype)

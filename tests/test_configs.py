@@ -1,0 +1,346 @@
+"""config.json -> parameters, on the configurations of released models, in both generations of the file."""
+
+import math
+from typing import Any
+
+import pytest
+
+from posref.configs import DEFAULTS, LAYOUTS, SOFTMAX, factors, rope_from_config
+from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
+
+HEADS = {"hidden_size": 4096, "num_attention_heads": 32}
+LLAMA31 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+LLAMA32 = LLAMA31 | {"factor": 32.0}
+GPT_OSS = {
+    "factor": 32.0,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "truncate": False,
+    "original_max_position_embeddings": 4096,
+}
+DEEPSEEK = {
+    "factor": 40,
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "original_max_position_embeddings": 4096,
+}
+DEEPSEEK_V3 = {"model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128, "qk_rope_head_dim": 64}
+
+
+def both(model: dict[str, Any], base: float, kind: str, scaling: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same model in the old form, the old form's oldest key, and the form of version 5."""
+    return [
+        {**model, "rope_theta": base, "rope_scaling": {"rope_type": kind, **scaling} if scaling else None},
+        {**model, "rope_theta": base, "rope_scaling": {"type": kind, **scaling} if scaling else None},
+        {**model, "rope_parameters": {"rope_type": kind, "rope_theta": base, **scaling}},
+    ]
+
+
+LLAMA2 = {"model_type": "llama", **HEADS, "max_position_embeddings": 4096}
+LLAMA_8B = {"model_type": "llama", **HEADS, "max_position_embeddings": 131072}
+LLAMA_1B = {"model_type": "llama", "head_dim": 64, "hidden_size": 2048, "num_attention_heads": 32}
+QWEN = {"model_type": "qwen2", "hidden_size": 3584, "num_attention_heads": 28, "max_position_embeddings": 32768}
+OSS = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880, "num_attention_heads": 64}
+NEOX = {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "max_position_embeddings": 2048}
+GPTJ = {"model_type": "gptj", "n_embd": 4096, "n_head": 16, "n_positions": 2048, "rotary_dim": 64}
+PHI2 = {"model_type": "phi", "hidden_size": 2560, "num_attention_heads": 32}
+GLM = {"model_type": "glm", "head_dim": 128, **HEADS}
+YARN128K = {"factor": 4.0, "original_max_position_embeddings": 32768}
+
+REAL: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
+    (
+        "Llama 2",
+        [LLAMA2, *both(LLAMA2, 1e4, "default", {})],
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": None},
+    ),
+    (
+        "Llama 3.1",
+        both(LLAMA_8B, 500_000.0, "llama3", LLAMA31),
+        {"layout": "half", "base": 500_000.0, "rotary_dim": 128, "scaling": Llama3(8.0, 8192, 1.0, 4.0)},
+    ),
+    (
+        "Llama 3.2 1B",
+        both(LLAMA_1B, 500_000.0, "llama3", LLAMA32),
+        {"layout": "half", "base": 500_000.0, "rotary_dim": 64, "scaling": Llama3(32.0, 8192, 1.0, 4.0)},
+    ),
+    (
+        "Qwen2.5 with YaRN",
+        both(QWEN, 1e6, "yarn", YARN128K),
+        {"layout": "half", "base": 1e6, "rotary_dim": 128, "scaling": YaRN(4.0, 32768)},
+    ),
+    (
+        "gpt-oss",
+        both(OSS, 150_000.0, "yarn", GPT_OSS),
+        {"layout": "half", "base": 150_000.0, "rotary_dim": 64, "scaling": YaRN(32.0, 4096, 32, 1, truncate=False)},
+    ),
+    (
+        "DeepSeek-V3",
+        both(DEEPSEEK_V3, 1e4, "yarn", DEEPSEEK),
+        {
+            "layout": "interleaved_to_half",
+            "base": 1e4,
+            "rotary_dim": 64,
+            "scaling": YaRN(40.0, 4096, mscale=1.0, mscale_all_dim=1.0),
+        },
+    ),
+    (
+        "GPT-NeoX-20B",
+        [
+            NEOX,
+            {**NEOX, "rotary_pct": 0.25, "rotary_emb_base": 10000},
+            {**NEOX, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25}},
+        ],
+        {"layout": "half", "base": 1e4, "rotary_dim": 24, "scaling": None},
+    ),
+    ("GPT-J-6B", [GPTJ], {"layout": "interleaved", "base": 1e4, "rotary_dim": 64, "scaling": None}),
+    (
+        "phi-2",
+        [
+            {**PHI2, "partial_rotary_factor": 0.4, "rope_theta": 10000.0},
+            {**PHI2, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.4}},
+        ],
+        {"layout": "half", "base": 1e4, "rotary_dim": 32, "scaling": None},
+    ),
+    (
+        "GLM-4",
+        [
+            {**GLM, "partial_rotary_factor": 0.5},
+            {**GLM, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+        ],
+        {"layout": "interleaved", "base": 1e4, "rotary_dim": 64, "scaling": None},
+    ),
+    (
+        "dynamic NTK: the dict's own length is not read",
+        both(LLAMA2, 1e4, "dynamic", {"factor": 2.0, "original_max_position_embeddings": 1024}),
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": DynamicNTK(2.0, 4096)},
+    ),
+    (
+        "linear",
+        both(LLAMA2, 1e4, "linear", {"factor": 8}),
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": Linear(8.0)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("configs", "expected"), [case[1:] for case in REAL], ids=[case[0] for case in REAL])
+def test_real_models_in_both_generations(configs: list[dict[str, Any]], expected: dict[str, Any]) -> None:
+    for config in configs:
+        before = repr(config)
+        got = rope_from_config(config)
+        assert got == expected
+        assert type(got["rotary_dim"]) is int
+        assert repr(config) == before
+
+
+GEMMA3_OLD = {
+    "model_type": "gemma3_text",
+    "head_dim": 256,
+    "hidden_size": 2560,
+    "num_attention_heads": 8,
+    "rope_theta": 1e6,
+    "rope_local_base_freq": 1e4,
+    "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+}
+GEMMA3_NEW = {
+    "model_type": "gemma3_text",
+    "head_dim": 256,
+    "hidden_size": 2560,
+    "num_attention_heads": 8,
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+    },
+}
+MODERNBERT = {"model_type": "modernbert", "hidden_size": 768, "num_attention_heads": 12}
+OLMO3 = {
+    "model_type": "olmo3",
+    **HEADS,
+    "rope_theta": 500_000,
+    "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192},
+}
+
+
+@pytest.mark.parametrize("config", [GEMMA3_OLD, GEMMA3_NEW], ids=["old", "v5"])
+def test_gemma3_scales_the_full_layers_alone(config: dict[str, Any]) -> None:
+    full = rope_from_config(config, layer_type="full_attention")
+    local = rope_from_config(config, layer_type="sliding_attention")
+    assert full == {"layout": "half", "base": 1e6, "rotary_dim": 256, "scaling": Linear(8.0)}
+    assert local == {"layout": "half", "base": 1e4, "rotary_dim": 256, "scaling": None}
+
+
+def test_models_that_always_had_two_bases() -> None:
+    bases = {"global_rope_theta": 160_000.0, "local_rope_theta": 20_000.0}
+    assert rope_from_config(MODERNBERT | bases, layer_type="full_attention")["base"] == 160_000.0
+    assert rope_from_config(MODERNBERT | bases, layer_type="sliding_attention")["base"] == 20_000.0
+    assert rope_from_config(OLMO3, layer_type="full_attention")["scaling"] == YaRN(8.0, 8192)
+    assert rope_from_config(OLMO3, layer_type="sliding_attention")["scaling"] is None
+
+
+def test_original_length_top_level_then_dict_then_maximum() -> None:
+    yarn = {"rope_type": "yarn", "factor": 4.0}
+    config = {**LLAMA2, "rope_scaling": yarn}
+    assert rope_from_config(config)["scaling"].original_length == 4096
+    inside = config | {"rope_scaling": yarn | {"original_max_position_embeddings": 2048}}
+    assert rope_from_config(inside)["scaling"].original_length == 2048
+    assert rope_from_config(inside | {"original_max_position_embeddings": 1024})["scaling"].original_length == 1024
+
+
+def test_a_dict_by_layer_type_does_not_read_the_top_level() -> None:
+    layers = {"full_attention": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0}, "sliding_attention": None}
+    config = {**LLAMA2, "original_max_position_embeddings": 1024, "rope_parameters": layers}
+    assert rope_from_config(config, layer_type="full_attention")["scaling"] == YaRN(4.0, 4096)
+    with pytest.raises(ValueError, match=r"one of \('full_attention',\), .* got 'sliding_attention'"):
+        rope_from_config(config, layer_type="sliding_attention")
+
+
+def test_zero_is_not_given_in_yarn_as_in_transformers() -> None:
+    zeros = {
+        "factor": 4.0,
+        "mscale": 0,
+        "mscale_all_dim": 0.0,
+        "beta_fast": 0,
+        "beta_slow": None,
+        "attention_factor": None,
+    }
+    for config in both(LLAMA2, 1e4, "yarn", zeros):
+        assert rope_from_config(config)["scaling"] == YaRN(4.0, 4096)
+
+
+def test_layout_argument_wins_and_serves_unknown_models() -> None:
+    assert rope_from_config(LLAMA2, layout="interleaved")["layout"] == "interleaved"
+    unknown = {**HEADS, "model_type": "chatglm", "rope_theta": 1e4}
+    assert rope_from_config(unknown, layout="interleaved")["base"] == 1e4
+    assert rope_from_config(DEEPSEEK_V3 | {"rope_interleave": False})["layout"] == "half"
+
+
+def test_tables_agree_with_each_other() -> None:
+    assert len(LAYOUTS) >= 100
+    assert set(DEFAULTS) <= set(LAYOUTS)
+    assert set(SOFTMAX) <= set(LAYOUTS)
+    assert LAYOUTS["llama"] == "half"
+    assert LAYOUTS["cohere"] == "interleaved"
+    assert LAYOUTS["deepseek_v2"] == "interleaved"  # complex numbers; version 3 writes halves
+    assert LAYOUTS["minicpm3"] == "half"  # MLA, and still half
+
+
+def g(factor: float, m: float) -> float:
+    return m * math.log(factor) / 10 + 1
+
+
+@pytest.mark.parametrize(
+    ("config", "table", "softmax"),
+    [
+        (LLAMA_8B, 1.0, 1.0),
+        (both(QWEN, 1e6, "yarn", YARN128K)[0], g(4, 1), 1.0),
+        (both(OSS, 150_000.0, "yarn", GPT_OSS)[2], g(32, 1), 1.0),
+        (both(DEEPSEEK_V3, 1e4, "yarn", DEEPSEEK)[0], 1.0, g(40, 1) ** 2),
+        (
+            both(DEEPSEEK_V3, 1e4, "yarn", DEEPSEEK | {"mscale": 0.5, "mscale_all_dim": 0.7})[2],
+            g(40, 0.5) / g(40, 0.7),
+            g(40, 0.7) ** 2,
+        ),
+        (both(DEEPSEEK_V3, 1e4, "yarn", DEEPSEEK | {"mscale": None})[0], g(40, 1), g(40, 1) ** 2),
+        (both(DEEPSEEK_V3, 1e4, "yarn", DEEPSEEK | {"attention_factor": 1.5})[0], 1.5, g(40, 1) ** 2),
+        (both(DEEPSEEK_V3, 1e4, "yarn", DEEPSEEK | {"factor": 1.0})[0], 1.0, 1.0),
+        (both(LLAMA2, 1e4, "yarn", DEEPSEEK)[0], 1.0, 1.0),  # Llama's attention reads no mscale_all_dim
+    ],
+    ids=["default", "qwen", "gpt-oss", "deepseek", "two mscales", "one mscale", "given", "factor 1", "llama"],
+)
+def test_factors_say_where_they_go(config: dict[str, Any], table: float, softmax: float) -> None:
+    assert factors(config) == {
+        "table": pytest.approx(table, rel=1e-15),
+        "input": 1.0,
+        "softmax": pytest.approx(softmax),
+    }
+
+
+def test_deepseek_softmax_factor_is_the_published_one() -> None:
+    assert round(factors({**DEEPSEEK_V3, "rope_scaling": {"type": "yarn", **DEEPSEEK}})["softmax"], 5) == 1.87385
+
+
+ERRORS: list[tuple[Any, dict[str, Any], str]] = [
+    ([], {}, "rope_from_config: config must be a mapping, the parsed config.json; got list."),
+    ({"model_type": "phi3_v", "text_config": {}}, {}, "got 'phi3_v'. Pass config['text_config']."),
+    (
+        {**LLAMA2, "model_type": "falcon", "alibi": True},
+        {},
+        "config must be of a model with rotary embeddings; got 'alibi': True.",
+    ),
+    (
+        {**HEADS, "model_type": "klingon"},
+        {},
+        "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of (",
+    ),
+    ({**HEADS, "model_type": "klingon"}, {}, "Known: afmoe, apertus, "),
+    (
+        {**HEADS, "model_type": "klingon"},
+        {"layout": "half"},
+        "config must have rope_theta or rotary_emb_base; got none.",
+    ),
+    (
+        LLAMA2,
+        {"layout": "neox"},
+        "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got 'neox'.",
+    ),
+    ({"model_type": "llama"}, {}, "config must have hidden_size or n_embd; got none."),
+    ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd must be an int of at least 1; got '4096'."),
+    ({**LLAMA2, "head_dim": 63}, {}, "config must have an even number of rotated lanes, at least 2; got 63."),
+    ({**LLAMA2, "partial_rotary_factor": 1.5}, {}, "the partial rotary factor must be at most 1; got 1.5."),
+    ({**LLAMA2, "rope_theta": -1}, {}, "base must be a number above 0; got -1."),
+    ({**LLAMA2, "rope_theta": True}, {}, "base must be a number above 0; got True."),
+    ({**LLAMA2, "rope_scaling": "linear"}, {}, "config['rope_scaling'] must be a dict or null; got 'linear'."),
+    (
+        LLAMA2,
+        {"layer_type": "full_attention"},
+        "layer_type must be None, since all layers of this config are alike; got",
+    ),
+    (
+        GEMMA3_NEW,
+        {},
+        "layer_type must be one of ('sliding_attention', 'full_attention'), the layer types of this config; got None.",
+    ),
+    (
+        GEMMA3_OLD,
+        {},
+        "layer_type must be one of ('full_attention', 'sliding_attention'), the layer types of this config; got None.",
+    ),
+]
+SCALINGS: list[tuple[Any, str]] = [
+    ({"type": "linear"}, "config must have factor; got none."),
+    ({"type": "linear", "factor": "8"}, "factor must be a number of at least 1; got '8'."),
+    ({"type": "linear", "factor": 0.5}, "factor must be a number of at least 1; got 0.5."),
+    ({"type": "linear", "factor": math.inf}, "factor must be a number of at least 1; got inf."),
+    ({"type": "llama3", "factor": 8.0, "high_freq_factor": 4}, "config must have low_freq_factor; got none."),
+    ({"type": "yarn", "factor": 4, "truncate": 0}, "truncate must be true or false; got 0."),
+    ({"type": "yarn", "factor": 4, "beta_fast": "32"}, "beta_fast must be a number of at least 0; got '32'."),
+    (
+        {"type": "dynamic", "factor": 1, "alpha": 1000.0},
+        "parameters of rope_type 'dynamic' must be among ('factor',); got ['alpha']",
+    ),
+    ({"type": "default", "mrope_section": [16, 24, 24]}, "got ['mrope_section'], which rope cannot do."),
+    *(
+        (
+            {"rope_type": kind},
+            f"rope_type must be one of ('default', 'linear', 'dynamic', 'yarn', 'llama3'); got {kind!r}.",
+        )
+        for kind in ("longrope", "su", "mrope", "proportional", "ntk", "axial", ["yarn"])
+    ),
+]
+ERRORS += [({**LLAMA2, "rope_scaling": scaling}, {}, message) for scaling, message in SCALINGS]
+
+
+@pytest.mark.parametrize(("config", "options", "message"), ERRORS)
+def test_what_cannot_be_read_is_refused(config: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^rope_from_config: ") as error:
+        rope_from_config(config, **options)
+    assert message in str(error.value)
+
+
+def test_factors_are_not_guessed_for_an_unknown_model() -> None:
+    config = {**HEADS, "model_type": "kimi_k2", "rope_scaling": {"type": "yarn", **DEEPSEEK}}
+    message = r"^factors: config\['model_type'\] must be a known one where mscale_all_dim is given; got 'kimi_k2'\."
+    with pytest.raises(ValueError, match=message):
+        factors(config)
+    assert factors(config | {"model_type": "deepseek_v3"})["softmax"] > 1
