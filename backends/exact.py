@@ -19,6 +19,7 @@ from flint import arb, ctx, fmpz
 
 from .numbers import Array, Label, NumberSystem, Part, Undecided, float64
 
+SMALLEST_NORMAL = 2.0**-1022  # flint's own conversion is the nearest from here on
 BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last decides underflow to zero too
 
 
@@ -186,7 +187,9 @@ def nearest_float64(ball: arb) -> float:
     if not ball.is_finite():
         msg = f"not a finite number: {ball}"
         raise Unproved(msg)
-    low, high = (round_to_float64(end) for end in (ball.lower(), ball.upper()))
+    low, high = float(ball.lower()), float(ball.upper())
+    if abs(low) < SMALLEST_NORMAL or abs(high) < SMALLEST_NORMAL:
+        low, high = (round_to_float64(end) for end in (ball.lower(), ball.upper()))
     if low == high:
         return low
     msg = f"rounds to {low!r} or {high!r}: {ball}"

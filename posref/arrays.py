@@ -25,7 +25,8 @@ def namespace(*arrays: Array) -> Namespace:
             names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             msg = f"posref: arguments must be arrays of one library (convert lists with its asarray); got {names}."
             raise TypeError(msg) from error
-        _NAMESPACES[key] = xp
+        if not getattr(xp, "computes_constants", False):  # a number system's namespace belongs to the array, not to its type
+            _NAMESPACES[key] = xp
     return xp
 
 

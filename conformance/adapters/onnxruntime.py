@@ -49,4 +49,10 @@ def _lacks(what: str) -> NoReturn:
     raise Unsupported(what)
 
 
-NOTES: tuple[str, ...] = ()
+# Read and run in ONNX Runtime 1.31.1 with onnx 1.23.2.
+NOTES = (
+    "bfloat16 is in the operator's type list and has no CPU kernel: InferenceSession raises NOT_IMPLEMENTED ('Could "
+    "not find an implementation for Mul(14)', of the function that the operator expands to).",
+    "float64 is not in the type list: INVALID_GRAPH, 'tensor(double) of input parameter (x) ... is invalid'.",
+    "The operator has no frequencies, table or inverse: cosines and sines are inputs, in the dtype of x.",
+)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 from posref.conformance import Unsupported
+from torch import Tensor
 from transformers import LlamaConfig, T5Config
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
@@ -35,7 +36,6 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")  # angles are float32 products whatever the dtype
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
-Tensor = torch.Tensor
 Scaling = Linear | DynamicNTK | Llama3 | YaRN | None
 LIMIT = 1 << 18  # rows of a table that is built to look up a few
 
@@ -64,7 +64,7 @@ def rope_table(
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:
-    """The function of a model with that layout, on tables in the dtype of `x`, where LlamaRotaryEmbedding leaves them."""
+    """The function of a model with that layout, on tables in the dtype of `x`, as LlamaRotaryEmbedding makes them."""
     rows, pairs = x.shape[:-1], cos.shape[-1]
     cos, sin = (torch.broadcast_to(table, (*rows, pairs)).reshape(1, -1, pairs).to(x.dtype) for table in (cos, sin))
     return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout)
@@ -222,11 +222,33 @@ def _parameters(scaling: Scaling) -> tuple[dict[str, Any], int]:
             kind = "yarn" if isinstance(scaling, YaRN) else "llama3"
             parameters = {"rope_type": kind, "original_max_position_embeddings": original, **given}
             return parameters, math.ceil(original * max(1, scaling.factor))
-    _lacks(f"no rope type for {type(scaling).__name__}")
+        case _:
+            raise Unsupported(type(scaling).__name__)
 
 
 def _lacks(what: str) -> NoReturn:
     raise Unsupported(what)
 
 
-NOTES: tuple[str, ...] = ()
+# Read and run in transformers 5.23.0 with torch 2.13.0 on a CPU.
+NOTES = (
+    "Dynamic NTK keeps the frequencies of the longest call until one is shorter than the original length: "
+    "modeling_rope_utils.py:113 resets on <, not <=. With 8 lanes, factor 4 and original length 64, after positions "
+    "0, 1, 99 the call 0, 1, 63 (exactly the limit) has a last frequency of 1/3.25 of the right one, and 0, 1, 79 has "
+    "2/3.25; 0, 1, 62 is right.",
+    "YaRN takes mscale=0.0 or mscale_all_dim=0.0 for not given (modeling_rope_utils.py:437): factor 4 with both 0 "
+    "gives an attention factor of 1.1386 for g(0)/g(0) = 1; mscale=0.5 with mscale_all_dim=0 gives it for 1.0693.",
+    "YaRN reads truncate from the outer dict (modeling_rope_utils.py:475), so a false inside a dict by layer type is "
+    "not seen: gpt-oss's parameters nested so change a frequency by 76 %.",
+    "YaRN and dynamic NTK read head_dim without a fallback for None (modeling_rope_utils.py:324, 415; linear and "
+    "llama3 have one, :180, :638): the rotary modules of mixtral, minimax, ministral, hunyuan_v1_dense and "
+    "hunyuan_v1_moe end in a TypeError, unless the configuration has head_dim.",
+    "Llama's default frequencies ignore partial_rotary_factor (modeling_llama.py:101), its linear ones do not: with "
+    "0.5 and 64 lanes they are 32 and 16 frequencies, and the 16 do not fit its apply function.",
+    "Phi-3 renames rope_type yarn to longrope (configuration_phi3.py:103): YaRN parameters end in a KeyError.",
+    "NanoChat rotates by the negative angle (modeling_nanochat.py:173): rope with inverse=True.",
+    "Falcon rounds slopes to bfloat16 before the product (modeling_falcon.py:176): with 71 heads its bias is off by "
+    "0.3 %, at key 2048 by 2 in the logits. BLOOM, which is asked here, has float32 (modeling_bloom.py:87).",
+    "Positions become float32 (modeling_llama.py:111), so 16777217 is 16777216, whatever the dtype of x.",
+    "T5's buckets equal the definition's for all relative positions from -3000 to 3000 in 135 settings.",
+)

@@ -1,0 +1,310 @@
+"""
+Error bounds: arrays of (value, bound), on which a definition gives how far an honest implementation may stray from the truth.
+
+Every operation adds the first-order worst case of any reasonable implementation of it. One namespace for each accuracy class says
+how many significand bits float64, float32 and storage have there; a dtype wider than the class allows does not help. Values come
+from the balls and sums run in a fixed order, so that the same tolerances come out on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb
+
+from .exact import nearest_float64, precision
+from .numbers import Array, Label, NumberSystem, Part, Undecided, boolean, float32, float64, int64, storage
+from .rounding import round_to
+
+
+class Roundoff(NamedTuple):
+    """Unit roundoffs u = 2**-bits that one elementary operation may add, relative to its result, and where they come from."""
+
+    units: float
+    source: str
+
+
+ROUNDOFFS = {
+    "add": Roundoff(1, "IEEE 754-2019, section 4.3: one rounding"),
+    "multiply": Roundoff(1, "IEEE 754-2019, section 4.3: one rounding"),
+    "divide": Roundoff(1, "IEEE 754-2019, section 4.3: one rounding"),
+    "sqrt": Roundoff(1, "IEEE 754-2019, section 5.4.1: one rounding"),
+    "exp": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: expf within 2 ulp"),
+    "log": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: logf within 1 ulp; OpenCL C 3.0 allows 3"),
+    "sin": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: sinf within 2 ulp"),
+    "cos": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: cosf within 2 ulp"),
+    "pow": Roundoff(8, "CUDA C++ Programming Guide, mathematical functions: powf within 4 ulp"),
+    "pow, times |y ln x|": Roundoff(3, "exp(-y ln b): logarithm, product and exponent each rounded before the exponential"),
+    "reduction, times min(|angle|, pi)": Roundoff(3, "a wide angle reduced below pi, then narrowed: two constants and a cast"),
+    "sum, times the terms' sum": Roundoff(1, "Higham, Accuracy and Stability, section 4.2: n - 1 additions in any order, and a scale"),
+}
+
+
+class Accuracy(NamedTuple):
+    """An accuracy class: significand bits of each dtype label, and the floor of an inexact result."""
+
+    float64: int
+    float32: int
+    storage: int
+    floor: float
+
+
+CLASSES = {
+    "float64": Accuracy(53, 53, 53, 2.0**-1022),
+    "angle64": Accuracy(53, 24, 24, 2.0**-126),  # results below the normal range may be flushed to zero
+    "angle32": Accuracy(24, 24, 24, 2.0**-126),
+    "low-bfloat16": Accuracy(24, 8, 8, 2.0**-126),
+    "low-float16": Accuracy(24, 11, 11, 2.0**-25),
+}
+
+
+class Bounds(NumberSystem):
+    """The namespace of (value, bound) for one accuracy class."""
+
+    __name__ = "posref.backends.bounds"
+
+    def __init__(self, accuracy: Accuracy) -> None:
+        self.accuracy = accuracy
+        self.bits = {float64: accuracy.float64, float32: accuracy.float32, storage: accuracy.storage}
+
+    @property
+    def pi(self) -> Array:
+        """Pi, rounded once to the class's float64."""
+        return self.real(np.asarray(np.pi), float64)
+
+    # ---- rounding -----------------------------------------------------------------------------------------------------
+    def _unit(self, dtype: Label) -> float:
+        return 2.0 ** -self.bits[dtype]
+
+    def _fits(self, value: Part, dtype: Label) -> Part:
+        """Return where `value` is representable in the dtype of this class."""
+        bits = self.bits[dtype]
+        mantissa, _ = np.frexp(value)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.ldexp(mantissa, bits) % 1 == 0)
+
+    def _rounded(self, value: Part, error: Part, exact: Part, dtype: Label, units: float = 1) -> Array:
+        """Return (value, error) after an operation: nothing is added where it was exact and the result fits."""
+        value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
+        free = exact & (error == 0) & self._fits(value, dtype)
+        added = units * self._unit(dtype) * (np.abs(value) + error) + self.accuracy.floor
+        with np.errstate(invalid="ignore"):
+            return Array((value, np.where(free, 0.0, error + added)), dtype, self)
+
+    def real(self, values: Part, dtype: Label) -> Array:
+        value = np.asarray(values, dtype=np.float64)
+        exact = np.isinf(value) | (value == np.asarray(values))
+        fits = self._fits(value, dtype) | np.isinf(value)
+        error = np.where(fits & exact, 0.0, self._unit(dtype) * np.where(np.isinf(value), 0.0, np.abs(value)))
+        return Array((value, error), dtype, self)
+
+    def astype(self, x: Array, dtype: Label) -> Array:
+        if x.dtype is dtype:
+            return x
+        if dtype.kind != "real floating":
+            if dtype.kind == x.dtype.kind:
+                return Array(x.parts, dtype, self)
+            whole = self.floor(x)
+            return Array((whole.parts[0].astype(np.int64),), dtype, self)
+        if x.dtype.kind != "real floating":
+            return self.real(x.parts[0].astype(np.int64), dtype)
+        if self.bits[dtype] >= self.bits[x.dtype]:
+            return Array(x.parts, dtype, self)
+        value, error = x.parts
+        return self._rounded(value, error, np.asarray(error == 0), dtype)
+
+    # ---- arithmetic ----------------------------------------------------------------------------------------------------
+    def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
+        (p, e), (q, f) = a.parts, b.parts
+        with np.errstate(invalid="ignore"):
+            total = p + q
+            lost = (p - (total - (total - p))) + (q - (total - p))  # Knuth's exact remainder
+        return self._rounded(total, e + f, np.asarray(lost == 0), dtype, ROUNDOFFS["add"].units)
+
+    def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
+        (p, e), (q, f) = a.parts, b.parts
+        error = np.abs(p) * f + np.abs(q) * e + e * f
+        return self._rounded(p * q, error, _exact_product(p, q), dtype, ROUNDOFFS["multiply"].units)
+
+    def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
+        (p, e), (q, f) = a.parts, b.parts
+        room = np.abs(q) - f
+        if np.any(room <= 0):
+            msg = "division by a number that may be zero"
+            raise Undecided(msg)
+        quotient = p / q
+        exact = _exact_product(quotient, q) & (quotient * q == p)
+        return self._rounded(quotient, (e + np.abs(quotient) * f) / room, exact, dtype, ROUNDOFFS["divide"].units)
+
+    def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
+        (x, e), (y, f) = (np.broadcast_arrays(*parts) for parts in zip(a.parts, b.parts, strict=True))  # type: ignore[misc]
+        x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
+        e, f = np.broadcast_arrays(a.parts[1], b.parts[1])
+        if np.any(x - e <= 0):
+            msg = "power of a number that may not be positive"
+            raise Undecided(msg)
+        log = _by_balls(lambda p: p.log(), x)
+        power = _by_balls(lambda p, q: p**q, x, y)
+        change = np.abs(y) * e / (x - e) + np.abs(log) * f
+        own = ROUNDOFFS["pow"].units + ROUNDOFFS["pow, times |y ln x|"].units * np.abs(y * log)
+        bound = power * (_growth(change) + self._unit(dtype) * own) + self.accuracy.floor
+        return Array((power, np.where((y == 0) & (f == 0), 0.0, bound)), dtype, self)
+
+    def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
+        return self._extreme(a, b, dtype, np.minimum)
+
+    def real_maximum(self, a: Array, b: Array, dtype: Label) -> Array:
+        return self._extreme(a, b, dtype, np.maximum)
+
+    def _extreme(self, a: Array, b: Array, dtype: Label, choose: Callable[..., Part]) -> Array:
+        (p, e), (q, f) = a.parts, b.parts
+        value = choose(p, q)
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(p - q) > e + f
+        error = np.where(apart, np.where(value == p, e, f), np.maximum(e, f))
+        return Array((np.asarray(value), error), dtype, self)
+
+    def real_compare(self, name: str, a: Array, b: Array) -> Part:
+        (p, e), (q, f) = a.parts, b.parts
+        known = (np.abs(p - q) > e + f) | ((e == 0) & (f == 0))
+        if not np.all(known):
+            msg = f"{name} within the error bounds"
+            raise Undecided(msg)
+        return np.asarray(getattr(np, name)(p, q))
+
+    def _step(self, x: Array, step: Callable[[Part], Part]) -> Array:
+        value, error = x.parts
+        low, high = step(value - error), step(value + error)
+        if np.any(low != high):
+            msg = "rounding to an integer within the error bounds"
+            raise Undecided(msg)
+        return Array((np.asarray(low), np.zeros_like(error)), x.dtype, self)
+
+    def floor(self, x: Array) -> Array:
+        """Return the largest integer not above, decided."""
+        return self._step(x, np.floor)
+
+    def ceil(self, x: Array) -> Array:
+        """Return the smallest integer not below, decided."""
+        return self._step(x, np.ceil)
+
+    def sqrt(self, x: Array) -> Array:
+        """Return the square root."""
+        value, error = x.parts
+        if np.any(value - error < 0):
+            msg = "square root of a number that may be negative"
+            raise Undecided(msg)
+        root = np.sqrt(value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.where(error == 0, 0.0, error / (root + np.sqrt(value - error)))
+        return self._rounded(root, spread, _exact_product(root, root) & (root * root == value), x.dtype, ROUNDOFFS["sqrt"].units)
+
+    # ---- elementary functions --------------------------------------------------------------------------------------------
+    def exp(self, x: Array) -> Array:
+        """Return e to the x; exact at 0 alone."""
+        value, error = x.parts
+        power = _by_balls(lambda p: p.exp(), value)
+        bound = power * (_growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)) + self.accuracy.floor
+        return Array((power, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
+
+    def log(self, x: Array) -> Array:
+        """Return the natural logarithm; exact at 1 alone."""
+        value, error = x.parts
+        if np.any(value - error <= 0):
+            msg = "logarithm of a number that may not be positive"
+            raise Undecided(msg)
+        log = _by_balls(lambda p: p.log(), value)
+        own = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.abs(log)
+        bound = error / (value - error) + own + self.accuracy.floor
+        return Array((log, np.where((value == 1) & (error == 0), 0.0, bound)), x.dtype, self)
+
+    def sin(self, x: Array) -> Array:
+        """Return the sine, in the class's working dtype; exact at 0 alone."""
+        return self._wave(x, lambda p: p.sin(), ROUNDOFFS["sin"].units)
+
+    def cos(self, x: Array) -> Array:
+        """Return the cosine, in the class's working dtype; exact at 0 alone."""
+        return self._wave(x, lambda p: p.cos(), ROUNDOFFS["cos"].units)
+
+    def _wave(self, x: Array, function: Callable[[arb], arb], units: float) -> Array:
+        value, error = x.parts
+        unit, wave = self._unit(float32), _by_balls(function, value)
+        bound = np.minimum(error, 2.0) + units * unit * np.abs(wave) + self.accuracy.floor
+        if self.bits[x.dtype] > self.bits[float32]:
+            bound = bound + ROUNDOFFS["reduction, times min(|angle|, pi)"].units * unit * np.minimum(np.abs(value), np.pi)
+        return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), float32, self)
+
+    # ---- reductions ------------------------------------------------------------------------------------------------------
+    def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
+        values, errors = (np.moveaxis(part, axis, 0) for part in x.parts)
+        total, error, size = (np.zeros(values.shape[1:]) for _ in range(3))
+        for value, bound in zip(values, errors, strict=True):  # in a fixed order
+            total, error, size = total + value, error + bound, size + np.abs(value)
+        terms = np.count_nonzero((values != 0) | (errors != 0), axis=0)
+        units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
+        error = np.where(terms > 1, error + units * (size + error) + self.accuracy.floor, error)
+        if keepdims:
+            total, error = np.expand_dims(total, axis), np.expand_dims(error, axis)
+        return Array((np.asarray(total), np.asarray(error)), x.dtype, self)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return the matrix product; every product counts as rounded, since a scale may be applied to an operand first."""
+        products = self.multiply(a[..., :, :, None], b[..., None, :, :])
+        value, error = products.parts
+        several = np.count_nonzero(value, axis=-2, keepdims=True) > 1
+        rounded = np.where((error == 0) & (value != 0) & several, self._unit(products.dtype) * np.abs(value), error)
+        return self.sum(Array((value, rounded), products.dtype, self), axis=-2)
+
+    def max(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
+        """Return the largest along `axis`."""
+        value, error = x.parts
+        largest = np.max(value, axis=axis, keepdims=keepdims)
+        finite = np.where(np.isinf(value), 0.0, error)
+        return Array((np.asarray(largest), np.asarray(np.max(finite, axis=axis, keepdims=keepdims))), x.dtype, self)
+
+
+def bounds(name: str) -> Bounds:
+    """Return the namespace of the accuracy class called `name`."""
+    return Bounds(CLASSES[name])
+
+
+def rounded_up(error: Part) -> Part:
+    """Return bounds as the float32 at or above them."""
+    with np.errstate(over="ignore"):
+        nearest = error.astype(np.float32)
+        return np.where(nearest.astype(np.float64) < error, np.nextafter(nearest, np.float32(np.inf)), nearest)
+
+
+def _growth(change: Part) -> Part:
+    """Return a bound of ``exp(change) - 1``."""
+    with np.errstate(over="ignore"):
+        return np.where(change < 1, change * (1 + change), np.where(change < 700, np.exp2(1.5 * np.ceil(change)), np.inf))
+
+
+def _exact_product(a: Part, b: Part) -> Part:
+    """Return where the float64 product of `a` and `b` is exact: their significands have at most 53 bits together."""
+    return np.asarray(_length(a) + _length(b) <= 54)
+
+
+def _length(x: Part) -> Part:
+    """Return the number of significant bits of each float64; 0 counts none."""
+    mantissa, _ = np.frexp(x)
+    whole = np.abs(np.ldexp(np.where(np.isfinite(mantissa), mantissa, 0.0), 53)).astype(np.int64)
+    lowest = whole & -whole
+    _, place = np.frexp(lowest.astype(np.float64))
+    return np.where(whole == 0, 0, 54 - place)
+
+
+def _by_balls(function: Callable[..., arb], *parts: Part) -> Part:
+    """Return an elementary function correctly rounded, by way of balls."""
+
+    def one(*numbers: float) -> float:
+        return nearest_float64(function(*(arb(n) if np.isfinite(n) else arb(str(n)) for n in numbers)))
+
+    with precision(160):
+        return np.asarray(np.frompyfunc(one, len(parts), 1)(*parts), dtype=np.float64)
+
+
+__all__ = ["CLASSES", "ROUNDOFFS", "Bounds", "Undecided", "boolean", "bounds", "int64", "round_to", "rounded_up"]
