@@ -1,0 +1,25 @@
+"""Golden vectors for positional encodings, and the check of an implementation against them."""
+
+from typing import Any
+
+from .errors import PosrefError, Unsupported
+
+__all__ = ["PosrefError", "Report", "Unsupported", "check", "check_call", "golden"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the checker and the prover when they are first asked for."""
+    if name in ("check", "check_call"):
+        from . import checker
+
+        return getattr(checker, name)
+    if name == "Report":
+        from .report import Report
+
+        return Report
+    if name == "golden":
+        from .prove import golden
+
+        return golden
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -46,9 +46,9 @@ def rope_frequencies(
     """ROPE_INIT_FUNCTIONS, or the Llama module's own default."""
     config = _config(dim, base, scaling)
     kind = config.rope_parameters["rope_type"]
-    if kind == "default":
-        return LlamaRotaryEmbedding.compute_default_rope_parameters(config)
-    return ROPE_INIT_FUNCTIONS[kind](config, seq_len=length)
+    default = LlamaRotaryEmbedding.compute_default_rope_parameters
+    inv_freq, factor = default(config) if kind == "default" else ROPE_INIT_FUNCTIONS[kind](config, seq_len=length)
+    return inv_freq, factor
 
 
 def rope_table(
@@ -90,14 +90,7 @@ def rope(
 
 
 def sinusoidal(
-    positions: Tensor,
-    dim: int,
-    /,
-    *,
-    layout: str,
-    base: float = 10_000.0,
-    endpoint: bool = False,
-    dtype: torch.dtype | None = None,
+    positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, dtype: Any = None
 ) -> Tensor:
     """Whisper's table (endpoint), GPT-J's (sines, then cosines) or DistilBERT's (interleaved)."""
     rows = _rows(positions)

@@ -1,0 +1,21 @@
+"""Named errors of the conformance suite."""
+
+
+class PosrefError(Exception):
+    """Something that could not run: a bad file, target or option. The message says what, where and what to do."""
+
+
+class VectorError(PosrefError):
+    """A vector file that is missing, malformed, altered or untrue."""
+
+
+class TargetError(PosrefError):
+    """A target that cannot be loaded."""
+
+
+class BuildError(PosrefError):
+    """A case that cannot become a vector: the witnesses disagree, or a decision lies within its tolerance."""
+
+
+class Unsupported(Exception):  # noqa: N818
+    """Raised by an implementation for what it does not do; never a failure."""
