@@ -1,0 +1,282 @@
+"""Cases into golden vectors: proved by two witnesses, with tolerances, in files whose bytes are a function of the sources alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posref.backends.rounding import LARGEST, representable
+from posref.spec import REGISTRY
+
+from . import classes, prove, tensors
+from .calls import AT_LEAST_FLOAT32, POSITIONS
+from .case import Case, all_cases, all_flags, groups, to_json
+from .errors import BuildError, VectorError
+
+SCHEMA = 1
+SUITE = "0.1.0"
+STATIC = Path(__file__).parent / "vectors"
+STATIC_FILES = ("README.md", "LICENSE", "ERRATA.json", "schema")
+
+
+@dataclass
+class Group:
+    """A group's manifest and tensors, in memory."""
+
+    manifest: dict[str, Any]
+    data: tensors.Tensors = field(default_factory=dict)
+    tolerance: tensors.Tensors = field(default_factory=dict)
+
+
+def build(directory: Path, *, tier: str = "core", progress: Callable[[str], None] | None = None, jobs: int | None = None) -> None:
+    """
+    Write the suite of `tier` to `directory`, which must not exist, be empty, or hold a suite that is then replaced.
+
+    Everything is written beside it first and moved into place whole, so that an interruption leaves no half suite.
+
+    Raises
+    ------
+    BuildError
+        If the witnesses disagree, a value cannot be proved, or a decision lies within its tolerance: it names the case.
+    """
+    directory = directory.absolute()
+    if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
+        msg = f"vectors build: DIR must be new, empty, or hold a suite; {directory} holds something else. Choose another."
+        raise BuildError(msg)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+    try:
+        fill(scratch / "suite", tier=tier, progress=progress, jobs=jobs)
+        if directory.exists():
+            os.replace(directory, scratch / "old")
+        os.replace(scratch / "suite", directory)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None, jobs: int | None = None) -> None:
+    """Write a suite into the new directory `root`, its manifest last."""
+    wanted = [case for case in all_cases() if tier != "smoke" or case.tier == "smoke"]
+    entries, smoke = [], []
+    root.mkdir()
+    by_id = groups(wanted)
+    with ProcessPoolExecutor(max_workers=jobs or os.cpu_count()) as pool:  # processes: flint's precision is global
+        for group_id, built in zip(by_id, pool.map(build_group, by_id.values()), strict=True):
+            entries.append(write_group(root, built))
+            smoke += [plain(built, case) for case in built.manifest["cases"] if case["tier"] == "smoke"]
+            if progress:
+                progress(group_id)
+    for name in STATIC_FILES:
+        source = STATIC / name
+        if source.is_dir():
+            shutil.copytree(source, root / name)
+        else:
+            shutil.copyfile(source, root / name)
+    write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
+    write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in all_flags().items()})
+    finish(root, entries)
+
+
+def finish(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Write the suite's manifest and the hashes of all files."""
+    total = sum(f["bytes"] for e in entries for f in e["files"].values())
+    write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": SUITE, "groups": list(entries), "total_bytes": total})
+    files = sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
+    lines = [f"{tensors.digest((root / name).read_bytes())['sha256']}  {name}\n" for name in files if name != "SHA256SUMS"]
+    (root / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def build_group(cases: Sequence[Case]) -> Group:
+    """Return a group's manifest and proved tensors."""
+    first = cases[0]
+    record = REGISTRY[first.op]
+    calls = [call for case in cases for call in case.calls if case.kind != "reject"]
+    shared = {n: v for n, v in (calls[0].params.items() if calls else ()) if all(c.params.get(n, ...) == v for c in calls)}
+    manifest = {
+        "schema": SCHEMA,
+        "id": first.group,
+        "op": first.op,
+        "params": {name: to_json(value) for name, value in shared.items()},
+        "sources": [record.source],
+        "provenance": {
+            "witnesses": [f"posref.{first.op} on balls", f"posref.conformance.definitions.{first.op} in mpmath"],
+            "license": "CC0-1.0",
+        },
+        "cases": [],
+    }
+    group = Group(manifest)
+    for case in cases:
+        manifest["cases"].append(_case(case, group))
+    return group
+
+
+def _case(case: Case, group: Group) -> dict[str, Any]:
+    """Return a case's entry; its tensors go into `group`."""
+    name = case.id.rsplit("/", maxsplit=1)[1]
+    entry: dict[str, Any] = {
+        "id": case.id,
+        "kind": case.kind,
+        "tier": case.tier,
+        "flags": list(case.flags),
+        "comment": case.comment,
+    }
+    unknown = set(case.flags) - set(all_flags())
+    if unknown or not case.flags:
+        msg = f"{case.id}: every case names flags that are defined; unknown: {sorted(unknown)}."
+        raise BuildError(msg)
+    try:
+        if case.kind == "reject":
+            inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
+            params = {n: to_json(v) for n, v in case.params.items()}
+            return entry | {"params": params, "inputs": _store(group.data, f"{name}/in", inputs)}
+        if case.kind == "sequence":
+            steps = [_call(case.op, f"{name}.{k}", call.params, call.inputs, group) for k, call in enumerate(case.calls)]
+            kept = [set(step.pop("dtypes")) for step in steps]
+            return entry | {"steps": steps, "dtypes": [d for d in classes.OF_DTYPE if all(d in k for k in kept)]}
+        return entry | _call(case.op, name, case.params, case.inputs, group)
+    except (BuildError, ArithmeticError) as error:
+        msg = f"{case.id}: {error}"
+        raise BuildError(msg) from error
+
+
+def _call(op: str, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: Group) -> dict[str, Any]:
+    """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
+    arrays = {n: np.asarray(v) for n, v in inputs.items()}
+    expected, mid, widths = proved(op, arrays, params)
+    dtypes = askable(op, arrays, expected)
+    for accuracy, values in widths.items():
+        if accuracy.startswith("low-") and accuracy[4:] not in dtypes:
+            continue
+        group.tolerance.update({f"{accuracy}/{name}/{n}": v for n, v in values.items()})
+    return {
+        "params": {n: to_json(v) for n, v in params.items()},
+        "inputs": _store(group.data, f"{name}/in", arrays),
+        "expected": _store(group.data, f"{name}/out", expected),
+        "intermediates": _store(group.data, f"{name}/mid", mid),
+        "dtypes": dtypes,
+    }
+
+
+def proved(
+    op: str, inputs: prove.Arrays, params: Mapping[str, Any]
+) -> tuple[prove.Arrays, prove.Arrays, dict[str, prove.Arrays]]:
+    """
+    Return a call's expected values, stages and half-widths by class.
+
+    Raises
+    ------
+    BuildError
+        If the two witnesses disagree or a decision lies within its tolerance.
+    """
+    expected, mid = prove.golden(op, inputs, params), prove.golden_stages(op, inputs, params)
+    problem = prove.disagreement(op, inputs, params, expected, mid)
+    if problem:
+        msg = f"the witnesses disagree at {problem}."
+        raise BuildError(msg)
+    widths = {accuracy: prove.half_widths(op, inputs, params, accuracy, expected) for accuracy in classes.BASE}
+    return expected, mid, widths
+
+
+def askable(op: str, inputs: prove.Arrays, expected: prove.Arrays) -> list[str]:
+    """Return the dtypes that hold every real input exactly and every output within their range."""
+    kept = []
+    for dtype in classes.OF_DTYPE:
+        wide = "float32" if dtype in classes.UNIT else dtype
+        holds = all(
+            representable(v, wide if n in AT_LEAST_FLOAT32 else dtype) for n, v in inputs.items() if v.dtype.kind == "f"
+        )
+        values = [v for v in expected.values() if v.dtype.kind == "f"]
+        if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
+            values += [v for n, v in inputs.items() if n in POSITIONS]
+        if holds and all(np.all(np.abs(v) <= LARGEST[dtype]) for v in values):
+            kept.append(dtype)
+    return kept
+
+
+def _store(data: tensors.Tensors, prefix: str, arrays: prove.Arrays) -> dict[str, str]:
+    """Put arrays into `data` and return their names there."""
+    for name, value in arrays.items():
+        kind = {"f": np.float64, "b": np.bool_}.get(value.dtype.kind, np.int64)
+        data[f"{prefix}/{name}"] = value.astype(kind)
+    return {name: f"{prefix}/{name}" for name in arrays}
+
+
+def write_group(root: Path, group: Group) -> dict[str, Any]:
+    """Write a group's files and return its entry for the suite's manifest."""
+    folder = root / group.manifest["id"]
+    folder.mkdir(parents=True)
+    contents = {"data.safetensors": group.data, "tolerance.safetensors": group.tolerance}
+    group.manifest["files"] = {name: tensors.write(folder / name, found) for name, found in contents.items()}
+    write_json(folder / "group.json", group.manifest)
+    files = {"group.json": tensors.digest((folder / "group.json").read_bytes()), **group.manifest["files"]}
+    ids = [case["id"] for case in group.manifest["cases"]]
+    return {"id": group.manifest["id"], "op": group.manifest["op"], "cases": ids, "files": files}
+
+
+def plain(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case with its tensors as nested lists."""
+
+    def lists(names: Mapping[str, str], source: tensors.Tensors) -> dict[str, Any]:
+        return {n: source[tensor].tolist() for n, tensor in names.items()}
+
+    name = case["id"].rsplit("/", maxsplit=1)[1]
+    widths = {
+        c: {n: group.tolerance[f"{c}/{name}/{n}"].astype(float).tolist() for n in case["expected"] if f"{c}/{name}/{n}" in group.tolerance}
+        for c in classes.BASE[:3]
+    }
+    return {
+        "id": case["id"], "op": group.manifest["op"], "params": case["params"], "inputs": lists(case["inputs"], group.data),
+        "expected": lists(case["expected"], group.data), "tolerance": widths,
+    }  # fmt: skip
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON whose bytes depend on nothing but `value`."""
+    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+    path.write_text(text, encoding="ascii", newline="\n")
+
+
+def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
+    """
+    Copy a suite, or its groups of some operations, to a new directory with licence and hashes; return the number of groups.
+
+    For projects that keep vectors beside their own tests. The copy is a suite of its own: it verifies and checks.
+    """
+    from .suite import load_manifest
+
+    if directory.exists() and any(directory.iterdir()):
+        msg = f"vectors copy: DIR must be new or empty; {directory} is not."
+        raise VectorError(msg)
+    manifest = load_manifest(source)
+    wanted = set(ops)
+    unknown = wanted - {entry["op"] for entry in manifest["groups"]}
+    if unknown:
+        msg = f"vectors copy: --op must be one of {', '.join(sorted({e['op'] for e in manifest['groups']}))}; got {', '.join(unknown)}."
+        raise VectorError(msg)
+    entries = [entry for entry in manifest["groups"] if not wanted or entry["op"] in wanted]
+    directory.mkdir(parents=True, exist_ok=True)
+    for entry in entries:
+        (directory / entry["id"]).mkdir(parents=True)
+        for name, recorded in entry["files"].items():
+            data = tensors.read_bytes(source / entry["id"] / name, recorded)
+            (directory / entry["id"] / name).write_bytes(data)
+    for name in STATIC_FILES:
+        if (source / name).is_dir():
+            shutil.copytree(source / name, directory / name)
+        else:
+            shutil.copyfile(source / name, directory / name)
+    smoke = json.loads((source / "smoke.json").read_text())
+    smoke["cases"] = [case for case in smoke["cases"] if not wanted or case["op"] in wanted]
+    write_json(directory / "smoke.json", smoke)
+    shutil.copyfile(source / "flags.json", directory / "flags.json")
+    finish(directory, entries)
+    return len(entries)

@@ -1,0 +1,36 @@
+"""How a call of an operation is made up: which arguments are arrays, in which order, and in which dtype they are given."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from posref.spec import REGISTRY
+
+from .errors import BuildError
+
+POSITIONS = ("positions", "position", "q_positions", "k_positions", "relative_positions")
+AT_LEAST_FLOAT32 = (*POSITIONS, "inv_freq")  # never given in half precision
+
+
+def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return a call's positional and keyword arguments, in the order of the reference's signature."""
+    values = {**inputs, **params}
+    parameters = inspect.signature(REGISTRY[op].function).parameters
+    unknown = set(values) - set(parameters)
+    missing = {n for n, p in parameters.items() if p.default is p.empty} - set(values)
+    if unknown or missing:
+        msg = f"{op} takes {', '.join(parameters)}; the call has too many {sorted(unknown)} or lacks {sorted(missing)}."
+        raise BuildError(msg)
+    positional = [values[n] for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY]
+    keywords = {n: values[n] for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY and n in values}
+    return positional, keywords
+
+
+def makes_constants(op: str) -> bool:
+    """Return whether an operation computes constants from host numbers (frequencies, slopes), in any real dtype."""
+    return "xp" in inspect.signature(REGISTRY[op].function).parameters
+
+
+def takes_dtype(op: str) -> bool:
+    """Return whether an operation is told the dtype of its result."""
+    return "dtype" in inspect.signature(REGISTRY[op].function).parameters and not makes_constants(op)

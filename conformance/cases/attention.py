@@ -1,0 +1,136 @@
+"""Cases of scaled dot-product attention: attention_logits and attention."""
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from ..case import Case, Flag, floats
+
+FLAGS = {
+    "attention-scale": Flag("logits not divided by sqrt(D), or divided by D", "T5's convention, muP's 1/d"),
+    "attention-scale-given": Flag("a given scale ignored, or applied besides 1/sqrt(D)", "mobius #548, Megatron #1429"),
+    "attention-bias-order": Flag("the bias added before the scale", "Falcon's ALiBi"),
+    "attention-bias-shape": Flag("a bias without the head or batch axis broadcast along another"),
+    "attention-heads": Flag("key heads tiled where they repeat in blocks", "TinyLlama #24"),
+    "attention-downcast": Flag("24-bit queries, keys or values narrowed on the way"),
+    "attention-transposed": Flag("queries taken for keys, or a softmax over the queries"),
+    "attention-decode": Flag("one query or one key handled as a square", "x-transformers 74f241d"),
+    "attention-true-size": Flag("a real head size not reproduced"),
+    "attention-mask": Flag("True forbids in place of allowing", "torch's MultiheadAttention"),
+    "attention-mask-finite": Flag("a finite mask constant above allowed logits", "GPT-2's masked_bias in transformers"),
+    "attention-mask-row": Flag("a row with nothing allowed gives a mean or NaN", "finfo.min masks in transformers"),
+    "attention-overflow": Flag("large logits overflow, or are clamped, in the softmax"),
+    "attention-empty": Flag("no query: a crash or another shape"),
+    "attention-refuse": Flag("heads that do not divide, or a mask of numbers, accepted"),
+}
+
+OPS = ("attention_logits", "attention")
+
+
+def _case(  # noqa: PLR0917
+    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 10,
+    bits: int = 8,
+    gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, kind: str = "value",
+    tier: str = "core",
+) -> Case:  # fmt: skip
+    """Return a case with q and k of these shapes, v `width` wide, and a bias that is given or of a given shape."""
+    shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if op == "attention" else {})
+    inputs: dict[str, Any] = {
+        n: floats(*shape, seed=crc32((name + n).encode()), bits=bits) for n, shape in shapes.items()
+    }
+    inputs["q"] = inputs["q"] * gain
+    if isinstance(bias, tuple):
+        bias = floats(*bias, seed=crc32((name + "bias").encode()), bits=bits) * 0.25
+    optional = {"bias": bias, "mask": mask if op == "attention" else None}
+    inputs |= {n: array for n, array in optional.items() if array is not None}
+    params = {} if scale is None else {"scale": scale}
+    return Case(
+        f"{op}/{name}", params, inputs, tuple(f"attention-{flag}" for flag in flags.split()), comment, kind, tier
+    )
+
+
+def _steep(*shape: int) -> npt.NDArray[np.float64]:
+    """Return biases below -1e5, of 5 significant bits, a few units apart: 4 times -32768 and less, in steps of 8192."""
+    return -131072.0 - 8192.0 * (1 + np.arange(np.prod(shape)).reshape(shape) * 3 % 5)
+
+
+def _cases(op: str) -> tuple[Case, ...]:
+    """Return what both operations are asked."""
+    axis = " transposed" if op == "attention" else ""
+    return (
+        _case(op, "plain/small", "scale" + axis, (2, 6), (3, 6), width=5, tier="smoke"),
+        _case(op, "plain/24-bits", "downcast scale", (2, 5, 12), (2, 7, 12), bits=24),
+        _case(op, "plain/batch", "transposed scale", (2, 3, 5, 20), (2, 3, 7, 20), gain=0.125),
+        _case(op, "plain/64", "true-size scale", (3, 5, 64), (3, 7, 64), width=9, gain=0.015625),
+        _case(op, "plain/48", "true-size scale", (5, 48), (2, 48), gain=0.25, bits=24),
+        _case(op, "plain/one-query", "decode", (3, 1, 6), (3, 7, 6)),
+        _case(op, "plain/one-key", "decode", (5, 6), (1, 6)),
+        _case(op, "plain/no-query", "empty", (3, 0, 6), (3, 4, 6)),
+        _case(op, "scale/given", "scale-given", (2, 5, 12), (2, 7, 12), scale=0.125),
+        _case(op, "scale/one", "scale-given scale", (3, 6), (5, 6), "T5: no scale", gain=0.125, scale=1.0),
+        _case(op, "scale/deepseek", "scale-given true-size", (3, 5, 24), (3, 7, 24), bits=24, scale=0.1352337788608801,
+              comment="a scale that carries YaRN's factor squared"),
+        _case(op, "bias/full", "bias-order", (2, 3, 5, 6), (2, 3, 7, 6), bias=(2, 3, 5, 7)),
+        _case(op, "bias/heads", "bias-order bias-shape", (2, 3, 5, 12), (2, 3, 7, 12), bias=(3, 1, 7), bits=24),
+        _case(op, "bias/batch", "bias-shape bias-order", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7)),
+        _case(op, "bias/shared", "bias-shape", (3, 5, 6), (3, 7, 6), bias=(5, 7)),
+        _case(op, "bias/with-scale", "bias-order scale-given", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25),
+        _case(op, "bias/with-scale-24-bits", "bias-order scale-given downcast", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5),
+              bits=24, scale=0.3125),
+        _case(op, "heads/6-and-2", "heads", (6, 5, 8), (2, 7, 8)),
+        _case(op, "heads/6-and-3", "heads", (2, 6, 5, 12), (2, 3, 7, 12), bits=24, gain=0.125),
+        _case(op, "heads/6-and-1", "heads", (6, 4, 10), (1, 7, 10)),
+        _case(op, "heads/6-and-2-biased", "heads bias-shape", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7)),
+        _case(op, "refused/heads", "refuse", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject"),
+    )  # fmt: skip
+
+
+BACK = np.tri(5, 7, 2, dtype=bool)  # a causal mask after two cached keys
+HOLES = (
+    np.asarray(
+        [
+            [1, 0, 1, 1, 0, 0, 1],
+            [0, 1, 0, 0, 0, 0, 0],
+            [1, 1, 0, 1, 1, 1, 0],
+            [0, 0, 0, 0, 0, 1, 1],
+            [1, 0, 0, 0, 1, 0, 0],
+        ]
+    )
+    > 0
+)
+NOTHING = HOLES & (np.arange(5)[:, None] != 3)  # row 3 may attend to nothing
+PADDED = np.asarray([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1]])[:, None, None, :] > 0  # right and left padding
+STEEP = _steep(5, 7)
+
+MASKED = (
+    _case("attention", "mask/causal", "mask", (3, 5, 6), (3, 7, 6), "queries after two cached keys", mask=BACK),
+    _case("attention", "mask/holes", "mask transposed", (2, 3, 5, 12), (2, 3, 7, 12), bits=24, mask=HOLES),
+    _case("attention", "mask/padding", "mask", (2, 3, 5, 6), (2, 3, 7, 6), "(B, 1, 1, K)", mask=PADDED),
+    _case("attention", "mask/grouped", "mask heads", (6, 5, 8), (3, 7, 8), mask=HOLES, bias=(6, 1, 7)),
+    _case("attention", "mask/with-scale", "mask scale-given bias-order", (5, 6), (7, 6), mask=HOLES, bias=(5, 7),
+          scale=0.375),
+    _case("attention", "mask/empty-row", "mask-row mask", (3, 5, 6), (3, 7, 6), mask=NOTHING),
+    _case("attention", "mask/empty-row-24-bits", "mask-row", (2, 5, 12), (2, 7, 12), bits=24, mask=NOTHING,
+          bias=(5, 7)),
+    _case("attention", "mask/nothing", "mask-row", (2, 6), (3, 6), "no key for any query",
+          mask=np.zeros((2, 3), dtype=bool)),
+    _case("attention", "mask/steep", "mask-finite", (3, 5, 6), (3, 7, 6), "allowed logits are below -1e5", mask=HOLES,
+          bias=STEEP),
+    _case("attention", "mask/steep-causal", "mask-finite mask", (2, 5, 12), (2, 7, 12), "as above", mask=BACK,
+          bias=STEEP - 65536),
+    _case("attention", "mask/steep-empty-row", "mask-finite mask-row", (5, 6), (7, 6), mask=NOTHING, bias=STEEP,
+          bits=24),
+    _case("attention", "softmax/large", "overflow", (3, 5, 6), (3, 7, 6), "logits beyond the exponential's range",
+          gain=16),
+    _case("attention", "softmax/large-scale", "overflow scale-given", (2, 5, 12), (2, 7, 12), bits=24, scale=4.0),
+    _case("attention", "softmax/large-bias", "overflow", (5, 6), (7, 6), "all large: a shift that cancels",
+          bias=200.0 + floats(5, 7, seed=5)),
+    _case("attention", "softmax/low-bias", "overflow", (2, 5, 6), (2, 7, 6), "all far below 0",
+          bias=floats(5, 7, seed=6) - 120.0),
+    _case("attention", "refused/mask-of-numbers", "refuse", (2, 6), (3, 6),
+          "0 and 1, or 0 and -inf: numbers are ambiguous", kind="reject", mask=((1, 0, 1), (1, 1, 0))),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*_cases("attention_logits"), *_cases("attention"), *MASKED)

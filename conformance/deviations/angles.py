@@ -1,0 +1,252 @@
+"""Deviations of positions, frequencies, scalings and tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import posref
+from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
+
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, narrowed, option
+
+HALF = "Integers beyond 256 are not all bfloat16 numbers, nor beyond 2048 all float16 numbers."
+
+
+def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
+    return {op: argument(0, change) for op in ("rope_table", "sinusoidal")}
+
+
+def _whole(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a change of integer positions alone."""
+    return lambda p: change(p) if np.asarray(p).dtype.kind in "iu" else p
+
+
+def _arange(p: Any) -> Any:
+    return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if np.ndim(p) else np.zeros_like(p)
+
+
+def _first_row(p: Any) -> Any:
+    return np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 and p.shape[0] else p
+
+
+def _from_first(p: Any) -> Any:
+    return p - p[..., :1] if np.ndim(p) and p.shape[-1] else p
+
+
+def _inv_freq(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes inv_freq, knowing the options."""
+    return {"rope_frequencies": after(lambda result, dim, **options: (change(result[0], dim, **options), result[1]))}
+
+
+def _powers(base: float, dim: float, count: int) -> Real:
+    return np.asarray(base ** -(2 * np.arange(count) / dim))
+
+
+def _of(kind: type, change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return a wrap that replaces inv_freq under one kind of scaling; `change` takes plain frequencies, the record and options."""
+
+    def changed(inv_freq: Real, dim: int, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
+        if not isinstance(scaling, kind):
+            return inv_freq
+        return change(_powers(base, dim, dim // 2), inv_freq, scaling, dim, base, length)
+
+    return _inv_freq(changed)
+
+
+def _factor_of(change: Callable[[Any, float], float]) -> dict[str, Wrap]:
+    """Return wraps that change YaRN's factor: where it is computed and where it is applied."""
+
+    def computed(result: Any, dim: int, *, scaling: Any = None, **options: Any) -> Any:
+        return (result[0], change(scaling, result[1])) if isinstance(scaling, YaRN) else result
+
+    return {"rope_frequencies": after(computed)}
+
+
+def _llama3_ramp(plain: Real, scaling: Llama3, turns: Real) -> Real:
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    return np.clip((turns - low) / (high - low), 0, 1) if high > low else (turns >= low) * 1.0
+
+
+def _llama3_inverted(plain: Real, inv_freq: Real, s: Llama3, *rest: Any) -> Real:
+    ramp = _llama3_ramp(plain, s, s.original_length * plain / (2 * np.pi))
+    between = (ramp > 0) & (ramp < 1)
+    return np.where(between, plain / s.factor * ramp + plain * (1 - ramp), inv_freq)
+
+
+def _llama3_no_2pi(plain: Real, inv_freq: Real, s: Llama3, *rest: Any) -> Real:
+    ramp = _llama3_ramp(plain, s, s.original_length * plain)
+    return plain / s.factor * (1 - ramp) + plain * ramp
+
+
+def _llama3_periods(plain: Real, inv_freq: Real, s: Llama3, *rest: Any) -> Real:
+    ramp = _llama3_ramp(plain, s, s.original_length * plain / (2 * np.pi))
+    return 1 / (s.factor / plain * (1 - ramp) + 1 / plain * ramp)
+
+
+def _yarn_ramp(s: YaRN, dim: int, base: float, top: int) -> Real:
+    low, high = (dim * np.log(s.original_length / (beta * 2 * np.pi)) / (2 * np.log(base)) for beta in (s.beta_fast, s.beta_slow))
+    if s.truncate:
+        low, high = np.floor(low), np.ceil(high)
+    low, high = max(low, 0), min(high, top)
+    return np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 1e-3), 0, 1)
+
+
+def _yarn_top(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
+    ramp = _yarn_ramp(s, dim, base, dim // 2 - 1)
+    return plain / s.factor * ramp + plain * (1 - ramp)
+
+
+def _yarn_in_exponent(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
+    ramp = _yarn_ramp(s, dim, base, dim - 1)
+    return _powers(s.factor * base, dim, dim // 2) * ramp + plain * (1 - ramp)
+
+
+def _truncated(s: Any) -> Any:
+    return YaRN(**(vars(s) | {"truncate": True})) if isinstance(s, YaRN) else s
+
+
+def _not_truncated(s: Any) -> Any:
+    return YaRN(**(vars(s) | {"truncate": False})) if isinstance(s, YaRN) else s
+
+
+def _default_betas(s: Any) -> Any:
+    return YaRN(**(vars(s) | {"beta_fast": 32, "beta_slow": 1})) if isinstance(s, YaRN) else s
+
+
+def _g(m: float, factor: float) -> float:
+    return m * np.log(factor) / 10 + 1 if factor > 1 else 1.0
+
+
+def _dynamic(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
+    return posref.rope_frequencies(dim, base=base, scaling=NTKAware(s.factor))[0]
+
+
+def _ntk_linear(plain: Real, inv_freq: Real, s: NTKAware, dim: int, base: float, length: Any) -> Real:
+    return _powers(base * s.factor, dim, dim // 2)
+
+
+def _dynamic_linear(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
+    scale = s.factor * max(length, s.original_length) / s.original_length - (s.factor - 1)
+    return _powers(base * scale, dim, dim // 2)
+
+
+def _stale(function: Function) -> Function:
+    """Dynamic NTK that remembers the longest length, and forgets it only below the original one."""
+    longest = [0]
+
+    def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **options: Any) -> Any:
+        if isinstance(scaling, DynamicNTK):
+            longest[0] = 0 if length < scaling.original_length else max(longest[0], length)
+            length = max(length, longest[0])
+        return function(dim, base=base, scaling=scaling, length=length, **options)
+
+    return deviating
+
+
+def _cached(function: Function) -> Function:
+    """A table kept by its shape alone."""
+    kept: dict[Any, Any] = {}
+    return lambda p, inv_freq, /, **options: kept.setdefault((p.shape, inv_freq.shape), function(p, inv_freq, **options))
+
+
+def _angles(dtype: str) -> Function:
+    """Return a wrap in which the angle itself is narrow."""
+
+    def deviating(p: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dtype: Any = None) -> Any:
+        angle = narrow(np.asarray(p, dtype=np.float64)[..., None] * inv_freq)
+        angle = np.where(np.isfinite(angle), angle, 0.0)
+        return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
+
+    narrow = narrowed(dtype)
+    return lambda function: deviating
+
+
+def _exponents(dim: int, dtype: str, base: float) -> Real:
+    return np.asarray(base ** -narrowed(dtype)(2 * np.arange(dim // 2) / dim))
+
+
+DEVIATIONS = (
+    Deviation("positions-plus-1", "positions are one too large", _positions(lambda p: p + 1), "A length is read after an append.",
+              "mlx-vlm#1983, fla#766"),
+    Deviation("positions-minus-1", "positions are one too small", _positions(lambda p: p - 1), "", "vLLM#945"),
+    Deviation("positions-negated", "positions have the other sign in the table", _positions(lambda p: -p), "", "lalamo#268"),
+    Deviation("positions-absolute", "negative positions lose their sign", _positions(abs), "Positions are unsigned."),
+    Deviation("positions-bfloat16", "positions are held in bfloat16", _positions(narrowed("bfloat16")), HALF, "candle#3520, InternLM#237"),
+    Deviation("positions-float16", "positions are held in float16",
+              _positions(lambda p: narrowed("float16")(np.clip(p, -65504, 65504))), HALF, "Modalities#462"),
+    Deviation("positions-int16", "positions overflow int16",
+              _positions(_whole(lambda p: (np.asarray(p) + 2**15) % 2**16 - 2**15))),
+    Deviation("positions-clamped-4095", "positions beyond 4095 are clamped", _positions(lambda p: np.minimum(p, 4095)),
+              "The table has 4096 rows.", "vllm-ascend#1266, pegainfer#220"),
+    Deviation("positions-wrapped-4096", "positions wrap at 4096", _positions(_whole(lambda p: np.where(p < 0, p, p % 4096)))),
+    Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(_arange), "", "keras-hub#1544"),
+    Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first), "", "transformers#43082"),
+    Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), "", "Liger-Kernel#477"),
+    Deviation("positions-reversed", "positions are taken in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p)),
+    Deviation("angles-bfloat16", "angles are formed in bfloat16", {"rope_table": _angles("bfloat16")}, "", "MLX#2791"),
+    Deviation("angles-float16", "angles are formed in float16", {"rope_table": _angles("float16")}, "", "keras-hub#1508"),
+    Deviation("cos-of-sine", "the cosine is taken of the sine", {"rope_table": after(
+        lambda t, *a, attention_factor=1.0, **o: (np.cos(t[1] / attention_factor) * attention_factor, t[1]))},
+        "The angle is overwritten by its sine.", "transformers#11725"),
+    Deviation("cos-sin-exchanged", "cosine and sine are exchanged", {"rope_table": after(lambda t, *a, **o: (t[1], t[0]))}, "",
+              "flashinfer#3819"),
+    Deviation("table-cached-by-shape", "a second call of the same shape gets the first call's table", {"rope_table": _cached}, "",
+              "rotary-embedding-torch#11"),
+    Deviation("factor-dropped", "the attention factor is not applied", {"rope_table": option(attention_factor=always(1.0))}, "",
+              "exllamav3#259"),
+    Deviation("factor-squared", "the attention factor is applied twice", {"rope_table": option(attention_factor=lambda f: f * f)}, "",
+              "sglang#33558"),
+    Deviation("factor-on-cos-only", "the attention factor is applied to the cosine alone", {"rope_table": after(
+        lambda t, *a, attention_factor=1.0, **o: (t[0], t[1] / attention_factor))}),
+    Deviation("inv-freq-bfloat16", "frequencies are held in bfloat16", _inv_freq(lambda f, d, **o: narrowed("bfloat16")(f))
+              | {"rope_table": argument(1, narrowed("bfloat16"))}, "A buffer is cast with the model.", "transformers#25681, tt-metal#54516"),
+    Deviation("inv-freq-float16", "frequencies are held in float16", _inv_freq(lambda f, d, **o: narrowed("float16")(f))
+              | {"rope_table": argument(1, narrowed("float16"))}, "A buffer is cast with the model.", "transformers#29285"),
+    Deviation("exponents-bfloat16", "the exponents of the frequencies are formed in bfloat16",
+              _inv_freq(lambda f, d, *, base, scaling=None, **o: f * _exponents(d, "bfloat16", base) / _powers(base, d, d // 2)), "",
+              "keras-hub#1508"),
+    Deviation("base-10000", "the base is 10000 whatever is asked for", {"rope_frequencies": option(base=always(10000.0))}, "",
+              "airllm#368, llama.cpp#2773, litgpt#2217"),
+    Deviation("base-off-by-one", "the base is one too large", {"rope_frequencies": option(base=lambda b: b + 1)}),
+    Deviation("exponent-minus-2", "the exponent's denominator is d - 2", _inv_freq(
+        lambda f, d, *, base, **o: f * _powers(base, max(d - 2, 1), d // 2) / _powers(base, d, d // 2)), "", "tensor2tensor's form"),
+    Deviation("exponent-half", "the exponent is i/d rather than 2i/d", _inv_freq(
+        lambda f, d, *, base, **o: f * _powers(base, 2 * d, d // 2) / _powers(base, d, d // 2)), "", "labml#313"),
+    Deviation("scaling-dropped", "the scaling is ignored",
+              {"rope_frequencies": lambda f: lambda dim, /, *, base, scaling=None, length=None, **o: f(dim, base=base, **o)}, "",
+              "mlx-vlm#1710, tiny-vllm#1"),
+    Deviation("linear-multiplied", "linear scaling multiplies rather than divides",
+              _of(Linear, lambda plain, f, s, *r: plain * s.factor), "", "mlxcel#1324"),
+    Deviation("ntk-base-times-factor", "NTK multiplies the base by the factor, without the power d/(d-2)",
+              _of(NTKAware, _ntk_linear), "", "the convention of diffusers' Lumina"),
+    Deviation("ntk-as-linear", "NTK divides all frequencies alike", _of(NTKAware, lambda plain, f, s, *r: plain / s.factor), "",
+              "keras-hub's 'dynamic'"),
+    Deviation("dynamic-ignores-length", "dynamic NTK scales by its factor whatever the length", _of(DynamicNTK, _dynamic), "",
+              "mlx-lm#1606"),
+    Deviation("dynamic-base-times-factor", "dynamic NTK multiplies the base, without the power d/(d-2)", _of(DynamicNTK, _dynamic_linear)),
+    Deviation("dynamic-stale", "dynamic NTK keeps the largest length it has seen", {"rope_frequencies": _stale},
+              "Length L itself does not reset it.", "transformers#27226; transformers 5.23 at exactly the limit"),
+    Deviation("llama3-ramp-inverted", "Llama 3's ramp runs the other way", _of(Llama3, _llama3_inverted), "", "TransformerLens#910"),
+    Deviation("llama3-no-2pi", "Llama 3's wavelengths lack 2 pi", _of(Llama3, _llama3_no_2pi)),
+    Deviation("llama3-periods", "Llama 3's ramp mixes periods rather than frequencies", _of(Llama3, _llama3_periods)),
+    Deviation("llama3-factor-8", "Llama 3's factor is 8 whatever is asked for", _of(Llama3, lambda plain, f, s, *r: posref.rope_frequencies(
+        r[0], base=r[1], scaling=Llama3(8, s.original_length, s.low_freq_factor, s.high_freq_factor))[0]), "", "swiss-ai/Megatron-LM#80"),
+    Deviation("yarn-truncated", "YaRN's correction range is rounded to integers whatever truncate says",
+              {"rope_frequencies": option(scaling=_truncated)}, "", "vLLM#27722, SGLang#14270, mlx-lm#1507"),
+    Deviation("yarn-not-truncated", "YaRN's correction range is not rounded whatever truncate says",
+              {"rope_frequencies": option(scaling=_not_truncated)}, "", "keras-hub#2981"),
+    Deviation("yarn-high-half", "YaRN's upper correction dimension is clamped to d/2 - 1", _of(YaRN, _yarn_top), "",
+              "keras-hub#2981, minimind#602"),
+    Deviation("yarn-ramp-inverted", "YaRN's ramp runs the other way (betas exchanged)",
+              _of(YaRN, lambda plain, f, s, *r: plain + plain / s.factor - f)),
+    Deviation("yarn-default-betas", "YaRN's betas are 32 and 1 whatever is asked for", {"rope_frequencies": option(scaling=_default_betas)}),
+    Deviation("yarn-factor-in-exponent", "YaRN's factor is inside the exponent", _of(YaRN, _yarn_in_exponent), "", "TVM#18576"),
+    Deviation("yarn-as-linear", "YaRN divides all frequencies alike", _of(YaRN, lambda plain, f, s, *r: plain / s.factor)),
+    Deviation("yarn-factor-missing", "YaRN's attention factor is 1", _factor_of(lambda s, f: 1.0), "", "exllamav3#259"),
+    Deviation("yarn-factor-plain", "YaRN's attention factor is ln(s)/10 + 1 whatever is asked for", _factor_of(lambda s, f: _g(1, s.factor)),
+              "mscale, mscale_all_dim or attention_factor does not arrive.", "vLLM#56446"),
+    Deviation("yarn-mscale-zero", "an mscale of 0 counts as not given", _factor_of(
+        lambda s, f: f if s.attention_factor is not None or (s.mscale and s.mscale_all_dim) else _g(1, s.factor)),
+        "0 is falsy.", "transformers 5.23, MLX#4098"),
+)  # fmt: skip

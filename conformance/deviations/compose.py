@@ -1,0 +1,154 @@
+"""A deviation, and the reference's operations composed by name, so that a deviating stage deviates everything built on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import posref
+from posref.backends.rounding import round_to
+
+Function = Callable[..., Any]
+Operations = dict[str, Function]
+Wrap = Callable[[Function], Function]
+Real = npt.NDArray[np.float64]
+
+LEAVES = (
+    "sinusoidal", "learned", "rope_frequencies", "rope_table", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
+    "shaw_values", "attention_logits",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A named way to be wrong: what it does to which operations, what to look at, and where one was seen."""
+
+    name: str
+    text: str
+    wraps: Mapping[str, Wrap]
+    hint: str = ""
+    seen_in: str = ""
+
+    def operations(self) -> Operations:
+        """Return operations that deviate in this way, composed ones through their stages; state begins anew."""
+        stages = {op: self._wrapped(op, function) for op, function in leaves().items()}
+        return stages | {op: self._wrapped(op, function) for op, function in composed(stages).items()}
+
+    def _wrapped(self, op: str, function: Function) -> Function:
+        return self.wraps[op](function) if op in self.wraps else function
+
+    def touches(self, op: str) -> bool:
+        """Return whether an operation may deviate, itself or through its stages."""
+        return bool(set(self.wraps) & {op, *PARTS.get(op, ())})
+
+
+PARTS = {  # what a composed operation is made of
+    "rope": ("rope_frequencies", "rope_table", "apply_rope"),
+    "rotation_matrix": ("rope_frequencies", "rope_table", "apply_rope", "rope"),
+    "alibi": ("alibi_slopes", "alibi_product"),
+    "t5_bias": ("t5_buckets", "t5_rows"),
+    "attention": ("attention_logits", "softmax"),
+}
+
+
+def leaves() -> Operations:
+    """Return the operations that are not composed, and the parts of composed ones that have no name outside."""
+    return {name: getattr(posref, name) for name in LEAVES} | {"alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
+
+
+def composed(f: Operations) -> Operations:
+    """Return the composed operations, built from the stages `f`."""
+
+    def rope(
+        x: Any, positions: Any, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Any = None,
+        length: int | None = None, inverse: bool = False,
+    ) -> Any:  # fmt: skip
+        dim = rotary_dim or x.shape[-1]
+        inv_freq, factor = f["rope_frequencies"](dim, base=base, scaling=scaling, length=length)
+        cos, sin = f["rope_table"](positions, inv_freq, attention_factor=factor, dtype=np.float64)
+        return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
+
+    def rotation_matrix(position: Any, dim: int, /, *, dtype: Any = None, **options: Any) -> Any:
+        lanes = np.broadcast_to(np.eye(dim), (*position.shape, dim, dim)).copy()  # row j is where lane j goes
+        return np.swapaxes(rope(lanes, position[..., None], **options), -1, -2)
+
+    def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
+        return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
+
+    def t5_bias(q_positions: Any, k_positions: Any, table: Any, /, *, bidirectional: bool, max_distance: int = 128) -> Any:
+        relative = k_positions[..., None, :] - q_positions[..., :, None]
+        options = {"bidirectional": bidirectional, "num_buckets": table.shape[0], "max_distance": max_distance}
+        return f["t5_rows"](table, f["t5_buckets"](relative, **options))
+
+    def attention(q: Any, k: Any, v: Any, /, *, bias: Any = None, mask: Any = None, scale: float | None = None) -> Any:
+        return f["softmax"](f["attention_logits"](q, k, bias=bias, scale=scale), v, mask)
+
+    return {"rope": rope, "rotation_matrix": rotation_matrix, "alibi": alibi, "t5_bias": t5_bias, "attention": attention}
+
+
+def alibi_product(q: Any, k: Any, slopes: Any, /, *, form: str) -> Any:
+    """Return ALiBi's bias from its slopes."""
+    slopes = slopes[:, None, None]
+    if form == "key":
+        return slopes * k[..., None, None, :]
+    apart = (q[..., :, None] - k[..., None, :])[..., None, :, :]
+    return -slopes * (np.abs(apart) if form == "distance" else apart)
+
+
+def t5_rows(table: Real, buckets: Any) -> Any:
+    """Return T5's bias from its buckets."""
+    return np.moveaxis(table[buckets], -1, -3)
+
+
+def softmax(logits: Real, v: Real, mask: Any, masked: float = -np.inf) -> Any:
+    """Return the mean of values weighted by the softmax; a row with nothing allowed is zero."""
+    if mask is not None:
+        logits = np.where(mask, logits, masked)
+    top = np.max(logits, axis=-1, keepdims=True)
+    exps = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
+    total = np.sum(exps, axis=-1, keepdims=True)
+    values = np.repeat(v, logits.shape[-3] // v.shape[-3], axis=-3) if v.ndim > 2 else v
+    return (exps / np.where(total == 0, 1.0, total)) @ values
+
+
+# ---- ways to wrap an operation --------------------------------------------------------------------------------------------
+def before(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> Wrap:
+    """Return a wrap that changes the arguments."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(*args: Any, **options: Any) -> Any:
+            args, options = change(*args, **options)
+            return function(*args, **options)
+
+        return deviating
+
+    return wrap
+
+
+def after(change: Callable[..., Any]) -> Wrap:
+    """Return a wrap that changes the result: `change` takes it and the call's arguments."""
+    return lambda function: lambda *args, **options: change(function(*args, **options), *args, **options)
+
+
+def argument(index: int, change: Callable[[Any], Any]) -> Wrap:
+    """Return a wrap that changes one positional argument."""
+    return before(lambda *args, **options: ((*args[:index], change(args[index]), *args[index + 1 :]), options))
+
+
+def option(**changes: Callable[[Any], Any]) -> Wrap:
+    """Return a wrap that changes options that are given, each by a function of its value."""
+    return before(lambda *args, **options: (args, options | {n: c(options[n]) for n, c in changes.items() if n in options}))
+
+
+def narrowed(dtype: str) -> Callable[[Any], Any]:
+    """Return a function that sends numbers through a narrower dtype."""
+    return lambda x: round_to(np.asarray(x, dtype=np.float64), dtype)
+
+
+def always(value: Any) -> Callable[[Any], Any]:
+    """Return a function of one constant value."""
+    return lambda _: value

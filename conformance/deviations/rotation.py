@@ -1,0 +1,190 @@
+"""Deviations of the rotation itself: layouts, signs, lanes, and the factor."""
+
+from typing import Any
+
+import numpy as np
+
+import posref
+
+from .compose import Deviation, Function, Real, after, always, argument, before, narrowed, option
+
+LANES = "Compare which lanes rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
+
+
+def _mixed_table(function: Function) -> Function:
+    """Columns duplicated as one layout has them, lanes paired as the other."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half = cos.shape[-1]
+        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
+        lanes = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
+        a, b = (np.asarray([pair[k] for pair in lanes]) for k in (0, 1))
+        wide = [np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)]
+        shape = (*x.shape[:-1], half)
+        one = np.broadcast_to(x[..., a] * wide[0][..., a] - x[..., b] * wide[1][..., a], shape)
+        other = np.broadcast_to(x[..., b] * wide[0][..., b] + x[..., a] * wide[1][..., b], shape)
+        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
+        turned = np.concatenate([one, other], -1) if writes_half else np.stack([one, other], -1).reshape(*shape[:-1], 2 * half)
+        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
+
+    return deviating
+
+
+def _second_from_first(function: Function) -> Function:
+    """b' computed from a', already rotated: an update in place."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half = cos.shape[-1]
+        sine = -sin if inverse else sin
+        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
+        a, b = (x[..., :half], x[..., half : 2 * half]) if reads_half else (x[..., 0 : 2 * half : 2], x[..., 1 : 2 * half : 2])
+        first = a * cos - b * sine
+        second = b * cos + first * sine
+        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
+        turned = np.concatenate([first, second], -1) if writes_half else np.stack([first, second], -1).reshape(*a.shape[:-1], 2 * half)
+        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
+
+    return deviating
+
+
+def _tail_zeroed(out: Real, x: Real, cos: Real, *rest: Any, **options: Any) -> Real:
+    kept = 2 * cos.shape[-1]
+    return np.concatenate([out[..., :kept], 0 * out[..., kept:]], axis=-1)
+
+
+def _trailing(function: Function) -> Function:
+    def deviating(x: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        kept = x.shape[-1] - 2 * cos.shape[-1]
+        return np.concatenate([x[..., :kept], function(x[..., kept:], cos, sin, **options)], axis=-1)
+
+    return deviating
+
+
+def _whole_head(function: Function) -> Function:
+    return lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None}))
+
+
+def _head_exponent(function: Function) -> Function:
+    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
+        if rotary_dim is None or rotary_dim == x.shape[-1]:
+            return function(x, positions, rotary_dim=rotary_dim, **options)
+        frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
+        inv_freq, factor = posref.rope_frequencies(x.shape[-1], **frequency)
+        cos, sin = posref.rope_table(positions, inv_freq[: rotary_dim // 2], attention_factor=factor, dtype=np.float64)
+        return posref.apply_rope(x, cos, sin, layout=options["layout"], inverse=options.get("inverse", False))
+
+    return deviating
+
+
+def _partial_twice(function: Function) -> Function:
+    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
+        if rotary_dim is not None:
+            rotary_dim = max(2, rotary_dim * rotary_dim // x.shape[-1] // 2 * 2)
+        return function(x, positions, rotary_dim=rotary_dim, **options)
+
+    return deviating
+
+
+def _inverse_keeps_lanes(function: Function) -> Function:
+    """The inverse negates the sine and forgets that the third layout reads and writes differently."""
+    return lambda x, cos, sin, /, *, layout, inverse=False: function(x, cos, -sin if inverse else sin, layout=layout)
+
+
+def _concatenated(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: bool = False) -> Real:
+    kept = 2 * cos.shape[-1]
+    if layout != "interleaved":
+        return out
+    return np.concatenate([out[..., 0:kept:2], out[..., 1:kept:2], out[..., kept:]], axis=-1)
+
+
+def _last_pair(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: bool = False) -> Real:
+    half, out = cos.shape[-1], np.array(out)
+    lanes = [half - 1, 2 * half - 1] if layout == "half" else [2 * half - 2, 2 * half - 1]
+    if layout != "interleaved_to_half":
+        out[..., lanes] = x[..., lanes]
+    return out
+
+
+def _axis(function: Function) -> Function:
+    """Positions counted along the axis before the sequence's (heads in (B, H, T, d))."""
+
+    def deviating(x: Real, positions: Any, /, **options: Any) -> Real:
+        if x.ndim < 3 or np.ndim(positions) != 1:
+            return function(x, positions, **options)
+        heads = np.resize(np.asarray(positions), x.shape[-3])
+        return function(x, heads.reshape(*(1,) * (x.ndim - 3), x.shape[-3], 1) * np.ones(x.shape[:-1], dtype=np.int64), **options)
+
+    return deviating
+
+
+def _head_zero(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
+    if x.ndim < 3:
+        return out
+    out = np.array(out)
+    out[..., 0, :, :] = x[..., 0, :, :]
+    return out
+
+
+def _one_head(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
+    return x if x.ndim > 2 and x.shape[-3] == 1 else out
+
+
+def _factor_if_not(function: Function) -> Function:
+    """The factor reaches only one layout's path."""
+
+    def deviating(x: Real, positions: Any, /, *, layout: str, **options: Any) -> Real:
+        out = function(x, positions, layout=layout, **options)
+        frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
+        kept = options.get("rotary_dim") or x.shape[-1]
+        factor = posref.rope_frequencies(kept, **frequency)[1] if layout != "half" else 1.0
+        return np.concatenate([out[..., :kept] / factor, out[..., kept:]], axis=-1)
+
+    return deviating
+
+
+DEVIATIONS = (
+    Deviation("layout-half", "layout is 'half' whatever is asked for", {"apply_rope": option(layout=always("half"))}, LANES,
+              "LLMs-from-scratch#747, vllm-ascend#12820"),
+    Deviation("layout-interleaved", "layout is 'interleaved' whatever is asked for",
+              {"apply_rope": option(layout=always("interleaved"))}, LANES, "ik_llama.cpp#2290"),
+    Deviation("layout-interleaved-to-half", "layout is 'interleaved_to_half' whatever is asked for",
+              {"apply_rope": option(layout=always("interleaved_to_half"))}, LANES, "vllm-metal#44"),
+    Deviation("writes-halves", "interleaved pairs are read, and their results written as halves",
+              {"apply_rope": after(_concatenated)}, "Results are concatenated rather than interleaved.", "vllm-metal#44"),
+    Deviation("table-other-layout", "the table is duplicated for one layout and lanes are paired as in the other",
+              {"apply_rope": _mixed_table}, "repeat and repeat_interleave are exchanged.", "ark-nlp#47, Megatron-LM#3900"),
+    Deviation("sign-flipped", "the rotation goes the other way: the sign of the sine is flipped",
+              {"apply_rope": argument(2, lambda sin: -sin)}, "rotate_half returns (x2, -x1), or a sine is negated.", "lalamo#268"),
+    Deviation("inverse-ignored", "inverse=True rotates forward", {"apply_rope": option(inverse=always(False))}),
+    Deviation("inverse-keeps-layout", "the inverse reads and writes lanes as the forward rotation does",
+              {"apply_rope": _inverse_keeps_lanes}, "The transpose swaps the read and the write layout."),
+    Deviation("in-place-update", "the second member of a pair is computed from the first one, already rotated in place",
+              {"apply_rope": _second_from_first}, "The first half is overwritten before it is read again.", "transformers#11725"),
+    Deviation("not-rotated", "nothing is rotated: the input comes back", {"apply_rope": after(lambda out, x, *a, **o: x)}, "",
+              "Liger-Kernel#342"),
+    Deviation("last-pair-unrotated", "the last pair is not rotated", {"apply_rope": after(_last_pair)}, "A loop ends one early.",
+              "flashinfer#2470"),
+    Deviation("single-head-unrotated", "nothing is rotated when there is one head", {"apply_rope": after(_one_head)}, "",
+              "Liger-Kernel#342"),
+    Deviation("head-zero-unrotated", "head 0 is not rotated", {"apply_rope": after(_head_zero)}, "", "transformers#47403"),
+    Deviation("tail-zeroed", "lanes beyond rotary_dim are zero", {"apply_rope": after(_tail_zeroed)}, "", "labml#215"),
+    Deviation("trailing-lanes", "the last rotary_dim lanes are rotated rather than the first", {"apply_rope": _trailing}, "",
+              "the convention of DeepSeek-V4"),
+    Deviation("x-through-bfloat16", "the input is held in bfloat16", {"apply_rope": argument(0, narrowed("bfloat16"))}, "",
+              "Modalities#462"),
+    Deviation("x-through-float16", "the input is held in float16", {"apply_rope": argument(0, narrowed("float16"))}),
+    Deviation("table-bfloat16", "the cos/sin table is held in bfloat16",
+              {"apply_rope": before(lambda x, c, s, **o: ((x, narrowed("bfloat16")(c), narrowed("bfloat16")(s)), o)),
+               "rope_table": after(lambda t, *a, **o: tuple(map(narrowed("bfloat16"), t)))}, "", "sglang#3134, flashinfer#585"),
+    Deviation("table-float16", "the cos/sin table is held in float16",
+              {"apply_rope": before(lambda x, c, s, **o: ((x, narrowed("float16")(c), narrowed("float16")(s)), o)),
+               "rope_table": after(lambda t, *a, **o: tuple(map(narrowed("float16"), t)))}, "", "sglang#3134"),
+    Deviation("rotary-dim-ignored", "rotary_dim is ignored: the whole head is rotated", {"rope": _whole_head}, "", "maxtext#4616"),
+    Deviation("rotary-dim-twice", "the partial factor is applied twice", {"rope": _partial_twice}, "", "vLLM#41185"),
+    Deviation("exponent-over-head-size", "the exponent's denominator is the head size rather than rotary_dim",
+              {"rope": _head_exponent}, "", "neuronx-distributed-inference#106"),
+    Deviation("rotates-along-heads", "positions run along the head axis rather than the sequence", {"rope": _axis}, "",
+              "open_lm#4, DeepSpeed#2782"),
+    Deviation("factor-half-only", "the attention factor is applied in layout 'half' alone", {"rope": _factor_if_not}, "",
+              "daScript#3479"),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""The stages that composed operations go through, so that a failing check can name the first wrong one."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Call = Callable[[str, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
+
+
+def stages(op: str, call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the outputs of every stage of `op` by name, in order; `call` computes one operation in some number system."""
+    return STAGES[op](call, inputs, params) if op in STAGES else {}
+
+
+def _rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    dim = params.get("rotary_dim") or _last_axis(inputs["x"])
+    return _rotary(call, dim, inputs["positions"], params)
+
+
+def _rotation_matrix(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return _rotary(call, params["dim"], inputs["position"], params)
+
+
+def _rotary(call: Call, dim: int, positions: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: params[name] for name in ("base", "scaling", "length") if name in params}
+    found = call("rope_frequencies", {}, {"dim": dim, **options})
+    table = {"attention_factor": found["attention_factor"]}
+    return found | call("rope_table", {"positions": positions, "inv_freq": found["inv_freq"]}, table)
+
+
+def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
+
+
+def _t5_bias(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    relative = _relative(inputs["q_positions"], inputs["k_positions"])
+    options = {name: params[name] for name in ("bidirectional", "max_distance") if name in params}
+    options["num_buckets"] = len(inputs["table"])
+    return {"buckets": call("t5_buckets", {"relative_positions": relative}, options)["out"]}
+
+
+def _attention(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    arrays = {name: inputs[name] for name in ("q", "k", "bias") if name in inputs}
+    return {"logits": call("attention_logits", arrays, params)["out"]}
+
+
+def _last_axis(x: Any) -> int:
+    """Return the size of the last axis of an array or of nested lists."""
+    if hasattr(x, "shape"):
+        return int(x.shape[-1])
+    return _last_axis(x[0]) if isinstance(x[0], list) else len(x)
+
+
+def _relative(q: Any, k: Any) -> Any:
+    """Return key minus query positions of arrays or of nested lists."""
+    if hasattr(q, "shape"):
+        return k[..., None, :] - q[..., :, None]
+    if q and isinstance(q[0], list):
+        return [_relative(*rows) for rows in zip(q, k if isinstance(k[0], list) else [k] * len(q), strict=True)]
+    return [[n - m for n in k] for m in q]
+
+
+STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]] = {
+    "rope": _rope,
+    "rotation_matrix": _rotation_matrix,
+    "alibi": _alibi,
+    "t5_bias": _t5_bias,
+    "attention": _attention,
+}

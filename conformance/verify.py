@@ -1,0 +1,125 @@
+"""Are the vectors true? Every stored value is proved again from its stored inputs, and inputs are compared with the sources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import build, tensors
+from .case import all_cases, groups
+from .errors import BuildError, VectorError
+from .suite import LoadedCase, LoadedGroup, load_group, load_manifest
+
+
+def verify(root: Path, *, progress: Callable[[str], None] | None = None, jobs: int | None = None) -> list[str]:
+    """
+    Return what is wrong with the suite in `root`, one line each, naming case, tensor and index; nothing when it is true.
+
+    Raises
+    ------
+    VectorError
+        If a file is missing, malformed or not as its recorded hash says.
+    """
+    manifest = load_manifest(root)
+    problems = _check_sums(root, manifest)
+    entries = manifest["groups"]
+    with ProcessPoolExecutor(max_workers=jobs or os.cpu_count()) as pool:
+        for entry, found in zip(entries, pool.map(_verify_entry, [root] * len(entries), entries), strict=True):
+            problems += found
+            if progress:
+                progress(entry["id"])
+    return problems
+
+
+def _check_sums(root: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Return files that differ from SHA256SUMS, and files that nobody records."""
+    path = root / "SHA256SUMS"
+    if not path.is_file():
+        msg = f"{root}: SHA256SUMS is missing. Fetch the suite again."
+        raise VectorError(msg)
+    recorded = dict(reversed(line.split("  ", 1)) for line in path.read_text(encoding="utf-8").splitlines())
+    present = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()} - {"SHA256SUMS"}
+    problems = [f"{name}: recorded in SHA256SUMS and missing" for name in sorted(set(recorded) - present)]
+    problems += [f"{name}: not recorded in SHA256SUMS" for name in sorted(present - set(recorded))]
+    for name in sorted(present & set(recorded)):
+        if tensors.digest((root / name).read_bytes())["sha256"] != recorded[name]:
+            problems.append(f"{name}: differs from its hash in SHA256SUMS")
+    return problems
+
+
+def _verify_entry(root: Path, entry: Mapping[str, Any]) -> list[str]:
+    return verify_group(load_group(root, entry))
+
+
+def verify_group(group: LoadedGroup) -> list[str]:
+    """
+    Return what is wrong with one group.
+
+    A group of this version is built again from its sources, inputs included; any other is proved from its stored inputs.
+    """
+    sources = groups(list(all_cases()))
+    if group.id in sources:
+        try:
+            return _compare(group, build.build_group(sources[group.id]))
+        except BuildError as error:
+            return [str(error)]
+    return [problem for case in group.cases if case.kind != "reject" for problem in _prove_case(case)]
+
+
+def _prove_case(case: LoadedCase) -> list[str]:
+    """Return stored values of a case that are not what its own inputs give."""
+    problems = []
+    group, name = case.id.rsplit("/", maxsplit=1)
+    for k, call in enumerate(case.calls):
+        stored = f"{name}.{k}" if case.kind == "sequence" else name
+        try:
+            expected, mid, widths = build.proved(case.op, call.inputs, call.params)
+        except (BuildError, ArithmeticError, ValueError) as error:
+            problems.append(f"{case.id}: {error}")
+            continue
+        for role, found, true in (("out", call.expected, expected), ("mid", call.intermediates, mid)):
+            named = [{f"{stored}/{role}/{n}": v for n, v in values.items()} for values in (found, true)]
+            problems += _differences(group, *named, case_at=0)
+        for accuracy, values in call.widths.items():
+            named = [{f"{accuracy}/{stored}/{n}": v for n, v in side.items()} for side in (values, widths.get(accuracy, {}))]
+            problems += _differences(group, *named, case_at=1)
+    return problems
+
+
+def _compare(group: LoadedGroup, built: build.Group) -> list[str]:
+    """Return tensors and entries that are not those proved from this version's sources."""
+    problems = _differences(group.id, group.data, built.data, case_at=0)
+    problems += _differences(group.id, group.tolerance, built.tolerance, case_at=1)
+    built.manifest["files"] = group.manifest["files"]
+    for key in sorted(set(built.manifest) | set(group.manifest)):
+        if group.manifest.get(key) != built.manifest.get(key):
+            problems.append(f"{group.id}: group.json: {key} differs from the sources of this version")
+    return problems
+
+
+def _differences(group: str, stored: Mapping[str, Any], proved: Mapping[str, Any], *, case_at: int) -> list[str]:
+    """Return a line for every tensor that differs in a bit, with its case (a part of its name) and the first index."""
+
+    def where(name: str) -> str:
+        return f"{group}/{name.split('/')[case_at]}: tensor {name}"
+
+    problems = [f"{where(name)}: not a value of this case" for name in sorted(set(stored) - set(proved))]
+    problems += [f"{where(name)}: missing" for name in sorted(set(proved) - set(stored))]
+    for name in sorted(set(stored) & set(proved)):
+        mine, true = np.asarray(stored[name]), np.asarray(proved[name])
+        if mine.shape != true.shape or mine.dtype != true.dtype:
+            problems.append(f"{where(name)}: {mine.dtype}{list(mine.shape)}, proved {true.dtype}{list(true.shape)}")
+            continue
+        wrong = mine != true
+        if np.any(wrong):
+            index = tuple(int(i) for i in np.argwhere(wrong)[0])
+            problems.append(
+                f"{where(name)}{list(index)}: stored {mine[index].item()!r}, proved {true[index].item()!r} "
+                f"({np.count_nonzero(wrong)} of {true.size} differ)"
+            )
+    return problems

@@ -1,0 +1,120 @@
+"""One call of every definition on small, asymmetric inputs, written once for arrays of any library, balls and bounds."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import posref
+from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
+
+RNG = np.random.default_rng(7)
+
+
+def reals(*shape: int) -> np.ndarray:
+    """Return normal numbers that every dtype down to bfloat16 holds exactly."""
+    return np.round(RNG.standard_normal(shape) * 32) / 32
+
+
+class Call(NamedTuple):
+    """A call: inputs by name (reals float64, integers int64), and a function of arrays and the dtype of results."""
+
+    inputs: tuple[np.ndarray, ...]
+    function: Callable[..., Any]
+    takes_dtype: bool = False
+
+
+PLACES = np.asarray([0, 1, 2, 7, 255, 257, 4097, 131071], dtype=np.int64)
+Q, K = np.asarray([3, 9, 400], dtype=np.int64), np.asarray([0, 1, 3, 5, 8, 20, 399], dtype=np.int64)
+FREQUENCIES = 10000.0 ** (-np.arange(3) / 3)
+X = reals(2, 3, 8, 12)
+
+
+def _rope(**options: Any) -> Call:
+    options = {"layout": "half", "base": 10000.0} | options
+    return Call((X, PLACES), lambda x, p, dtype: posref.rope(x, p, **options))
+
+
+def _shaw(order: str, left: int, right: int) -> dict[str, Call]:
+    options = {"left": left, "right": right, "order": order}
+    rows = left + right + 1
+    return {
+        f"shaw_scores {order}": Call(
+            (reals(2, 3, 5), reals(2, 7, 5), reals(rows, 5), Q, K),
+            lambda q, k, t, p, r, dtype: posref.shaw_scores(q, k, t, p, r, **options),
+        ),
+        f"shaw_values {order}": Call(
+            (np.abs(reals(2, 3, 7)), reals(2, 7, 5), reals(rows, 5), Q, K),
+            lambda w, v, t, p, r, dtype: posref.shaw_values(w, v, t, p, r, **options),
+        ),
+    }
+
+
+def _attention(*arrays: np.ndarray, mask: np.ndarray | None = None, bias: bool = False, scale: float | None = None) -> Call:
+    def function(q: Any, k: Any, v: Any, *rest: Any, dtype: Any) -> Any:
+        left = list(rest)
+        options = {"bias": left.pop(0)} if bias else {}
+        options |= {"mask": left.pop(0)} if mask is not None else {}
+        return posref.attention(q, k, v, scale=scale, **options)
+
+    return Call((*arrays, *(() if mask is None else (mask,))), function)
+
+
+MASK = Q[:, None] >= K
+MASK[0] = False
+TABLE = reals(8, 5)
+
+CALLS: dict[str, Call] = {
+    **{
+        f"sinusoidal {layout} {endpoint}": Call(
+            (PLACES,),
+            lambda p, dtype, layout=layout, endpoint=endpoint: posref.sinusoidal(
+                p, 10, layout=layout, endpoint=endpoint, base=5000.0, dtype=dtype
+            ),
+            takes_dtype=True,
+        )
+        for layout in ("interleaved", "sin_cos", "cos_sin")
+        for endpoint in (False, True)
+    },
+    "learned": Call((PLACES[:4], reals(10, 5)), lambda p, t, dtype: posref.learned(p, t, offset=2)),
+    "rope_table": Call(
+        (PLACES.reshape(2, 4), FREQUENCIES),
+        lambda p, f, dtype: posref.rope_table(p, f, attention_factor=1.25, dtype=dtype),
+        takes_dtype=True,
+    ),
+    **{f"rope {layout}": _rope(layout=layout) for layout in ("half", "interleaved", "interleaved_to_half")},
+    **{
+        f"rope {layout} inverse partial": _rope(layout=layout, rotary_dim=6, inverse=True)
+        for layout in ("half", "interleaved", "interleaved_to_half")
+    },
+    "rope Linear": _rope(scaling=Linear(4.0)),
+    "rope NTKAware": _rope(scaling=NTKAware(4.0), base=5e5),
+    "rope DynamicNTK": _rope(scaling=DynamicNTK(2.0, 100), length=333),
+    "rope Llama3": _rope(scaling=Llama3(8.0, 128), base=5e5),
+    "rope YaRN": _rope(scaling=YaRN(8.0, 256, truncate=False), layout="interleaved"),
+    "rotation_matrix": Call(
+        (PLACES,),
+        lambda p, dtype: posref.rotation_matrix(p, 6, layout="interleaved_to_half", base=10000.0, dtype=dtype),
+        takes_dtype=True,
+    ),
+    "alibi distance": Call((Q, K), lambda q, k, dtype: posref.alibi(q, k, heads=5, form="distance", dtype=dtype), True),
+    "alibi causal": Call((Q, K), lambda q, k, dtype: posref.alibi(q, k, heads=5, form="causal", dtype=dtype), True),
+    "alibi key": Call((Q, K), lambda q, k, dtype: posref.alibi(q, k, heads=5, form="key", dtype=dtype), True),
+    "t5_buckets": Call(
+        (K[:, None] - Q,), lambda r, dtype: posref.t5_buckets(r, bidirectional=True, num_buckets=8, max_distance=30)
+    ),
+    "t5_bias causal": Call((Q, K, TABLE), lambda q, k, t, dtype: posref.t5_bias(q, k, t, bidirectional=False)),
+    "t5_bias both": Call(
+        (Q, K, TABLE), lambda q, k, t, dtype: posref.t5_bias(q, k, t, bidirectional=True, max_distance=30)
+    ),
+    **_shaw("key_minus_query", 3, 3),
+    **_shaw("query_minus_key", 4, 2),
+    "attention_logits": Call(
+        (reals(2, 4, 3, 5), reals(2, 2, 7, 5), reals(4, 3, 7)),
+        lambda q, k, b, dtype: posref.attention_logits(q, k, bias=b, scale=0.75),
+    ),
+    "attention": _attention(reals(2, 3, 5), reals(2, 7, 5), reals(2, 7, 6)),
+    "attention masked": _attention(
+        reals(2, 4, 3, 5), reals(2, 2, 7, 5), reals(2, 2, 7, 6), reals(4, 3, 7), mask=MASK, bias=True
+    ),
+}

@@ -1,0 +1,52 @@
+"""The array libraries on which every definition is tried. One that is missing fails the tests: a check that cannot run has failed."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posref import backends
+
+LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
+
+
+@dataclass(frozen=True)
+class Library:
+    """An array library as the tests use it: host arrays in, host arrays out."""
+
+    name: str
+    backend: ModuleType
+    device: Any = None
+
+    @property
+    def xp(self) -> Any:
+        return self.backend.namespace()
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        return self.backend.dtypes
+
+    def dtype(self, name: str) -> Any:
+        return self.backend.dtype(name)
+
+    def array(self, x: Any, dtype: str | None = None) -> Any:
+        """Return host numbers in the library: reals rounded once to `dtype`, integers as they are."""
+        return self.backend.from_numpy(np.asarray(x), dtype, self.device)
+
+    def host(self, x: Any) -> np.ndarray:
+        return self.backend.to_numpy(x)
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request: pytest.FixtureRequest) -> Iterator[Library]:
+    name = request.param
+    with ExitStack() as stack:
+        if name == "jax_x64":
+            import jax
+
+            stack.enter_context(jax.enable_x64(True))
+        yield Library(name, backends.load(name.removesuffix("_x64")))

@@ -1,0 +1,160 @@
+"""Cosine and sine of position times frequency against balls, where the library has no float64: nowhere off by 2^-22."""
+
+from collections.abc import Callable
+from typing import Any
+
+import array_api_strict as strict
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flint import arb, fmpq
+
+from posref.angles import cos_sin, turn_limbs
+from posref.backends.exact import nearest_float64, precision
+
+LIMIT = 2.0**-22
+RNG = np.random.default_rng(2)
+EDGES = [0, 1, 2, 3, 255, 256, 257, 4095, 4096, 4097, 65537, 131071, 1048573, 7368787, 16777213, 2**24 - 1, 2**24]
+TO_2_24 = np.unique([*EDGES, *(-p for p in EDGES), *RNG.integers(-(2**24), 2**24, 200)]).astype(np.int32)
+LARGE = [2**31 - 1, 2**31 - 2, 2**30 + 1, 2**24 + 1, 2**28 - 57]
+TO_2_31 = np.unique([*LARGE, *(-p for p in LARGE), -(2**31), *RNG.integers(-(2**31), 2**31 - 1, 100)]).astype(np.int32)
+FREQUENCIES = {
+    "1e4": 1e4 ** (-np.arange(0, 128, 8) / 128),
+    "5e5": 5e5 ** (-np.arange(0, 128, 8) / 128),
+    "1e6": 1e6 ** (-np.arange(0, 128, 8) / 128),
+    "above 1": np.asarray([1.0, 1.5, np.pi, 2 * np.pi, 40.0, 1234.5]),
+    "NTK below 1e-9": np.asarray([3e-10, 1e-12, 0.0]),
+}
+
+
+def truth(positions: np.ndarray, frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return cos and sin of the exact products, correctly rounded to float64."""
+
+    def wave(p: float, f: float, function: str) -> float:
+        angle = arb(fmpq(*float(p).as_integer_ratio())) * arb(fmpq(*float(f).as_integer_ratio()))
+        return nearest_float64(getattr(angle, function)())
+
+    with precision(200):
+        grid = np.frompyfunc(wave, 3, 1)
+        cos, sin = (grid(positions[:, None], frequencies, name).astype(np.float64) for name in ("cos", "sin"))
+    return cos, sin
+
+
+def on_strict(positions: np.ndarray, frequencies: np.ndarray) -> tuple[Any, Any]:
+    x = strict.asarray(positions, device=strict.Device("no_float64"))
+    return tuple(
+        np.asarray(strict.asarray(out, device=strict.Device("CPU_DEVICE")))
+        for out in cos_sin(x, frequencies, dtype=strict.float32)
+    )
+
+
+def on_jax(positions: np.ndarray, frequencies: np.ndarray) -> tuple[Any, Any]:
+    return cos_sin(jnp.asarray(positions), frequencies, dtype=jnp.float32)
+
+
+def under_jit(positions: np.ndarray, frequencies: np.ndarray) -> tuple[Any, Any]:
+    return jax.jit(lambda p: cos_sin(p, frequencies, dtype=jnp.float32))(jnp.asarray(positions))
+
+
+WAYS: dict[str, Callable[..., Any]] = {"strict no_float64": on_strict, "JAX": on_jax, "JAX jit": under_jit}
+ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+def worst(got: tuple[Any, Any], expected: tuple[np.ndarray, np.ndarray]) -> float:
+    for out in got:
+        assert out.dtype in (np.float32, strict.float32)
+    return max(float(np.max(np.abs(np.asarray(g, np.float64) - e))) for g, e in zip(got, expected, strict=True))
+
+
+def test_jax_has_no_float64_here() -> None:
+    assert not jax.config.jax_enable_x64
+
+
+@ways
+@pytest.mark.parametrize("frequencies", FREQUENCIES.values(), ids=FREQUENCIES)
+@pytest.mark.parametrize("positions", [TO_2_24, TO_2_31], ids=["to 2^24", "to 2^31"])
+def test_integer_positions(way: Callable[..., Any], positions: np.ndarray, frequencies: np.ndarray) -> None:
+    assert worst(way(positions, frequencies), truth(positions, frequencies)) < LIMIT
+
+
+@ways
+@pytest.mark.parametrize("frequencies", [FREQUENCIES["1e4"], FREQUENCIES["above 1"][:4]], ids=["1e4", "above 1"])
+def test_fractional_positions(way: Callable[..., Any], frequencies: np.ndarray) -> None:
+    """Float32 positions are taken at their value: grid points of images, interpolated positions, whole ones."""
+    positions = np.concatenate([RNG.uniform(-5000, 5000, 200), [0.5, -0.5, -3.25, 1e-3, 2.0**23 - 0.5, -7.0, 2.0**24]])
+    positions = positions.astype(np.float32)
+    assert worst(way(positions, frequencies), truth(positions, frequencies)) < LIMIT
+
+
+@ways
+def test_small_angles_keep_their_relative_accuracy(way: Callable[..., Any]) -> None:
+    """The sine of a small angle is within the bound of `angle64`, 7 roundoffs: it is not lost below fixed-point digits."""
+    frequencies = np.asarray([1e-2, 1e-4, 1e-6, 1.3e-7, 7e-9])
+    positions = np.asarray([1, 2, -3, 17, 100], dtype=np.int32)
+    _, sin = way(positions, frequencies)
+    _, expected = truth(positions, frequencies)
+    assert np.all(np.abs(np.asarray(sin, np.float64) - expected) <= 7 * 2.0**-24 * np.abs(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint8, np.uint16, np.uint32])
+def test_every_integer_dtype(dtype: Any) -> None:
+    """Small integer dtypes are widened before anything is multiplied."""
+    positions = np.asarray([0, 1, 100, np.iinfo(dtype).max if np.iinfo(dtype).bits < 32 else 70000], dtype=dtype)
+    frequencies = FREQUENCIES["1e4"]
+    assert worst(on_jax(positions, frequencies), truth(positions, frequencies)) < LIMIT
+    assert worst(on_strict(positions, frequencies), truth(positions, frequencies)) < LIMIT
+
+
+def test_positions_in_int64_on_a_device_without_float64() -> None:
+    positions = np.asarray([0, -1, 2**31 - 1], dtype=np.int64)
+    frequencies = FREQUENCIES["5e5"]
+    assert worst(on_strict(positions, frequencies), truth(positions, frequencies)) < LIMIT
+
+
+def test_float64_angles_everywhere_else() -> None:
+    """NumPy: the product's error, 2^-53 of an angle up to 2^24, the sine's, and the rounding to float32."""
+    frequencies = FREQUENCIES["1e4"]
+    got = cos_sin(TO_2_24, frequencies, dtype=np.float32)
+    assert worst(got, truth(TO_2_24, frequencies)) <= 2.0**-53 * 2**24 + 2.0**-52 + 2.0**-25
+
+
+def test_limbs_are_the_fraction_of_a_turn() -> None:
+    """Against balls: what the limbs hold differs from f / 2 pi, whole turns aside, by half a unit of the last place."""
+    with precision(300):
+        for f in (1.0, 0.01, 1e-9, 6.25, 1234.5):
+            held = arb(sum(limb << 12 * (4 - k) for k, limb in enumerate(turn_limbs(f))))
+            turns = arb(f) / (2 * arb.pi()) * arb(2) ** 60
+            away = turns - held
+            whole = (away / arb(2) ** 60 + arb(0.5)).floor()
+            assert abs(away - whole * arb(2) ** 60) <= arb(0.5)
+
+
+def test_traced_frequencies_are_of_class_angle32() -> None:
+    """A float32 product: off by at most half an ulp of an angle up to 1000, then by the sine's own error of 4 roundoffs."""
+    positions = np.arange(0, 1000, 37).astype(np.int32)
+    frequencies = np.asarray([1.0, 0.5, 0.25], dtype=np.float32)
+    got = jax.jit(lambda p, f: cos_sin(p, f, dtype=jnp.float32))(jnp.asarray(positions), jnp.asarray(frequencies))
+    assert worst(got, truth(positions, frequencies)) <= 1000 * 2.0**-24 + 4 * 2.0**-24
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_gradient_to_positions(wrap: Callable[..., Any]) -> None:
+    """d cos(p f)/dp = -f sin(p f), d sin(p f)/dp = f cos(p f), at whole and fractional positions."""
+    positions = np.asarray([0.0, 0.25, 3.0, -7.5, 100.125, 4097.0], dtype=np.float32)
+    frequencies = np.asarray([1.0, 0.3, 0.01])
+    cos, sin = truth(positions, frequencies)
+    for which, expected in ((0, -sin * frequencies), (1, cos * frequencies)):
+        slope = wrap(jax.vmap(jax.jacfwd(lambda p, which=which: cos_sin(p, frequencies, dtype=jnp.float32)[which])))
+        got = np.asarray(slope(jnp.asarray(positions)), np.float64)
+        # the wave's error times f, and f held as float32 quarter turns (two roundings), and the product's rounding
+        assert np.all(np.abs(got - expected) <= frequencies * (LIMIT + 3 * 2.0**-24))
+
+
+def test_gradient_to_frequencies_reaches_learned_arrays() -> None:
+    frequencies = jnp.asarray([1.0, 0.3], dtype=jnp.float32)
+    positions = jnp.asarray([1, 2, 5])
+    gradient = jax.grad(lambda f: jnp.sum(cos_sin(positions, f, dtype=jnp.float32)[1]))(frequencies)
+    expected = np.sum(np.cos(np.asarray([1, 2, 5])[:, None] * np.asarray(frequencies)) * [[1], [2], [5]], axis=0)
+    # 3 terms of at most 5, each with a cosine off by 4 roundoffs and an angle of at most 5 rounded once, and 3 roundings of sums
+    np.testing.assert_array_less(np.abs(np.asarray(gradient) - expected), 8 * (4 + 5 + 3) * 2.0**-24)
