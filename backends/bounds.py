@@ -206,7 +206,9 @@ class Bounds(NumberSystem):
         """Return e to the x; exact at 0 alone."""
         value, error = x.parts
         power = _by_balls(lambda p: p.exp(), value)
-        bound = power * (_growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)) + self.accuracy.floor
+        with np.errstate(invalid="ignore"):  # a power of zero whose exponent is unbounded
+            grown = np.where(power == 0, 0.0, power * (_growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
+        bound = grown + self.accuracy.floor
         return Array((power, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
 
     def log(self, x: Array) -> Array:

@@ -75,7 +75,8 @@ class Exact(NumberSystem):
             return Array(x.parts, dtype, self)
         if dtype.kind == "real floating":
             return self.real(x.parts[0].astype(np.int64), dtype)
-        return Array((np.frompyfunc(lambda b: int(_whole(b).unique_fmpz()), 1, 1)(x.parts[0]).astype(np.int64),), dtype, self)
+        whole = np.frompyfunc(lambda b: int(_whole(b).unique_fmpz()), 1, 1)(x.parts[0])
+        return Array((np.asarray(whole, dtype=np.int64),), dtype, self)
 
     def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
         return Array((np.asarray(a.parts[0] + b.parts[0], dtype=object),), dtype, self)
@@ -179,7 +180,7 @@ def correctly_rounded(value: Any) -> npt.NDArray[Any]:
         return np.asarray(value, dtype=np.float64)
     if value.dtype.kind != "real floating":
         return value.parts[0]
-    return np.frompyfunc(nearest_float64, 1, 1)(value.parts[0]).astype(np.float64) if value.parts[0].size else np.zeros(value.shape)
+    return np.asarray(np.frompyfunc(nearest_float64, 1, 1)(value.parts[0]), dtype=np.float64)
 
 
 def nearest_float64(ball: arb) -> float:

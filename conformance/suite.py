@@ -110,7 +110,7 @@ def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, tolerance: te
     """Return one case with its tensors."""
     name = case["id"].rsplit("/", maxsplit=1)[1]
     if case["kind"] == "sequence":
-        calls = [_call(step, f"{name}.{k}", data, tolerance) for k, step in enumerate(case["steps"])]
+        calls = [_call(step, f"{name}@{k}", data, tolerance) for k, step in enumerate(case["steps"])]
     else:
         calls = [_call(case, name, data, tolerance)]
     return LoadedCase(

@@ -76,7 +76,7 @@ def _prove_case(case: LoadedCase) -> list[str]:
     problems = []
     group, name = case.id.rsplit("/", maxsplit=1)
     for k, call in enumerate(case.calls):
-        stored = f"{name}.{k}" if case.kind == "sequence" else name
+        stored = f"{name}@{k}" if case.kind == "sequence" else name
         try:
             expected, mid, widths = build.proved(case.op, call.inputs, call.params)
         except (BuildError, ArithmeticError, ValueError) as error:

@@ -60,13 +60,16 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array
     whole = xp.floor(positions) if floating else positions
     n = cast(whole, xp.int32)[..., None]
     high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
-    t4 = middle * g5 + low * g4 + (low * g5 >> BITS)
+    t5 = low * g5
+    t4 = middle * g5 + low * g4 + (t5 >> BITS)
     t3 = high * g5 + middle * g4 + low * g3 + (t4 >> BITS)
     t2 = high * g4 + middle * g3 + low * g2 + (t3 >> BITS)
     t1 = high * g3 + middle * g2 + low * g1 + (t2 >> BITS) & 4095  # whole turns dropped
     quadrant = t1 + 512 >> 10
     head = (t1 - (quadrant << 10) << BITS) + (t2 & 4095)  # exact in float32
-    quarters = (cast(head, xp.float32) + cast(t3 & 4095, xp.float32) * 2**-BITS) * 2**-22  # quarter turns, [-1/2, 1/2]
+    rest = ((t4 & 4095) << BITS) + (t5 & 4095)  # so that small angles keep their relative accuracy
+    fraction = cast(head, xp.float32) + cast(t3 & 4095, xp.float32) * 2**-BITS + cast(rest, xp.float32) * 2 ** (-3 * BITS)
+    quarters = fraction * 2**-22  # quarter turns, [-1/2, 1/2]
     if floating:
         per_token = beside([float(Fraction(f) * 4 * _turns_per_radian()) for f in frequencies], positions, xp.float32)
         quarters = quarters + cast(positions - whole, xp.float32)[..., None] * per_token

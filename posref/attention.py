@@ -95,10 +95,11 @@ def attention(
     logits = _logits("attention", q, k, bias, scale)
     if mask is None:
         exps = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+        total = xp.sum(exps, axis=-1, keepdims=True)
     else:
         exps = _masked_exps(logits, mask)
-    total = xp.sum(exps, axis=-1, keepdims=True)
-    total = xp.where(total == 0, beside(1.0, q, total.dtype), total)
+        total = xp.sum(exps, axis=-1, keepdims=True)
+        total = xp.where(xp.any(mask, axis=-1, keepdims=True), total, beside(1.0, q, total.dtype))
     values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
     return cast(xp.matmul(exps / total, values), q.dtype)
 

@@ -1,11 +1,14 @@
 """One call of every definition on small, asymmetric inputs, written once for arrays of any library, balls and bounds."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from conftest import Library
 
 import posref
+from posref.backends.bounds import bounds
 from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
 
 RNG = np.random.default_rng(7)
@@ -118,3 +121,41 @@ CALLS: dict[str, Call] = {
         reals(2, 4, 3, 5), reals(2, 2, 7, 5), reals(2, 2, 7, 6), reals(4, 3, 7), mask=MASK, bias=True
     ),
 }
+
+
+def is_real(x: np.ndarray) -> bool:
+    return x.dtype.kind == "f"
+
+
+@cache
+def expected(name: str, accuracy: str) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Return value and bound of every output of a call; integers have bound 0."""
+    call, xp = CALLS[name], bounds(accuracy)
+    inputs = [xp.asarray(x, dtype=xp.storage if is_real(x) else None) for x in call.inputs]
+    if name == "rope_table":
+        inputs[1] = xp.asarray(call.inputs[1], dtype=xp.float64)
+    outputs = as_tuple(call.function(*inputs, dtype=xp.storage))
+    return tuple((out.parts[0], out.parts[1] if len(out.parts) > 1 else np.zeros(out.shape)) for out in outputs)
+
+
+def as_tuple(outputs: Any) -> tuple[Any, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
+
+
+def given(call: Call, library: Library, dtype: str) -> list[Any]:
+    """Return the inputs in the library: host float64 frequencies as they are, which is how they are meant to be given."""
+    frequencies = call.function is CALLS["rope_table"].function
+    return [
+        x if frequencies and i == 1 else library.array(x, dtype if is_real(x) else None)
+        for i, x in enumerate(call.inputs)
+    ]
+
+
+def assert_within(got: np.ndarray, name: str, accuracy: str, output: int) -> None:
+    """Assert that `got` is within the class's bound of the value, which is itself known within the bound of float64."""
+    value, bound = expected(name, accuracy)[output]
+    assert got.shape == value.shape
+    allowed = bound + expected(name, "float64")[output][1]
+    excess = np.abs(got - value) - allowed
+    worst = np.unravel_index(np.argmax(excess), excess.shape)
+    assert np.all(excess <= 0), f"{name}: {got[worst]!r} is not within {allowed[worst]:.3g} of {value[worst]!r} at {worst}"

@@ -6,70 +6,27 @@ A tolerance is the half-width that the definition itself has on error bounds of 
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import array_api_strict as strict
 import numpy as np
 import pytest
 from array_api_compat import device as device_of
-from calls import CALLS, Call
+from calls import CALLS, as_tuple, assert_within, expected, given, is_real
 from conftest import LIBRARIES, Library
 
 import posref
 from posref import arrays, backends
-from posref.backends.bounds import bounds
-from posref.backends.rounding import BITS, round_to
-
-NARROW = {"bfloat16": ("low-bfloat16", 2.0**-133), "float16": ("low-float16", 2.0**-24)}
-
-
-def is_real(x: np.ndarray) -> bool:
-    return x.dtype.kind == "f"
-
-
-@cache
-def expected(name: str, accuracy: str) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Return value and bound of every output of a call; integers have bound 0."""
-    call, xp = CALLS[name], bounds(accuracy)
-    inputs = [xp.asarray(x, dtype=xp.storage if is_real(x) else None) for x in call.inputs]
-    if name == "rope_table":
-        inputs[1] = xp.asarray(call.inputs[1], dtype=xp.float64)
-    outputs = as_tuple(call.function(*inputs, dtype=xp.storage))
-    return tuple((out.parts[0], out.parts[1] if len(out.parts) > 1 else np.zeros(out.shape)) for out in outputs)
-
-
-def as_tuple(outputs: Any) -> tuple[Any, ...]:
-    return outputs if isinstance(outputs, tuple) else (outputs,)
-
-
-def given(call: Call, library: Library, dtype: str) -> list[Any]:
-    """Return the inputs in the library: host float64 frequencies as they are, which is how they are meant to be given."""
-    frequencies = call.function is CALLS["rope_table"].function
-    return [
-        x if frequencies and i == 1 else library.array(x, dtype if is_real(x) else None)
-        for i, x in enumerate(call.inputs)
-    ]
-
-
-def assert_within(got: np.ndarray, name: str, accuracy: str, output: int) -> None:
-    """Assert that `got` is within the class's bound of the value, which is itself known within the bound of float64."""
-    value, bound = expected(name, accuracy)[output]
-    assert got.shape == value.shape
-    allowed = bound + expected(name, "float64")[output][1]
-    excess = np.abs(got - value) - allowed
-    worst = np.unravel_index(np.argmax(excess), excess.shape)
-    assert np.all(excess <= 0), f"{name}: {got[worst]!r} is not within {allowed[worst]:.3g} of {value[worst]!r} at {worst}"
+from posref.backends.rounding import BITS, LARGEST, round_to
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_float32_is_within_the_bounds_of_its_class(library: Library, name: str) -> None:
-    # Without float64 a library keeps the angle as an exact fraction of a turn: below 2^-22, which angle64 does not promise.
+    """Angle64 also where there is no float64: there angles are exact fractions of a turn."""
     call = CALLS[name]
     outputs = as_tuple(call.function(*given(call, library, "float32"), dtype=library.dtype("float32")))
-    accuracy = "angle64" if "float64" in library.dtypes else "angle32"
     for i, out in enumerate(outputs):
-        assert_within(library.host(out), name, accuracy, i)
+        assert_within(library.host(out), name, "angle64", i)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -89,14 +46,13 @@ def test_half_precision_has_one_rounding(library: Library, name: str) -> None:
     for dtype in set(library.dtypes) & {"float16", "bfloat16"}:
         call = CALLS[name]
         outputs = as_tuple(call.function(*given(call, library, dtype), dtype=library.dtype(dtype)))
-        accuracy = "angle64" if "float64" in library.dtypes else "angle32"
         for i, out in enumerate(outputs):
-            value, bound = expected(name, accuracy)[i]
+            value, bound = expected(name, "angle64")[i]
             if is_real(value):
                 assert out.dtype == library.dtype(dtype)
                 smallest = 2.0**-25 if dtype == "float16" else 2.0**-134
                 bound = bound + 2.0 ** -BITS[dtype] * (np.abs(value) + bound) + smallest
-                beyond = np.abs(value) > backends.rounding.LARGEST[dtype]
+                beyond = np.abs(value) > LARGEST[dtype]
                 got = library.host(out)
                 assert np.all((np.abs(got - value) <= bound) | beyond), f"{name} in {dtype}"
 
@@ -135,7 +91,7 @@ def test_results_stay_on_the_device(name: str, device: str) -> None:
     call = CALLS[name]
     for i, out in enumerate(as_tuple(call.function(*given(call, library, "float32"), dtype=strict.float32))):
         assert out.device == library.device
-        assert_within(library.host(out), name, "angle64" if device == "device1" else "angle32", i)
+        assert_within(library.host(out), name, "angle64", i)
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def _cases(op: str) -> tuple[Case, ...]:
               comment="a scale that carries YaRN's factor squared"),
         _case(op, "bias/full", "bias-order", (2, 3, 5, 6), (2, 3, 7, 6), bias=(2, 3, 5, 7)),
         _case(op, "bias/heads", "bias-order bias-shape", (2, 3, 5, 12), (2, 3, 7, 12), bias=(3, 1, 7), bits=24),
-        _case(op, "bias/batch", "bias-shape bias-order", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7)),
+        _case(op, "bias/batch", "bias-shape bias-order", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7), gain=0.125),
         _case(op, "bias/shared", "bias-shape", (3, 5, 6), (3, 7, 6), bias=(5, 7)),
         _case(op, "bias/with-scale", "bias-order scale-given", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25),
         _case(op, "bias/with-scale-24-bits", "bias-order scale-given downcast", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5),
@@ -82,7 +82,7 @@ def _cases(op: str) -> tuple[Case, ...]:
         _case(op, "heads/6-and-2", "heads", (6, 5, 8), (2, 7, 8)),
         _case(op, "heads/6-and-3", "heads", (2, 6, 5, 12), (2, 3, 7, 12), bits=24, gain=0.125),
         _case(op, "heads/6-and-1", "heads", (6, 4, 10), (1, 7, 10)),
-        _case(op, "heads/6-and-2-biased", "heads bias-shape", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7)),
+        _case(op, "heads/6-and-2-biased", "heads bias-shape", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7), gain=0.125),
         _case(op, "refused/heads", "refuse", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject"),
     )  # fmt: skip
 

@@ -575,6 +575,8 @@ MATRICES = (
     _matrix("half/small", "layout sign", 3, 6, tier="smoke", layout="half"),
     _matrix("half/zero", "one-based", 0, 10, layout="half", base=5e5),
     _matrix("half/far", "far-position base", 2049, 20, layout="half", base=5e5),
+    _matrix("half/very-far", "far-position table-end", 65537, 10, layout="half"),
+    _matrix("interleaved/very-far", "far-position table-end", 40001, 6, layout="interleaved"),
     _matrix("half/negative", "negative sign", -7, 12, layout="half", base=500.0),
     _matrix("interleaved/small", "layout sign", 5, 6, layout="interleaved"),
     _matrix("interleaved/far", "far-position base", 257, 14, layout="interleaved", base=1e6),

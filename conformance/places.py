@@ -1,0 +1,37 @@
+"""At which position every value of a result stands, so that a failure can say from where on."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .suite import Call
+
+BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
+
+
+def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
+    """Return the absolute position of every value of an output (for a bias the farther of query and key), or None."""
+    shape = call.expected[output].shape
+    inputs = call.inputs
+    if op in ("rope", "sinusoidal", "rope_table", "learned") and "positions" in inputs:
+        return np.broadcast_to(np.abs(inputs["positions"])[..., None], shape).astype(np.float64)
+    if op == "rotation_matrix":
+        return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
+    if op == "t5_buckets":
+        return np.abs(inputs["relative_positions"]).astype(np.float64)
+    if op in ("alibi", "t5_bias", "shaw_scores") and len(shape) >= 2:
+        q, k = (np.abs(inputs[n]).astype(np.float64) for n in ("q_positions", "k_positions"))
+        far = np.maximum(q[..., :, None], k[..., None, :])
+        if op == "alibi" and call.params.get("form") == "key":
+            far = k[..., None, :]
+        if op in ("alibi", "t5_bias"):
+            far = far[..., None, :, :]
+        return np.broadcast_to(far, shape)
+    return None
+
+
+def in_band(where: npt.NDArray[np.float64], band: tuple[int, int | None]) -> npt.NDArray[Any]:
+    """Return which positions lie in a band."""
+    low, high = band
+    return (where >= low) & (where < (np.inf if high is None else high))

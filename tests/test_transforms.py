@@ -1,0 +1,335 @@
+"""Compilers, gradients and vectorising maps: every definition under each of them is the same function."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from calls import CALLS, FREQUENCIES, as_tuple, assert_within, given, is_real
+from conftest import Library
+
+import posref
+from posref import backends
+from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
+
+LAYOUTS = ("half", "interleaved", "interleaved_to_half")
+TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))
+PLACES = np.asarray([0, 1, 7, 255, 4097])
+SOME = {  # name -> function of q and k (B, H, T, D), int positions (T,), an 8 x 3 table: all definitions with options that trace
+    **{
+        f"rope {layout}": lambda q, k, p, t, layout=layout: posref.rope(q, p, layout=layout, base=10000.0)
+        for layout in LAYOUTS
+    },
+    "partial": lambda q, k, p, t: posref.rope(q, p, layout="half", base=10000.0, rotary_dim=4),
+    "YaRN": lambda q, k, p, t: posref.rope(q, p, layout="half", base=10000.0, scaling=YaRN(4.0, 64)),
+    "YaRN not truncated": lambda q, k, p, t: posref.rope(
+        q, p, layout="half", base=10000.0, scaling=YaRN(4.0, 64, truncate=False, mscale=0.7, mscale_all_dim=1.0)
+    ),
+    "Llama3": lambda q, k, p, t: posref.rope(q, p, layout="interleaved", base=5e5, scaling=Llama3(8.0, 64)),
+    "NTKAware": lambda q, k, p, t: posref.rope(q, p, layout="half", base=10000.0, scaling=NTKAware(4.0)),
+    "DynamicNTK": lambda q, k, p, t: posref.rope(
+        q, p, layout="half", base=10000.0, scaling=DynamicNTK(4.0, 64), length=500
+    ),
+    "sinusoidal": lambda q, k, p, t: posref.sinusoidal(p, 6, layout="interleaved"),
+    "alibi": lambda q, k, p, t: posref.alibi(p, p, heads=3, form="distance"),
+    "t5_bias": lambda q, k, p, t: posref.t5_bias(p, p, t, bidirectional=True),
+    "shaw": lambda q, k, p, t: posref.shaw_scores(
+        q, k, t[:7, :1] + q[0, 0, :1, :], p, p, left=4, right=2, order="key_minus_query"
+    ),
+    "attention": lambda q, k, p, t: posref.attention(
+        q, k, k, bias=posref.t5_bias(p, p, t, bidirectional=False), mask=p[:, None] >= p
+    ),
+}
+
+
+def arrays(library: Library, dtype: str = "float32") -> tuple[Any, ...]:
+    rng = np.random.default_rng(3)
+    q, k, table = (rng.standard_normal(shape) for shape in ((2, 3, 5, 8), (2, 3, 5, 8), (8, 3)))
+    return (*(library.array(x, dtype) for x in (q, k)), library.array(PLACES), library.array(table, dtype))
+
+
+# ---- compilers ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_jax_jit(name: str) -> None:
+    call = CALLS[name]
+    inputs = given(call, JAX, "float32")
+    host = [isinstance(x, np.ndarray) for x in inputs]
+
+    @jax.jit
+    def compiled(*traced: Any) -> Any:
+        left = iter(traced)
+        return call.function(*(x if is_host else next(left) for x, is_host in zip(inputs, host, strict=True)), dtype=jnp.float32)
+
+    outputs = compiled(*(x for x, is_host in zip(inputs, host, strict=True) if not is_host))
+    for i, out in enumerate(as_tuple(outputs)):
+        assert_within(JAX.host(out), name, "angle64", i)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_torch_compile_captures_one_graph(name: str) -> None:
+    """The graph that Dynamo captures, run as it is, gives the same bits as the call."""
+    torch.compiler.reset()
+    call, inputs = CALLS[name], given(CALLS[name], TORCH, "float32")
+    compiled = torch.compile(call.function, fullgraph=True, backend="eager")
+    pairs = zip(
+        as_tuple(compiled(*inputs, dtype=torch.float32)), as_tuple(call.function(*inputs, dtype=torch.float32)), strict=True
+    )
+    for got, expected in pairs:
+        assert torch.equal(got, expected)
+
+
+def test_torch_compile_generates_code_for_all() -> None:
+    """One graph of everything through Inductor: within the bounds of its class."""
+    torch.compiler.reset()
+    given_inputs = {name: given(call, TORCH, "float32") for name, call in CALLS.items() if name != "rope_table"}
+
+    def everything(inputs: dict[str, list[Any]]) -> dict[str, Any]:
+        return {name: CALLS[name].function(*arguments, dtype=torch.float32) for name, arguments in inputs.items()}
+
+    for name, out in torch.compile(everything, fullgraph=True)(given_inputs).items():
+        assert_within(TORCH.host(out), name, "angle64", 0)
+
+
+def test_torch_compile_with_dynamic_shapes() -> None:
+    """One graph for every length, and a gradient through it."""
+    torch.compiler.reset()
+    graphs = []
+
+    def count(graph: Any, _: Any) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    def function(x: Any, p: Any) -> Any:
+        return posref.rope(x, p, layout="half", base=10000.0, rotary_dim=4, scaling=YaRN(4.0, 64))
+
+    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=count)
+    for length in (5, 6, 9):
+        x = torch.randn(2, 3, length, 8)
+        p = torch.arange(length)
+        assert torch.equal(compiled(x, p), function(x, p))
+    assert len(graphs) == 1
+
+
+def test_torch_compile_and_gradients() -> None:
+    torch.compiler.reset()
+    q, _, p, _ = arrays(TORCH)
+    function = SOME["YaRN"]
+    gradients = []
+    for f in (function, torch.compile(function, fullgraph=True, backend="aot_eager")):
+        x = q.clone().requires_grad_()
+        f(x, None, p, None).square().sum().backward()
+        gradients.append(x.grad)
+    assert torch.equal(*gradients)
+
+
+def test_torch_export() -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+            return posref.rope(x, p, layout="interleaved", base=10000.0)
+
+    q, _, p, _ = arrays(TORCH)
+    assert torch.equal(torch.export.export(Module(), (q, p)).module()(q, p), Module()(q, p))
+
+
+# ---- vectorising maps ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_jax_vmap_of_a_batch_is_the_batch(name: str) -> None:
+    """Products of matrices may be summed in another order: then one row's rounding growth, gamma_n |q| |k|, twice."""
+    q, k, p, t = arrays(JAX)
+    if name == "shaw":
+        t = jnp.ones((7, 8)) * jnp.arange(7)[:, None]
+        function = lambda q, k, p, t: posref.shaw_scores(q, k, t, p, p, left=4, right=2, order="key_minus_query")  # noqa: E731
+    else:
+        function = SOME[name]
+    one_by_one = jnp.stack([function(q[i], k[i], p, t) for i in range(2)])
+    mapped = jax.vmap(lambda q, k: function(q, k, p, t))(q, k)
+    assert mapped.shape == one_by_one.shape
+    growth = 0.0
+    if name in ("shaw", "attention"):
+        growth = 2 * 16 * 2.0**-24 * float(jnp.max(jnp.abs(q))) * (float(jnp.max(jnp.abs(k))) + 7) * 8
+    np.testing.assert_array_less(np.abs(np.asarray(mapped - one_by_one)), growth + 2.0**-149)
+
+
+@pytest.mark.parametrize("name", [name for name in SOME if name not in ("shaw", "attention")])
+def test_torch_vmap_of_a_batch_is_the_batch(name: str) -> None:
+    q, k, p, t = arrays(TORCH)
+    one_by_one = torch.stack([SOME[name](q[i], k[i], p, t) for i in range(2)])
+    assert torch.equal(torch.func.vmap(lambda q, k: SOME[name](q, k, p, t))(q, k), one_by_one)
+
+
+def test_positions_can_be_mapped_too() -> None:
+    q, _, p, _ = arrays(JAX)
+    positions = jnp.stack([p, p + 3])
+    mapped = jax.vmap(lambda x, p: posref.rope(x, p, layout="half", base=10000.0))(q, positions)
+    assert jnp.array_equal(mapped, posref.rope(q, positions[:, None, :], layout="half", base=10000.0))
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("options", [{}, {"scaling": YaRN(4.0, 64)}, {"rotary_dim": 6}], ids=["whole", "factor", "partial"])
+def test_the_vjp_of_rope_is_its_inverse(dtype: str, layout: str, options: dict[str, Any]) -> None:
+    """Bit for bit, in half precision too: both sum in float32 and round once."""
+    q, k, p, _ = arrays(TORCH, dtype)
+    options = {"layout": layout, "base": 10000.0} | options
+    _, pull = torch.func.vjp(lambda x: posref.rope(x, p, **options), q)
+    assert torch.equal(pull(k)[0], posref.rope(k, p, inverse=True, **options))
+    _, pull = torch.func.vjp(lambda x: posref.rope(x, p, inverse=True, **options), q)
+    assert torch.equal(pull(k)[0], posref.rope(k, p, **options))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_vjp_of_rope_in_jax(dtype: str, layout: str) -> None:
+    q, k, p, _ = arrays(JAX, dtype)
+    options = {"layout": layout, "base": 10000.0, "rotary_dim": 6, "scaling": YaRN(4.0, 64)}
+    _, pull = jax.vjp(lambda x: posref.rope(x, p, **options), q)
+    assert jnp.array_equal(pull(k)[0], posref.rope(k, p, inverse=True, **options))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_jvp_of_rope_rotates_the_tangent(layout: str) -> None:
+    q, k, p, _ = arrays(TORCH)
+    function = SOME[f"rope {layout}"]
+    out, tangent = torch.func.jvp(lambda x: function(x, None, p, None), (q,), (k,))
+    assert torch.equal(out, function(q, None, p, None))
+    assert torch.equal(tangent, function(k, None, p, None))
+
+
+@pytest.mark.parametrize("name", ["rope half", "YaRN", "partial", "attention", "t5_bias"])
+def test_torch_gradcheck(name: str) -> None:
+    """Against difference quotients, in float64, with the tolerances of gradcheck itself; forward mode and batches too."""
+    q, k, p, t = (x[:1, :, :3] if x.ndim == 4 else x for x in arrays(TORCH, "float64"))
+    leaves = [x.clone().requires_grad_() for x in (q, k, t)]
+    p = p[:3]
+    assert torch.autograd.gradcheck(
+        lambda q, k, t: SOME[name](q, k, p, t), leaves, check_forward_ad=True, check_batched_grad=True
+    )
+
+
+def test_torch_gradcheck_of_shaw_and_frequencies() -> None:
+    rng = np.random.default_rng(1)
+    q, k, v, table, weights = (
+        torch.tensor(rng.standard_normal(shape), requires_grad=True) for shape in ((3, 4), (5, 4), (5, 4), (6, 4), (3, 5))
+    )
+    at = torch.tensor([1, 5, 2]), torch.arange(5)
+    options = {"left": 3, "right": 2, "order": "query_minus_key"}
+    assert torch.autograd.gradcheck(lambda *a: posref.shaw_scores(*a, *at, **options), (q, k, table))
+    assert torch.autograd.gradcheck(lambda *a: posref.shaw_values(*a, *at, **options), (weights, v, table))
+    frequencies = torch.tensor(FREQUENCIES, requires_grad=True)
+    positions = torch.tensor([0.0, 1.0, 2.5, -3.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p, f: posref.rope_table(p, f, attention_factor=1.5), (positions, frequencies))
+    assert torch.autograd.gradcheck(lambda p: posref.sinusoidal(p, 6, layout="sin_cos"), (positions,))
+
+
+@pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+def test_learned_frequencies_get_their_gradient(library: Library) -> None:
+    """d/df of the sum of sin(p f) is the sum of p cos(p f)."""
+    positions, given_frequencies = np.asarray([0, 1, 2, 5]), np.asarray([1.0, 0.25, 0.0625])
+    p, f = library.array(positions), library.array(given_frequencies, "float32")
+    if library is TORCH:
+        f.requires_grad_()
+        posref.rope_table(p, f)[1].sum().backward()
+        gradient = library.host(f.grad)
+    else:
+        gradient = library.host(jax.jit(jax.grad(lambda f: jnp.sum(posref.rope_table(p, f)[1])))(f))
+    expected = np.sum(positions[:, None] * np.cos(positions[:, None] * given_frequencies), axis=0)
+    # sum of |p| is 8; each cosine within 4 roundoffs and that of an exact angle; each product and each of 3 sums rounded
+    assert np.all(np.abs(gradient - expected) <= 8 * (4 + 1 + 3) * 2.0**-24)
+
+
+@pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+def test_the_gradient_of_a_table_counts_its_rows(library: Library) -> None:
+    p = library.array(np.asarray([0, 1, 2, 4, 60]))
+    buckets = library.host(posref.t5_buckets(p[None, :] - p[:, None], bidirectional=True, num_buckets=8))
+    expected = np.broadcast_to(np.bincount(buckets.ravel(), minlength=8)[:, None], (8, 3))
+
+    def total(table: Any) -> Any:
+        return posref.t5_bias(p, p, table, bidirectional=True).sum()
+
+    table = library.array(np.ones((8, 3)), "float32")
+    if library is TORCH:
+        total(table.requires_grad_()).backward()
+        gradient = table.grad
+    else:
+        gradient = jax.grad(total)(table)
+    np.testing.assert_array_equal(library.host(gradient), expected)
+
+
+@pytest.mark.parametrize("library", [TORCH, JAX], ids=["torch", "jax"])
+def test_a_masked_row_has_a_gradient_of_zero_and_no_nan(library: Library) -> None:
+    q, k, p, _ = arrays(library)
+    mask = p[:, None] > p  # the first query may attend to nothing
+
+    def total(q: Any, k: Any) -> Any:
+        return posref.attention(q, k, k, mask=mask).sum()
+
+    if library is TORCH:
+        q.requires_grad_(), k.requires_grad_()
+        total(q, k).backward()
+        gradients = q.grad, k.grad
+    else:
+        gradients = jax.jit(jax.grad(total, argnums=(0, 1)))(q, k)
+    of_q, of_k = (library.host(g) for g in gradients)
+    assert np.all(np.isfinite(of_q))
+    assert np.all(np.isfinite(of_k))
+    assert np.all(of_q[..., 0, :] == 0)  # attends to nothing
+    assert np.all(of_k[..., -1, :] == 0)  # nobody attends to it
+
+
+def test_alibi_has_the_slopes_as_gradient_of_positions() -> None:
+    p = torch.tensor([5.0], requires_grad=True)
+    bias = posref.alibi(p, torch.tensor([2.0]), heads=4, form="causal")
+    for head, slope in enumerate(posref.alibi_slopes(4)):
+        gradient = torch.autograd.grad(bias[head, 0, 0], p, retain_graph=True)[0]
+        assert gradient.item() == -slope
+
+
+# ---- several devices -----------------------------------------------------------------------------------------------------------
+
+
+def test_real_inputs_of_every_call_are_exact_in_bfloat16() -> None:
+    """What the tests above rely on: no input is rounded on its way in (but frequencies, which stay on the host)."""
+    for name, call in CALLS.items():
+        for x in call.inputs[: 1 if name == "rope_table" else None]:
+            if is_real(x):
+                np.testing.assert_array_equal(TORCH.host(TORCH.array(x, "bfloat16")), x)
+
+
+SHARDED = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+import posref
+mesh = jax.make_mesh((4,), ("t",))
+x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 8, 4)), dtype=jnp.float32)
+p = jnp.arange(8) + 1000
+whole = posref.rope(x, p, layout="half", base=1e4)
+there = NamedSharding(mesh, P(None, None, "t", None)), NamedSharding(mesh, P("t"))
+args = jax.device_put(x, there[0]), jax.device_put(p, there[1])
+for f in (lambda x, p: posref.rope(x, p, layout="half", base=1e4), jax.jit(lambda x, p: posref.rope(x, p, layout="half", base=1e4))):
+    got = f(*args)
+    assert got.sharding.is_equivalent_to(there[0], 4), got.sharding
+    assert np.array_equal(got, whole if f.__class__.__name__ == "function" else jax.jit(f)(x, p))
+posref.alibi(args[1], args[1], heads=4, form="distance")
+posref.t5_bias(args[1], args[1], jnp.ones((8, 3)), bidirectional=True)
+"""
+
+
+def test_a_shard_needs_only_its_own_positions() -> None:
+    """Four devices on one host: sharding of the sequence is kept, bit for bit, eagerly and under jit."""
+    import os
+    import subprocess
+    import sys
+
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", SHARDED], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
