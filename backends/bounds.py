@@ -1,15 +1,15 @@
 """
 Error bounds: arrays of (value, bound), on which a definition gives how far an honest implementation may stray from the truth.
 
-Every operation adds the first-order worst case of any reasonable implementation of it. One namespace for each accuracy class says
-how many significand bits float64, float32 and storage have there; a dtype wider than the class allows does not help. Values come
-from the balls and sums run in a fixed order, so that the same tolerances come out on every machine.
+Every operation adds the first-order worst case of any reasonable implementation of it. One namespace for each accuracy class
+says how many significand bits float64, float32 and storage have there; a dtype wider than the class allows does not help.
+Values come from the balls and sums run in a fixed order, so that the same tolerances come out on every machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb
@@ -38,7 +38,9 @@ ROUNDOFFS = {
     "pow": Roundoff(8, "CUDA C++ Programming Guide, mathematical functions: powf within 4 ulp"),
     "pow, times |y ln x|": Roundoff(3, "exp(-y ln b): logarithm, product and exponent each rounded before the exponential"),
     "reduction, times min(|angle|, pi)": Roundoff(3, "a wide angle reduced below pi, then narrowed: two constants and a cast"),
-    "sum, times the terms' sum": Roundoff(1, "Higham, Accuracy and Stability, section 4.2: n - 1 additions in any order, and a scale"),
+    "sum, times the terms' sum": Roundoff(
+        1, "Higham, Accuracy and Stability, section 4.2: n - 1 additions in any order, and a scale"
+    ),
 }
 
 
@@ -199,7 +201,9 @@ class Bounds(NumberSystem):
         root = np.sqrt(value)
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.where(error == 0, 0.0, error / (root + np.sqrt(value - error)))
-        return self._rounded(root, spread, _exact_product(root, root) & (root * root == value), x.dtype, ROUNDOFFS["sqrt"].units)
+        return self._rounded(
+            root, spread, _exact_product(root, root) & (root * root == value), x.dtype, ROUNDOFFS["sqrt"].units
+        )
 
     # ---- elementary functions --------------------------------------------------------------------------------------------
     def exp(self, x: Array) -> Array:

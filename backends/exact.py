@@ -157,7 +157,7 @@ def precision(bits: int) -> Iterator[None]:
 
 def evaluate(call: Callable[[], tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...]:
     """
-    Return the results of `call`, which computes on balls, as proved NumPy float64 (or integers), at the least precision that does.
+    Return the results of `call`, which computes on balls, as proved NumPy float64 (or integers).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Narrowing float64 correctly, once: casts to bfloat16 and float16 in torch, JAX and ml_dtypes go through float32 and round twice."""
+"""Narrowing float64 correctly, once: casts in torch, JAX and ml_dtypes go through float32 and round twice."""
 
 from typing import Any
 

@@ -4,9 +4,9 @@ RoPE's speed, as ratios to what a user would call instead, and to a plain copy o
 Everything runs in one process, the two sides of a ratio in turn, so that machine, allocator and clock are the same for both;
 printed are ratios of medians. x is (1, 32, 4096, 128), layout half, and tables are given, as in a layer of a model.
 
-transformers rotates queries and keys in one call of `apply_rotary_pos_emb`; both sides do so here, with as many heads of keys as
-of queries. In bfloat16 it multiplies in bfloat16; here it is given float32 tables and its results are cast once, which is what
-posref computes. The copies allocate their result as the compiled functions do.
+transformers rotates queries and keys in one call of `apply_rotary_pos_emb`; both sides do so here, with as many heads
+of keys as of queries. In bfloat16 it multiplies in bfloat16; here it is given float32 tables and its results are cast
+once, which is what posref computes. The copies allocate their result as the compiled functions do.
 """
 
 import argparse

@@ -1,31 +1,26 @@
-"""Cases into golden vectors: proved by two witnesses, with tolerances, in files whose bytes are a function of the sources alone."""
+"""Cases into golden vectors: proved by two witnesses, in files whose bytes are a function of the sources alone."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from posref.backends.rounding import LARGEST, representable
+
 from posref.spec import REGISTRY
 
 from . import classes, prove, tensors
 from .calls import AT_LEAST_FLOAT32, POSITIONS
 from .case import Case, all_cases, all_flags, groups, to_json
-from .errors import BuildError, VectorError
-
-SCHEMA = 1
-SUITE = "0.1.0"
-STATIC = Path(__file__).parent / "vectors"
-STATIC_FILES = ("README.md", "LICENSE", "ERRATA.json", "schema")
+from .errors import BuildError
+from .files import SCHEMA, STATIC, STATIC_FILES, SUITE, finish, write_json
 
 
 @dataclass
@@ -37,7 +32,9 @@ class Group:
     tolerance: tensors.Tensors = field(default_factory=dict)
 
 
-def build(directory: Path, *, tier: str = "core", progress: Callable[[str], None] | None = None, jobs: int | None = None) -> None:
+def build(
+    directory: Path, *, tier: str = "core", progress: Callable[[str], None] | None = None, jobs: int | None = None
+) -> None:
     """
     Write the suite of `tier` to `directory`, which must not exist, be empty, or hold a suite that is then replaced.
 
@@ -84,15 +81,6 @@ def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None, jobs:
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
     write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in all_flags().items()})
     finish(root, entries)
-
-
-def finish(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Write the suite's manifest and the hashes of all files."""
-    total = sum(f["bytes"] for e in entries for f in e["files"].values())
-    write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": SUITE, "groups": list(entries), "total_bytes": total})
-    files = sorted(p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file())
-    lines = [f"{tensors.digest((root / name).read_bytes())['sha256']}  {name}\n" for name in files if name != "SHA256SUMS"]
-    (root / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def build_group(cases: Sequence[Case]) -> Group:
@@ -237,53 +225,14 @@ def plain(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
 
     name = case["id"].rsplit("/", maxsplit=1)[1]
     widths = {
-        c: {n: group.tolerance[f"{c}/{name}/{n}"].astype(float).tolist() for n in case["expected"] if f"{c}/{name}/{n}" in group.tolerance}
+        c: {
+            n: group.tolerance[f"{c}/{name}/{n}"].astype(float).tolist()
+            for n in case["expected"]
+            if f"{c}/{name}/{n}" in group.tolerance
+        }
         for c in classes.BASE[:3]
     }
     return {
         "id": case["id"], "op": group.manifest["op"], "params": case["params"], "inputs": lists(case["inputs"], group.data),
         "expected": lists(case["expected"], group.data), "tolerance": widths,
     }  # fmt: skip
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON whose bytes depend on nothing but `value`."""
-    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
-    path.write_text(text, encoding="ascii", newline="\n")
-
-
-def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
-    """
-    Copy a suite, or its groups of some operations, to a new directory with licence and hashes; return the number of groups.
-
-    For projects that keep vectors beside their own tests. The copy is a suite of its own: it verifies and checks.
-    """
-    from .suite import load_manifest
-
-    if directory.exists() and any(directory.iterdir()):
-        msg = f"vectors copy: DIR must be new or empty; {directory} is not."
-        raise VectorError(msg)
-    manifest = load_manifest(source)
-    wanted = set(ops)
-    unknown = wanted - {entry["op"] for entry in manifest["groups"]}
-    if unknown:
-        msg = f"vectors copy: --op must be one of {', '.join(sorted({e['op'] for e in manifest['groups']}))}; got {', '.join(unknown)}."
-        raise VectorError(msg)
-    entries = [entry for entry in manifest["groups"] if not wanted or entry["op"] in wanted]
-    directory.mkdir(parents=True, exist_ok=True)
-    for entry in entries:
-        (directory / entry["id"]).mkdir(parents=True)
-        for name, recorded in entry["files"].items():
-            data = tensors.read_bytes(source / entry["id"] / name, recorded)
-            (directory / entry["id"] / name).write_bytes(data)
-    for name in STATIC_FILES:
-        if (source / name).is_dir():
-            shutil.copytree(source / name, directory / name)
-        else:
-            shutil.copyfile(source / name, directory / name)
-    smoke = json.loads((source / "smoke.json").read_text())
-    smoke["cases"] = [case for case in smoke["cases"] if not wanted or case["op"] in wanted]
-    write_json(directory / "smoke.json", smoke)
-    shutil.copyfile(source / "flags.json", directory / "flags.json")
-    finish(directory, entries)
-    return len(entries)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from posref import scaling
 
-MODULES = ("absolute", "rope", "bias", "relative", "attention")
+MODULES = ("absolute", "rope_stages", "rope", "bias", "relative", "attention")
 KINDS = ("value", "reject", "sequence")
 
 
@@ -121,7 +121,9 @@ def from_json(value: Any) -> Any:
         return value
     rest = dict(value)
     name = rest.pop("type", None)
-    kinds = {kind.__name__: kind for kind in (scaling.Linear, scaling.NTKAware, scaling.DynamicNTK, scaling.Llama3, scaling.YaRN)}
+    kinds = {
+        kind.__name__: kind for kind in (scaling.Linear, scaling.NTKAware, scaling.DynamicNTK, scaling.Llama3, scaling.YaRN)
+    }
     known = {f.name for f in fields(kinds[name])} if name in kinds else set()
     if name not in kinds or not set(rest) <= known:
         msg = f"from_json: a scaling must have a type of {sorted(kinds)} and that record's fields; got {value!r}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,8 +74,31 @@ def check(
         msg = f"check: op must be one of {', '.join(REGISTRY)}; got {op!r}."
         raise TargetError(msg)
     if tier not in ("smoke", "core"):
-        msg = f"check: tier must be smoke or core (full is built on demand: posref vectors build DIR --tier full); got {tier!r}."
+        msg = (
+            f"check: tier must be smoke or core (full is built on demand: posref vectors build DIR --tier full); got {tier!r}."
+        )
         raise TargetError(msg)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
+        return _check(
+            target,
+            op=op,
+            case=case,
+            tier=tier,
+            backend=backend,
+            dtype=dtype,
+            claim=claim,
+            device=device,
+            suite=suite,
+            progress=progress,
+        )
+
+
+def _check(
+    target: Any, *, op: str | None, case: str | None, tier: str, backend: str | None, dtype: str | None, claim: str | None,
+    device: Any, suite: Path, progress: Progress | None,
+) -> Report:  # fmt: skip
+    """Return the report, the arguments being as they must."""
     loaded = load(target, backend=backend, dtype=dtype, claim=claim, device=device)
     manifest = load_manifest(suite)
     cases = [c for group in load_groups(suite, op=op) for c in group.cases if _wanted(c, tier, case)]
@@ -193,7 +217,10 @@ def _judge(case: LoadedCase, dtype: str, claim: str, answer: Answer, result: Cas
     of = f" of call {step + 1}" if len(case.calls) > 1 else ""
     place = "" if position is None else f" at position {position:g}"
     limit = "must be exact" if worst.tolerance == 0 else f"{claim} allows {worst.tolerance:.2g}"
-    text = f"{worst.output}{at}{of}{place}: got {worst.got:.9g}, expected {worst.expected:.9g}; off by {worst.error:.2g}, {limit}"
+    limit = limit if np.isfinite(worst.got) else "must be finite"
+    text = (
+        f"{worst.output}{at}{of}{place}: got {worst.got:.9g}, expected {worst.expected:.9g}; off by {worst.error:.2g}, {limit}"
+    )
     record = {
         "output": worst.output, "index": list(worst.index), "position": position, "expected": worst.expected,
         "got": number(worst.got), "error": number(worst.error), "tolerance": worst.tolerance, "ratio": number(worst.ratio),
@@ -224,9 +251,14 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
                     failing.append(float(np.min(where[error > width])))
     operation.worst_ratio = max(ratios, default=None)
     operation.first_failing_position = min(failing, default=None)
+    if operation.first_failing_position:
+        below = [c for a in complete for c in _classes_in_band(a, operation, (0, operation.first_failing_position), ladder)]
+        operation.achieved_below = _loosest(below, ladder)
 
 
-def _classes_in_band(answer: Answer, operation: Operation, band: tuple[int, int | None], ladder: tuple[str, ...]) -> Iterator[str | None]:
+def _classes_in_band(
+    answer: Answer, operation: Operation, band: tuple[float, float | None], ladder: tuple[str, ...]
+) -> Iterator[str | None]:
     """Yield the tightest class that holds for the values of one case that stand at positions of a band."""
     for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
         for name, output in outputs.items():

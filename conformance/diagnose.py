@@ -18,6 +18,14 @@ from .suite import Call
 if TYPE_CHECKING:
     from .checker import Answer
 
+JITTER = {
+    "float64": 2.0**-49,
+    "float32": 2.0**-20,
+    "bfloat16": 2.0**-20,
+    "float16": 2.0**-20,
+}  # of an angle: 16 unit roundoffs
+UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
+STEPS = 4  # tolerances of jitter
 MOST = 24  # cases that a hypothesis must reproduce: enough to tell any two apart, few enough to be quick
 
 
@@ -33,9 +41,10 @@ def diagnose(op: str, answers: list[tuple[Answer, bool]], claim: str, stage: str
     if not failing:
         return {"text": f"{first}unexplained: no failing case gave values to look at.".strip(), "names": []}
     scores = sorted(
-        ((_score(d, op, failing[:MOST], claim), d) for d in DEVIATIONS.values() if d.touches(op)), key=lambda pair: pair[0]
+        ((_score(d, op, failing[:MOST], claim), d) for d in DEVIATIONS.values() if d.touches(op)),
+        key=lambda pair: pair[0],
     )
-    fitting = [d for score, d in scores if score <= 1 and _harmless(d, op, passing, claim)]
+    fitting = [d for score, d in scores if score <= 1 and _score(d, op, passing, claim, expected=True) <= 1]
     if not fitting:
         return {"text": f"{first}unexplained: no known deviation gives these values.".strip(), "names": []}
     others = [score for score, d in scores if d not in fitting]
@@ -52,15 +61,15 @@ def diagnose(op: str, answers: list[tuple[Answer, bool]], claim: str, stage: str
 def _sentence(fitting: list[Deviation], claim: str, next_best: float) -> str:
     """Return the diagnosis in words."""
     what = " or: ".join(f"{d.text} ({d.name})" for d in fitting)
-    equal = f"the values equal, within {claim}, the definition's where " if claim else ""
+    equal = f"The values equal, within {claim}, the definition's where "
     tie = " These give the same values on every case asked." if len(fitting) > 1 else ""
     rest = f" The next best explanation is {next_best:.0e} times worse." if np.isfinite(next_best) else ""
     return f"{equal}{what}.{tie}{rest}"
 
 
-def predict(deviation: Deviation, op: str, calls: tuple[Call, ...]) -> list[invoke.Arrays]:
+def predict(deviation: Deviation, op: str, calls: tuple[Call, ...], jitter: float = 0.0) -> list[invoke.Arrays]:
     """Return what an implementation with a deviation would give for the calls of one case, in float64."""
-    function = deviation.operations()[op]
+    function = deviation.operations(jitter)[op]
     names = REGISTRY[op].outputs
     found = []
     for call in calls:
@@ -75,50 +84,45 @@ def predict(deviation: Deviation, op: str, calls: tuple[Call, ...]) -> list[invo
     return found
 
 
-def _score(deviation: Deviation, op: str, failing: list[Answer], claim: str) -> float:
-    """Return the worst distance, in tolerances, between failing outputs and what the deviation predicts; at most 1 explains."""
+def _score(deviation: Deviation, op: str, answers: list[Answer], claim: str, *, expected: bool = False) -> float:
+    """
+    Return the worst distance, in tolerances, between what the deviation predicts and the outputs (or the expected values).
+
+    At most 1 explains them.
+    """
     worst = 0.0
-    for answer in failing:
+    for answer in answers:
+        jitter = JITTER[answer.dtype]
         try:
-            predicted = predict(deviation, op, answer.case.calls)
-        except Exception:  # noqa: BLE001 - a deviation may make no sense for a case: then it does not explain it
+            told = [predict(deviation, op, answer.case.calls, j) for j in (0.0, jitter, -jitter)]
+        except Exception:  # a deviation may make no sense for a case: then it does not explain it
             return np.inf
-        for call, told, got in zip(answer.case.calls, predicted, answer.outputs, strict=True):
-            for name, value in told.items():
-                worst = max(worst, _distance(op, call, name, value, got[name], claim, answer.dtype))
-        if worst > 1e12:
+        for k, call in enumerate(answer.case.calls):
+            for name in told[0][k]:
+                got = call.expected[name] if expected else answer.outputs[k][name]
+                worst = max(worst, _distance(op, call, name, [t[k][name] for t in told], got, claim, answer.dtype))
+        if worst > 1e9:
             return worst
     return worst
 
 
-def _distance(op: str, call: Call, name: str, told: Any, got: Any, claim: str, dtype: str) -> float:
-    """Return the largest difference of two outputs in units of the tolerance (of the expected value's size, where it is zero)."""
-    if told.size == 0:
+def _distance(op: str, call: Call, name: str, told: list[Any], got: Any, claim: str, dtype: str) -> float:
+    """Return the largest difference of an output from a prediction, in units of what rounding may have done."""
+    value, *jittered = told
+    if value.size == 0:
         return 0.0
     if call.expected[name].dtype.kind != "f":
-        return 0.0 if np.array_equal(told, got) else np.inf
+        return 0.0 if np.array_equal(value, got) else np.inf
     try:
-        shape = np.broadcast_shapes(told.shape, got.shape, call.expected[name].shape)
+        shape = np.broadcast_shapes(value.shape, got.shape, call.expected[name].shape)
     except ValueError:
         return np.inf
     _, width = invoke.errors(op, call, name, call.expected[name], claim, dtype)
-    moved = np.abs(told - call.expected[name])  # where a deviation moves a value, its own rounding is relative to both
-    floor = 2.0**-22 * np.maximum(np.abs(told), np.abs(call.expected[name])) if dtype != "float64" else 2.0**-50 * np.abs(told)
-    allowed = np.maximum(width, np.where(moved > 0, floor, 0.0)) if dtype in ("float32", "float64") else width + 2.0**-7 * np.abs(told) * (moved > 0)
-    difference = np.broadcast_to(np.abs(told - got), shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(difference == 0, 0.0, difference / allowed)
+    moved = np.abs(value - call.expected[name]) > width  # elsewhere the tolerance of the case itself holds
+    with np.errstate(invalid="ignore"):
+        own = STEPS * np.maximum(*(np.abs(j - value) for j in jittered)) + UNITS[dtype] * np.abs(value)
+        allowed = np.where(moved, np.maximum(width, own), width) if dtype in ("float32", "float64") else np.maximum(width, own)
+        difference = np.broadcast_to(np.abs(value - got), shape)
+        difference = np.where(np.isnan(value) & np.isnan(got), 0.0, difference)
+        ratio = np.where(difference == 0, 0.0, difference / np.where(allowed > 0, allowed, 2.0**-1022))
     return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
-
-
-def _harmless(deviation: Deviation, op: str, passing: list[Answer], claim: str) -> bool:
-    """Return whether a deviation leaves every passing case within its tolerance."""
-    for answer in passing[:MOST]:
-        try:
-            predicted = predict(deviation, op, answer.case.calls)
-        except Exception:  # noqa: BLE001 - see _score
-            return False
-        for call, told in zip(answer.case.calls, predicted, strict=True):
-            if any(_distance(op, call, n, v, call.expected[n], claim, answer.dtype) > 1 for n, v in told.items()):
-                return False
-    return True

@@ -17,5 +17,5 @@ class BuildError(PosrefError):
     """A case that cannot become a vector: the witnesses disagree, or a decision lies within its tolerance."""
 
 
-class Unsupported(Exception):  # noqa: N818
+class Unsupported(Exception):
     """Raised by an implementation for what it does not do; never a failure."""

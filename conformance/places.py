@@ -31,7 +31,7 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
     return None
 
 
-def in_band(where: npt.NDArray[np.float64], band: tuple[int, int | None]) -> npt.NDArray[Any]:
+def in_band(where: npt.NDArray[np.float64], band: tuple[float, float | None]) -> npt.NDArray[Any]:
     """Return which positions lie in a band."""
     low, high = band
     return (where >= low) & (where < (np.inf if high is None else high))

@@ -1,8 +1,8 @@
 """
-Two witnesses: what a call must give, proved by the definition on balls and by a literal transcription that shares no code with it.
+Two witnesses: what a call must give, proved by the definition on balls and by a transcription that shares no code with it.
 
-`golden` and `half_widths` work for every registered definition, so a new one gets its expected values and tolerances with no new
-code; `witness` needs a transcription in `posref.conformance.definitions`.
+`golden` and `half_widths` work for every registered definition, so that a new one gets expected values and tolerances with no
+new code; `witness` needs a transcription in `posref.conformance.definitions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +13,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import numpy.typing as npt
-
 from posref.backends import exact
 from posref.backends.bounds import Bounds, bounds, rounded_up
 from posref.backends.numbers import Array, Undecided
+
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, Encoding
 
@@ -108,9 +108,7 @@ def disagreement(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], 
     return problem
 
 
-def _compare(
-    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: dict[str, Arrays], bits: int
-) -> str | None:
+def _compare(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: dict[str, Arrays], bits: int) -> str | None:
     """Return the first difference at one precision."""
     with mpmath.workprec(bits):
         lists = {name: _to_lists(value) for name, value in inputs.items()}
@@ -125,7 +123,8 @@ def _compare(
                     return f"{role}/{name}: shape {value.shape} from the definition, {other.shape} from the transcription"
                 if not np.array_equal(other, value):
                     index = tuple(int(i) for i in np.argwhere(other != value)[0])
-                    return f"{role}/{name}{list(index)}: {value[index]!r} from the definition, {other[index]!r} from the transcription"
+                    place, pair = f"{role}/{name}{list(index)}", (value[index].item(), other[index].item())
+                    return f"{place}: {pair[0]!r} from the definition, {pair[1]!r} from the transcription"
     return None
 
 

@@ -46,6 +46,7 @@ class Operation:
     bands: list[dict[str, Any]] = field(default_factory=list)
     worst_ratio: float | None = None
     first_failing_position: float | None = None
+    achieved_below: str | None = None  # the class that holds below it
     diagnosis: Mapping[str, Any] | None = None
 
     @property
@@ -163,7 +164,8 @@ def _operation(op: Operation) -> dict[str, Any]:
     return {
         "op": op.op, "dtype": op.dtype, "conformant": op.conformant, "reason": op.reason, "claim": op.claim,
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
-        "first_failing_position": op.first_failing_position, "bands": op.bands,
+        "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
+        "bands": op.bands,
         "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
     }  # fmt: skip
 

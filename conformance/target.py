@@ -73,7 +73,16 @@ def load(
         msg = f"{name}: must have at least one function named as an operation: {', '.join(REGISTRY)}; got none."
         raise TargetError(msg)
     notes = tuple(getattr(implementation, "NOTES", ()))
-    return Target(name, implementation, library, dtypes, _claims(name, implementation, dtypes, claim), notes, device, _versions(library))
+    return Target(
+        name,
+        implementation,
+        library,
+        dtypes,
+        _claims(name, implementation, dtypes, claim),
+        notes,
+        device,
+        _versions(library),
+    )
 
 
 def _find(target: Any) -> tuple[str, Any]:
@@ -83,7 +92,7 @@ def _find(target: Any) -> tuple[str, Any]:
     if target in ADAPTERS:
         return target, _import(f"posref.conformance.adapters.{target}", target)
     if target.endswith(".py"):
-        return Path(target).name, _from_file(Path(target))
+        return target, _from_file(Path(target))
     module, _, attribute = target.partition(":")
     found = _import(module, target)
     for part in attribute.split(".") if attribute else ():
@@ -99,7 +108,8 @@ def _import(module: str, target: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         hint = f"pip install {error.name}" if error.name and error.name.split(".")[0] in ADAPTERS else "is it installed?"
-        msg = f"{target}: cannot import {error.name!r} ({hint}). A target is an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py."
+        kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
+        msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}."
         raise TargetError(msg) from error
     except Exception as error:
         msg = f"{target}: importing it raised {type(error).__name__}: {error}"

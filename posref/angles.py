@@ -20,7 +20,7 @@ def cos_sin(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[A
     """
     Return cos and sin of ``positions[..., None] * frequencies`` in the working dtype of `dtype` (float32 or wider).
 
-    `positions` are integer or floating, of any shape; `frequencies` of shape ``(n,)`` are in radians per token: host numbers, or
+    `positions` are integer or floating, of any shape; `frequencies` of shape ``(n,)`` are radians per token: host numbers, or
     an array of the caller's, which carries gradients. Frequencies that are traced on a library without float64 use a float32
     product, of class ``angle32``.
     """

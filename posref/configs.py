@@ -23,8 +23,7 @@ HALF = (
     "t5gemma2_decoder t5gemma2_text vaultgemma"
 )
 INTERLEAVED = (
-    "codegen cohere cohere2 deepseek_v2 ernie4_5 ernie4_5_moe glm glm4 gptj helium llama4_text "
-    "openai_privacy_filter roformer"
+    "codegen cohere cohere2 deepseek_v2 ernie4_5 ernie4_5_moe glm glm4 gptj helium llama4_text openai_privacy_filter roformer"
 )
 INTERLEAVED_TO_HALF = (
     "axk1 axk2 deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash mistral4 youtu"  # all of them MLA
@@ -256,9 +255,7 @@ def _layout(config: Mapping[str, Any], layout: str | None) -> str:
     model = config.get("model_type")
     if layout is None and model not in LAYOUTS:
         known = ", ".join(sorted(LAYOUTS))
-        _refuse(
-            f"config['model_type'] must be a known one; got {model!r}. Pass layout, one of {words}. Known: {known}."
-        )
+        _refuse(f"config['model_type'] must be a known one; got {model!r}. Pass layout, one of {words}. Known: {known}.")
     if layout is not None and layout not in words:
         _refuse(f"layout must be one of {words} or None; got {layout!r}.")
     if layout is not None:
@@ -279,9 +276,7 @@ def _rotary_dim(rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Ma
     partial = ("partial_rotary_factor", "rotary_pct")
     if _first(partial, rope) is None and _first(("rotary_dim",), config, defaults) is not None:
         return _even(_integer(("rotary_dim",), config, defaults))
-    fraction = _number(
-        "partial rotary factor", partial, rope, config, defaults, {"rotary_pct": 1.0}, low=0, strict=True
-    )
+    fraction = _number("partial rotary factor", partial, rope, config, defaults, {"rotary_pct": 1.0}, low=0, strict=True)
     if fraction > 1:
         _refuse(f"the partial rotary factor must be at most 1; got {fraction!r}.")
     return _even(int(_head_dim(config, defaults) * fraction))
@@ -308,9 +303,7 @@ def _scaling(
         _refuse(f"rope_type must be one of {tuple(ROPE_TYPES)}; got {kind!r}.")
     strange = sorted(set(rope) - set(ROPE_TYPES[kind]) - set(COMMON))
     if strange:
-        _refuse(
-            f"parameters of rope_type {kind!r} must be among {ROPE_TYPES[kind]}; got {strange}, which rope cannot do."
-        )
+        _refuse(f"parameters of rope_type {kind!r} must be among {ROPE_TYPES[kind]}; got {strange}, which rope cannot do.")
     if kind == "default":
         return None
     lengths = ("max_position_embeddings", "n_positions")
@@ -324,9 +317,7 @@ def _scaling(
     found = _first(original, *places) is not None
     length = _integer(original, *places) if found else _integer(lengths, config)
     if kind == "llama3":
-        low, high = (
-            _number(name, (name,), rope, low=0, strict=True) for name in ("low_freq_factor", "high_freq_factor")
-        )
+        low, high = (_number(name, (name,), rope, low=0, strict=True) for name in ("low_freq_factor", "high_freq_factor"))
         return Llama3(factor, length, low, high)
     truncate = rope.get("truncate", True)
     if not isinstance(truncate, bool):
@@ -340,9 +331,7 @@ def _first(names: tuple[str, ...], *places: Mapping[str, Any]) -> Any:
     return next((place[n] for place in places for n in names if place.get(n) is not None), None)
 
 
-def _number(
-    what: str, names: tuple[str, ...], /, *places: Mapping[str, Any], low: float, strict: bool = False
-) -> float:
+def _number(what: str, names: tuple[str, ...], /, *places: Mapping[str, Any], low: float, strict: bool = False) -> float:
     """Return the first of `names` in `places`; it must be finite and at least `low`, or above it where `strict`."""
     value = _first(names, *places)
     if value is None:

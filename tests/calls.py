@@ -1,4 +1,6 @@
-"""One call of every definition on small, asymmetric inputs, written once for arrays of any library, balls and bounds."""
+"""
+One call of every definition on small, asymmetric inputs, written once for arrays of any library, balls and bounds.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from conftest import Library
+from posref.backends.bounds import bounds
 
 import posref
-from posref.backends.bounds import bounds
 from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
 
 RNG = np.random.default_rng(7)
@@ -107,9 +109,7 @@ CALLS: dict[str, Call] = {
         (K[:, None] - Q,), lambda r, dtype: posref.t5_buckets(r, bidirectional=True, num_buckets=8, max_distance=30)
     ),
     "t5_bias causal": Call((Q, K, TABLE), lambda q, k, t, dtype: posref.t5_bias(q, k, t, bidirectional=False)),
-    "t5_bias both": Call(
-        (Q, K, TABLE), lambda q, k, t, dtype: posref.t5_bias(q, k, t, bidirectional=True, max_distance=30)
-    ),
+    "t5_bias both": Call((Q, K, TABLE), lambda q, k, t, dtype: posref.t5_bias(q, k, t, bidirectional=True, max_distance=30)),
     **_shaw("key_minus_query", 3, 3),
     **_shaw("query_minus_key", 4, 2),
     "attention_logits": Call(
@@ -143,12 +143,11 @@ def as_tuple(outputs: Any) -> tuple[Any, ...]:
 
 
 def given(call: Call, library: Library, dtype: str) -> list[Any]:
-    """Return the inputs in the library: host float64 frequencies as they are, which is how they are meant to be given."""
+    """
+    Return the inputs in the library: host float64 frequencies as they are, which is how they are meant to be given.
+    """
     frequencies = call.function is CALLS["rope_table"].function
-    return [
-        x if frequencies and i == 1 else library.array(x, dtype if is_real(x) else None)
-        for i, x in enumerate(call.inputs)
-    ]
+    return [x if frequencies and i == 1 else library.array(x, dtype if is_real(x) else None) for i, x in enumerate(call.inputs)]
 
 
 def assert_within(got: np.ndarray, name: str, accuracy: str, output: int) -> None:

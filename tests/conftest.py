@@ -1,4 +1,7 @@
-"""The array libraries on which every definition is tried. One that is missing fails the tests: a check that cannot run has failed."""
+"""
+The array libraries on which every definition is tried. One that is missing fails the tests: a check that cannot run has
+failed.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

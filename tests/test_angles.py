@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flint import arb, fmpq
+from posref.backends.exact import nearest_float64, precision
 
 from posref.angles import cos_sin, turn_limbs
-from posref.backends.exact import nearest_float64, precision
 
 LIMIT = 2.0**-22
 RNG = np.random.default_rng(2)
@@ -89,7 +89,9 @@ def test_fractional_positions(way: Callable[..., Any], frequencies: np.ndarray) 
 
 @ways
 def test_small_angles_keep_their_relative_accuracy(way: Callable[..., Any]) -> None:
-    """The sine of a small angle is within the bound of `angle64`, 7 roundoffs: it is not lost below fixed-point digits."""
+    """
+    The sine of a small angle is within the bound of `angle64`, 7 roundoffs: it is not lost below fixed-point digits.
+    """
     frequencies = np.asarray([1e-2, 1e-4, 1e-6, 1.3e-7, 7e-9])
     positions = np.asarray([1, 2, -3, 17, 100], dtype=np.int32)
     _, sin = way(positions, frequencies)
@@ -131,7 +133,9 @@ def test_limbs_are_the_fraction_of_a_turn() -> None:
 
 
 def test_traced_frequencies_are_of_class_angle32() -> None:
-    """A float32 product: off by at most half an ulp of an angle up to 1000, then by the sine's own error of 4 roundoffs."""
+    """
+    A float32 product: off by at most half an ulp of an angle up to 1000, then by the sine's own error of 4 roundoffs.
+    """
     positions = np.arange(0, 1000, 37).astype(np.int32)
     frequencies = np.asarray([1.0, 0.5, 0.25], dtype=np.float32)
     got = jax.jit(lambda p, f: cos_sin(p, f, dtype=jnp.float32))(jnp.asarray(positions), jnp.asarray(frequencies))
@@ -156,5 +160,6 @@ def test_gradient_to_frequencies_reaches_learned_arrays() -> None:
     positions = jnp.asarray([1, 2, 5])
     gradient = jax.grad(lambda f: jnp.sum(cos_sin(positions, f, dtype=jnp.float32)[1]))(frequencies)
     expected = np.sum(np.cos(np.asarray([1, 2, 5])[:, None] * np.asarray(frequencies)) * [[1], [2], [5]], axis=0)
-    # 3 terms of at most 5, each with a cosine off by 4 roundoffs and an angle of at most 5 rounded once, and 3 roundings of sums
+    # 3 terms of at most 5, each with a cosine off by 4 roundoffs and an angle of at most 5 rounded once, and 3
+    # roundings of sums
     np.testing.assert_array_less(np.abs(np.asarray(gradient) - expected), 8 * (4 + 5 + 3) * 2.0**-24)

@@ -1,7 +1,9 @@
 """
-Every definition on every array library: the values of the balls within derived bounds, and the caller's library, device and dtype.
+Every definition on every array library: the values of the balls within derived bounds, and the caller's library, device
+and dtype.
 
-A tolerance is the half-width that the definition itself has on error bounds of the class, for these inputs; nothing is chosen.
+A tolerance is the half-width that the definition itself has on error bounds of the class, for these inputs; nothing is
+chosen.
 """
 
 import math
@@ -14,10 +16,18 @@ import pytest
 from array_api_compat import device as device_of
 from calls import CALLS, as_tuple, assert_within, expected, given, is_real
 from conftest import LIBRARIES, Library
+from posref.backends.rounding import BITS, LARGEST, round_to
 
 import posref
 from posref import arrays, backends
-from posref.backends.rounding import BITS, LARGEST, round_to
+
+
+def test_real_inputs_of_every_call_are_exact_in_bfloat16() -> None:
+    """What the tests above rely on: no input is rounded on its way in (but frequencies, which stay on the host)."""
+    for name, call in CALLS.items():
+        for x in call.inputs[: 1 if name == "rope_table" else None]:
+            if is_real(x):
+                np.testing.assert_array_equal(round_to(x, "bfloat16"), x)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -80,7 +90,7 @@ def test_inputs_are_left_alone_and_bits_repeat(library: Library, name: str) -> N
         np.testing.assert_array_equal(now, before.astype(np.float32) if is_real(before) and now is not before else before)
 
 
-# ---- devices and flags of array-api-strict -------------------------------------------------------------------------------
+# ---- devices and flags of array-api-strict ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["device1", "no_float64"])
@@ -119,7 +129,7 @@ def test_2023_12_is_the_floor(version: str) -> None:
         call.function(*given(call, library, "float32"), dtype=strict.float32)
 
 
-# ---- Dask ------------------------------------------------------------------------------------------------------------------
+# ---- Dask ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -144,7 +154,7 @@ def test_dask_keeps_the_chunks_of_tokens() -> None:
     assert turned.chunks[:3] == x.chunks[:3]
 
 
-# ---- what a backend states ---------------------------------------------------------------------------------------------------
+# ---- what a backend states ---------------------------------------------------------
 
 
 def test_float64_trigonometry_is_what_the_backend_states(library: Library) -> None:
@@ -186,7 +196,9 @@ def test_narrowing_rounds_once(library: Library) -> None:
 
 
 def test_round_to_is_ieee() -> None:
-    """Against NumPy's own conversions, which round once to float16 and float32, subnormal numbers and overflow included."""
+    """
+    Against NumPy's own conversions, which round once to float16 and float32, subnormal numbers and overflow included.
+    """
     rng = np.random.default_rng(0)
     x = np.ldexp(rng.standard_normal(4000), rng.integers(-160, 135, 4000))
     for dtype in ("float16", "float32"):
@@ -194,7 +206,7 @@ def test_round_to_is_ieee() -> None:
             np.testing.assert_array_equal(round_to(x, dtype), x.astype(dtype).astype(np.float64))
 
 
-# ---- constants -----------------------------------------------------------------------------------------------------------------
+# ---- constants ---------------------------------------------------------
 
 
 def test_constants_are_host_float64_unless_asked_for(library: Library) -> None:
@@ -229,7 +241,7 @@ def test_a_float64_table_widens_float32_no_further_than_its_result(library: Libr
         assert posref.apply_rope(x, cos, sin, layout="half").dtype == library.dtype("float32")
 
 
-# ---- shapes --------------------------------------------------------------------------------------------------------------------
+# ---- shapes ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(0, 8), (1, 8), (2, 0, 8), (2, 3, 1, 8), (0, 3, 5, 8), (5, 2, 2, 1, 8)])
@@ -268,7 +280,7 @@ def test_a_position_without_axes(library: Library) -> None:
     assert posref.sinusoidal(position, 4, layout="sin_cos").shape == (4,)
 
 
-# ---- the loader -----------------------------------------------------------------------------------------------------------------
+# ---- the loader ---------------------------------------------------------
 
 
 def test_every_backend_under_test_is_one_of_posref() -> None:

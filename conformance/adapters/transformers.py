@@ -40,9 +40,7 @@ Scaling = Linear | DynamicNTK | Llama3 | YaRN | None
 LIMIT = 1 << 18  # rows of a table that is built to look up a few
 
 
-def rope_frequencies(
-    dim: int, /, *, base: float, scaling: Scaling = None, length: int | None = None
-) -> tuple[Tensor, float]:
+def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling = None, length: int | None = None) -> tuple[Tensor, float]:
     """ROPE_INIT_FUNCTIONS, or the Llama module's own default."""
     config = _config(dim, base, scaling)
     kind = config.rope_parameters["rope_type"]
@@ -107,9 +105,7 @@ def sinusoidal(
     return table[positions].to(dtype or torch.get_default_dtype())
 
 
-def t5_buckets(
-    relative_positions: Tensor, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
-) -> Tensor:
+def t5_buckets(relative_positions: Tensor, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Tensor:
     """T5Attention._relative_position_bucket."""
     return T5Attention._relative_position_bucket(relative_positions, bidirectional, num_buckets, max_distance)
 
@@ -143,9 +139,7 @@ def alibi_slopes(heads: int, /, *, max_bias: float = 8) -> Tensor:
     return -build_mpt_alibi_tensor(heads, 2, alibi_bias_max=max_bias)[:, 0, 0]
 
 
-def alibi(
-    q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str, dtype: torch.dtype | None = None
-) -> Tensor:
+def alibi(q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str, dtype: torch.dtype | None = None) -> Tensor:
     """BLOOM's build_alibi_tensor of an all-true mask, at the keys' positions."""
     if form != "key":
         _lacks(f"no form {form!r}: BLOOM and MPT add one row, m*j or m*(j - last), to all queries")

@@ -8,28 +8,20 @@ import numpy as np
 from ..case import Case, Flag, Step, floats
 
 FLAGS = {
-    "sinusoidal-layout": Flag(
-        "sines and cosines in another order", "multidim-positional-encoding #20, flashinfer #3819"
-    ),
-    "sinusoidal-endpoint": Flag(
-        "the exponent divided by d/2 - 1 for d/2, or the reverse", "hojonathanho/diffusion #15"
-    ),
+    "sinusoidal-layout": Flag("sines and cosines in another order", "multidim-positional-encoding #20, flashinfer #3819"),
+    "sinusoidal-endpoint": Flag("the exponent divided by d/2 - 1 for d/2, or the reverse", "hojonathanho/diffusion #15"),
     "sinusoidal-exponent": Flag(
         "other exponents than 2i/d, or different ones for sine and cosine", "PyTorch tutorials' copies"
     ),
     "sinusoidal-base": Flag("base 10000 whatever is asked", "croco #44"),
-    "sinusoidal-far": Flag(
-        "positions in half precision, or past the end of a table", "transformers #29285, lightseq #144"
-    ),
+    "sinusoidal-far": Flag("positions in half precision, or past the end of a table", "transformers #29285, lightseq #144"),
     "sinusoidal-ids": Flag("a count from 0 in place of the caller's positions", "lightseq #144, keras-hub #1544"),
     "sinusoidal-fraction": Flag("fractional positions truncated (diffusion timesteps)", "flashinfer #3819"),
     "sinusoidal-negative": Flag("negative positions without their sign"),
     "sinusoidal-true-size": Flag("a model's own width and form not reproduced", "tensor2tensor #1423"),
     "sinusoidal-state": Flag("a table kept from a longer, shorter or other call", "transformers #28837"),
     "sinusoidal-empty": Flag("no positions: a crash or another shape"),
-    "sinusoidal-refuse": Flag(
-        "a width or word that libraries read differently accepted", "fairseq pads, Pegasus adds a sine"
-    ),
+    "sinusoidal-refuse": Flag("a width or word that libraries read differently accepted", "fairseq pads, Pegasus adds a sine"),
     "learned-offset": Flag("rows before position 0 not skipped, or skipped twice", "transformers #19265, #36537"),
     "learned-ids": Flag("a count from 0 in place of the caller's positions", "sentence-transformers #3879"),
     "learned-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
@@ -65,9 +57,7 @@ def _sinusoidal(
 def _sequence(name: str, comment: str, *calls: tuple[dict[str, Any], Any]) -> Case:
     """Return a case of several calls of sinusoidal."""
     steps = tuple(Step(params, {"positions": positions}) for params, positions in calls)
-    return Case(
-        f"sinusoidal/sequence/{name}", flags=("sinusoidal-state",), comment=comment, kind="sequence", steps=steps
-    )
+    return Case(f"sinusoidal/sequence/{name}", flags=("sinusoidal-state",), comment=comment, kind="sequence", steps=steps)
 
 
 SINUSOIDAL = (
@@ -118,9 +108,7 @@ def _learned(
 ) -> Case:  # fmt: skip
     """Return a case of learned with a table of this shape."""
     inputs = {"positions": positions, "table": floats(*table, seed=crc32(name.encode()), bits=bits)}
-    return Case(
-        f"learned/{name}", params, inputs, tuple(f"learned-{flag}" for flag in flags.split()), comment, kind, tier
-    )
+    return Case(f"learned/{name}", params, inputs, tuple(f"learned-{flag}" for flag in flags.split()), comment, kind, tier)
 
 
 LEARNED = (

@@ -29,7 +29,7 @@ FLAGS = {
 OPS = ("attention_logits", "attention")
 
 
-def _case(  # noqa: PLR0917
+def _case(
     op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 10,
     bits: int = 8,
     gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, kind: str = "value",
@@ -37,18 +37,14 @@ def _case(  # noqa: PLR0917
 ) -> Case:  # fmt: skip
     """Return a case with q and k of these shapes, v `width` wide, and a bias that is given or of a given shape."""
     shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if op == "attention" else {})
-    inputs: dict[str, Any] = {
-        n: floats(*shape, seed=crc32((name + n).encode()), bits=bits) for n, shape in shapes.items()
-    }
+    inputs: dict[str, Any] = {n: floats(*shape, seed=crc32((name + n).encode()), bits=bits) for n, shape in shapes.items()}
     inputs["q"] = inputs["q"] * gain
     if isinstance(bias, tuple):
         bias = floats(*bias, seed=crc32((name + "bias").encode()), bits=bits) * 0.25
     optional = {"bias": bias, "mask": mask if op == "attention" else None}
     inputs |= {n: array for n, array in optional.items() if array is not None}
     params = {} if scale is None else {"scale": scale}
-    return Case(
-        f"{op}/{name}", params, inputs, tuple(f"attention-{flag}" for flag in flags.split()), comment, kind, tier
-    )
+    return Case(f"{op}/{name}", params, inputs, tuple(f"attention-{flag}" for flag in flags.split()), comment, kind, tier)
 
 
 def _steep(*shape: int) -> npt.NDArray[np.float64]:
@@ -62,6 +58,7 @@ def _cases(op: str) -> tuple[Case, ...]:
     return (
         _case(op, "plain/small", "scale" + axis, (2, 6), (3, 6), width=5, tier="smoke"),
         _case(op, "plain/24-bits", "downcast scale", (2, 5, 12), (2, 7, 12), bits=24),
+        _case(op, "plain/53-bits", "downcast scale", (3, 6), (4, 6), width=5, bits=53),
         _case(op, "plain/batch", "transposed scale", (2, 3, 5, 20), (2, 3, 7, 20), gain=0.125),
         _case(op, "plain/64", "true-size scale", (3, 5, 64), (3, 7, 64), width=9, gain=0.015625),
         _case(op, "plain/48", "true-size scale", (5, 48), (2, 48), gain=0.25, bits=24),

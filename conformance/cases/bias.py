@@ -14,13 +14,9 @@ FLAGS = {
     "alibi-max-bias": Flag("max_bias fixed at 8"),
     "alibi-true-size": Flag("a model's own number of heads not reproduced", "Baichuan2 #225"),
     "alibi-sign": Flag("far keys favoured", "x-transformers 4ed4d0a"),
-    "alibi-form": Flag(
-        "one form in place of another: signed, absolute or by key", "Baichuan-13B #172, llm-foundry #186"
-    ),
+    "alibi-form": Flag("one form in place of another: signed, absolute or by key", "Baichuan-13B #172, llm-foundry #186"),
     "alibi-off-by-one": Flag("distances counted from one", "vLLM #945"),
-    "alibi-product": Flag(
-        "slope, distance or product in half precision", "TensorRT-Model-Connect #667, vllm-fork #503"
-    ),
+    "alibi-product": Flag("slope, distance or product in half precision", "TensorRT-Model-Connect #667, vllm-fork #503"),
     "alibi-ids": Flag("counts from 0 in place of the caller's positions", "PaddleNLP #6495"),
     "alibi-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
     "alibi-decode": Flag("a decode row that is not the row of the whole", "x-transformers 74f241d, fbbc159"),
@@ -198,7 +194,7 @@ BUCKETS = (
 )  # fmt: skip
 
 
-def _bias(  # noqa: PLR0917
+def _bias(
     name: str, flags: str, q_positions: Any, k_positions: Any, table: tuple[int, int], comment: str = "", *,
     bits: int = 8,
     kind: str = "value", tier: str = "core", **params: Any,

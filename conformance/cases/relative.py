@@ -8,9 +8,7 @@ import numpy as np
 from ..case import Case, Flag, Step, floats
 
 FLAGS = {
-    "shaw-order": Flag(
-        "key minus query for query minus key, or the reverse", "tensor2tensor's order with SpeechT5's tables"
-    ),
+    "shaw-order": Flag("key minus query for query minus key, or the reverse", "tensor2tensor's order with SpeechT5's tables"),
     "shaw-windows": Flag("left and right in each other's place", "wav2vec2-BERT's 64 and 8"),
     "shaw-row": Flag("the table's rows shifted by one", "labml #185"),
     "shaw-clip": Flag("far distances not clipped, or clipped one early"),
@@ -34,7 +32,7 @@ FAR = (0, 7, 257, 2049, 65537, 131071, 1048575)  # all clipped but a few
 OPS = ("shaw_scores", "shaw_values")
 
 
-def _step(  # noqa: PLR0917
+def _step(
     op: str, seed: str, lead: tuple[int, ...], width: int, positions: tuple[Any, Any], sides: tuple[int, int],
     order: str, bits: int = 8, rows: int | None = None,
 ) -> Step:  # fmt: skip
@@ -70,6 +68,7 @@ def _cases(op: str) -> tuple[Case, ...]:
         _case(op, "forward/unsorted", "windows clip ids" + term, (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
         _case(op, "forward/24-bits", "downcast windows row", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD,
               bits=24),
+        _case(op, "forward/53-bits", "downcast order", (2,), 5, ((1, 4, 2), (0, 3, 1, 6)), (2, 3), FORWARD, bits=53),
         _case(op, "forward/far", "clip ids", (2,), 6, ((2050, 3, 65538), FAR), (5, 3), FORWARD),
         _case(op, "forward/rows", "rows ids heads", (2,), 7, (Q_ROWS, K_ROWS), (4, 1), FORWARD,
               comment="(B, Q) and (B, K); no heads"),

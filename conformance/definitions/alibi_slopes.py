@@ -15,9 +15,7 @@ def alibi_slopes(heads: int, *, max_bias: Any = 8) -> list[Any]:
     """Return one slope for each head; `max_bias` is the 8 of the paper."""
 
     def get_slopes_power_of_2(n: int) -> list[Any]:
-        return [
-            mpf(2) ** (-mpf(max_bias) * (i + 1) / n) for i in range(n)
-        ]  # start * ratio**i, where start is the ratio
+        return [mpf(2) ** (-mpf(max_bias) * (i + 1) / n) for i in range(n)]  # start * ratio**i, where start is the ratio
 
     if heads & (heads - 1) == 0:
         return get_slopes_power_of_2(heads)

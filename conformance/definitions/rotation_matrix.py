@@ -16,9 +16,7 @@ from .lists import at, build, shape
 from .rope_frequencies import rope_frequencies
 
 
-def rotation_matrix(
-    position: Any, dim: int, *, layout: str, base: Any, scaling: Any = None, length: int | None = None
-) -> Any:
+def rotation_matrix(position: Any, dim: int, *, layout: str, base: Any, scaling: Any = None, length: int | None = None) -> Any:
     """Return M of shape (*position.shape, dim, dim) with ``M x == rope(x)``, the attention factor included."""
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length)
 

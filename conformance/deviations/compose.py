@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from posref.backends.rounding import round_to
 
 import posref
-from posref.backends.rounding import round_to
 
 Function = Callable[..., Any]
 Operations = dict[str, Function]
@@ -33,9 +33,9 @@ class Deviation:
     hint: str = ""
     seen_in: str = ""
 
-    def operations(self) -> Operations:
+    def operations(self, jitter: float = 0.0) -> Operations:
         """Return operations that deviate in this way, composed ones through their stages; state begins anew."""
-        stages = {op: self._wrapped(op, function) for op, function in leaves().items()}
+        stages = {op: self._wrapped(op, function) for op, function in leaves(jitter).items()}
         return stages | {op: self._wrapped(op, function) for op, function in composed(stages).items()}
 
     def _wrapped(self, op: str, function: Function) -> Function:
@@ -55,9 +55,26 @@ PARTS = {  # what a composed operation is made of
 }
 
 
-def leaves() -> Operations:
-    """Return the operations that are not composed, and the parts of composed ones that have no name outside."""
-    return {name: getattr(posref, name) for name in LEAVES} | {"alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
+def leaves(jitter: float = 0.0) -> Operations:
+    """
+    Return the operations that are not composed, and the parts of composed ones that have no name outside.
+
+    With `jitter`, angles and what is made of them are larger by that fraction, as an honest rounding might have made them: it
+    shows how far a hypothesis may be from an implementation in lower precision, and which narrow roundings are near a tie.
+    """
+    found: Operations = {name: getattr(posref, name) for name in LEAVES}
+    found |= {"alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
+    if not jitter:
+        return found
+
+    def larger(x: Any) -> Any:
+        return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
+
+    for op in ("rope_table", "sinusoidal"):
+        found[op] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found[op]))
+    for op in ("rope_frequencies", "alibi_slopes", "apply_rope", "attention_logits"):
+        found[op] = after(lambda result, *args, **options: larger(result))(found[op])
+    return found
 
 
 def composed(f: Operations) -> Operations:
@@ -87,7 +104,13 @@ def composed(f: Operations) -> Operations:
     def attention(q: Any, k: Any, v: Any, /, *, bias: Any = None, mask: Any = None, scale: float | None = None) -> Any:
         return f["softmax"](f["attention_logits"](q, k, bias=bias, scale=scale), v, mask)
 
-    return {"rope": rope, "rotation_matrix": rotation_matrix, "alibi": alibi, "t5_bias": t5_bias, "attention": attention}
+    return {
+        "rope": rope,
+        "rotation_matrix": rotation_matrix,
+        "alibi": alibi,
+        "t5_bias": t5_bias,
+        "attention": attention,
+    }
 
 
 def alibi_product(q: Any, k: Any, slopes: Any, /, *, form: str) -> Any:

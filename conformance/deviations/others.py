@@ -70,7 +70,9 @@ def _wrong_half(buckets: Any, relative: Any, /, *, bidirectional: bool, num_buck
     return np.where(relative != 0, (buckets + num_buckets // 2) % num_buckets, buckets) if bidirectional else buckets
 
 
-def _zero_is_after(buckets: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
+def _zero_is_after(
+    buckets: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
+) -> Any:
     return np.where(relative == 0, num_buckets // 2, buckets) if bidirectional else buckets
 
 

@@ -19,7 +19,9 @@ def _mixed_table(function: Function) -> Function:
         reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
         lanes = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
         a, b = (np.asarray([pair[k] for pair in lanes]) for k in (0, 1))
-        wide = [np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)]
+        wide = [
+            np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)
+        ]
         shape = (*x.shape[:-1], half)
         one = np.broadcast_to(x[..., a] * wide[0][..., a] - x[..., b] * wide[1][..., a], shape)
         other = np.broadcast_to(x[..., b] * wide[0][..., b] + x[..., a] * wide[1][..., b], shape)
@@ -41,7 +43,11 @@ def _second_from_first(function: Function) -> Function:
         first = a * cos - b * sine
         second = b * cos + first * sine
         writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
-        turned = np.concatenate([first, second], -1) if writes_half else np.stack([first, second], -1).reshape(*a.shape[:-1], 2 * half)
+        turned = (
+            np.concatenate([first, second], -1)
+            if writes_half
+            else np.stack([first, second], -1).reshape(*a.shape[:-1], 2 * half)
+        )
         return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
 
     return deviating
@@ -112,7 +118,9 @@ def _axis(function: Function) -> Function:
         if x.ndim < 3 or np.ndim(positions) != 1:
             return function(x, positions, **options)
         heads = np.resize(np.asarray(positions), x.shape[-3])
-        return function(x, heads.reshape(*(1,) * (x.ndim - 3), x.shape[-3], 1) * np.ones(x.shape[:-1], dtype=np.int64), **options)
+        return function(
+            x, heads.reshape(*(1,) * (x.ndim - 3), x.shape[-3], 1) * np.ones(x.shape[:-1], dtype=np.int64), **options
+        )
 
     return deviating
 

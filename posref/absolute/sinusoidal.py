@@ -26,7 +26,14 @@ LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
     invariants=("bounded", "distinct", "linear in PE(p)"),
 )
 def sinusoidal(
-    positions: Array, dim: int, /, *, layout: str, base: float = 10000.0, endpoint: bool = False, dtype: DType | None = None
+    positions: Array,
+    dim: int,
+    /,
+    *,
+    layout: str,
+    base: float = 10000.0,
+    endpoint: bool = False,
+    dtype: DType | None = None,
 ) -> Array:
     r"""
     Return sines and cosines of every position at geometrically spaced frequencies.

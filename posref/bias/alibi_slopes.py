@@ -42,7 +42,7 @@ def alibi_slopes(
     Notes
     -----
     Head counts that are not a power of two use the slopes of the power below, then every other slope of the power above (the
-    authors' code; the paper leaves it open). MPT's code, which takes slopes of the power above in another order, gives the same.
+    authors' code; the paper leaves it open). MPT's code reaches the same slopes another way.
 
     Examples
     --------

@@ -13,9 +13,7 @@ from posref.spec import Flag, Integer, encoding
     invariants=("shift invariant", "decode"),
     stages=("t5_buckets",),
 )
-def t5_bias(
-    q_positions: Array, k_positions: Array, table: Array, /, *, bidirectional: bool, max_distance: int = 128
-) -> Array:
+def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirectional: bool, max_distance: int = 128) -> Array:
     r"""
     Return the learned bias of every head for the bucket of every query and key.
 
@@ -54,7 +52,5 @@ def t5_bias(
         msg = f"t5_bias: table must have two axes, (num_buckets, heads); got shape {tuple(table.shape)}."
         raise ValueError(msg)
     relative = -distances(q_positions, k_positions)
-    buckets = t5_buckets(
-        relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance
-    )
+    buckets = t5_buckets(relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance)
     return xp.moveaxis(rows(table, buckets), -1, -3)

@@ -10,17 +10,15 @@ from posref.spec import Flag, Integer, encoding
     models=("T5", "Flan-T5", "mT5", "UMT5", "LongT5", "MPNet"),
     domains={"bidirectional": Flag(), "num_buckets": Integer(2, step=2), "max_distance": Integer(2)},
 )
-def t5_buckets(
-    relative_positions: Array, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
-) -> Array:
+def t5_buckets(relative_positions: Array, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Array:
     r"""
     Return the bucket of every relative position: one each for short distances, logarithmically wider ones beyond.
 
     .. math:: \mathrm{bucket}(n) = n \text{ for } n < e, \qquad
         \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
 
-    with N buckets, e = N/2 rounded down, and D the maximal distance. Causal: n = max(-r, 0). Bidirectional: n = \|r\| in half the
-    buckets, and r > 0 (a key after the query) adds that half.
+    with N buckets, e = N/2 rounded down, and D the maximal distance. Causal: n = max(-r, 0). Bidirectional: n = abs(r) in half
+    the buckets, and r > 0 (a key after the query) adds that half.
 
     Parameters
     ----------

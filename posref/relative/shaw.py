@@ -15,7 +15,16 @@ DOMAINS = {"left": Integer(0), "right": Integer(0), "order": OneOf(ORDERS)}
     invariants=("shift invariant", "decode"),
 )
 def shaw_scores(
-    q: Array, k: Array, key_table: Array, q_positions: Array, k_positions: Array, /, *, left: int, right: int, order: str
+    q: Array,
+    k: Array,
+    key_table: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    left: int,
+    right: int,
+    order: str,
 ) -> Array:
     r"""
     Return the products of queries with keys, to which a learned vector for their clipped distance is added.
@@ -130,7 +139,7 @@ def shaw_values(
     return xp.astype(content + relative, weights.dtype)
 
 
-def _wide(x: Array):  # noqa: ANN202
+def _wide(x: Array):
     """Return a cast to the dtype in which sums for results like `x` are formed."""
     from posref.arrays import cast, wide
 

@@ -30,10 +30,10 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     x : array, real floating, shape ``(*R, D)``
         Queries or keys; the leading axes R hold positions in the last place, or wherever the table's axes say.
     cos, sin : arrays, shape ``(*P, d/2)``, d <= D
-        From `rope_table`. P broadcasts from the right against R and never enlarges it: (B, H, T, D) takes (T,) or (B, 1, T), and
+        From `rope_table`. P broadcasts from the right against R and never enlarges it: (B, H, T, D) takes (T,) or (B, 1, T);
         (B, T, H, D) takes (T, 1) or (B, T, 1). The first d lanes are rotated; the tail is returned as it came.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Pairs (i, i + d/2), as Llama in transformers and GPT-NeoX; pairs (2i, 2i + 1), as GPT-J, Meta's Llama code and the paper;
+        Pairs (i, i + d/2), as GPT-NeoX and Llama in transformers; pairs (2i, 2i + 1), as GPT-J, Meta's Llama and the paper;
         read (2i, 2i + 1) and written (i, i + d/2), as DeepSeek-V3 in transformers.
     inverse : bool
         The transpose: read and write layouts swapped, sine negated. The inverse when the table has no factor, the vjp always.

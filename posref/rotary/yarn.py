@@ -18,8 +18,8 @@ def scaled(inv_freq: Array, base: Array, scaling: YaRN, c: Namespace) -> Array:
 
     .. math:: \mathrm{dim}(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
 
-    rounded down and up when `truncate`. The paper's equation has its ramp over the number of turns; all code has this one. Where
-    low = high the ramp is 1/1000 wide.
+    rounded down and up when `truncate`. The paper's equation has its ramp over the number of turns; all code has this one.
+    Where low = high the ramp is 1/1000 wide.
     """
     _check(scaling)
     dim = 2 * inv_freq.shape[0]

@@ -1,0 +1,5 @@
+"""``python -m posref``."""
+
+from posref.cli import main
+
+main()

@@ -1,0 +1,319 @@
+"""Bad input is refused in one sentence: function, argument, requirement, value, reason. The whole sentence is tested."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import posref.backends
+import pytest
+import torch
+
+import posref
+from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
+
+X = np.ones((2, 3, 5, 64))
+T = np.arange(5)
+TABLE = np.ones((8, 3))
+ROPE = {"layout": "half", "base": 10000.0}
+SHAW = {"left": 1, "right": 1, "order": "key_minus_query"}
+HALF = "must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 2048 from 2049); got {dtype}."
+
+
+def frequencies(scaling: Any = None, dim: Any = 8, **options: Any) -> Callable[[], Any]:
+    return lambda: posref.rope_frequencies(dim, **{"base": 10000.0, "scaling": scaling} | options)
+
+
+CASES: dict[str, tuple[Callable[[], Any], str]] = {
+    "rope: odd rotary_dim": (
+        lambda: posref.rope(X, T, rotary_dim=65, **ROPE),
+        "rope: rotary_dim must be even and at most 64 (the last axis of x); got 65.",
+    ),
+    "rope: odd rotary_dim that fits": (
+        lambda: posref.rope(X, T, rotary_dim=31, **ROPE),
+        "rope: rotary_dim must be even and at most 64 (the last axis of x); got 31.",
+    ),
+    "rope: rotary_dim too large": (
+        lambda: posref.rope(X, T, rotary_dim=66, **ROPE),
+        "rope: rotary_dim must be even and at most 64 (the last axis of x); got 66.",
+    ),
+    "rope: rotary_dim 0": (
+        lambda: posref.rope(X, T, rotary_dim=0, **ROPE),
+        "rope: rotary_dim must be even and at most 64 (the last axis of x); got 0.",
+    ),
+    "rope: rotary_dim not an int": (
+        lambda: posref.rope(X, T, rotary_dim=32.0, **ROPE),
+        "rope: rotary_dim must be even and at most 64 (the last axis of x); got 32.0.",
+    ),
+    "rope: odd last axis": (
+        lambda: posref.rope(X[..., :63], T, **ROPE),
+        "rope: rotary_dim must be even and at most 63 (the last axis of x); got 63.",
+    ),
+    "rope: layout": (
+        lambda: posref.rope(X, T, layout="neox", base=10000.0),
+        "rope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+    ),
+    "rope: positions do not broadcast": (
+        lambda: posref.rope(X, np.arange(4), **ROPE),
+        "rope: positions must broadcast to the leading axes of x, (2, 3, 5), without enlarging them; got (4,).",
+    ),
+    "rope: positions would enlarge an axis": (
+        lambda: posref.rope(X[:, :, :1], T, **ROPE),
+        "rope: positions must broadcast to the leading axes of x, (2, 3, 1), without enlarging them; got (5,).",
+    ),
+    "rope: positions would add an axis": (
+        lambda: posref.rope(X, np.zeros((1, 1, 1, 5)), **ROPE),
+        "rope: positions must broadcast to the leading axes of x, (2, 3, 5), without enlarging them; got (1, 1, 1, 5).",
+    ),
+    "rope: (B, T) against (B, H, T)": (
+        lambda: posref.rope(X, np.zeros((2, 5)), **ROPE),
+        "rope: positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+    ),
+    "rope: (B, T) against (B, H, T) where B equals H": (
+        lambda: posref.rope(np.ones((3, 3, 5, 4)), np.zeros((3, 5)), **ROPE),
+        "rope: positions with more than one axis must have all 3 of the leading axes of x, (3, 3, 5); got (3, 5). "
+        "Insert axes of size 1, for instance reshape to (3, 1, 5).",
+    ),
+    "rope: base": (
+        lambda: posref.rope(X, T, layout="half", base=0.0),
+        "rope_frequencies: base must be a finite number above 0; got 0.0.",
+    ),
+    "rope: x of integers": (
+        lambda: posref.rope(np.ones((5, 4), dtype=np.int64), T, **ROPE),
+        "apply_rope: x must be real floating; got int64.",
+    ),
+    **{
+        f"rope: {p.dtype} positions": (
+            lambda x=x, p=p: posref.rope(x, p, **ROPE),
+            "rope: positions " + HALF.format(dtype=p.dtype),
+        )
+        for x, p in (
+            (X, T.astype(np.float16)),
+            (torch.ones(5, 4), torch.ones(5, dtype=torch.bfloat16)),
+            (torch.ones(5, 4), torch.ones(5, dtype=torch.float16)),
+            (jnp.ones((5, 4)), jnp.ones(5, dtype=jnp.bfloat16)),
+            (torch.ones(5, 4), torch.ones(5, dtype=torch.bool)),
+        )
+    },
+    "sinusoidal: bfloat16 positions": (
+        lambda: posref.sinusoidal(torch.ones(5, dtype=torch.bfloat16), 4, layout="sin_cos"),
+        "sinusoidal: positions " + HALF.format(dtype="torch.bfloat16"),
+    ),
+    "rope_table: bfloat16 positions": (
+        lambda: posref.rope_table(jnp.ones(5, dtype=jnp.bfloat16), np.ones(2)),
+        "rope_table: positions " + HALF.format(dtype="bfloat16"),
+    ),
+    "alibi: float16 queries": (
+        lambda: posref.alibi(T.astype(np.float16), T, heads=2, form="distance"),
+        "alibi: q_positions " + HALF.format(dtype="float16"),
+    ),
+    "alibi: float16 keys": (
+        lambda: posref.alibi(T, T.astype(np.float16), heads=2, form="distance"),
+        "alibi: k_positions " + HALF.format(dtype="float16"),
+    ),
+    "rotation_matrix: float16 position": (
+        lambda: posref.rotation_matrix(np.float16([1]), 4, **ROPE),
+        "rotation_matrix: position " + HALF.format(dtype="float16"),
+    ),
+    "apply_rope: table wider than x": (
+        lambda: posref.apply_rope(X, np.ones((5, 33)), np.ones((5, 33)), layout="half"),
+        "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "
+        "got (5, 33) and (5, 33).",
+    ),
+    "apply_rope: tables of two shapes": (
+        lambda: posref.apply_rope(X, np.ones((5, 32)), np.ones((4, 32)), layout="half"),
+        "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "
+        "got (5, 32) and (4, 32).",
+    ),
+    "apply_rope: table of other positions": (
+        lambda: posref.apply_rope(X, np.ones((4, 32)), np.ones((4, 32)), layout="half"),
+        "apply_rope: cos must broadcast to the leading axes of x, (2, 3, 5), without enlarging them; got (4,).",
+    ),
+    "rope_table: frequencies with two axes": (
+        lambda: posref.rope_table(T, np.ones((1, 2))),
+        "rope_table: inv_freq must have one axis, (d/2,); got shape (1, 2).",
+    ),
+    "frequencies: odd dim": (
+        frequencies(dim=7),
+        "rope_frequencies: dim must be even (lanes rotate in pairs); got 7.",
+    ),
+    "frequencies: dim 0": (frequencies(dim=0), "rope_frequencies: dim must be an int of at least 2; got 0."),
+    "frequencies: dim True": (frequencies(dim=True), "rope_frequencies: dim must be an int of at least 2; got True."),
+    "frequencies: base nan": (
+        frequencies(base=float("nan")),
+        "rope_frequencies: base must be a finite number above 0; got nan.",
+    ),
+    "frequencies: DynamicNTK without length": (
+        frequencies(DynamicNTK(2.0, 100)),
+        "rope_frequencies: length must be given with DynamicNTK (the number of tokens, cached ones included); got None.",
+    ),
+    "frequencies: DynamicNTK with a negative length": (
+        frequencies(DynamicNTK(2.0, 100), length=-1),
+        "rope_frequencies: length must be an int of at least 0; got -1.",
+    ),
+    "frequencies: DynamicNTK of length 0": (
+        frequencies(DynamicNTK(2.0, 0), length=5),
+        "rope_frequencies: DynamicNTK.original_length must be an int of at least 1; got 0.",
+    ),
+    "frequencies: NTK with one pair": (
+        frequencies(NTKAware(2.0), dim=2),
+        "rope_frequencies: dim must be at least 4 with NTK scaling (its exponent is dim/(dim-2)); got 2.",
+    ),
+    "frequencies: Linear 0": (
+        frequencies(Linear(0.0)),
+        "rope_frequencies: Linear.factor must be a finite number above 0; got 0.0.",
+    ),
+    "frequencies: Llama3 bounds": (
+        frequencies(Llama3(8.0, 64, 4, 1)),
+        "rope_frequencies: Llama3.high_freq_factor must be finite and at least low_freq_factor, 4.0; got 1.0.",
+    ),
+    "frequencies: YaRN betas": (
+        frequencies(YaRN(4.0, 64, beta_fast=1, beta_slow=32)),
+        "rope_frequencies: YaRN.beta_fast must be at least beta_slow (fast pairs turn more often); got 1 and 32.",
+    ),
+    "frequencies: YaRN length": (
+        frequencies(YaRN(4.0, 64.0)),
+        "rope_frequencies: YaRN.original_length must be an int of at least 1; got 64.0.",
+    ),
+    "rotation_matrix: odd dim": (
+        lambda: posref.rotation_matrix(np.asarray(1), 3, **ROPE),
+        "rope_frequencies: dim must be even (lanes rotate in pairs); got 3.",
+    ),
+    "sinusoidal: odd dim": (
+        lambda: posref.sinusoidal(T, 5, layout="sin_cos"),
+        "sinusoidal: dim must be even (libraries disagree on odd widths: pad or slice the result); got 5.",
+    ),
+    "sinusoidal: one pair with endpoint": (
+        lambda: posref.sinusoidal(T, 2, layout="sin_cos", endpoint=True),
+        "sinusoidal: dim must be an int of at least 4 with endpoint=True; got 2.",
+    ),
+    "sinusoidal: layout": (
+        lambda: posref.sinusoidal(T, 4, layout="concat"),
+        "sinusoidal: layout must be one of 'interleaved', 'sin_cos', 'cos_sin'; got 'concat'.",
+    ),
+    "sinusoidal: base": (
+        lambda: posref.sinusoidal(T, 4, layout="sin_cos", base=-1.0),
+        "sinusoidal: base must be a finite number above 0; got -1.0.",
+    ),
+    "learned: floating positions": (
+        lambda: posref.learned(T * 1.0, TABLE),
+        "learned: positions must be integers (they are rows of table); got float64.",
+    ),
+    "learned: table with one axis": (
+        lambda: posref.learned(T, np.ones(8)),
+        "learned: table must have two axes, (rows, width); got shape (8,).",
+    ),
+    "learned: offset": (
+        lambda: posref.learned(T, TABLE, offset=-1),
+        "learned: offset must be an int of at least 0; got -1.",
+    ),
+    "learned: out of range": (
+        lambda: posref.positions.require_in_range(np.asarray([1, 9, -1]), 8),
+        "require_in_range: positions must be from 0 to 7 (the table has 8 rows); got 9.",
+    ),
+    "alibi: no heads": (
+        lambda: posref.alibi(T, T, heads=0, form="distance"),
+        "alibi_slopes: heads must be an int of at least 1; got 0.",
+    ),
+    "alibi: form": (
+        lambda: posref.alibi(T, T, heads=2, form="abs"),
+        "alibi: form must be one of 'distance', 'causal', 'key'; got 'abs'.",
+    ),
+    "alibi_slopes: max_bias": (
+        lambda: posref.alibi_slopes(2, max_bias=0),
+        "alibi_slopes: max_bias must be a finite number above 0; got 0.",
+    ),
+    "t5_buckets: floating": (
+        lambda: posref.t5_buckets(T * 1.0, bidirectional=True),
+        "t5_buckets: relative_positions must be signed integers; got float64.",
+    ),
+    "t5_buckets: unsigned": (
+        lambda: posref.t5_buckets(T.astype(np.uint8), bidirectional=True),
+        "t5_buckets: relative_positions must be signed integers; got uint8.",
+    ),
+    "t5_buckets: odd and bidirectional": (
+        lambda: posref.t5_buckets(T, bidirectional=True, num_buckets=7),
+        "t5_buckets: num_buckets must be even when bidirectional (half for each side); got 7.",
+    ),
+    "t5_buckets: too few": (
+        lambda: posref.t5_buckets(T, bidirectional=True, num_buckets=2),
+        "t5_buckets: num_buckets must be an int of at least 4; got 2.",
+    ),
+    "t5_buckets: max_distance": (
+        lambda: posref.t5_buckets(T, bidirectional=False, max_distance=16),
+        "t5_buckets: max_distance must be an int of at least 17 (above half the buckets of one side); got 16.",
+    ),
+    "t5_bias: table": (
+        lambda: posref.t5_bias(T, T, np.ones(8), bidirectional=True),
+        "t5_bias: table must have two axes, (num_buckets, heads); got shape (8,).",
+    ),
+    "shaw: order": (
+        lambda: posref.shaw_scores(X[0, 0], X[0, 0], np.ones((3, 64)), T, T, left=1, right=1, order="relative"),
+        "shaw_scores: order must be one of 'key_minus_query', 'query_minus_key'; got 'relative'.",
+    ),
+    "shaw: rows of the table": (
+        lambda: posref.shaw_scores(X[0, 0], X[0, 0], np.ones((2, 64)), T, T, **SHAW),
+        "shaw_scores: the table must have left + right + 1 = 3 rows; got shape (2, 64).",
+    ),
+    "shaw: left": (
+        lambda: posref.shaw_values(np.ones((5, 5)), X[0, 0], np.ones((3, 64)), T, T, left=-1, right=3, order="key_minus_query"),
+        "shaw_values: left must be an int of at least 0; got -1.",
+    ),
+    "shaw: floating positions": (
+        lambda: posref.shaw_values(np.ones((5, 5)), X[0, 0], np.ones((3, 64)), T * 1.0, T, **SHAW),
+        "shaw_values: positions must be integers; got float64 and int64.",
+    ),
+    "attention: heads": (
+        lambda: posref.attention(X, X[:, :2], X[:, :2]),
+        "attention: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+    ),
+    "attention: widths": (
+        lambda: posref.attention_logits(X, X[..., :8]),
+        "attention_logits: q and k must be (..., Q, D) and (..., K, D); got (2, 3, 5, 64) and (2, 3, 5, 8).",
+    ),
+    "attention: mask of integers": (
+        lambda: posref.attention(X, X, X, mask=np.ones((5, 5), dtype=np.int64)),
+        "attention: mask must be boolean, True where a query may attend; got int64.",
+    ),
+    "backends: name": (
+        lambda: posref.backends.load("tensorflow"),
+        "backends.load: name must be one of numpy, torch, jax, cupy, dask, array_api_strict; got 'tensorflow'.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_message(name: str) -> None:
+    call, message = CASES[name]
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        call()
+    assert str(caught.value) == message
+
+
+def test_arrays_of_two_libraries() -> None:
+    with pytest.raises(TypeError) as caught:
+        posref.rope(torch.ones(5, 4), T, **ROPE)
+    assert str(caught.value) == (
+        "posref: arguments must be arrays of one library (convert lists with its asarray); got torch.Tensor, numpy.ndarray."
+    )
+
+
+def test_lists_are_not_arrays() -> None:
+    with pytest.raises(TypeError) as caught:
+        posref.sinusoidal([1, 2], 4, layout="sin_cos")
+    assert str(caught.value) == (
+        "posref: arguments must be arrays of one library (convert lists with its asarray); got builtins.list."
+    )
+
+
+def test_a_scaling_that_is_no_record() -> None:
+    with pytest.raises(TypeError) as caught:
+        posref.rope_frequencies(8, base=10000.0, scaling={"factor": 2.0})
+    assert str(caught.value) == ("rope_frequencies: scaling must be a record of posref.scaling or None; got {'factor': 2.0}.")
+
+
+@pytest.mark.parametrize("option", ["layout", "base"])
+def test_options_on_which_libraries_disagree_have_no_default(option: str) -> None:
+    with pytest.raises(TypeError, match=option):
+        posref.rope(X, T, **{name: value for name, value in ROPE.items() if name != option})

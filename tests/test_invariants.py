@@ -1,0 +1,360 @@
+"""
+The properties that each definition names in the registry, on random inputs. A property that a definition names has a test here.
+
+A wrong frequency passes most of them; vectors catch that. Tolerances follow from rounding, u = 2^-53 a float64
+operation: an angle p f is rounded once where it is formed, which turns the pair by at most p f u, and every sum of n
+products is off by at most n u of the sum of their magnitudes (Higham, section 3.1). Where both sides do the same
+operations on the same numbers, bits are equal.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import posref
+from posref.rotary.apply_rope import LAYOUTS
+from posref.scaling import YaRN
+from posref.spec import REGISTRY
+
+U = 2.0**-53
+positions = st.integers(0, 2**20)
+seeds = st.integers(0, 2**32 - 1)
+layouts = st.sampled_from(sorted(LAYOUTS))
+bases = st.sampled_from([100.0, 10000.0, 500000.0, 1e6])
+settings.register_profile("posref", max_examples=100, deadline=None, derandomize=True)
+settings.load_profile("posref")
+
+
+def normal(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def places(seed: int, n: int, high: int = 2**20) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, high, n)
+
+
+def turned(x: np.ndarray, p: Any, layout: str, base: float = 10000.0, **options: Any) -> np.ndarray:
+    return posref.rope(x, np.asarray(p), layout=layout, base=base, **options)
+
+
+def norm(x: np.ndarray) -> Any:
+    return np.linalg.norm(x, axis=-1)
+
+
+def angle_error(*at: int) -> float:
+    """Return how far the angles of positions turn a pair by rounding: frequencies are at most 1; cos and sin each within 2u."""
+    return U * (sum(abs(p) for p in at) + 2 * len(at))
+
+
+# ---- rotary ---------------------------------------------------------
+
+
+@given(seed=seeds, p=positions, layout=layouts, base=bases)
+def norm_kept(function: str, seed: int, p: int, layout: str, base: float) -> None:
+    """Cos and sin have c^2 + s^2 = 1 to 4u, whatever the angle; two products and a sum for each lane, 3u; norms, (n + 2) u."""
+    x = normal(seed, 12)
+    y = via(function, x, p, layout, base)
+    assert abs(norm(y) - norm(x)) <= (4 + 3 + 2 * 14) * U * norm(x)
+
+
+@given(seed=seeds, p=positions, layout=layouts, base=bases)
+def tail_unchanged(function: str, seed: int, p: int, layout: str, base: float) -> None:
+    x = normal(seed, 3, 12)
+    np.testing.assert_array_equal(via(function, x, p, layout, base, rotary_dim=8)[:, 8:], x[:, 8:])
+
+
+def via(function: str, x: np.ndarray, p: Any, layout: str, base: float, rotary_dim: int | None = None) -> np.ndarray:
+    """Return the rotation by `rope`, or by its stages."""
+    if function == "rope":
+        return turned(x, p, layout, base, rotary_dim=rotary_dim)
+    frequencies, _ = posref.rope_frequencies(rotary_dim or x.shape[-1], base=base)
+    table = posref.rope_table(np.asarray(p), frequencies, dtype=np.dtype("float64"))
+    return posref.apply_rope(x, *table, layout=layout)
+
+
+@given(seed=seeds, layout=layouts, base=bases)
+def identity_at_0(function: str, seed: int, layout: str, base: float) -> None:
+    x = normal(seed, 2, 8)
+    expected = x if layout != "interleaved_to_half" else np.concatenate([x[:, 0::2], x[:, 1::2]], -1)
+    np.testing.assert_array_equal(turned(x, [0, 0], layout, base), expected)
+
+
+@given(seed=seeds, p=positions, q=positions, shift=positions, layout=layouts, base=bases)
+def relative(function: str, seed: int, p: int, q: int, shift: int, layout: str, base: float) -> None:
+    """<R(p)x, R(q)y> == <R(p+s)x, R(q+s)y>: RoFormer, equation (16); the sum of 8 products and their 3 operations, twice."""
+    x, y = normal(seed, 2, 8)
+
+    def logit(p: int, q: int) -> float:
+        return float(np.dot(*turned(np.stack([x, y]), [p, q], layout, base)))
+
+    rounding = angle_error(p, q, p + shift, q + shift) + 2 * (8 + 2 * 3) * U
+    assert abs(logit(p, q) - logit(p + shift, q + shift)) <= rounding * norm(x) * norm(y)
+
+
+@given(seed=seeds, layout=layouts)
+def rope_in_chunks(function: str, seed: int, layout: str) -> None:
+    x, p = normal(seed, 2, 3, 9, 8), places(seed, 9)
+    chunks = [turned(x[..., i : i + 2, :], p[i : i + 2], layout) for i in range(0, 9, 2)]
+    np.testing.assert_array_equal(np.concatenate(chunks, axis=-2), turned(x, p, layout))
+
+
+@given(seed=seeds, layout=layouts)
+def rope_decodes(function: str, seed: int, layout: str) -> None:
+    """One token at its position is that row of the whole, float32 too, and with a factor."""
+    for dtype in (np.float64, np.float32):
+        x, p = normal(seed, 2, 3, 9, 8).astype(dtype), places(seed, 9)
+        options = {"scaling": YaRN(4.0, 64)}
+        whole = turned(x, p, layout, **options)
+        for i in (0, 4, 8):
+            np.testing.assert_array_equal(
+                turned(x[..., i : i + 1, :], p[i : i + 1], layout, **options), whole[..., i : i + 1, :]
+            )
+
+
+@given(seed=seeds, layout=layouts)
+def rope_is_batch_equivariant(function: str, seed: int, layout: str) -> None:
+    """Batch entries and heads are rotated alike and apart: in another order they come out in that order."""
+    x, p = normal(seed, 4, 3, 5, 8), places(seed, 5)
+    rng = np.random.default_rng(seed)
+    rows, heads = rng.permutation(4), rng.permutation(3)
+    mixed = via(function, x[rows][:, heads], p, layout, 10000.0)
+    np.testing.assert_array_equal(mixed, via(function, x, p, layout, 10000.0)[rows][:, heads])
+
+
+# ---- absolute ---------------------------------------------------------
+
+
+@given(seed=seeds, layout=st.sampled_from(["interleaved", "sin_cos", "cos_sin"]), endpoint=st.booleans(), base=bases)
+def bounded(function: str, seed: int, layout: str, endpoint: bool, base: float) -> None:
+    """Between -1 and 1 (a correctly rounded or faithful sine is never beyond), and sin^2 + cos^2 = 1 within 2u a wave."""
+    table = posref.sinusoidal(places(seed, 20), 8, layout=layout, base=base, endpoint=endpoint)
+    assert np.all(np.abs(table) <= 1)
+    assert np.all(np.abs(np.sum(table**2, axis=-1) - 4) <= 4 * (4 + 4 + 3) * U)
+
+
+@given(start=st.integers(0, 2**19), base=bases)
+def distinct(function: str, start: int, base: float) -> None:
+    """Positions within 2 pi base/ base^(2/d) of each other have different rows: no two of 200 are equal."""
+    table = posref.sinusoidal(np.arange(start, start + 200), 8, layout="sin_cos", base=base)
+    assert len(np.unique(table, axis=0)) == 200
+
+
+@given(p=positions, k=positions, base=bases)
+def linear(function: str, p: int, k: int, base: float) -> None:
+    """PE(p+k) is PE(p) turned by k f in every pair: Vaswani et al., section 3.5; two products and a sum, 3u."""
+    sin, cos = posref.sinusoidal(np.asarray([p, k, p + k]), 8, layout="sin_cos", base=base).reshape(3, 2, 4).swapaxes(0, 1)
+    turned_sin = sin[0] * cos[1] + cos[0] * sin[1]
+    turned_cos = cos[0] * cos[1] - sin[0] * sin[1]
+    allowed = angle_error(p, k, p + k) + 3 * U
+    assert np.all(np.abs(turned_sin - sin[2]) <= allowed)
+    assert np.all(np.abs(turned_cos - cos[2]) <= allowed)
+
+
+@given(seed=seeds)
+def rows_of_a_table(function: str, seed: int) -> None:
+    table, p = normal(seed, 20, 6), places(seed, 12, 18)
+    order = np.random.default_rng(seed).permutation(12)
+    np.testing.assert_array_equal(posref.learned(p[order], table, offset=2), posref.learned(p, table, offset=2)[order])
+    np.testing.assert_array_equal(posref.learned(p.reshape(3, 4), table), posref.learned(p, table).reshape(3, 4, 6))
+
+
+# ---- biases ---------------------------------------------------------
+
+
+def bias(function: str, seed: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a function of query and key positions that adds nothing but what depends on them."""
+    if function == "alibi":
+        form = ("distance", "causal")[seed % 2]
+        return lambda q, k: posref.alibi(q, k, heads=5, form=form)
+    if function == "t5_bias":
+        table = normal(seed, 16, 3)
+        return lambda q, k: posref.t5_bias(q, k, table, bidirectional=bool(seed % 2), max_distance=64)
+    options = {"left": 5, "right": 3, "order": ("key_minus_query", "query_minus_key")[seed % 2]}
+    table, queries, keys, values = (
+        normal(seed, 9, 4),
+        normal(seed + 1, 7, 4),
+        normal(seed + 2, 9, 4),
+        normal(seed, 9, 4),
+    )
+    if function == "shaw_scores":
+        return lambda q, k: posref.shaw_scores(queries[: len(q)], keys, table, q, k, **options)
+    weights = np.abs(normal(seed + 3, 7, 9))
+    return lambda q, k: posref.shaw_values(weights[: len(q)], values, table, q, k, **options)
+
+
+@given(seed=seeds, shift=positions)
+def shift_invariant(function: str, seed: int, shift: int) -> None:
+    q, k = places(seed, 7, 300), places(seed + 1, 9, 300)
+    of = bias(function, seed)
+    np.testing.assert_array_equal(of(q + shift, k + shift), of(q, k))
+
+
+@given(seed=seeds)
+def bias_decodes(function: str, seed: int) -> None:
+    """
+    The first query alone is the first row of all, bit for bit where nothing is summed.
+
+    Sums may be done in another order for another shape: then within n u of the sum of magnitudes on both sides.
+    """
+    q, k = places(seed, 7, 300), places(seed + 1, 9, 300)
+    of = bias(function, seed)
+    one, all_ = of(q[:1], k), of(q, k)
+    if function in ("alibi", "t5_bias"):
+        np.testing.assert_array_equal(one, all_[..., :1, :])
+    else:
+        largest = max(float(np.max(np.abs(normal(s, 9, 4)))) for s in (seed, seed + 1, seed + 2, seed + 3))
+        terms = 2 * 9  # at most 9 products of content and 9 of the table, each below (2 largest)^2
+        assert np.all(np.abs(one - all_[..., :1, :]) <= 2 * terms * U * terms * (2 * largest) ** 2)
+
+
+# ---- attention ---------------------------------------------------------
+
+
+@given(seed=seeds)
+def permutation_equivariant(function: str, seed: int) -> None:
+    """
+    Without an encoding, attention does not know the order of its tokens.
+
+    Logits sum 4 products of magnitude m: 6 u m with the scale. Weights then carry twice that and 2u for exp, a sum of 6 and a
+    division; the output sums 6 products. Both sides, so everything twice.
+    """
+    q, k, v = normal(seed, 3, 2, 6, 4)
+    order = np.random.default_rng(seed).permutation(6)
+    of_logits = 6 * U * norm(q).max() * norm(k).max()
+    if function == "attention_logits":
+        whole, mixed = posref.attention_logits(q, k), posref.attention_logits(q[:, order], k[:, order])
+        assert np.all(np.abs(mixed - whole[:, order][:, :, order]) <= 2 * of_logits)
+    else:
+        whole, mixed = posref.attention(q, k, v), posref.attention(q[:, order], k[:, order], v[:, order])
+        of_weights = 2 * (2 * of_logits + (2 + 6 + 1) * U)
+        assert np.all(np.abs(mixed - whole[:, order]) <= 2 * (of_weights + 6 * U) * np.abs(v).max())
+
+
+PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
+    "norm kept": {"rope": norm_kept, "apply_rope": norm_kept},
+    "tail unchanged": {"rope": tail_unchanged, "apply_rope": tail_unchanged},
+    "identity at 0": {"rope": identity_at_0},
+    "relative": {"rope": relative},
+    "chunks": {"rope": rope_in_chunks},
+    "batch equivariant": {
+        "rope": rope_is_batch_equivariant,
+        "apply_rope": rope_is_batch_equivariant,
+        "learned": rows_of_a_table,
+    },
+    "bounded": {"sinusoidal": bounded},
+    "distinct": {"sinusoidal": distinct},
+    "linear in PE(p)": {"sinusoidal": linear},
+    "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
+    "decode": {"rope": rope_decodes} | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
+    "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
+}
+NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in record.invariants]
+
+
+@pytest.mark.parametrize(("name", "invariant"), NAMED, ids=[f"{name}: {invariant}" for name, invariant in NAMED])
+def test_invariant(name: str, invariant: str) -> None:
+    PROPERTIES[invariant][name](name)
+
+
+def test_every_property_is_named_in_the_registry() -> None:
+    assert {(name, invariant) for invariant, functions in PROPERTIES.items() for name in functions} == set(NAMED)
+
+
+# ---- what ties definitions together ---------------------------------------------------------
+
+
+@given(seed=seeds, p=positions, layout=layouts, base=bases)
+def test_matrix_complex_and_elementwise_forms_agree(seed: int, p: int, layout: str, base: float) -> None:
+    """Equations (15), (12) and (34): one table, so only products and sums differ: 3 operations a lane, or a sum over 8."""
+    x = normal(seed, 8)
+    by_lanes = turned(x, p, layout, base)
+    by_matrix = posref.rotation_matrix(np.asarray(p), 8, layout=layout, base=base) @ x
+    frequencies, _ = posref.rope_frequencies(8, base=base)
+    read, write = LAYOUTS[layout]
+    z = (x[:4] + 1j * x[4:] if read == "half" else x[0::2] + 1j * x[1::2]) * np.exp(1j * p * frequencies)
+    by_complex = np.concatenate([z.real, z.imag]) if write == "half" else np.stack([z.real, z.imag], -1).ravel()
+    assert np.all(np.abs(by_matrix - by_lanes) <= (3 + 8) * U * np.abs(x).sum())
+    assert np.all(np.abs(by_complex - by_lanes) <= (2 * 3 + 4) * U * np.abs(x).sum())
+
+
+@given(m=positions, n=positions, base=bases, layout=st.sampled_from(["half", "interleaved"]))
+def test_transpose_of_one_matrix_times_another_is_their_difference(m: int, n: int, base: float, layout: str) -> None:
+    """R_m^T R_n = R_(n-m), backwards in time too: RoFormer, equation (16)."""
+
+    def matrix(p: int) -> np.ndarray:
+        return posref.rotation_matrix(np.asarray(p), 8, layout=layout, base=base)
+
+    assert np.all(np.abs(matrix(m).T @ matrix(n) - matrix(n - m)) <= angle_error(m, n, n - m) + 8 * U)
+
+
+@given(seed=seeds, p=positions, layout=layouts)
+def test_inverse_undoes(seed: int, p: int, layout: str) -> None:
+    """The same table both ways: c^2 + s^2 within 4u of 1, and 3 operations a lane twice."""
+    x = normal(seed, 12)
+    back = turned(turned(x, p, layout, rotary_dim=8), p, layout, rotary_dim=8, inverse=True)
+    assert np.all(np.abs(back - x) <= (4 + 2 * 3) * U * np.abs(x).sum())
+
+
+@given(seed=seeds, p=positions, layout=layouts)
+def test_inverse_of_a_factor_multiplies_again(seed: int, p: int, layout: str) -> None:
+    """The transpose, not the matrix inverse: twice the factor remains; it is rounded into the table, 2u more each way."""
+    x, scaling = normal(seed, 8), YaRN(8.0, 64)
+    factor = posref.rope_frequencies(8, base=10000.0, scaling=scaling)[1]
+    back = turned(turned(x, p, layout, scaling=scaling), p, layout, scaling=scaling, inverse=True)
+    assert np.all(np.abs(back - factor**2 * x) <= (4 + 2 * 3 + 2 * 2 + 2) * U * factor**2 * np.abs(x).sum())
+
+
+@given(seed=seeds, p=positions)
+def test_layouts_are_permutations_of_each_other(seed: int, p: int) -> None:
+    """The same pairs in other lanes, bit for bit."""
+    x = normal(seed, 8)
+    mixed = np.concatenate([x[0::2], x[1::2]])
+    half = turned(mixed, p, "half")
+    np.testing.assert_array_equal(turned(x, p, "interleaved_to_half"), half)
+    np.testing.assert_array_equal(turned(x, p, "interleaved"), np.stack([half[:4], half[4:]], -1).ravel())
+
+
+@given(seed=seeds, shift=st.integers(0, 1000), form=st.sampled_from(["distance", "causal", "key"]))
+def test_alibi_forms_agree_after_a_causal_softmax(seed: int, shift: int, form: str) -> None:
+    """
+    Rows of the forms differ by a constant, which the softmax drops.
+
+    A bias is at most 1400 here and rounded once, as is its sum with a logit: each weight is off by 4 of these, then as in
+    `permutation_equivariant`.
+    """
+    q, k, v = normal(seed, 3, 2, 6, 4)
+    at = np.arange(6) + shift
+    mask = at[:, None] >= at
+    outputs = [posref.attention(q, k, v, bias=posref.alibi(at, at, heads=2, form=f), mask=mask) for f in ("distance", form)]
+    largest = float(posref.alibi_slopes(2)[0]) * (shift + 6) + norm(q).max() * norm(k).max()
+    of_weights = 2 * (4 * largest + 9) * U
+    assert np.all(np.abs(outputs[0] - outputs[1]) <= 2 * (of_weights + 6 * U) * np.abs(v).max())
+
+
+@given(seed=seeds)
+def test_rope_makes_attention_depend_on_order(seed: int) -> None:
+    """The counterpart of permutation equivariance: with positions, swapped tokens give another result."""
+    q, k, v = normal(seed, 3, 6, 4)
+    p = np.arange(6)
+
+    def output(order: np.ndarray) -> np.ndarray:
+        q_, k_ = (turned(x[order], p, "half") for x in (q, k))
+        return posref.attention(q_, k_, v[order])
+
+    swapped = np.asarray([1, 0, 2, 3, 4, 5])
+    assert not np.allclose(output(swapped), output(p)[swapped])
+
+
+@given(left=st.integers(0, 300), bidirectional=st.booleans(), half=st.integers(2, 20), wider=st.integers(1, 200))
+def test_t5_buckets_grow_with_distance(left: int, bidirectional: bool, half: int, wider: int) -> None:
+    """Every bucket of a side is used, none is skipped backwards, and short distances have one each."""
+    buckets, sided = 2 * half, half if bidirectional else 2 * half
+    distances = np.arange(0, sided // 2 + wider + left + 1)
+    got = posref.t5_buckets(-distances, bidirectional=bidirectional, num_buckets=buckets, max_distance=sided // 2 + wider)
+    assert np.all(np.diff(got) >= 0)
+    assert np.all(got[: sided // 2] == distances[: sided // 2])
+    assert got[-1] == sided - 1
