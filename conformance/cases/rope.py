@@ -237,7 +237,7 @@ def _steps(params: dict[str, Any], *calls: tuple[dict[str, Any], tuple[int, ...]
     )
 
 
-def _sequence(name: str, flags: str, comment: str, steps: tuple[Step, ...]) -> Case:
+def sequence(name: str, flags: str, comment: str, steps: tuple[Step, ...]) -> Case:
     """Return a case of several calls."""
     return Case(name, flags=tuple(flags.split()), comment=comment, kind="sequence", steps=steps)
 
@@ -252,25 +252,25 @@ def _lengths(layout: str, scaling: DynamicNTK, longest: int) -> tuple[Step, ...]
 
 SEQUENCES = (
     *(
-        _sequence(f"rope/sequence/dynamic-{scaling.original_length}-{layout}", "dynamic-stale dynamic-limit",
+        sequence(f"rope/sequence/dynamic-{scaling.original_length}-{layout}", "dynamic-stale dynamic-limit",
                   "long, short, long, exactly the limit, longer", _lengths(layout, scaling, longest))
         for scaling, longest in ((DynamicNTK(2, 16), 40), (DynamicNTK(3, 12), 31))
         for layout in ("half", "interleaved")
     ),
-    _sequence("rope/sequence/offset", "cache-key", "the same T at another offset",
+    sequence("rope/sequence/offset", "cache-key", "the same T at another offset",
               _steps({"layout": "half"}, ({}, (2, 5, 8), (0, 1, 2, 3, 4)), ({}, (2, 5, 8), (7, 8, 9, 10, 11)))),
-    _sequence("rope/sequence/offset-interleaved", "cache-key", "the same T at another offset",
+    sequence("rope/sequence/offset-interleaved", "cache-key", "the same T at another offset",
               _steps({"layout": "interleaved"}, ({}, (3, 10), (9, 10, 11)), ({}, (3, 10), (0, 1, 2)))),
-    _sequence("rope/sequence/order", "cache-key", "the same T, first and last position in another order",
+    sequence("rope/sequence/order", "cache-key", "the same T, first and last position in another order",
               _steps({"layout": "half"}, ({}, (4, 6), (0, 1, 2, 3)), ({}, (4, 6), (0, 2, 1, 3)))),
-    _sequence("rope/sequence/base", "cache-key base", "another base, then the first again",
+    sequence("rope/sequence/base", "cache-key base", "another base, then the first again",
               _steps({"layout": "half"}, ({}, (5, 12), NEAR), ({"base": 5e5}, (5, 12), NEAR), ({}, (5, 12), NEAR))),
-    _sequence("rope/sequence/base-interleaved", "cache-key base", "another base",
+    sequence("rope/sequence/base-interleaved", "cache-key base", "another base",
               _steps({"layout": "interleaved"}, ({"base": 1e6}, (5, 6), NEAR), ({}, (5, 6), NEAR))),
-    _sequence("rope/sequence/decode", "decode cache-key position-ids", "prefill, then one token after another",
+    sequence("rope/sequence/decode", "decode cache-key position-ids", "prefill, then one token after another",
               _steps({"layout": "half"}, ({}, (3, 5, 12), (0, 1, 2, 3, 4)), ({}, (3, 1, 12), (5,)),
               ({}, (3, 1, 12), (6,)))),
-    _sequence("rope/sequence/decode-interleaved", "decode cache-key position-ids",
+    sequence("rope/sequence/decode-interleaved", "decode cache-key position-ids",
               "prefill, one token, prefill of another row", _steps({"layout": "interleaved"},
               ({}, (2, 7, 6), (0, 1, 2, 3, 4, 5, 6)), ({}, (2, 1, 6), (7,)), ({}, (2, 7, 6), (3, 4, 5, 6, 7, 8, 9)))),
 )  # fmt: skip

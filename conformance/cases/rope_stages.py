@@ -94,10 +94,10 @@ FREQUENCIES = (
                  scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
     _frequencies("yarn/factor-one", "yarn-gain", 12, "no factor for s <= 1", scaling=YaRN(1, 2000)),
     _frequencies("yarn/factor-below-one", "yarn-gain", 14, scaling=YaRN(0.75, 2000)),
-    _sequence("rope_frequencies/sequence/dynamic", "dynamic-stale dynamic-limit",
+    sequence("rope_frequencies/sequence/dynamic", "dynamic-stale dynamic-limit",
               "long, short, long, the limit, longer", _frequency_lengths(12, BASE, DynamicNTK(2, 16),
               (40, 8, 40, 16, 41))),
-    _sequence("rope_frequencies/sequence/dynamic-limit", "dynamic-stale dynamic-limit", "long, then exactly the limit",
+    sequence("rope_frequencies/sequence/dynamic-limit", "dynamic-stale dynamic-limit", "long, then exactly the limit",
               _frequency_lengths(20, 5e5, DynamicNTK(4, 2048), (5000, 2048, 3000))),
     _frequencies("refused/odd", "refuse-width", 7, "lanes rotate in pairs", kind="reject"),
     _frequencies("refused/base", "refuse-option", 8, "base must be above 0", base=-1.0, kind="reject"),
@@ -127,7 +127,7 @@ def _table(
 def _tables(name: str, *calls: tuple[Any, tuple[float, ...]]) -> Case:
     """Return a case of several calls of rope_table."""
     steps = tuple(Step({}, {"positions": positions, "inv_freq": inv_freq}) for positions, inv_freq in calls)
-    return _sequence(f"rope_table/sequence/{name}", "cache-key", "the same number of positions, elsewhere", steps)
+    return sequence(f"rope_table/sequence/{name}", "cache-key", "the same number of positions, elsewhere", steps)
 
 
 TABLES = (
