@@ -16,6 +16,7 @@ from .rope import (
     GIVEN,
     GPT_OSS,
     KIMI,
+    LAYOUTS,
     LLAMA3,
     LLAMA4,
     LLAMA32,
@@ -26,6 +27,7 @@ from .rope import (
     UNROUNDED,
     UNSORTED,
     seed_of,
+    sequence,
 )
 from .rope_flags import FLAGS
 
