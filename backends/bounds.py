@@ -141,7 +141,6 @@ class Bounds(NumberSystem):
         return self._rounded(quotient, (e + np.abs(quotient) * f) / room, exact, dtype, ROUNDOFFS["divide"].units)
 
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
-        (x, e), (y, f) = (np.broadcast_arrays(*parts) for parts in zip(a.parts, b.parts, strict=True))  # type: ignore[misc]
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
         e, f = np.broadcast_arrays(a.parts[1], b.parts[1])
         if np.any(x - e <= 0):

@@ -33,7 +33,7 @@ def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None
 def to_numpy(x: Any) -> npt.NDArray[Any]:
     """Copy to the host, reals widened to float64."""
     host = cp.asnumpy(x)
-    return host.astype(np.float64) if host.dtype.kind == "f" else host
+    return np.asarray(host, dtype=np.float64 if host.dtype.kind == "f" else host.dtype)
 
 
 def synchronize(x: Any) -> None:

@@ -131,7 +131,7 @@ class Exact(NumberSystem):
         return self._function(x, lambda b: b.cos())
 
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
-        total = np.add.reduce(x.parts[0], axis=axis, keepdims=keepdims, initial=arb(0))
+        total = np.sum(x.parts[0], axis=axis, keepdims=keepdims, initial=arb(0))
         return Array((np.asarray(total, dtype=object),), x.dtype, self)
 
     def max(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:

@@ -57,4 +57,5 @@ def synchronize(x: jax.Array) -> None:
 
 def compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` under jit."""
-    return jax.jit(function)
+    compiled: Callable[..., Any] = jax.jit(function)
+    return compiled

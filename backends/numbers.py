@@ -122,7 +122,7 @@ class NumberSystem:
     """
 
     computes_constants = True
-    float64, float32, storage, int64, bool = float64, float32, storage, int64, boolean
+    float64, float32, storage, int64 = float64, float32, storage, int64
     inf = float("inf")
     real_parts = 1
 
@@ -234,7 +234,8 @@ class NumberSystem:
     def _binary(self, name: str, on_integers: Callable[..., Any], a: Any, b: Any) -> Array:
         a, b = self.pair(a, b)
         if a.dtype.kind == "real floating":
-            return getattr(self, f"real_{name}")(a, b, self.result_type(a.dtype, b.dtype))
+            operation: Callable[..., Array] = getattr(self, f"real_{name}")
+            return operation(a, b, self.result_type(a.dtype, b.dtype))
         return Array((np.asarray(on_integers(a.parts[0], b.parts[0])),), a.dtype, self)
 
     def add(self, a: Any, b: Any) -> Array:

@@ -36,7 +36,8 @@ def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None
 def to_numpy(x: torch.Tensor) -> npt.NDArray[Any]:
     """Copy to the host, reals widened to float64, which is exact for every dtype above."""
     host = x.detach().to("cpu")
-    return (host.to(torch.float64) if host.dtype.is_floating_point else host).numpy().copy()
+    wide = host.to(torch.float64) if host.dtype.is_floating_point else host
+    return np.array(wide.numpy())
 
 
 def synchronize(x: torch.Tensor) -> None:
@@ -47,4 +48,5 @@ def synchronize(x: torch.Tensor) -> None:
 
 def compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` compiled as one graph."""
-    return torch.compile(function, fullgraph=True)
+    compiled: Callable[..., Any] = torch.compile(function, fullgraph=True)
+    return compiled

@@ -89,7 +89,7 @@ def build_group(cases: Sequence[Case]) -> Group:
     record = REGISTRY[first.op]
     calls = [call for case in cases for call in case.calls if case.kind != "reject"]
     shared = {n: v for n, v in (calls[0].params.items() if calls else ()) if all(c.params.get(n, ...) == v for c in calls)}
-    manifest = {
+    manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "id": first.group,
         "op": first.op,
@@ -99,11 +99,9 @@ def build_group(cases: Sequence[Case]) -> Group:
             "witnesses": [f"posref.{first.op} on balls", f"posref.conformance.definitions.{first.op} in mpmath"],
             "license": "CC0-1.0",
         },
-        "cases": [],
     }
     group = Group(manifest)
-    for case in cases:
-        manifest["cases"].append(_case(case, group))
+    manifest["cases"] = [_case(case, group) for case in cases]
     return group
 
 

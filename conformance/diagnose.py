@@ -2,127 +2,214 @@
 
 from __future__ import annotations
 
+import heapq
 import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
-from . import invoke
+from . import classes, invoke
 from .calls import bind, takes_dtype
 from .deviations import DEVIATIONS, Deviation
+from .deviations.compose import Operations
 from .report import number
 from .suite import Call
 
 if TYPE_CHECKING:
     from .checker import Answer
 
-JITTER = {
-    "float64": 2.0**-49,
-    "float32": 2.0**-20,
-    "bfloat16": 2.0**-20,
-    "float16": 2.0**-20,
-}  # of an angle: 16 unit roundoffs
+JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
-STEPS = 4  # tolerances of jitter
-MOST = 24  # cases that a hypothesis must reproduce: enough to tell any two apart, few enough to be quick
+SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
+HOPELESS = 64.0  # tolerances from the outer samples, beyond which the inner ones are not asked for
+SUMS = ("rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values")
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One output of one call: what is to be reproduced (the expected value where the case passed), and its tolerance."""
+
+    call: int
+    name: str
+    expected: Array
+    wanted: Array
+    width: Array
 
 
 def diagnose(op: str, answers: list[tuple[Answer, bool]], claim: str, stage: str | None) -> dict[str, Any]:
     """
-    Return an explanation of the failures among `answers` (each with whether it failed).
+    Return an explanation of the failures among `answers`, which are in the order of asking, each with whether it failed.
 
-    A deviation explains them if it reproduces every failing case within the claimed class, and contradicts no passing one.
+    A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
+    wherever the implementation passed.
     """
-    failing = [a for a, failed in answers if failed and len(a.outputs) == len(a.case.calls)]
-    passing = [a for a, failed in answers if not failed]
     first = f"The first wrong stage is {stage}. " if stage else ""
-    if not failing:
-        return {"text": f"{first}unexplained: no failing case gave values to look at.".strip(), "names": []}
-    scores = sorted(
-        ((_score(d, op, failing[:MOST], claim), d) for d in DEVIATIONS.values() if d.touches(op)),
-        key=lambda pair: pair[0],
-    )
-    fitting = [d for score, d in scores if score <= 1 and _score(d, op, passing, claim, expected=True) <= 1]
+    told = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
+    silent = len(answers) - len(told)
+    if not any(failed for _, failed in told):
+        return {"text": f"{first}unexplained: no failing case gave values to look at.", "names": []}
+    fitting, next_best = _search(op, told, claim)
     if not fitting:
-        return {"text": f"{first}unexplained: no known deviation gives these values.".strip(), "names": []}
-    others = [score for score, d in scores if d not in fitting]
-    next_best = min(others, default=np.inf) / max(min(s for s, d in scores if d in fitting), 1e-3)
+        return {"text": f"{first}unexplained: no known deviation gives these values.", "names": []}
+    ahead = next_best / max(*(score for score, _ in fitting), 1e-3)
+    found = list({d.name: d for _, d in fitting}.values())
     return {
-        "text": first + _sentence(fitting, claim, next_best),
-        "names": [d.name for d in fitting],
-        "hint": " ".join(dict.fromkeys(d.hint for d in fitting if d.hint)),
-        "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in fitting if d.seen_in)),
-        "next_best": number(float(next_best)),
+        "text": first + _sentence(found, claim, ahead, silent),
+        "names": [d.name for d in found],
+        "hint": " ".join(dict.fromkeys(d.hint for d in found if d.hint)),
+        "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in found if d.seen_in)),
+        "next_best": number(float(ahead)),
     }
 
 
-def _sentence(fitting: list[Deviation], claim: str, next_best: float) -> str:
+def _sentence(fitting: Sequence[Deviation], claim: str, ahead: float, silent: int) -> str:
     """Return the diagnosis in words."""
     what = " or: ".join(f"{d.text} ({d.name})" for d in fitting)
-    equal = f"The values equal, within {claim}, the definition's where "
     tie = " These give the same values on every case asked." if len(fitting) > 1 else ""
-    rest = f" The next best explanation is {next_best:.0e} times worse." if np.isfinite(next_best) else ""
-    return f"{equal}{what}.{tie}{rest}"
+    rest = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
+    apart = f" {silent} failing case{'s' * (silent > 1)} gave no values to compare." if silent else ""
+    return f"the values equal, within {claim}, the definition's where {what}.{tie}{rest}{apart}"
+
+
+def _search(op: str, answers: list[tuple[Answer, bool]], claim: str) -> tuple[list[tuple[float, Deviation]], float]:
+    """
+    Return the deviations that explain all answers with their scores, and the score of the best of the others.
+
+    Best first: always the hypothesis with the lowest score so far is asked about its next case, so that most are dropped after
+    one small case and the best of those that do not fit is still known exactly.
+    """
+    order = sorted(range(len(answers)), key=lambda n: (not answers[n][1], _size(answers[n][0])))
+    asked = [_asked(op, *answers[n], claim) for n in order]
+    cases = [answers[n][0] for n in order]
+    heap: list[tuple[float, int, int, Deviation, Iterator[float]]] = []
+    for deviation in DEVIATIONS.values():
+        if deviation.touches(op):
+            for kept in (False, True) if deviation.stateful else (False,):
+                told = _Kept(deviation, op, [a for a, _ in answers], order) if kept else _Fresh(deviation, op, cases)
+                heap.append((0.0, len(heap), 0, deviation, _scores(op, cases, asked, told)))
+    heapq.heapify(heap)
+    fitting = []
+    while heap:
+        score, tie, count, deviation, rest = heapq.heappop(heap)
+        if count == len(cases):
+            if score > 1:
+                return fitting, score
+            fitting.append((score, deviation))
+            continue
+        heapq.heappush(heap, (max(score, next(rest)), tie, count + 1, deviation, rest))
+    return fitting, np.inf
+
+
+def _size(answer: Answer) -> int:
+    return sum(value.size for call in answer.case.calls for value in call.expected.values())
+
+
+def _asked(op: str, answer: Answer, failed: bool, claim: str) -> list[_Asked]:
+    """Return what is to be reproduced of one case."""
+    found = []
+    for k, call in enumerate(answer.case.calls):
+        for name, expected in call.expected.items():
+            wanted = np.broadcast_to(answer.outputs[k][name], expected.shape) if failed else expected
+            _, width = invoke.errors(op, call, name, expected, claim, answer.dtype)
+            found.append(_Asked(k, name, expected, wanted, width))
+    return found
+
+
+class _Fresh:
+    """What a deviation predicts for a case, from a new start."""
+
+    def __init__(self, deviation: Deviation, op: str, cases: list[Answer]) -> None:
+        self.deviation, self.op, self.cases = deviation, op, cases
+
+    def __call__(self, n: int, jitter: float) -> list[invoke.Arrays]:
+        return predict(self.deviation, self.op, self.cases[n].case.calls, jitter)
+
+
+class _Kept(_Fresh):
+    """What a deviation predicts whose state lives on from case to case: all of them, in the order of asking."""
+
+    def __init__(self, deviation: Deviation, op: str, cases: list[Answer], order: list[int]) -> None:
+        super().__init__(deviation, op, cases)
+        self.order = order
+        self.found: dict[float, list[list[invoke.Arrays]]] = {}
+
+    def __call__(self, n: int, jitter: float) -> list[invoke.Arrays]:
+        if jitter not in self.found:
+            function = self.deviation.operations(jitter)[self.op]
+            self.found[jitter] = [[_once(function, self.op, call) for call in a.case.calls] for a in self.cases]
+        return self.found[jitter][self.order[n]]
 
 
 def predict(deviation: Deviation, op: str, calls: tuple[Call, ...], jitter: float = 0.0) -> list[invoke.Arrays]:
     """Return what an implementation with a deviation would give for the calls of one case, in float64."""
     function = deviation.operations(jitter)[op]
-    names = REGISTRY[op].outputs
-    found = []
-    for call in calls:
-        positional, keywords = bind(op, {n: v.copy() for n, v in call.inputs.items()}, call.params)
-        if takes_dtype(op):
-            keywords["dtype"] = np.float64
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result = function(*positional, **keywords)
-        results = result if len(names) > 1 else (result,)
-        found.append({n: np.asarray(r) for n, r in zip(names, results, strict=True)})
-    return found
+    return [_once(function, op, call) for call in calls]
 
 
-def _score(deviation: Deviation, op: str, answers: list[Answer], claim: str, *, expected: bool = False) -> float:
-    """
-    Return the worst distance, in tolerances, between what the deviation predicts and the outputs (or the expected values).
-
-    At most 1 explains them.
-    """
-    worst = 0.0
-    for answer in answers:
-        jitter = JITTER[answer.dtype]
+def _once(function: Any, op: str, call: Call) -> invoke.Arrays:
+    """Return the outputs of one call by name; none where the deviation makes no sense for it."""
+    positional, keywords = bind(op, {n: v.copy() for n, v in call.inputs.items()}, call.params)
+    if takes_dtype(op):
+        keywords["dtype"] = np.float64
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
-            told = [predict(deviation, op, answer.case.calls, j) for j in (0.0, jitter, -jitter)]
-        except Exception:  # a deviation may make no sense for a case: then it does not explain it
-            return np.inf
-        for k, call in enumerate(answer.case.calls):
-            for name in told[0][k]:
-                got = call.expected[name] if expected else answer.outputs[k][name]
-                worst = max(worst, _distance(op, call, name, [t[k][name] for t in told], got, claim, answer.dtype))
-        if worst > 1e9:
-            return worst
-    return worst
+            result = function(*positional, **keywords)
+        except Exception:  # noqa: BLE001: it may index outside a table, or want another shape
+            return {}
+    names = REGISTRY[op].outputs
+    results = result if len(names) > 1 else (result,)
+    return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
 
 
-def _distance(op: str, call: Call, name: str, told: list[Any], got: Any, claim: str, dtype: str) -> float:
-    """Return the largest difference of an output from a prediction, in units of what rounding may have done."""
-    value, *jittered = told
-    if value.size == 0:
-        return 0.0
-    if call.expected[name].dtype.kind != "f":
-        return 0.0 if np.array_equal(value, got) else np.inf
+def _scores(op: str, cases: list[Answer], asked: list[list[_Asked]], told: _Fresh) -> Iterator[float]:
+    """Yield, for one case after another, the distance in tolerances between what is predicted and what was found."""
+    for n, wanted in enumerate(asked):
+        dtype = cases[n].dtype
+        predicted = [told(n, 0.0)]
+        score = _distance(op, wanted, predicted, dtype)
+        if 1 < score < np.inf:
+            for outer, j in enumerate(SAMPLES):
+                predicted.append(told(n, j * JITTER[dtype]))
+                if outer % 2:
+                    score = _distance(op, wanted, predicted, dtype)
+                    if not 1 < score < HOPELESS:
+                        break
+        yield score
+
+
+def _distance(op: str, wanted: list[_Asked], predicted: list[list[invoke.Arrays]], dtype: str) -> float:
+    """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
+    return max((_ratio(op, a, [p[a.call].get(a.name) for p in predicted], dtype) for a in wanted), default=0.0)
+
+
+def _ratio(op: str, asked: _Asked, told: list[Any], dtype: str) -> float:
+    if any(value is None for value in told):
+        return np.inf
     try:
-        shape = np.broadcast_shapes(value.shape, got.shape, call.expected[name].shape)
+        values = [np.broadcast_to(value, asked.expected.shape) for value in told]
     except ValueError:
         return np.inf
-    _, width = invoke.errors(op, call, name, call.expected[name], claim, dtype)
-    moved = np.abs(value - call.expected[name]) > width  # elsewhere the tolerance of the case itself holds
+    if asked.expected.size == 0:
+        return 0.0
+    value = values[0]
+    if asked.expected.dtype.kind != "f":
+        return 0.0 if np.array_equal(value, asked.wanted) else np.inf
+    if not np.array_equal(np.isfinite(value), np.isfinite(asked.wanted)):
+        return np.inf
     with np.errstate(invalid="ignore"):
-        own = STEPS * np.maximum(*(np.abs(j - value) for j in jittered)) + UNITS[dtype] * np.abs(value)
-        allowed = np.where(moved, np.maximum(width, own), width) if dtype in ("float32", "float64") else np.maximum(width, own)
-        difference = np.broadcast_to(np.abs(value - got), shape)
-        difference = np.where(np.isnan(value) & np.isnan(got), 0.0, difference)
-        ratio = np.where(difference == 0, 0.0, difference / np.where(allowed > 0, allowed, 2.0**-1022))
-    return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
+        size = np.max(np.abs(value), axis=-1, keepdims=True) if op in SUMS and value.ndim else np.abs(value)
+        low, high = np.min(values, axis=0), np.max(values, axis=0)
+        outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)
+        moved = np.abs(value - asked.expected) > asked.width  # elsewhere the tolerance of the case itself holds
+        moved |= dtype in classes.UNIT  # where that is wide, what has moved may still be within it
+        allowed = np.where(moved, asked.width + UNITS[dtype] * size, asked.width)
+        difference = np.where(moved, outside, np.abs(value - asked.wanted))
+        ratio = np.where(difference > 0, difference / np.where(allowed > 0, allowed, 2.0**-1022), 0.0)
+    return float(np.max(ratio))

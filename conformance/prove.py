@@ -82,9 +82,9 @@ def half_widths(
     for name, output in outputs.items():
         if isinstance(output, Array) and output.dtype.kind != "real floating":
             continue
-        error = _as_reals(output, system).parts[1]
-        own = np.where(error > 0, 2.0**-53 * np.abs(expected[name]), 0.0)  # expected itself is rounded once
-        widths[name] = rounded_up(np.broadcast_to(error + own, expected[name].shape))
+        bound = _as_reals(output, system).parts[1]
+        own = np.where(bound > 0, 2.0**-53 * np.abs(expected[name]), 0.0)  # expected itself is rounded once
+        widths[name] = rounded_up(np.broadcast_to(bound + own, expected[name].shape))
     return widths
 
 

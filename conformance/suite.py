@@ -62,7 +62,7 @@ def load_manifest(root: Path) -> dict[str, Any]:
     if not path.is_file():
         msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}"
         raise VectorError(msg)
-    manifest = parse(path, path.read_bytes())
+    manifest: dict[str, Any] = parse(path, path.read_bytes())
     validate("suite", manifest, path)
     return manifest
 

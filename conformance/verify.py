@@ -42,7 +42,8 @@ def _check_sums(root: Path, manifest: Mapping[str, Any]) -> list[str]:
     if not path.is_file():
         msg = f"{root}: SHA256SUMS is missing. Fetch the suite again."
         raise VectorError(msg)
-    recorded = dict(reversed(line.split("  ", 1)) for line in path.read_text(encoding="utf-8").splitlines())
+    lines = [line.partition("  ") for line in path.read_text(encoding="utf-8").splitlines()]
+    recorded = {name: digest for digest, _, name in lines}
     present = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()} - {"SHA256SUMS"}
     problems = [f"{name}: recorded in SHA256SUMS and missing" for name in sorted(set(recorded) - present)]
     problems += [f"{name}: not recorded in SHA256SUMS" for name in sorted(present - set(recorded))]

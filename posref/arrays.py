@@ -105,7 +105,7 @@ def has_float64(x: Array) -> bool:
     """Return whether the library computes in float64 on the device of `x`, trigonometry included."""
     xp = namespace(x)
     if is_torch_namespace(xp):
-        return x.device.type != "mps"
+        return bool(x.device.type != "mps")
     if any(xp.__name__.startswith(name) for name in FLOAT64_IN_NAME_ONLY):
         return False
     return "float64" in xp.__array_namespace_info__().dtypes(kind="real floating", **placement(x, xp))

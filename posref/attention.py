@@ -77,7 +77,7 @@ def attention(
     Returns
     -------
     array, shape ``(*R, H, Q, E)``
-        In the dtype of `q`. A row with nothing allowed is zero (a finite mask constant would average all values).
+        In the dtype of `q`. A row with nothing allowed, or without any key, is zero (a finite mask constant would average all values).
 
     Raises
     ------
@@ -93,6 +93,9 @@ def attention(
     """
     xp = namespace(q, k, v)
     logits = _logits("attention", q, k, bias, scale)
+    values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
+    if 0 in logits.shape:  # no query, or no key: sums of nothing
+        return cast(xp.matmul(logits, values), q.dtype)
     if mask is None:
         exps = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
         total = xp.sum(exps, axis=-1, keepdims=True)
@@ -100,7 +103,6 @@ def attention(
         exps = _masked_exps(logits, mask)
         total = xp.sum(exps, axis=-1, keepdims=True)
         total = xp.where(xp.any(mask, axis=-1, keepdims=True), total, beside(1.0, q, total.dtype))
-    values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
     return cast(xp.matmul(exps / total, values), q.dtype)
 
 

@@ -291,6 +291,18 @@ def test_message(name: str) -> None:
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("xp", [np, torch, jnp], ids=["numpy", "torch", "jax"])
+def test_shapes_read_alike_in_every_library(xp: Any) -> None:
+    with pytest.raises(ValueError, match="positions") as caught:
+        posref.rope(xp.ones((2, 3, 5, 4)), xp.ones((2, 5)), **ROPE)
+    assert str(caught.value) == (
+        "rope: positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "Insert axes of size 1, for instance reshape to (2, 1, 5)."
+    )
+    with pytest.raises(ValueError, match="cos"):
+        posref.apply_rope(xp.ones((5, 4)), xp.ones((4, 2)), xp.ones((4, 2)), layout="half")
+
+
 def test_arrays_of_two_libraries() -> None:
     with pytest.raises(TypeError) as caught:
         posref.rope(torch.ones(5, 4), T, **ROPE)

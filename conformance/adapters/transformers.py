@@ -130,6 +130,8 @@ def t5_bias(
     del attention.relative_attention_bias.weight
     attention.relative_attention_bias.weight = table  # not a Parameter, so that gradients reach the caller's table
     relative, where = torch.unique(k_positions[..., None, :] - q_positions[..., :, None], return_inverse=True)
+    if not relative.numel():  # its own function has one query and one key at least
+        return table.new_zeros((*where.shape[:-2], heads, *where.shape[-2:]))
     columns = [attention.compute_bias(1, 1, past_seen_tokens=-int(r))[0, :, 0, 0] for r in relative]
     return torch.movedim(torch.stack(columns, -1)[:, where], 0, -3)
 

@@ -49,7 +49,7 @@ def _case(
 
 def _steep(*shape: int) -> npt.NDArray[np.float64]:
     """Return biases below -1e5, of 5 significant bits, a few units apart: 4 times -32768 and less, in steps of 8192."""
-    return -131072.0 - 8192.0 * (1 + np.arange(np.prod(shape)).reshape(shape) * 3 % 5)
+    return np.asarray(-131072.0 - 8192.0 * (1 + np.arange(np.prod(shape)).reshape(shape) * 3 % 5))
 
 
 def _cases(op: str) -> tuple[Case, ...]:

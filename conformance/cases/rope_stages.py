@@ -118,7 +118,7 @@ PAIRS = (1.0, 0.1171875, 0.013671875)  # 3 pairs
 
 
 def _table(
-    name: str, flags: str, positions: Any, inv_freq: tuple[float, ...], comment: str = "", *, kind: str = "value",
+    name: str, flags: str, positions: Any, inv_freq: Any, comment: str = "", *, kind: str = "value",
     tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of rope_table."""

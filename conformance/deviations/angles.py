@@ -1,6 +1,7 @@
 """Deviations of positions, frequencies, scalings and tables."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     return {op: argument(0, change) for op in ("rope_table", "sinusoidal")}
 
 
-def _whole(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a change of integer positions alone."""
-    return lambda p: change(p) if np.asarray(p).dtype.kind in "iu" else p
+
 
 
 def _arange(p: Any) -> Any:
@@ -84,7 +83,7 @@ def _llama3_periods(plain: Real, inv_freq: Real, s: Llama3, *rest: Any) -> Real:
     return 1 / (s.factor / plain * (1 - ramp) + 1 / plain * ramp)
 
 
-def _yarn_ramp(s: YaRN, dim: int, base: float, top: int) -> Real:
+def _yarn_ramp(s: Any, dim: int, base: float, top: int) -> Real:
     low, high = (
         dim * np.log(s.original_length / (beta * 2 * np.pi)) / (2 * np.log(base)) for beta in (s.beta_fast, s.beta_slow)
     )
@@ -96,6 +95,12 @@ def _yarn_ramp(s: YaRN, dim: int, base: float, top: int) -> Real:
 
 def _yarn_top(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
     ramp = _yarn_ramp(s, dim, base, dim // 2 - 1)
+    return plain / s.factor * ramp + plain * (1 - ramp)
+
+
+def _yarn_betas(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
+    exchanged = SimpleNamespace(**(vars(s) | {"beta_fast": s.beta_slow, "beta_slow": s.beta_fast}))  # YaRN refuses it
+    ramp = _yarn_ramp(exchanged, dim, base, dim - 1)
     return plain / s.factor * ramp + plain * (1 - ramp)
 
 
@@ -124,6 +129,18 @@ def _dynamic(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, 
     return posref.rope_frequencies(dim, base=base, scaling=NTKAware(s.factor))[0]
 
 
+def _dynamic_unlimited(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
+    scale = abs(s.factor * length / s.original_length - (s.factor - 1))
+    return _powers(base * scale ** (dim / (dim - 2)), dim, dim // 2) if scale else plain
+
+
+def _no_power(inv_freq: Real, dim: int, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Real:
+    """Both kinds of NTK without the power d/(d-2)."""
+    if isinstance(scaling, NTKAware):
+        return _ntk_linear(inv_freq, inv_freq, scaling, dim, base, length)
+    return _dynamic_linear(inv_freq, inv_freq, scaling, dim, base, length) if isinstance(scaling, DynamicNTK) else inv_freq
+
+
 def _ntk_linear(plain: Real, inv_freq: Real, s: NTKAware, dim: int, base: float, length: Any) -> Real:
     return _powers(base * s.factor, dim, dim // 2)
 
@@ -135,33 +152,63 @@ def _dynamic_linear(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: 
 
 def _stale(function: Function) -> Function:
     """Dynamic NTK that remembers the longest length, and forgets it only below the original one."""
-    longest = [0]
+    longest: dict[Any, int] = {}
 
     def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **options: Any) -> Any:
         if isinstance(scaling, DynamicNTK):
-            longest[0] = 0 if length < scaling.original_length else max(longest[0], length)
-            length = max(length, longest[0])
+            key = (dim, base, scaling)
+            forgets = length < scaling.original_length
+            length = longest[key] = length if forgets else max(longest.get(key, 0), length)
         return function(dim, base=base, scaling=scaling, length=length, **options)
 
     return deviating
 
 
-def _cached(function: Function) -> Function:
-    """A table kept by its shape alone."""
-    kept: dict[Any, Any] = {}
-    return lambda p, inv_freq, /, **options: kept.setdefault((p.shape, inv_freq.shape), function(p, inv_freq, **options))
+def _never_reset(function: Function) -> Function:
+    """Dynamic NTK that remembers the longest length for good."""
+    longest: dict[Any, int] = {}
+
+    def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **options: Any) -> Any:
+        if isinstance(scaling, DynamicNTK):
+            key = (dim, base, scaling)
+            length = longest[key] = max(longest.get(key, 0), length)
+        return function(dim, base=base, scaling=scaling, length=length, **options)
+
+    return deviating
 
 
-def _angles(dtype: str) -> Function:
+def _cached(key: Callable[[Any, Any], Any]) -> Wrap:
+    """Return a wrap that keeps tables by a part of what they depend on."""
+
+    def wrap(function: Function) -> Function:
+        kept: dict[Any, Any] = {}
+
+        def deviating(p: Any, inv_freq: Any, /, **options: Any) -> Any:
+            name = key(p, inv_freq)
+            if name not in kept:
+                kept[name] = function(p, inv_freq, **options)
+            return kept[name]
+
+        return deviating
+
+    return wrap
+
+
+def _angles(dtype_of_angle: str) -> Function:
     """Return a wrap in which the angle itself is narrow."""
 
     def deviating(p: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dtype: Any = None) -> Any:
-        angle = narrow(np.asarray(p, dtype=np.float64)[..., None] * inv_freq)
-        angle = np.where(np.isfinite(angle), angle, 0.0)
+        angle = np.asarray(p, dtype=np.float64)[..., None] * inv_freq
+        angle = narrow(np.clip(angle, -65504, 65504) if dtype_of_angle == "float16" else angle)  # beyond it, only NaN could follow
+        
         return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
 
-    narrow = narrowed(dtype)
+    narrow = narrowed(dtype_of_angle)
     return lambda function: deviating
+
+
+def _doubled(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, dtype: Any = None) -> Any:
+    return posref.sinusoidal(p, dim, layout=layout, base=base * base, endpoint=endpoint, dtype=np.float64)
 
 
 def _exponents(dim: int, dtype: str, base: float) -> Real:
@@ -178,11 +225,18 @@ DEVIATIONS = (
     Deviation("positions-float16", "positions are held in float16",
               _positions(narrowed("float16")), HALF, "Modalities#462"),
     Deviation("positions-int16", "positions overflow int16",
-              _positions(_whole(lambda p: (np.asarray(p) + 2**15) % 2**16 - 2**15))),
+              _positions(lambda p: (np.trunc(p) + 2**15) % 2**16 - 2**15), "Fractions are lost as well."),
+    Deviation("positions-truncated", "fractional positions are truncated to integers", _positions(np.trunc)),
     Deviation("positions-clamped-4095", "positions beyond 4095 are clamped", _positions(lambda p: np.minimum(p, 4095)),
               "The table has 4096 rows.", "vllm-ascend#1266, pegainfer#220"),
-    Deviation("positions-wrapped-4096", "positions wrap at 4096", _positions(_whole(lambda p: np.where(p < 0, p, p % 4096)))),
+    Deviation("positions-table-4096", "positions are rows of a table of 4096: truncated, and clamped to 0 and 4095",
+              _positions(lambda p: np.clip(np.trunc(p), 0, 4095)), "The table has 4096 rows.", "pegainfer#220"),
+    Deviation("positions-wrapped-4096", "positions wrap at 4096", _positions(lambda p: np.trunc(p) % 4096)),
+    Deviation("positions-wrapped-8192", "positions wrap at 8192", _positions(lambda p: np.trunc(p) % 8192)),
     Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(_arange), "", "keras-hub#1544"),
+    Deviation("positions-arange-of-x", "0, 1, 2, ... along the last axis but one of x is used in place of the positions",
+              {"rope": lambda f: lambda x, p, /, **o: f(x, np.arange(x.shape[-2]) if x.ndim > 1 else np.zeros(()), **o)}, "",
+              "keras-hub#1544"),
     Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first), "", "transformers#43082"),
     Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), "", "Liger-Kernel#477"),
     Deviation("positions-reversed", "positions are taken in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p)),
@@ -193,8 +247,11 @@ DEVIATIONS = (
         "The angle is overwritten by its sine.", "transformers#11725"),
     Deviation("cos-sin-exchanged", "cosine and sine are exchanged", {"rope_table": after(lambda t, *a, **o: (t[1], t[0]))}, "",
               "flashinfer#3819"),
-    Deviation("table-cached-by-shape", "a second call of the same shape gets the first call's table", {"rope_table": _cached}, "",
-              "rotary-embedding-torch#11"),
+    Deviation("table-cached-by-shape", "a second call of the same shape gets the first call's table",
+              {"rope_table": _cached(lambda p, f: (p.shape, f.shape))}, "", "rotary-embedding-torch#11", stateful=True),
+    Deviation("table-cached-by-length", "a later call of the same shape and frequencies gets the first call's table",
+              {"rope_table": _cached(lambda p, f: (p.shape, f.tobytes()))}, "Offsets are not part of the cache's key.",
+              "rotary-embedding-torch#11", stateful=True),
     Deviation("factor-dropped", "the attention factor is not applied", {"rope_table": option(attention_factor=always(1.0))}, "",
               "exllamav3#259"),
     Deviation("factor-squared", "the attention factor is applied twice", {"rope_table": option(attention_factor=lambda f: f * f)}, "",
@@ -215,6 +272,9 @@ DEVIATIONS = (
         lambda f, d, *, base, **o: f * _powers(base, max(d - 2, 1), d // 2) / _powers(base, d, d // 2)), "", "tensor2tensor's form"),
     Deviation("exponent-half", "the exponent is i/d rather than 2i/d", _inv_freq(
         lambda f, d, *, base, **o: f * _powers(base, 2 * d, d // 2) / _powers(base, d, d // 2)), "", "labml#313"),
+    Deviation("exponent-doubled", "the exponent is 4i/d rather than 2i/d", _inv_freq(
+        lambda f, d, *, base, **o: f * _powers(base, d / 2, d // 2) / _powers(base, d, d // 2)) | {"sinusoidal": lambda _: _doubled}, "",
+        "a much copied tutorial"),
     Deviation("scaling-dropped", "the scaling is ignored",
               {"rope_frequencies": lambda f: lambda dim, /, *, base, scaling=None, length=None, **o: f(dim, base=base, **o)}, "",
               "mlx-vlm#1710, tiny-vllm#1"),
@@ -222,13 +282,18 @@ DEVIATIONS = (
               _of(Linear, lambda plain, f, s, *r: plain * s.factor), "", "mlxcel#1324"),
     Deviation("ntk-base-times-factor", "NTK multiplies the base by the factor, without the power d/(d-2)",
               _of(NTKAware, _ntk_linear), "", "the convention of diffusers' Lumina"),
+    Deviation("ntk-power-missing", "NTK and dynamic NTK multiply the base without the power d/(d-2)", _inv_freq(_no_power)),
     Deviation("ntk-as-linear", "NTK divides all frequencies alike", _of(NTKAware, lambda plain, f, s, *r: plain / s.factor), "",
               "keras-hub's 'dynamic'"),
     Deviation("dynamic-ignores-length", "dynamic NTK scales by its factor whatever the length", _of(DynamicNTK, _dynamic), "",
               "mlx-lm#1606"),
     Deviation("dynamic-base-times-factor", "dynamic NTK multiplies the base, without the power d/(d-2)", _of(DynamicNTK, _dynamic_linear)),
     Deviation("dynamic-stale", "dynamic NTK keeps the largest length it has seen", {"rope_frequencies": _stale},
-              "Length L itself does not reset it.", "transformers#27226; transformers 5.23 at exactly the limit"),
+              "Length L itself does not reset it.", "transformers#27226; transformers 5.23 at exactly the limit", stateful=True),
+    Deviation("dynamic-never-reset", "dynamic NTK keeps the largest length it has seen for good", {"rope_frequencies": _never_reset},
+              "A short prompt after a long one is off.", "transformers#25308, transformers#27226", stateful=True),
+    Deviation("dynamic-below-limit", "dynamic NTK is applied below the original length too", _of(DynamicNTK, _dynamic_unlimited), "",
+              "mlxcel#1389"),
     Deviation("llama3-ramp-inverted", "Llama 3's ramp runs the other way", _of(Llama3, _llama3_inverted), "", "TransformerLens#910"),
     Deviation("llama3-no-2pi", "Llama 3's wavelengths lack 2 pi", _of(Llama3, _llama3_no_2pi)),
     Deviation("llama3-periods", "Llama 3's ramp mixes periods rather than frequencies", _of(Llama3, _llama3_periods)),
@@ -240,7 +305,8 @@ DEVIATIONS = (
               {"rope_frequencies": option(scaling=_not_truncated)}, "", "keras-hub#2981"),
     Deviation("yarn-high-half", "YaRN's upper correction dimension is clamped to d/2 - 1", _of(YaRN, _yarn_top), "",
               "keras-hub#2981, minimind#602"),
-    Deviation("yarn-ramp-inverted", "YaRN's ramp runs the other way (betas exchanged)",
+    Deviation("yarn-betas-exchanged", "YaRN's beta_fast and beta_slow are exchanged", _of(YaRN, _yarn_betas)),
+    Deviation("yarn-ramp-inverted", "YaRN's ramp runs the other way",
               _of(YaRN, lambda plain, f, s, *r: plain + plain / s.factor - f)),
     Deviation("yarn-default-betas", "YaRN's betas are 32 and 1 whatever is asked for", {"rope_frequencies": option(scaling=_default_betas)}),
     Deviation("yarn-factor-in-exponent", "YaRN's factor is inside the exponent", _of(YaRN, _yarn_in_exponent), "", "TVM#18576"),

@@ -32,6 +32,7 @@ class Deviation:
     wraps: Mapping[str, Wrap]
     hint: str = ""
     seen_in: str = ""
+    stateful: bool = False  # what it gives depends on the calls before
 
     def operations(self, jitter: float = 0.0) -> Operations:
         """Return operations that deviate in this way, composed ones through their stages; state begins anew."""
@@ -48,7 +49,7 @@ class Deviation:
 
 PARTS = {  # what a composed operation is made of
     "rope": ("rope_frequencies", "rope_table", "apply_rope"),
-    "rotation_matrix": ("rope_frequencies", "rope_table", "apply_rope", "rope"),
+    "rotation_matrix": ("rope_frequencies", "rope_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),

@@ -15,6 +15,20 @@ def _pairs_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
     return np.concatenate([out[..., half:], out[..., :half]], axis=-1)
 
 
+def _cos_exponent(function: Function) -> Function:
+    """Every column has its own exponent."""
+
+    def deviating(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, **rest: Any) -> Any:
+        half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
+        angle = np.asarray(p, dtype=np.float64)[..., None] * base ** (-step * np.arange(half))
+        sin, cos = np.sin(angle), np.cos(angle * base ** (-step / 2))
+        if layout == "interleaved":
+            return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)
+        return np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
+
+    return deviating
+
+
 def _slopes(change: Callable[[int, float], Any]) -> dict[str, Wrap]:
     return {"alibi_slopes": lambda _: lambda heads, /, *, max_bias=8, **rest: np.asarray(change(heads, max_bias))}
 
@@ -27,6 +41,12 @@ def _next_power(heads: int, max_bias: float) -> Any:
     return 2.0 ** (-max_bias * np.arange(1, heads + 1) / (1 << (heads - 1).bit_length()))
 
 
+def _from_zero(heads: int, max_bias: float) -> Any:
+    below = 1 << (heads.bit_length() - 1)
+    first, rest = np.arange(below), np.arange(heads - below)
+    return np.concatenate([2.0 ** (-max_bias / below * first), 2.0 ** (-max_bias / below * rest)])
+
+
 def _form(function: Function, given: str, used: str) -> Function:
     return lambda q, k, s, /, *, form: function(q, k, s, form=used if form == given else form)
 
@@ -37,6 +57,16 @@ def _future_zero(out: Real, q: Any, k: Any, s: Any, /, *, form: str) -> Real:
 
 def _bf16_product(function: Function) -> Function:
     return lambda q, k, s, /, *, form: narrowed("bfloat16")(function(q, k, s, form=form))
+
+
+def _bf16_all(function: Function) -> Function:
+    narrow = narrowed("bfloat16")
+
+    def deviating(q: Any, k: Any, s: Any, /, *, form: str) -> Any:
+        apart = k[..., None, None, :] if form == "key" else (k[..., None, :] - q[..., :, None])[..., None, :, :]
+        return narrow(narrow(s)[:, None, None] * narrow(-np.abs(apart) if form == "distance" else apart))
+
+    return deviating
 
 
 def _bf16_positions(q: Any, k: Any, s: Any, **options: Any) -> Any:
@@ -93,10 +123,14 @@ def _other_order(*args: Any, **options: Any) -> Any:
     return args, options | {"order": other[options["order"]]}
 
 
+def _order(order: str) -> Callable[..., Any]:
+    return lambda *args, **options: (args, options | {"order": order})
+
+
 def _clip_exchanged(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
-    """Clip to (-right, left), still adding left; rows beyond the table are its last."""
+    """Clip to (-right, left), adding right."""
     apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
-    return np.clip(np.clip(apart, -right, left) + left, 0, table.shape[0] - 1)
+    return np.clip(apart, -right, left) + right
 
 
 def _shaw_rows(index: Callable[..., Any]) -> dict[str, Wrap]:
@@ -151,6 +185,8 @@ DEVIATIONS = (
               {"sinusoidal": option(layout=always("interleaved"))}, "", "multidim-positional-encoding#20"),
     Deviation("sinusoid-concatenated", "sines come first, then cosines, whatever is asked for",
               {"sinusoidal": option(layout=always("sin_cos"))}, "", "tensor2tensor#1423"),
+    Deviation("sinusoid-cos-exponent", "the cosine of a pair has the exponent (2i + 1)/d", {"sinusoidal": _cos_exponent},
+              "2 * (i // 2) is forgotten.", "the TensorFlow tutorial's slip"),
     Deviation("endpoint-always", "the exponent is i/(d/2 - 1) whatever is asked for",
               {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": dim > 2}))}, "", "hojonathanho/diffusion#15"),
     Deviation("endpoint-never", "the exponent is 2i/d whatever is asked for",
@@ -170,9 +206,9 @@ DEVIATIONS = (
     Deviation("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form), "",
               "Baichuan2#225, TensorRT-LLM#1611"),
     Deviation("slopes-next-power", "slopes are the first H of the next power of two", _slopes(_next_power), "", "Baichuan2#225"),
-    Deviation("slopes-off-by-one", "the first slope is 1: exponents begin at 0", {"alibi_slopes": lambda f: lambda heads, /, *, max_bias=8, **r:
-              f(heads, max_bias=max_bias) * 2.0 ** (max_bias / (1 << heads.bit_length() - 1))}, "", "aprender#2143"),
-    Deviation("slopes-sorted", "slopes are sorted", {"alibi_slopes": after(lambda s, *a, **o: np.sort(s)[::-1])}),
+    Deviation("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero), "", "aprender#2143"),
+    Deviation("slopes-ascending", "slopes are sorted, the smallest first", {"alibi_slopes": after(lambda s, *a, **o: np.sort(s))}),
+    Deviation("slopes-descending", "slopes are sorted, the largest first", {"alibi_slopes": after(lambda s, *a, **o: np.sort(s)[::-1])}),
     Deviation("slopes-reversed", "slopes are in reverse order of heads", {"alibi_slopes": after(lambda s, *a, **o: s[::-1])}),
     Deviation("slopes-bfloat16", "slopes are held in bfloat16", {"alibi_slopes": after(lambda s, *a, **o: narrowed("bfloat16")(s))}, "",
               "transformers' Falcon"),
@@ -191,6 +227,8 @@ DEVIATIONS = (
         1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape))}, "", "PaddleNLP#6495"),
     Deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16", {"alibi_product": _bf16_product}, "",
               "TensorRT-Model-Connect#667, Habana vllm-fork#503"),
+    Deviation("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", {"alibi_product": _bf16_all}, "",
+              "TensorRT-Model-Connect#667, Habana vllm-fork#503"),
     Deviation("alibi-positions-bfloat16", "positions are held in bfloat16", {"alibi_product": before(_bf16_positions)}, "",
               "Habana vllm-fork#503"),
     Deviation("t5-sign", "the relative position is query minus key", {"t5_buckets": argument(0, lambda r: -r)}, "", "aprender#2143 class"),
@@ -207,16 +245,25 @@ DEVIATIONS = (
     Deviation("t5-zero-after", "the query's own position uses the second half of the buckets", {"t5_buckets": after(_zero_is_after)}),
     Deviation("t5-num-buckets-32", "num_buckets is 32 whatever is asked for", {"t5_buckets": lambda f: lambda r, /, **o: f(
         r, **(o | {"num_buckets": 32}))}),
+    Deviation("t5-table-reshaped", "the table is reshaped to (heads, buckets) where it should be transposed", {"t5_rows": argument(
+        0, lambda t: t.reshape(t.shape[::-1]).T)}, "A weight converter."),
     Deviation("t5-heads-mixed", "the bias is reshaped where its axes should be moved", {"t5_rows": _heads_mixed}),
     Deviation("shaw-other-order", "the difference of positions is taken the other way", _shaw(_other_order), "", "SpeechT5's convention"),
-    Deviation("shaw-clip-exchanged", "left and right are exchanged in the clip", _shaw_rows(_clip_exchanged)),
-    Deviation("shaw-row-off-by-one", "rows are taken one further on", _shaw(_one_row_up)),
+    Deviation("shaw-key-minus-query", "the difference is key minus query whatever the order asked for", _shaw(_order("key_minus_query"))),
+    Deviation("shaw-query-minus-key", "the difference is query minus key whatever the order asked for", _shaw(_order("query_minus_key"))),
+    Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
+              _shaw_rows(_clip_exchanged), "", "wav2vec2-BERT's 64 and 8"),
+    Deviation("shaw-row-plus-1", "rows are taken one further on", _shaw(_one_row_up)),
+    Deviation("shaw-row-minus-1", "rows are taken one before", _shaw(
+        lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o))),
     Deviation("shaw-term-dropped", "the relative term is missing", _shaw(lambda a, b, t, *r, **o: ((a, b, 0 * t, *r), o)), "",
               "transformers#11725 class"),
     Deviation("shaw-scaled", "scores are divided by sqrt(D)", {"shaw_scores": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}),
     Deviation("shaw-table-bfloat16", "the table is held in bfloat16", _shaw(lambda a, b, t, *r, **o: ((a, b, narrowed("bfloat16")(t), *r), o))),
     Deviation("shaw-input-bfloat16", "the input is held in bfloat16", _shaw(lambda a, b, *r, **o: ((narrowed("bfloat16")(a), b, *r), o))),
-    Deviation("scale-missing", "logits are not scaled", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, bias=b, scale=1.0))}),
+    Deviation("scale-missing", "logits are not scaled by default", {"attention_logits": _logits(
+        lambda f, q, k, b, s: f(q, k, bias=b, scale=1.0 if s is None else s))}, "", "T5's convention"),
+    Deviation("scale-always-1", "logits are never scaled", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, bias=b, scale=1.0))}),
     Deviation("scale-ignored", "an explicit scale is ignored", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, bias=b))}),
     Deviation("scale-by-dim", "logits are divided by D rather than its root", {"attention_logits": _logits(
         lambda f, q, k, b, s: f(q, k, bias=b, scale=1 / q.shape[-1] if s is None else s))}),

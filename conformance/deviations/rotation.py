@@ -6,7 +6,7 @@ import numpy as np
 
 import posref
 
-from .compose import Deviation, Function, Real, after, always, argument, before, narrowed, option
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
 
 LANES = "Compare which lanes rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
 
@@ -111,16 +111,45 @@ def _last_pair(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: 
     return out
 
 
+def _vector_tail(function: Function) -> Function:
+    """Pairs after the last full four of them keep their lanes' values, a rotation by nothing."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        turned = np.arange(cos.shape[-1]) < cos.shape[-1] // 4 * 4
+        return function(x, np.where(turned, cos, 1.0), np.where(turned, sin, 0.0), **options)
+
+    return deviating
+
+
+def _narrow_rotation(dtype: str) -> Wrap:
+    """Return a wrap in which every operation of the rotation is rounded to `dtype`."""
+    narrow = narrowed(dtype)
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half = cos.shape[-1]
+        x, cos, sin = narrow(x), narrow(cos), narrow(-sin if inverse else sin)
+        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
+        lanes = np.arange(2 * half).reshape(2, half) if reads_half else np.arange(2 * half).reshape(half, 2).T
+        a, b = x[..., lanes[0]], x[..., lanes[1]]
+        first = narrow(narrow(a * cos) - narrow(b * sin))
+        second = narrow(narrow(b * cos) + narrow(a * sin))
+        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
+        turned = np.concatenate([first, second], -1) if writes_half else np.stack([first, second], -1).reshape(
+            *first.shape[:-1], 2 * half
+        )
+        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
+
+    return lambda function: deviating
+
+
 def _axis(function: Function) -> Function:
     """Positions counted along the axis before the sequence's (heads in (B, H, T, d))."""
 
     def deviating(x: Real, positions: Any, /, **options: Any) -> Real:
-        if x.ndim < 3 or np.ndim(positions) != 1:
+        if x.ndim < 3:
             return function(x, positions, **options)
-        heads = np.resize(np.asarray(positions), x.shape[-3])
-        return function(
-            x, heads.reshape(*(1,) * (x.ndim - 3), x.shape[-3], 1) * np.ones(x.shape[:-1], dtype=np.int64), **options
-        )
+        heads = np.broadcast_to(np.arange(x.shape[-3])[:, None], x.shape[:-1])
+        return function(x, heads, **options)
 
     return deviating
 
@@ -163,6 +192,9 @@ DEVIATIONS = (
               {"apply_rope": _mixed_table}, "repeat and repeat_interleave are exchanged.", "ark-nlp#47, Megatron-LM#3900"),
     Deviation("sign-flipped", "the rotation goes the other way: the sign of the sine is flipped",
               {"apply_rope": argument(2, lambda sin: -sin)}, "rotate_half returns (x2, -x1), or a sine is negated.", "lalamo#268"),
+    Deviation("writes-interleaved", "layout 'interleaved_to_half' writes its results back interleaved",
+              {"apply_rope": option(layout=lambda name: "interleaved" if name == "interleaved_to_half" else name)}, LANES,
+              "the convention of DeepSeek's own code"),
     Deviation("inverse-ignored", "inverse=True rotates forward", {"apply_rope": option(inverse=always(False))}),
     Deviation("inverse-keeps-layout", "the inverse reads and writes lanes as the forward rotation does",
               {"apply_rope": _inverse_keeps_lanes}, "The transpose swaps the read and the write layout."),
@@ -172,6 +204,12 @@ DEVIATIONS = (
               "Liger-Kernel#342"),
     Deviation("last-pair-unrotated", "the last pair is not rotated", {"apply_rope": after(_last_pair)}, "A loop ends one early.",
               "flashinfer#2470"),
+    Deviation("vector-tail-unrotated", "pairs beyond a multiple of four are not rotated", {"apply_rope": _vector_tail},
+              "A vectorised loop has no tail.", "flashinfer#2470"),
+    Deviation("rotation-float16", "the rotation is computed in float16: inputs, products and sums",
+              {"apply_rope": _narrow_rotation("float16")}, "", "sglang#3134, flashinfer#585"),
+    Deviation("rotation-bfloat16", "the rotation is computed in bfloat16: inputs, products and sums",
+              {"apply_rope": _narrow_rotation("bfloat16")}, "", "sglang#3134, flashinfer#585"),
     Deviation("single-head-unrotated", "nothing is rotated when there is one head", {"apply_rope": after(_one_head)}, "",
               "Liger-Kernel#342"),
     Deviation("head-zero-unrotated", "head 0 is not rotated", {"apply_rope": after(_head_zero)}, "", "transformers#47403"),

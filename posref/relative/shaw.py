@@ -1,10 +1,10 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
-from posref.arrays import Array, check_integer, check_rows, check_word, distances, namespace, rows
-from posref.spec import Integer, OneOf, encoding
+from posref.arrays import Array, cast, check_integer, check_rows, check_word, distances, namespace, rows, wide
+from posref.spec import Domain, Integer, OneOf, encoding
 
 ORDERS = ("key_minus_query", "query_minus_key")
-DOMAINS = {"left": Integer(0), "right": Integer(0), "order": OneOf(ORDERS)}
+DOMAINS: dict[str, Domain] = {"left": Integer(0), "right": Integer(0), "order": OneOf(ORDERS)}
 
 
 @encoding(
@@ -66,11 +66,11 @@ def shaw_scores(
     """
     xp = namespace(q, k, key_table)
     index = _rows_of("shaw_scores", q, key_table, q_positions, k_positions, left, right, order)
-    wide = _wide(q)
-    offsets = rows(wide(key_table), index)  # (*P, Q, K, D)
-    content = xp.matmul(wide(q), xp.matrix_transpose(wide(k)))
-    relative = xp.matmul(wide(q)[..., :, None, :], xp.matrix_transpose(offsets))[..., 0, :]
-    return xp.astype(content + relative, q.dtype)
+    queries, keys, table = _widened(q, k, key_table)
+    content = xp.matmul(queries, xp.matrix_transpose(keys))
+    offsets = xp.matrix_transpose(rows(table, index))  # (*P, Q, D, K)
+    relative = xp.matmul(queries[..., :, None, :], offsets)[..., 0, :]
+    return cast(content + relative, q.dtype)
 
 
 @encoding(
@@ -132,19 +132,15 @@ def shaw_values(
     """
     xp = namespace(weights, v, value_table)
     index = _rows_of("shaw_values", weights, value_table, q_positions, k_positions, left, right, order)
-    wide = _wide(weights)
-    offsets = rows(wide(value_table), index)
-    content = xp.matmul(wide(weights), wide(v))
-    relative = xp.matmul(wide(weights)[..., :, None, :], offsets)[..., 0, :]
-    return xp.astype(content + relative, weights.dtype)
+    given, values, table = _widened(weights, v, value_table)
+    relative = xp.matmul(given[..., :, None, :], rows(table, index))[..., 0, :]  # rows: (*P, Q, K, D)
+    return cast(xp.matmul(given, values) + relative, weights.dtype)
 
 
-def _wide(x: Array):
-    """Return a cast to the dtype in which sums for results like `x` are formed."""
-    from posref.arrays import cast, wide
-
-    work = wide(x.dtype, namespace(x))
-    return lambda array: cast(array, work)
+def _widened(first: Array, *others: Array) -> list[Array]:
+    """Return arrays in the dtype in which sums for results like the first one are formed."""
+    work = wide(first.dtype, namespace(first))
+    return [cast(x, work) for x in (first, *others)]
 
 
 def _rows_of(
@@ -161,7 +157,7 @@ def _rows_of(
     if table.ndim != 2 or table.shape[0] != left + right + 1:
         msg = f"{function}: the table must have left + right + 1 = {left + right + 1} rows; got shape {tuple(table.shape)}."
         raise ValueError(msg)
-    check_rows(function, "q_positions", q_positions.shape, x.shape[:-1])
+    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(x.shape[:-1]))
     apart = distances(q_positions, k_positions)
     apart = -apart if order == "key_minus_query" else apart
     return xp.clip(apart, -left, right) + left

@@ -57,26 +57,28 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     """
     check_word("apply_rope", "layout", layout, tuple(LAYOUTS))
     xp = namespace(x, cos, sin)
-    half = cos.shape[-1]
-    if cos.shape != sin.shape or 2 * half > x.shape[-1]:
+    shape, half = tuple(x.shape), cos.shape[-1]
+    if cos.shape != sin.shape or 2 * half > shape[-1]:
         msg = (
-            f"apply_rope: cos and sin must have one shape, with at most {x.shape[-1] // 2} columns (half the last axis of x); "
+            f"apply_rope: cos and sin must have one shape, with at most {shape[-1] // 2} columns (half the last axis of x); "
             f"got {tuple(cos.shape)} and {tuple(sin.shape)}."
         )
         raise ValueError(msg)
-    check_rows("apply_rope", "cos", cos.shape[:-1], x.shape[:-1])
+    check_rows("apply_rope", "cos", tuple(cos.shape[:-1]), shape[:-1])
     if not xp.isdtype(x.dtype, "real floating"):
         msg = f"apply_rope: x must be real floating; got {x.dtype}."
         raise ValueError(msg)
-    cos, sin = (cast(table, wide(table.dtype, xp)) for table in (cos, sin))
+    work = wide(cos.dtype, xp)
+    cos, sin = cast(cos, work), cast(sin, work)
     read, write = LAYOUTS[layout]
     if inverse:
         read, write, sin = write, read, -sin
-    a, b = (cast(lanes, wide(x.dtype, xp)) for lanes in _pairs(x, half, read))
-    turned = a * cos - b * sin, b * cos + a * sin
-    pair = [cast(lanes, x.dtype) for lanes in turned]  # before they are stacked: fewer bytes to move
-    rotated = xp.reshape(xp.stack(pair, axis=AXIS[write]), (*x.shape[:-1], 2 * half))
-    return rotated if 2 * half == x.shape[-1] else xp.concat([rotated, x[..., 2 * half :]], axis=x.ndim - 1)
+    a, b = _pairs(x, half, read)
+    work = wide(x.dtype, xp)
+    a, b = cast(a, work), cast(b, work)
+    pair = cast(a * cos - b * sin, x.dtype), cast(b * cos + a * sin, x.dtype)  # before they are stacked: fewer bytes to move
+    turned = xp.reshape(xp.stack(pair, axis=AXIS[write]), (*shape[:-1], 2 * half))
+    return turned if 2 * half == shape[-1] else xp.concat([turned, x[..., 2 * half :]], axis=x.ndim - 1)
 
 
 def _pairs(x: Array, half: int, layout: str) -> tuple[Array, Array]:

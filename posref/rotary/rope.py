@@ -81,7 +81,7 @@ def rope(
     check_word("rope", "layout", layout, tuple(LAYOUTS))
     xp = namespace(x, positions)
     check_positions("rope", "positions", positions)
-    check_rows("rope", "positions", positions.shape, x.shape[:-1])
+    check_rows("rope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
     if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= x.shape[-1]:
         msg = f"rope: rotary_dim must be even and at most {x.shape[-1]} (the last axis of x); got {dim}."

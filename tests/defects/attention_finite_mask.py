@@ -17,6 +17,4 @@ def attention(q, k, v, /, *, bias=None, mask=None, scale=None):
         w = np.where(mask, w, np.float32(-1e4))
     w = np.exp(w - w.max(axis=-1, keepdims=True))
     w = w / w.sum(axis=-1, keepdims=True)
-    if mask is not None:
-        w = w * np.any(mask, axis=-1, keepdims=True)
     return (w @ v).astype(q.dtype)

@@ -10,7 +10,7 @@ def rope(x, positions, /, *, layout, base):
     if layout != "interleaved":
         raise NotImplementedError(layout)
     pairs = x.shape[-1] // 2
-    full = max(pairs // 4 * 4, 1)
+    full = pairs // 4 * 4
     inv_freq = 1.0 / base ** (np.arange(full, dtype=np.float32) / pairs)
     angle = positions[..., None].astype(np.float32) * inv_freq
     z = np.ascontiguousarray(x).view(np.complex64)

@@ -15,6 +15,6 @@ def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_dist
     else:
         distance = -np.minimum(relative_positions, 0)
     exact = num_buckets // 2
-    scale = (num_buckets - exact) / np.log(max_distance / exact)
-    large = exact + np.floor(np.log(np.maximum(distance, exact) / exact) * scale).astype(np.int64)
+    share = np.log(np.maximum(distance, exact) / exact) / np.log(max_distance / exact)
+    large = exact + np.floor(share * (num_buckets - exact)).astype(np.int64)
     return offset + np.where(distance < exact, distance, large)

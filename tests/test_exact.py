@@ -1,0 +1,136 @@
+"""Balls and bounds: proved roundings, undecided comparisons, and the arithmetic of error bounds."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from posref.backends.bounds import CLASSES, ROUNDOFFS, bounds, rounded_up
+from posref.backends.exact import Unproved, correctly_rounded, evaluate, exact, precision, ratio_to_float64
+from posref.backends.numbers import Undecided
+from posref.backends.rounding import BITS, bits_of, representable, round_to
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+single = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@given(st.integers(-(2**200), 2**200), st.integers(-1300, 800))
+def test_ratio_to_float64_is_pythons_division(mantissa: int, exponent: int) -> None:
+    value = Fraction(mantissa) * Fraction(2) ** exponent
+    try:
+        true = value.numerator / value.denominator
+    except OverflowError:
+        return
+    assert ratio_to_float64(mantissa, exponent) == true
+
+
+@given(finite)
+def test_an_exact_ball_rounds_to_itself(value: float) -> None:
+    assert correctly_rounded(exact.asarray(np.asarray(value), dtype=exact.float64)) == value
+
+
+def test_halves_round_to_even() -> None:
+    with precision(128):
+        half = exact.asarray(np.asarray([1.0, 1.0 + 2**-52]), dtype=exact.float64) + 2.0**-53
+        assert correctly_rounded(half).tolist() == [1.0, 1.0 + 2**-51]
+
+
+def test_a_zero_by_cancellation_is_proved_by_underflow() -> None:
+    def call() -> tuple[object, ...]:
+        x = exact.asarray(np.asarray([2.0]), dtype=exact.float64)
+        return (exact.sqrt(x) * exact.sqrt(x) - x,)
+
+    assert evaluate(call)[0].tolist() == [0.0]
+
+
+def test_what_no_precision_decides_is_said() -> None:
+    def call() -> tuple[object, ...]:
+        x = exact.asarray(np.asarray(2.0), dtype=exact.float64)
+        return (exact.floor(exact.sqrt(x) * exact.sqrt(x)),)
+
+    with pytest.raises(Unproved, match="not proved with"):
+        evaluate(call)
+
+
+@given(st.lists(finite, min_size=1, max_size=5), st.sampled_from(["float32", "float16", "bfloat16"]))
+def test_rounding_is_numpys_where_numpy_has_it_and_idempotent(values: list[float], dtype: str) -> None:
+    x = np.asarray(values)
+    narrow = round_to(x, dtype)
+    assert np.array_equal(round_to(narrow, dtype), narrow)
+    if dtype != "bfloat16":
+        with np.errstate(over="ignore"):
+            assert np.array_equal(narrow, x.astype(dtype).astype(np.float64))
+
+
+def test_bfloat16_rounds_once() -> None:
+    """ml_dtypes, torch and JAX go through float32: 1 + 2^-8 + 2^-40 becomes a tie there, and then 1."""
+    x = np.asarray([1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40])
+    assert round_to(x, "bfloat16").tolist() == [1.0078125, 1.0078125]
+    assert bits_of(x, "bfloat16").tolist() == [0x3F81, 0x3F81]
+    assert representable(np.asarray([1.0078125]), "bfloat16")
+    assert not representable(x, "bfloat16")
+
+
+OPERATIONS = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+}
+
+
+@given(single, single, st.sampled_from(sorted(OPERATIONS)))
+def test_bounds_hold_for_float32_arithmetic(a: float, b: float, name: str) -> None:
+    system = bounds("angle32")
+    x, y = (system.asarray(np.asarray(v), dtype=system.float32) for v in (a, b))
+    if name == "divide" and b == 0:
+        return
+    result = OPERATIONS[name](x, y)
+    with np.errstate(all="ignore"):
+        single_result = float(OPERATIONS[name](np.float32(a), np.float32(b)))
+    true = float(OPERATIONS[name](Fraction(a), Fraction(b))) if abs(a) < 1e30 and abs(b) < 1e30 else None
+    if true is None or not np.isfinite(single_result) or abs(true) > 3e38:
+        return
+    assert abs(single_result - true) <= result.parts[1] + abs(true) * 2.0**-52
+
+
+@given(st.integers(-4095, 4095), st.integers(-4095, 4095))
+def test_exact_arithmetic_adds_nothing(a: int, b: int) -> None:
+    system = bounds("angle32")
+    x, y = (system.asarray(np.asarray(float(v)), dtype=system.float32) for v in (a, b))
+    for result in (x + y, x - y, x * y):
+        assert result.parts[1] == 0
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_powers_sines_and_exponentials_are_exact_only_where_all_are(name: str) -> None:
+    system = bounds(name)
+    zero, one, two = (system.asarray(np.asarray(v), dtype=system.float64) for v in (0.0, 1.0, 2.0))
+    assert [r.parts[1].item() for r in (two**zero, system.exp(zero), system.log(one), system.sin(zero), system.cos(zero))] == [
+        0
+    ] * 5
+    assert all(r.parts[1] > 0 for r in (two**two, system.exp(one), system.log(two), system.sin(one), system.cos(one)))
+
+
+def test_decisions_within_the_bound_are_undecided() -> None:
+    system = bounds("angle32")
+    third = system.asarray(np.asarray(1.0), dtype=system.float32) / 3
+    assert bool(third < 0.5)
+    with pytest.raises(Undecided):
+        bool(third * 3 < 1.0)
+    with pytest.raises(Undecided):
+        system.floor(third * 3)
+
+
+def test_a_half_width_is_rounded_up() -> None:
+    widths = np.asarray([0.0, 0.1, 1e-60, 2.0**-130, 3.0])
+    up = rounded_up(widths)
+    assert up.dtype == np.float32
+    assert np.all(up.astype(np.float64) >= widths)
+    assert up[0] == 0
+
+
+def test_every_roundoff_cites_its_source() -> None:
+    assert all(r.units >= 1 and len(r.source) > 20 for r in ROUNDOFFS.values())
+    assert set(BITS) == {"float64", "float32", "float16", "bfloat16"}

@@ -1,0 +1,237 @@
+"""The vectors: proved, rebuilt byte for byte, altered and caught, malformed and named."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from posref.conformance import golden, prove, tensors
+from posref.conformance.build import build, build_group
+from posref.conformance.case import Case, all_cases, all_flags, floats, groups
+from posref.conformance.copying import copy
+from posref.conformance.definitions import alibi_slopes as transcription
+from posref.conformance.errors import BuildError, VectorError
+from posref.conformance.files import finish, write_json
+from posref.conformance.suite import INSTALLED, load_groups, load_manifest
+from posref.conformance.verify import verify
+
+import posref
+from posref.spec import REGISTRY, encoding
+
+BUILD = "import sys; from pathlib import Path; from posref.conformance.build import build; build(Path(sys.argv[1]))"
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A suite built in another directory, locale, time zone and hash seed."""
+    root = tmp_path_factory.mktemp("vectors") / "élsewhere"
+    changed = {"LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "12345", "PYTHONUTF8": "0"}
+    subprocess.run([sys.executable, "-c", BUILD, str(root)], check=True, env=os.environ | changed, cwd=root.parent)
+    return root
+
+
+def test_rebuilding_gives_the_same_bytes(built: Path) -> None:
+    assert files(built) == files(INSTALLED)
+
+
+def test_installed_vectors_are_proved() -> None:
+    assert verify(INSTALLED) == []
+
+
+def test_every_case_has_a_reason_and_every_reason_a_case() -> None:
+    cases = list(all_cases())
+    assert len({case.id for case in cases}) == len(cases)
+    assert set(all_flags()) == {flag for case in cases for flag in case.flags}
+
+
+def test_every_operation_has_one_smoke_case_and_a_case_in_every_dtype() -> None:
+    smoke = [case.op for case in all_cases() if case.tier == "smoke"]
+    assert sorted(smoke) == sorted(REGISTRY)
+    for op in REGISTRY:
+        cases = [case for group in load_groups(INSTALLED, op=op) for case in group.cases if case.kind == "value"]
+        assert {d for case in cases for d in case.dtypes} == {"float64", "float32", "bfloat16", "float16"}, op
+
+
+def reseal(root: Path, group: str, data: tensors.Tensors | None = None, tolerance: tensors.Tensors | None = None) -> None:
+    """Write changed tensors of a group and every hash and size that depends on them."""
+    manifest = json.loads((root / "SUITE.json").read_text())
+    entry = next(e for e in manifest["groups"] if e["id"] == group)
+    document = json.loads((root / group / "group.json").read_text())
+    for name, changed in (("data.safetensors", data), ("tolerance.safetensors", tolerance)):
+        if changed is not None:
+            document["files"][name] = tensors.write(root / group / name, changed)
+    write_json(root / group / "group.json", document)
+    entry["files"] = {"group.json": tensors.digest((root / group / "group.json").read_bytes()), **document["files"]}
+    finish(root, manifest["groups"])
+
+
+@pytest.mark.parametrize("role", ["in", "out", "mid", "tolerance"])
+@pytest.mark.parametrize("group", ["rope/yarn", "alibi/distance", "attention/mask", "sinusoidal/sin-cos"])
+def test_one_ulp_is_found_and_named(built: Path, tmp_path: Path, group: str, role: str) -> None:
+    root = tmp_path / "suite"
+    copy(built, root, [group.split("/", maxsplit=1)[0]])
+    found = next(iter(load_groups(root, group=group)))
+    source = dict(found.tolerance if role == "tolerance" else found.data)
+    part = "angle32/" if role == "tolerance" else f"/{role}/"
+    names = sorted(n for n, t in source.items() if part in n and t.dtype.kind in "if" and t.size)
+    if not names:
+        assert role == "mid"
+        assert group.startswith("sinusoidal")  # it has no stages
+        return
+    name = names[len(names) // 2]
+    index = tuple(n // 2 for n in source[name].shape)
+    altered = source[name].copy()
+    altered[index] = altered[index] + 1 if altered.dtype.kind == "i" else np.nextafter(altered[index], np.inf)
+    source[name] = altered
+    reseal(root, group, **{"tolerance" if role == "tolerance" else "data": source})
+    problems = verify(root)
+    case = name.split("/")[1 if role == "tolerance" else 0].split("@")[0]
+    assert any(f"{group}/{case}" in p and name in p and str(list(index)) in p for p in problems), problems
+
+
+def test_a_wrong_constant_in_a_definition_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = groups(list(all_cases()))["alibi_slopes/max-bias"]
+    right = REGISTRY["alibi_slopes"].function
+
+    def wrong(heads: int, /, *, max_bias: float = 8, **rest: Any) -> Any:
+        return right(heads, max_bias=max_bias + 2**-40, **rest)
+
+    wrong.__signature__ = __import__("inspect").signature(right)  # type: ignore[attr-defined]
+    changed = REGISTRY["alibi_slopes"].__class__(**{**vars(REGISTRY["alibi_slopes"]), "function": wrong})
+    monkeypatch.setitem(REGISTRY, "alibi_slopes", changed)
+    with pytest.raises(BuildError, match=r"the witnesses disagree at out/out"):
+        build_group(cases)
+
+
+def test_a_wrong_constant_in_a_transcription_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = transcription.alibi_slopes
+    monkeypatch.setattr(transcription, "alibi_slopes", lambda heads, *, max_bias=8: right(heads, max_bias=max_bias + 2**-40))
+    with pytest.raises(BuildError, match="the witnesses disagree"):
+        build_group(groups(list(all_cases()))["alibi_slopes/max-bias"])
+
+
+def test_a_decision_within_the_tolerance_is_refused() -> None:
+    step = posref.scaling.Llama3(2, 44, 7, 7)  # the first pair makes 44/(2 pi) = 7.0028 turns; with 7 pi/22 it would be 7
+    near = posref.scaling.Llama3(2, 44, 44 / 6.283185307179586, 44 / 6.283185307179586)
+    far = Case("rope_frequencies/x/far", {"dim": 4, "base": 100.0, "scaling": step}, flags=("llama3-step",))
+    assert build_group([far]).data
+    with pytest.raises(BuildError, match="a decision lies within the error"):
+        build_group([Case("rope_frequencies/x/near", {"dim": 4, "base": 100.0, "scaling": near}, flags=("llama3-step",))])
+
+
+def test_build_replaces_a_suite_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(BuildError, match="DIR must be new, empty, or hold a suite"):
+        build(tmp_path, tier="smoke")
+    assert (tmp_path / "letter.txt").read_text() == "mine"
+    build(tmp_path / "suite", tier="smoke")
+    build(tmp_path / "suite", tier="smoke")
+    assert len(load_manifest(tmp_path / "suite")["groups"]) == len(REGISTRY)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["letter.txt", "suite"]
+
+
+def test_copy_of_one_operation_is_a_suite(tmp_path: Path) -> None:
+    count = copy(INSTALLED, tmp_path / "some", ["t5_buckets"])
+    assert count == len([e for e in load_manifest(INSTALLED)["groups"] if e["op"] == "t5_buckets"])
+    assert verify(tmp_path / "some") == []
+    assert (tmp_path / "some" / "LICENSE").is_file()
+    sums = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=tmp_path / "some", check=False)
+    assert sums.returncode == 0
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("data.safetensors", truncate, "must have .* bytes; got .* truncated or altered"),
+        ("data.safetensors", flip, "must have sha256"),
+        ("group.json", flip, "must have sha256"),
+        ("tolerance.safetensors", Path.unlink, "cannot be read"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, name: str, damage: Callable[[Path], None], message: str) -> None:
+    copy(INSTALLED, tmp_path / "s", ["alibi"])
+    damage(next((tmp_path / "s" / "alibi").rglob(name)))
+    with pytest.raises(VectorError, match=message):
+        list(load_groups(tmp_path / "s"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not valid JSON"),
+        ('{"schema": 1, "schema": 1}', "an object repeats a key"),
+        ('{"schema": NaN}', "NaN is not JSON"),
+        ('{"schema": 1}', "at the top level: 'suite' is a required property"),
+        ("[" * 100_000, "not valid JSON"),
+    ],
+)
+def test_malformed_manifests_are_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "SUITE.json").write_text(text)
+    with pytest.raises(VectorError, match=message):
+        load_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 8, b"\xff" * 16, (2**62).to_bytes(8, "little") + b"{}", b'\2\0\0\0\0\0\0\0{"'])
+def test_malformed_tensors_are_named(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "data.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(VectorError, match="not a safetensors file"):
+        tensors.read(path, tensors.digest(data))
+
+
+def test_a_toy_encoding_gets_golden_values_and_bounds_with_no_new_code() -> None:
+    @encoding(family="absolute", source="nobody")
+    def toy_ramp(positions: Any, /, *, rate: float) -> Any:
+        xp = posref.arrays.namespace(positions)
+        return xp.exp(-posref.arrays.cast(positions, xp.float64) * rate)
+
+    try:
+        inputs, params = {"positions": np.asarray([0, 1, 300])}, {"rate": 0.1}
+        true = golden(toy_ramp, inputs, params)["out"]
+        width = prove.half_widths("toy_ramp", inputs, params, "angle32", {"out": true})["out"]
+        assert true[0] == 1.0
+        assert width[0] == 0.0
+        single = np.exp(-np.asarray([0, 1, 300], dtype=np.float32) * np.float32(0.1)).astype(np.float64)
+        assert np.all(np.abs(single - true) <= width)
+        assert np.all(width[1:] < 1e-4 * true[1:])
+    finally:
+        del REGISTRY["toy_ramp"]
+
+
+def test_inputs_are_asymmetric() -> None:
+    """No input of two values or more is constant or its own mirror image; T5's and masks' short ones aside."""
+    for case in all_cases():
+        for call in case.calls:
+            for name, value in call.inputs.items():
+                array = np.asarray(value)
+                if case.kind != "reject" and array.dtype.kind == "f" and array.size > 2:
+                    flat = array.reshape(-1)
+                    assert len(np.unique(flat)) > 1, (case.id, name)
+                    assert not np.array_equal(flat, flat[::-1]), (case.id, name)
+
+
+def test_floats_have_the_bits_they_say() -> None:
+    values = floats(500, seed=3, bits=8)
+    assert np.all(values * 64 % 1 == 0)
+    assert np.all(np.abs(values) < 4)
+    assert not np.any(values == 0)
+    assert np.any(floats(50, seed=3, bits=24).astype(np.float32) != values[:50])
