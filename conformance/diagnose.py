@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
-from . import classes, invoke
+from . import invoke
 from .calls import bind, takes_dtype
 from .deviations import DEVIATIONS, Deviation
-from .deviations.compose import Operations
 from .report import number
 from .suite import Call
 
@@ -40,6 +39,7 @@ class _Asked:
     expected: Array
     wanted: Array
     width: Array
+    failed: bool
 
 
 def diagnose(op: str, answers: list[tuple[Answer, bool]], claim: str, stage: str | None) -> dict[str, Any]:
@@ -50,13 +50,14 @@ def diagnose(op: str, answers: list[tuple[Answer, bool]], claim: str, stage: str
     wherever the implementation passed.
     """
     first = f"The first wrong stage is {stage}. " if stage else ""
+    answers = [(a, failed) for a, failed in answers if a.case.kind != "reject"]
     told = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
     silent = len(answers) - len(told)
     if not any(failed for _, failed in told):
-        return {"text": f"{first}unexplained: no failing case gave values to look at.", "names": []}
+        return {"text": f"{first}Unexplained: no failing case gave values to look at.", "names": []}
     fitting, next_best = _search(op, told, claim)
     if not fitting:
-        return {"text": f"{first}unexplained: no known deviation gives these values.", "names": []}
+        return {"text": f"{first}Unexplained: no known deviation gives these values.", "names": []}
     ahead = next_best / max(*(score for score, _ in fitting), 1e-3)
     found = list({d.name: d for _, d in fitting}.values())
     return {
@@ -74,7 +75,7 @@ def _sentence(fitting: Sequence[Deviation], claim: str, ahead: float, silent: in
     tie = " These give the same values on every case asked." if len(fitting) > 1 else ""
     rest = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
     apart = f" {silent} failing case{'s' * (silent > 1)} gave no values to compare." if silent else ""
-    return f"the values equal, within {claim}, the definition's where {what}.{tie}{rest}{apart}"
+    return f"The values equal, within {claim}, the definition's where {what}.{tie}{rest}{apart}"
 
 
 def _search(op: str, answers: list[tuple[Answer, bool]], claim: str) -> tuple[list[tuple[float, Deviation]], float]:
@@ -117,7 +118,7 @@ def _asked(op: str, answer: Answer, failed: bool, claim: str) -> list[_Asked]:
         for name, expected in call.expected.items():
             wanted = np.broadcast_to(answer.outputs[k][name], expected.shape) if failed else expected
             _, width = invoke.errors(op, call, name, expected, claim, answer.dtype)
-            found.append(_Asked(k, name, expected, wanted, width))
+            found.append(_Asked(k, name, expected, wanted, width, failed))
     return found
 
 
@@ -161,7 +162,7 @@ def _once(function: Any, op: str, call: Call) -> invoke.Arrays:
         warnings.simplefilter("ignore")
         try:
             result = function(*positional, **keywords)
-        except Exception:  # noqa: BLE001: it may index outside a table, or want another shape
+        except Exception:  # it may index outside a table, or want another shape
             return {}
     names = REGISTRY[op].outputs
     results = result if len(names) > 1 else (result,)
@@ -205,11 +206,20 @@ def _ratio(op: str, asked: _Asked, told: list[Any], dtype: str) -> float:
         return np.inf
     with np.errstate(invalid="ignore"):
         size = np.max(np.abs(value), axis=-1, keepdims=True) if op in SUMS and value.ndim else np.abs(value)
-        low, high = np.min(values, axis=0), np.max(values, axis=0)
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
         outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)
-        moved = np.abs(value - asked.expected) > asked.width  # elsewhere the tolerance of the case itself holds
-        moved |= dtype in classes.UNIT  # where that is wide, what has moved may still be within it
-        allowed = np.where(moved, asked.width + UNITS[dtype] * size, asked.width)
-        difference = np.where(moved, outside, np.abs(value - asked.wanted))
-        ratio = np.where(difference > 0, difference / np.where(allowed > 0, allowed, 2.0**-1022), 0.0)
-    return float(np.max(ratio))
+        shift = np.abs(value - asked.expected)
+        touched = shift > UNITS["float64"] * size  # elsewhere the tolerance of the case itself holds
+        allowed = np.where(touched, asked.width + UNITS[dtype] * size, asked.width)
+        distance = np.where(touched, outside, np.abs(value - asked.wanted))
+        if asked.failed:  # the worst value must be one that the deviation moves, or it is not what is wrong
+            worst = np.argmax(_quotient(np.abs(asked.wanted - asked.expected), asked.width))
+            if shift.flat[worst] <= asked.width.flat[worst]:
+                distance = np.array(distance)
+                distance.flat[worst] = np.abs(value - asked.wanted).flat[worst]
+                allowed.flat[worst] = asked.width.flat[worst]
+    return float(np.max(_quotient(distance, allowed)))
+
+
+def _quotient(distance: Array, allowed: Array) -> Array:
+    return np.where(distance > 0, distance / np.where(allowed > 0, allowed, 2.0**-1022), 0.0)

@@ -6,7 +6,7 @@ new code; `witness` needs a transcription in `posref.conformance.definitions`.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -165,8 +165,12 @@ def _transcribed(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) 
 
 
 def _option(value: Any) -> Any:
-    """Return an option as transcriptions take it: a scaling as a plain dict."""
-    return {"type": type(value).__name__, **asdict(value)} if isinstance(value, Scaling) else value
+    """Return an option as transcriptions take it: a scaling as a plain dict, without the fields at their defaults."""
+    if not isinstance(value, Scaling):
+        return value
+    given = {f.name: getattr(value, f.name) for f in fields(value)}
+    defaults = {f.name: f.default for f in fields(value)}
+    return {"type": type(value).__name__, **{n: v for n, v in given.items() if v != defaults[n]}}
 
 
 def _to_lists(value: Any) -> Any:

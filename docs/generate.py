@@ -1,6 +1,14 @@
-"""Write the pages of docs/ that are made from the registries: python docs/generate.py [--check]."""
+"""
+Write what the documentation takes from the code: the page of deviations, and the output blocks of the README.
 
+    python docs/generate.py
+"""
+
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from posref.conformance.deviations import DEVIATIONS, Deviation
@@ -8,7 +16,10 @@ from posref.conformance.deviations.compose import PARTS
 
 from posref.spec import REGISTRY
 
-PAGE = Path(__file__).parent / "deviations.md"
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, README = ROOT / "docs" / "deviations.md", ROOT / "README.md"
+OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
+FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
 # Deviations
 
@@ -50,8 +61,24 @@ def deviations() -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def run(command: str, text: str) -> str:
+    """Return what a posref command prints where the examples and the files shown in `text` are."""
+    with tempfile.TemporaryDirectory() as scratch:
+        shutil.copytree(ROOT / "examples", Path(scratch, "examples"))
+        for name, content in FILE.findall(text):
+            Path(scratch, name).write_text(content, encoding="utf-8")
+        call = [sys.executable, "-m", "posref", *command.split()]
+        done = subprocess.run(call, cwd=scratch, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+        raise RuntimeError(done.stderr)
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def readme(text: str) -> str:
+    """Return the README with every output block as it is now."""
+    return OUTPUT.sub(lambda block: block[1] + run(block[2], text) + block[4], text)
+
+
 if __name__ == "__main__":
-    if "--check" in sys.argv:
-        current = PAGE.read_text(encoding="utf-8") == deviations()
-        sys.exit(0 if current else f"{PAGE} is out of date: python docs/generate.py")
     PAGE.write_text(deviations(), encoding="utf-8", newline="\n")
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")

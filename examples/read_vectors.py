@@ -58,11 +58,14 @@ def rope(x, positions, *, layout, base, rotary_dim=None, inverse=False):
 
 def stored(value, dtype):
     """Return a binary64 number rounded once to `dtype`, to the nearest, ties to even."""
-    if dtype == "bfloat16":
+    if dtype == "bfloat16" and math.isfinite(value):
         fraction, exponent = math.frexp(value)
         return math.ldexp(round(fraction * 256), exponent - 8)
-    code = {"float64": "<d", "float32": "<f", "float16": "<e"}[dtype]
-    return struct.unpack(code, struct.pack(code, value))[0]
+    code = {"float64": "<d", "float32": "<f", "float16": "<e", "bfloat16": "<f"}[dtype]
+    try:
+        return struct.unpack(code, struct.pack(code, value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def tolerance(t, expected, dtype):

@@ -77,7 +77,7 @@ def attention(
     Returns
     -------
     array, shape ``(*R, H, Q, E)``
-        In the dtype of `q`. A row with nothing allowed, or without any key, is zero (a finite mask constant would average all values).
+        In the dtype of `q`. A row with nothing allowed, or no key, is zero (a finite mask constant would average all values).
 
     Raises
     ------

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 from onnx import TensorProto, helper
-from posref.conformance import Unsupported
+
+from ..errors import Unsupported
 
 backend = "numpy"
 dtypes = ("float32", "float16")  # float64 is not in the operator's type list; bfloat16 is, but has no CPU kernel

@@ -10,7 +10,6 @@ import math
 from typing import Any, NoReturn
 
 import torch
-from posref.conformance import Unsupported
 from torch import Tensor
 from transformers import LlamaConfig, T5Config
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -29,6 +28,8 @@ from transformers.models.whisper.modeling_whisper import sinusoids
 from transformers.utils import logging
 
 from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
+
+from ..errors import Unsupported
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
 

@@ -16,11 +16,19 @@ from typing import Any
 
 from mpmath import mp, mpf
 
+DEFAULTS: dict[str, dict[str, Any]] = {  # Llama 3.1's configuration; YaRN's paper, section 3.4, and code
+    "Llama3": {"low_freq_factor": 1, "high_freq_factor": 4},
+    "YaRN": {
+        "beta_fast": 32, "beta_slow": 1, "truncate": True, "attention_factor": None, "mscale": None, "mscale_all_dim": None,
+    },
+}  # fmt: skip
+
 
 def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | None = None) -> tuple[list[Any], Any]:
     """Return the dim/2 frequencies in radians per position, and the factor on cos and sin."""
     kind = None if scaling is None else scaling["type"]
-    base, s = mpf(base), mpf(1) if scaling is None else mpf(scaling["factor"])
+    scaling = {**DEFAULTS.get(kind or "", {}), **(scaling or {})}
+    base, s = mpf(base), mpf(scaling.get("factor", 1))
     if kind == "NTKAware":
         base = base * s ** (mpf(dim) / (dim - 2))
     if kind == "DynamicNTK":

@@ -18,9 +18,6 @@ def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     return {op: argument(0, change) for op in ("rope_table", "sinusoidal")}
 
 
-
-
-
 def _arange(p: Any) -> Any:
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if np.ndim(p) else np.zeros_like(p)
 
@@ -38,19 +35,28 @@ def _inv_freq(change: Callable[..., Any]) -> dict[str, Wrap]:
     return {"rope_frequencies": after(lambda result, dim, **options: (change(result[0], dim, **options), result[1]))}
 
 
+def _rebased(plain: Real, base: float, other: float, dim: int) -> Real:
+    """Return plain frequencies of another base."""
+    return np.asarray(plain * (other / base) ** -(2 * np.arange(dim // 2) / dim))
+
+
 def _powers(base: float, dim: float, count: int) -> Real:
     return np.asarray(base ** -(2 * np.arange(count) / dim))
 
 
-def _of(kind: type, change: Callable[..., Any]) -> dict[str, Wrap]:
+def _of(kind: type | tuple[type, ...], change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that replaces inv_freq under one kind of scaling; `change` takes plain frequencies, the record and options."""
 
-    def changed(inv_freq: Real, dim: int, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
-        if not isinstance(scaling, kind):
-            return inv_freq
-        return change(_powers(base, dim, dim // 2), inv_freq, scaling, dim, base, length)
+    def wrap(function: Function) -> Function:
+        def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:
+            inv_freq, factor = function(dim, base=base, scaling=scaling, length=length)
+            if not isinstance(scaling, kind):
+                return inv_freq, factor
+            return change(function(dim, base=base)[0], inv_freq, scaling, dim, base, length), factor
 
-    return _inv_freq(changed)
+        return deviating
+
+    return {"rope_frequencies": wrap}
 
 
 def _factor_of(change: Callable[[Any, float], float]) -> dict[str, Wrap]:
@@ -106,7 +112,7 @@ def _yarn_betas(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, len
 
 def _yarn_in_exponent(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
     ramp = _yarn_ramp(s, dim, base, dim - 1)
-    return _powers(s.factor * base, dim, dim // 2) * ramp + plain * (1 - ramp)
+    return _rebased(plain, base, s.factor * base, dim) * ramp + plain * (1 - ramp)
 
 
 def _truncated(s: Any) -> Any:
@@ -126,28 +132,26 @@ def _g(m: float, factor: float) -> float:
 
 
 def _dynamic(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
-    return posref.rope_frequencies(dim, base=base, scaling=NTKAware(s.factor))[0]
+    return _rebased(plain, base, base * s.factor ** (dim / (dim - 2)), dim)
 
 
 def _dynamic_unlimited(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
     scale = abs(s.factor * length / s.original_length - (s.factor - 1))
-    return _powers(base * scale ** (dim / (dim - 2)), dim, dim // 2) if scale else plain
+    return _rebased(plain, base, base * scale ** (dim / (dim - 2)), dim) if scale else plain
 
 
-def _no_power(inv_freq: Real, dim: int, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Real:
+def _no_power(plain: Real, inv_freq: Real, s: Any, dim: int, base: float, length: Any) -> Real:
     """Both kinds of NTK without the power d/(d-2)."""
-    if isinstance(scaling, NTKAware):
-        return _ntk_linear(inv_freq, inv_freq, scaling, dim, base, length)
-    return _dynamic_linear(inv_freq, inv_freq, scaling, dim, base, length) if isinstance(scaling, DynamicNTK) else inv_freq
+    return (_ntk_linear if isinstance(s, NTKAware) else _dynamic_linear)(plain, inv_freq, s, dim, base, length)
 
 
 def _ntk_linear(plain: Real, inv_freq: Real, s: NTKAware, dim: int, base: float, length: Any) -> Real:
-    return _powers(base * s.factor, dim, dim // 2)
+    return _rebased(plain, base, base * s.factor, dim)
 
 
 def _dynamic_linear(plain: Real, inv_freq: Real, s: DynamicNTK, dim: int, base: float, length: int) -> Real:
     scale = s.factor * max(length, s.original_length) / s.original_length - (s.factor - 1)
-    return _powers(base * scale, dim, dim // 2)
+    return _rebased(plain, base, base * scale, dim)
 
 
 def _stale(function: Function) -> Function:
@@ -194,21 +198,11 @@ def _cached(key: Callable[[Any, Any], Any]) -> Wrap:
     return wrap
 
 
-def _angles(dtype_of_angle: str) -> Function:
-    """Return a wrap in which the angle itself is narrow."""
+def _doubled(function: Function) -> Function:
+    def deviating(p: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+        return function(p, dim, base=base * base, **options)
 
-    def deviating(p: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dtype: Any = None) -> Any:
-        angle = np.asarray(p, dtype=np.float64)[..., None] * inv_freq
-        angle = narrow(np.clip(angle, -65504, 65504) if dtype_of_angle == "float16" else angle)  # beyond it, only NaN could follow
-        
-        return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
-
-    narrow = narrowed(dtype_of_angle)
-    return lambda function: deviating
-
-
-def _doubled(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, dtype: Any = None) -> Any:
-    return posref.sinusoidal(p, dim, layout=layout, base=base * base, endpoint=endpoint, dtype=np.float64)
+    return deviating
 
 
 def _exponents(dim: int, dtype: str, base: float) -> Real:
@@ -240,8 +234,8 @@ DEVIATIONS = (
     Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first), "", "transformers#43082"),
     Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), "", "Liger-Kernel#477"),
     Deviation("positions-reversed", "positions are taken in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p)),
-    Deviation("angles-bfloat16", "angles are formed in bfloat16", {"rope_table": _angles("bfloat16")}, "", "MLX#2791"),
-    Deviation("angles-float16", "angles are formed in float16", {"rope_table": _angles("float16")}, "", "keras-hub#1508"),
+    Deviation("angles-bfloat16", "angles are formed in bfloat16", {"angles": after(lambda a, *r: narrowed("bfloat16")(a))}, "", "MLX#2791"),
+    Deviation("angles-float16", "angles are formed in float16", {"angles": after(lambda a, *r: narrowed("float16")(a))}, "", "keras-hub#1508"),
     Deviation("cos-of-sine", "the cosine is taken of the sine", {"rope_table": after(
         lambda t, *a, attention_factor=1.0, **o: (np.cos(t[1] / attention_factor) * attention_factor, t[1]))},
         "The angle is overwritten by its sine.", "transformers#11725"),
@@ -273,7 +267,7 @@ DEVIATIONS = (
     Deviation("exponent-half", "the exponent is i/d rather than 2i/d", _inv_freq(
         lambda f, d, *, base, **o: f * _powers(base, 2 * d, d // 2) / _powers(base, d, d // 2)), "", "labml#313"),
     Deviation("exponent-doubled", "the exponent is 4i/d rather than 2i/d", _inv_freq(
-        lambda f, d, *, base, **o: f * _powers(base, d / 2, d // 2) / _powers(base, d, d // 2)) | {"sinusoidal": lambda _: _doubled}, "",
+        lambda f, d, *, base, **o: f * _powers(base, d / 2, d // 2) / _powers(base, d, d // 2)) | {"sinusoidal": _doubled}, "",
         "a much copied tutorial"),
     Deviation("scaling-dropped", "the scaling is ignored",
               {"rope_frequencies": lambda f: lambda dim, /, *, base, scaling=None, length=None, **o: f(dim, base=base, **o)}, "",
@@ -282,7 +276,7 @@ DEVIATIONS = (
               _of(Linear, lambda plain, f, s, *r: plain * s.factor), "", "mlxcel#1324"),
     Deviation("ntk-base-times-factor", "NTK multiplies the base by the factor, without the power d/(d-2)",
               _of(NTKAware, _ntk_linear), "", "the convention of diffusers' Lumina"),
-    Deviation("ntk-power-missing", "NTK and dynamic NTK multiply the base without the power d/(d-2)", _inv_freq(_no_power)),
+    Deviation("ntk-power-missing", "NTK and dynamic NTK multiply the base without the power d/(d-2)", _of((NTKAware, DynamicNTK), _no_power)),
     Deviation("ntk-as-linear", "NTK divides all frequencies alike", _of(NTKAware, lambda plain, f, s, *r: plain / s.factor), "",
               "keras-hub's 'dynamic'"),
     Deviation("dynamic-ignores-length", "dynamic NTK scales by its factor whatever the length", _of(DynamicNTK, _dynamic), "",

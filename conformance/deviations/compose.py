@@ -18,7 +18,7 @@ Wrap = Callable[[Function], Function]
 Real = npt.NDArray[np.float64]
 
 LEAVES = (
-    "sinusoidal", "learned", "rope_frequencies", "rope_table", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
+    "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
     "shaw_values", "attention_logits",
 )  # fmt: skip
 
@@ -37,7 +37,7 @@ class Deviation:
     def operations(self, jitter: float = 0.0) -> Operations:
         """Return operations that deviate in this way, composed ones through their stages; state begins anew."""
         stages = {op: self._wrapped(op, function) for op, function in leaves(jitter).items()}
-        return stages | {op: self._wrapped(op, function) for op, function in composed(stages).items()}
+        return stages | composed(stages, self._wrapped)
 
     def _wrapped(self, op: str, function: Function) -> Function:
         return self.wraps[op](function) if op in self.wraps else function
@@ -48,8 +48,9 @@ class Deviation:
 
 
 PARTS = {  # what a composed operation is made of
-    "rope": ("rope_frequencies", "rope_table", "apply_rope"),
-    "rotation_matrix": ("rope_frequencies", "rope_table", "apply_rope"),
+    "rope_table": ("angles",),
+    "rope": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
+    "rotation_matrix": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -64,22 +65,27 @@ def leaves(jitter: float = 0.0) -> Operations:
     shows how far a hypothesis may be from an implementation in lower precision, and which narrow roundings are near a tie.
     """
     found: Operations = {name: getattr(posref, name) for name in LEAVES}
-    found |= {"alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
+    found |= {"angles": angles, "alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
     if not jitter:
         return found
 
     def larger(x: Any) -> Any:
         return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
-    for op in ("rope_table", "sinusoidal"):
-        found[op] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found[op]))
-    for op in ("rope_frequencies", "alibi_slopes", "apply_rope", "attention_logits"):
+    found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
+    for op in ("rope_frequencies", "angles", "alibi_slopes", "apply_rope", "attention_logits"):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     return found
 
 
-def composed(f: Operations) -> Operations:
-    """Return the composed operations, built from the stages `f`."""
+def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Operations:
+    """Return the composed operations, built from the stages `f`, each wrapped."""
+
+    def rope_table(p: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dtype: Any = None) -> Any:
+        angle = f["angles"](p, inv_freq)
+        return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
+
+    rope_table = wrapped("rope_table", rope_table)
 
     def rope(
         x: Any, positions: Any, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Any = None,
@@ -87,7 +93,7 @@ def composed(f: Operations) -> Operations:
     ) -> Any:  # fmt: skip
         dim = rotary_dim or x.shape[-1]
         inv_freq, factor = f["rope_frequencies"](dim, base=base, scaling=scaling, length=length)
-        cos, sin = f["rope_table"](positions, inv_freq, attention_factor=factor, dtype=np.float64)
+        cos, sin = rope_table(positions, inv_freq, attention_factor=factor)
         return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
 
     def rotation_matrix(position: Any, dim: int, /, *, dtype: Any = None, **options: Any) -> Any:
@@ -106,12 +112,18 @@ def composed(f: Operations) -> Operations:
         return f["softmax"](f["attention_logits"](q, k, bias=bias, scale=scale), v, mask)
 
     return {
-        "rope": rope,
-        "rotation_matrix": rotation_matrix,
-        "alibi": alibi,
-        "t5_bias": t5_bias,
-        "attention": attention,
+        "rope_table": rope_table,
+        "rope": wrapped("rope", rope),
+        "rotation_matrix": wrapped("rotation_matrix", rotation_matrix),
+        "alibi": wrapped("alibi", alibi),
+        "t5_bias": wrapped("t5_bias", t5_bias),
+        "attention": wrapped("attention", attention),
     }
+
+
+def angles(p: Any, inv_freq: Any, /) -> Any:
+    """Return angles in radians."""
+    return np.asarray(p, dtype=np.float64)[..., None] * inv_freq
 
 
 def alibi_product(q: Any, k: Any, slopes: Any, /, *, form: str) -> Any:

@@ -20,8 +20,8 @@ def _cos_exponent(function: Function) -> Function:
 
     def deviating(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, **rest: Any) -> Any:
         half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
-        angle = np.asarray(p, dtype=np.float64)[..., None] * base ** (-step * np.arange(half))
-        sin, cos = np.sin(angle), np.cos(angle * base ** (-step / 2))
+        options = {"layout": "sin_cos", "base": base, "endpoint": endpoint, "dtype": np.float64}
+        sin, cos = function(p, dim, **options)[..., :half], function(p * base ** (-step / 2), dim, **options)[..., half:]
         if layout == "interleaved":
             return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)
         return np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
@@ -277,8 +277,8 @@ DEVIATIONS = (
     Deviation("query-bfloat16", "queries are held in bfloat16", {"attention_logits": argument(0, narrowed("bfloat16"))}),
     Deviation("mask-constant-1e4", "masked logits are -10000 rather than excluded", _mask_constant(-1e4), "", "transformers' older models"),
     Deviation("mask-constant-1e5", "masked logits are -100000 rather than excluded", _mask_constant(-1e5)),
-    Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda l, v, m: f(l, v, None if m is None else ~m)}),
-    Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda l, v, m: f(l, v, None)}),
+    Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m: f(x, v, None if m is None else ~m)}),
+    Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m: f(x, v, None)}),
     Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": lambda _: _mean_of_row}),
     Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis}),
 )  # fmt: skip

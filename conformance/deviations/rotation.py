@@ -36,19 +36,12 @@ def _second_from_first(function: Function) -> Function:
     """b' computed from a', already rotated: an update in place."""
 
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
-        half = cos.shape[-1]
         sine = -sin if inverse else sin
-        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
-        a, b = (x[..., :half], x[..., half : 2 * half]) if reads_half else (x[..., 0 : 2 * half : 2], x[..., 1 : 2 * half : 2])
-        first = a * cos - b * sine
-        second = b * cos + first * sine
-        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
-        turned = (
-            np.concatenate([first, second], -1)
-            if writes_half
-            else np.stack([first, second], -1).reshape(*a.shape[:-1], 2 * half)
-        )
-        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
+        reads, writes = (_lanes(cos.shape[-1], halves) for halves in _reads_writes(layout, inverse))
+        out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
+        out[..., writes[0]] = first = a * cos - b * sine
+        out[..., writes[1]] = b * cos + first * sine
+        return out
 
     return deviating
 
@@ -70,14 +63,28 @@ def _whole_head(function: Function) -> Function:
     return lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None}))
 
 
+def _lanes(half: int, halves: bool) -> Any:
+    """Return the lanes of every pair of a rotated part of ``2 * half`` lanes: first members, then second ones."""
+    return np.arange(2 * half).reshape(2, half) if halves else np.arange(2 * half).reshape(half, 2).T
+
+
+def _reads_writes(layout: str, inverse: bool) -> tuple[bool, bool]:
+    """Return whether a layout reads, and whether it writes, halves."""
+    forward = (layout == "half", layout != "interleaved")
+    return forward[::-1] if inverse else forward
+
+
 def _head_exponent(function: Function) -> Function:
+    """The pairs of the rotated part take the frequencies that the whole head's first pairs would have."""
+
     def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
-        if rotary_dim is None or rotary_dim == x.shape[-1]:
-            return function(x, positions, rotary_dim=rotary_dim, **options)
-        frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
-        inv_freq, factor = posref.rope_frequencies(x.shape[-1], **frequency)
-        cos, sin = posref.rope_table(positions, inv_freq[: rotary_dim // 2], attention_factor=factor, dtype=np.float64)
-        return posref.apply_rope(x, cos, sin, layout=options["layout"], inverse=options.get("inverse", False))
+        half, whole = (rotary_dim or x.shape[-1]) // 2, x.shape[-1] // 2
+        reads, writes = _reads_writes(options["layout"], options.get("inverse", False))
+        spread, out = np.zeros(x.shape), np.array(x, dtype=np.float64)
+        spread[..., _lanes(whole, reads)[:, :half]] = x[..., _lanes(half, reads)]
+        turned = function(spread, positions, **options)
+        out[..., _lanes(half, writes)] = turned[..., _lanes(whole, writes)[:, :half]]
+        return out
 
     return deviating
 
@@ -128,16 +135,11 @@ def _narrow_rotation(dtype: str) -> Wrap:
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         half = cos.shape[-1]
         x, cos, sin = narrow(x), narrow(cos), narrow(-sin if inverse else sin)
-        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
-        lanes = np.arange(2 * half).reshape(2, half) if reads_half else np.arange(2 * half).reshape(half, 2).T
-        a, b = x[..., lanes[0]], x[..., lanes[1]]
-        first = narrow(narrow(a * cos) - narrow(b * sin))
-        second = narrow(narrow(b * cos) + narrow(a * sin))
-        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
-        turned = np.concatenate([first, second], -1) if writes_half else np.stack([first, second], -1).reshape(
-            *first.shape[:-1], 2 * half
-        )
-        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
+        reads, writes = (_lanes(half, halves) for halves in _reads_writes(layout, inverse))
+        out, a, b = np.array(x), x[..., reads[0]], x[..., reads[1]]
+        out[..., writes[0]] = narrow(narrow(a * cos) - narrow(b * sin))
+        out[..., writes[1]] = narrow(narrow(b * cos) + narrow(a * sin))
+        return out
 
     return lambda function: deviating
 

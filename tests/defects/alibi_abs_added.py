@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "absolute value in causal form"
-NAMES = ("abs", "distance", "form")
+NAMES = ("alibi-abs-added",)
 
 
 def alibi(q_positions, k_positions, /, *, heads, form, dtype=None):

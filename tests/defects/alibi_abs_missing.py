@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "absolute value missing in distance form"
-NAMES = ("abs", "causal", "signed", "form")
+NAMES = ("alibi-abs-missing",)
 
 
 def alibi(q_positions, k_positions, /, *, heads, form, dtype=None):

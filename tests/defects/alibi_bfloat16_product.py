@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "ALiBi product in bfloat16"
-NAMES = ("bfloat16", "bf16")
+NAMES = ("alibi-all-bfloat16",)
 
 
 def alibi(q_positions, k_positions, /, *, heads, form, dtype=None):

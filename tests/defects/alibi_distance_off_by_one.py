@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "ALiBi distance off by one"
-NAMES = ("one", "offset", "+1", "+ 1", "shift")
+NAMES = ("alibi-off-by-one",)
 
 
 def alibi(q_positions, k_positions, /, *, heads, form, dtype=None):

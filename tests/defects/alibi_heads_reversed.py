@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "slopes in reverse order of heads"
-NAMES = ("revers", "order", "head", "slope")
+NAMES = ("slopes-ascending",)
 
 
 def alibi_slopes(heads, /, *, max_bias=8):

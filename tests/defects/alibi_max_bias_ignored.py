@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "max_bias ignored"
-NAMES = ("max_bias", "maximum bias", "slope")
+NAMES = ("max-bias-8",)
 
 
 def alibi_slopes(heads, /, *, max_bias=8):

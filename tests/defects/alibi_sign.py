@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "ALiBi sign flipped"
-NAMES = ("sign", "positive", "negat")
+NAMES = ("alibi-sign",)
 
 
 def slopes(heads):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "closed form for heads not a power of two"
-NAMES = ("closed", "power of two", "powers of two", "slopes")
+NAMES = ("slopes-closed-form",)
 
 
 def alibi_slopes(heads, /, *, max_bias=8):

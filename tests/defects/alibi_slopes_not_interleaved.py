@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "slopes of the next power of two, first H"
-NAMES = ("slope", "power of two", "next power", "order", "interleav")
+NAMES = ("slopes-next-power",)
 
 
 def alibi_slopes(heads, /, *, max_bias=8):

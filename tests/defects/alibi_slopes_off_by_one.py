@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "slope exponent off by one"
-NAMES = ("slope", "exponent", "one")
+NAMES = ("slopes-off-by-one",)
 
 
 def get_slopes(n):

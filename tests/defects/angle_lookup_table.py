@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "angles quantised to 4096 steps of a turn"
-NAMES = ("angle", "quantis", "step", "lookup")
+NAMES = ()
 
 STEPS = 4096
 TURN = (2 * np.pi * np.arange(STEPS) / STEPS).astype(np.float32)

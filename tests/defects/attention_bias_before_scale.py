@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "bias added before the scale"
-NAMES = ("bias", "scale", "before")
+NAMES = ("bias-before-scale",)
 
 
 def attention_logits(q, k, /, *, bias=None, scale=None):

@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "grouped heads tiled"
-NAMES = ("tile", "group", "head", "repeat")
+NAMES = ("heads-tiled",)
 
 
 def attention(q, k, v, /, *, bias=None, mask=None, scale=None):

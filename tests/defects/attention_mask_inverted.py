@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "mask inverted"
-NAMES = ("mask", "invert")
+NAMES = ("mask-inverted",)
 
 
 def attention(q, k, v, /, *, bias=None, mask=None, scale=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "fully masked row gives the mean"
-NAMES = ("mask", "row", "mean", "uniform", "finite")
+NAMES = ("masked-row-mean",)
 
 
 def attention(q, k, v, /, *, bias=None, mask=None, scale=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "scale 1/D in place of 1/sqrt(D)"
-NAMES = ("scale",)
+NAMES = ("scale-by-dim",)
 
 
 def attention_logits(q, k, /, *, bias=None, scale=None):

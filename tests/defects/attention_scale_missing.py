@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "scale missing"
-NAMES = ("scale",)
+NAMES = ("scale-missing",)
 
 
 def attention_logits(q, k, /, *, bias=None, scale=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "softmax over the query axis"
-NAMES = ("softmax", "axis", "query", "queries")
+NAMES = ("softmax-over-queries",)
 
 
 def softmax(z, axis):

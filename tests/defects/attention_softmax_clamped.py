@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "logits clamped before the exponential"
-NAMES = ("clamp", "clip", "overflow", "exponential", "logits")
+NAMES = ()
 
 
 def attention(q, k, v, /, *, bias=None, mask=None, scale=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "base ignored: 10000"
-NAMES = ("base", "theta", "10000")
+NAMES = ("base-10000",)
 
 
 def rope_frequencies(dim, /, *, base):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "cos of the sine"
-NAMES = ("cos", "sine", "overwritten")
+NAMES = ("cos-of-sine",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):

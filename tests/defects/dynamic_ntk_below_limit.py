@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "dynamic NTK applied to short sequences"
-NAMES = ("dynamic", "short", "length", "below", "max")
+NAMES = ("dynamic-below-limit",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None, length=None):

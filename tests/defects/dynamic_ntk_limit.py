@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "dynamic NTK not reset at exactly the original length"
-NAMES = ("state", "stale", "history", "limit", "exactly", "dynamic")
+NAMES = ("dynamic-stale",)
 
 
 class RotaryEmbedding:

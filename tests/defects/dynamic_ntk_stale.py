@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "dynamic NTK remembers the longest call"
-NAMES = ("state", "stale", "history", "previous", "dynamic")
+NAMES = ("dynamic-never-reset",)
 
 longest_seen = {}
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "frequency exponents rounded to bfloat16"
-NAMES = ("exponent", "frequenc", "inv_freq", "bfloat16", "bf16")
+NAMES = ("exponents-bfloat16",)
 
 
 def rope(x, positions, /, *, layout, base):

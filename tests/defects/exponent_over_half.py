@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "exponent i/d in place of 2i/d"
-NAMES = ("exponent", "frequenc", "base")
+NAMES = ("exponent-half",)
 
 
 def rope_frequencies(dim, /, *, base):

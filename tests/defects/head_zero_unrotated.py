@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "head 0 is not rotated"
-NAMES = ("head",)
+NAMES = ("head-zero-unrotated",)
 
 
 def apply_rope(x, cos, sin, /, *, layout):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "second half uses the rotated first half"
-NAMES = ("overwritten", "in place", "in-place", "rotated first", "shear")
+NAMES = ("in-place-update",)
 
 
 def rope(x, positions, /, *, layout, base):

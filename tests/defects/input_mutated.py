@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "input mutated in place"
-NAMES = ("mutat", "in place", "in-place", "input")
+NAMES = ()
 
 
 def apply_rope(x, cos, sin, /, *, layout):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "interleaved_to_half written interleaved"
-NAMES = ("interleaved", "half", "layout", "write")
+NAMES = ("writes-interleaved",)
 
 
 def apply_rope(x, cos, sin, /, *, layout):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "inv_freq rounded to bfloat16"
-NAMES = ("frequenc", "inv_freq", "bfloat16", "bf16")
+NAMES = ("inv-freq-bfloat16",)
 
 
 def to_bfloat16(a):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "inverse ignored"
-NAMES = ("inverse",)
+NAMES = ("inverse-ignored",)
 
 
 def apply_rope(x, cos, sin, /, *, layout, inverse=False):

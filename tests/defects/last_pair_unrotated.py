@@ -1,7 +1,7 @@
 """The last pair is left as it was, a loop bound off by one. Imagined: `for i in range(n - 1)`."""
 
 DEFECT = "last pair is not rotated"
-NAMES = ("last", "pair", "unrotated", "tail")
+NAMES = ("last-pair-unrotated",)
 
 
 def apply_rope(x, cos, sin, /, *, layout):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "layout ignored: always interleaved"
-NAMES = ("layout", "interleaved")
+NAMES = ("layout-interleaved",)
 
 
 def apply_rope(x, cos, sin, /, *, layout, inverse=False):

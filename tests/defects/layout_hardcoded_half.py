@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "layout ignored: always half"
-NAMES = ("layout", "half")
+NAMES = ("layout-half",)
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

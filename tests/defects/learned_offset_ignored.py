@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "learned offset ignored"
-NAMES = ("offset",)
+NAMES = ("offset-ignored",)
 
 
 def learned(positions, table, /, *, offset=0):

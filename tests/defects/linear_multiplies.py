@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "linear scaling multiplies positions"
-NAMES = ("linear", "multipl", "reciprocal", "factor", "scaling")
+NAMES = ("linear-multiplied",)
 
 
 def rope(x, positions, /, *, layout, base, scaling=None):

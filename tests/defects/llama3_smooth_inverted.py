@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "llama3 smooth inverted"
-NAMES = ("llama3", "smooth", "llama 3")
+NAMES = ("llama3-ramp-inverted",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None):

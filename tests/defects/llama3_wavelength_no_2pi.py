@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "llama3 wavelength without 2 pi"
-NAMES = ("llama3", "wavelength", "2 pi", "2pi", "llama 3")
+NAMES = ("llama3-no-2pi",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "NTK base without the power d/(d-2)"
-NAMES = ("ntk", "base", "exponent", "power")
+NAMES = ("ntk-power-missing",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None, length=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "products added in float16"
-NAMES = ("float16", "fp16", "half precision")
+NAMES = ("rotation-float16",)
 
 
 def rope(x, positions, /, *, layout, base):

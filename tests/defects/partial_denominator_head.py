@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "exponent over head size"
-NAMES = ("head", "denominator", "exponent", "rotary_dim", "partial")
+NAMES = ("exponent-over-head-size",)
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "rotary_dim reduced twice"
-NAMES = ("twice", "rotary_dim", "partial")
+NAMES = ("rotary-dim-twice",)
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

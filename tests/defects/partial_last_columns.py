@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "last columns rotated"
-NAMES = ("last", "tail", "columns", "partial", "rotary_dim")
+NAMES = ("trailing-lanes",)
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "tail zeroed"
-NAMES = ("tail", "zero", "pass")
+NAMES = ("tail-zeroed",)
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

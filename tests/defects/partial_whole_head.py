@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "rotary_dim ignored: whole head rotated"
-NAMES = ("rotary_dim", "partial", "whole")
+NAMES = ("rotary-dim-ignored",)
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

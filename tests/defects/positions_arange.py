@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "arange in place of positions"
-NAMES = ("arange", "positions ignored", "ignore")
+NAMES = ("positions-arange-of-x",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "positions held in bfloat16"
-NAMES = ("bfloat16", "bf16")
+NAMES = ("positions-bfloat16",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "row 0's positions for all rows"
-NAMES = ("row", "batch")
+NAMES = ("positions-first-row",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -3,11 +3,11 @@
 import numpy as np
 
 DEFECT = "positions held in float16"
-NAMES = ("float16", "fp16", "half precision")
+NAMES = ("positions-float16",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):
-    t = np.clip(positions, -65504, 65504).astype(np.float16)
+    t = positions.astype(np.float16)
     freqs = t.astype(np.float32)[..., None] * inv_freq.astype(np.float32)
     dtype = dtype or np.float32
     return (np.cos(freqs) * attention_factor).astype(dtype), (np.sin(freqs) * attention_factor).astype(dtype)

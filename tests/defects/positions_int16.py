@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "positions overflow int16"
-NAMES = ("int16", "overflow", "wrap")
+NAMES = ("positions-int16",)
 
 
 def rope(x, positions, /, *, layout, base):

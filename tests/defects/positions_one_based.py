@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "positions off by one"
-NAMES = ("one", "offset", "+1", "+ 1", "shift")
+NAMES = ("positions-plus-1",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "positions relative to the first of the chunk"
-NAMES = ("first", "offset", "start", "local")
+NAMES = ("positions-from-first",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):

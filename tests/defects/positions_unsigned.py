@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "absolute value of positions"
-NAMES = ("negative", "abs", "unsigned", "sign")
+NAMES = ("positions-absolute",)
 
 
 def rope(x, positions, /, *, layout, base):

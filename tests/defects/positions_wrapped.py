@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "positions wrap modulo 8192"
-NAMES = ("wrap", "modulo", "8192", "overflow")
+NAMES = ("positions-wrapped-8192",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "reads interleaved, writes halves"
-NAMES = ("interleaved", "write", "output", "layout")
+NAMES = ("writes-halves",)
 
 
 def apply_rope(x, cos, sin, /, *, layout, inverse=False):

@@ -1,7 +1,7 @@
 """The input comes back unrotated; tt-metal #34742 (a golden function that falls back to its input)."""
 
 DEFECT = "input unchanged"
-NAMES = ("unchanged", "identity", "unrotated", "no rotation")
+NAMES = ("not-rotated",)
 
 
 def apply_rope(x, cos, sin, /, *, layout, inverse=False):

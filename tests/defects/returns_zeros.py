@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "constant zeros"
-NAMES = ("zero", "constant")
+NAMES = ()
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None, inverse=False):

@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "second call with other positions returns the first table"
-NAMES = ("cache", "stale", "state", "history", "previous")
+NAMES = ("table-cached-by-length",)
 
 
 class Rotary(torch.nn.Module):

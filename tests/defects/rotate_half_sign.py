@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "sign of the sine term flipped"
-NAMES = ("sign", "negative", "inverse", "sine")
+NAMES = ("sign-flipped",)
 
 
 def apply_rope(x, cos, sin, /, *, layout):

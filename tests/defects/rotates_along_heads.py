@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "rotates along the head axis"
-NAMES = ("head", "axis")
+NAMES = ("rotates-along-heads",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "rotation matrix transposed"
-NAMES = ("transpos", "sign", "inverse")
+NAMES = ("sign-flipped",)
 
 
 def rotation_matrix(position, dim, /, *, layout, base, dtype=None):

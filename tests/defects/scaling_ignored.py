@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "scaling ignored"
-NAMES = ("scaling", "factor")
+NAMES = ("scaling-dropped",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None, length=None):

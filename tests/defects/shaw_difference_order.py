@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "order of the difference ignored"
-NAMES = ("order", "difference", "sign", "revers")
+NAMES = ("shaw-key-minus-query",)
 
 
 def shaw_scores(q, k, key_table, q_positions, k_positions, /, *, left, right, order):

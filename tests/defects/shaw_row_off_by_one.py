@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "table row off by one"
-NAMES = ("one", "row", "offset", "shift")
+NAMES = ("shaw-row-minus-1",)
 
 
 def shaw_scores(q, k, key_table, q_positions, k_positions, /, *, left, right, order):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "relative term of the values dropped"
-NAMES = ("value", "term", "dropped", "relative", "table")
+NAMES = ("shaw-term-dropped",)
 
 
 def shaw_values(weights, v, value_table, q_positions, k_positions, /, *, left, right, order):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "left and right swapped"
-NAMES = ("left", "right", "clip", "swap")
+NAMES = ("shaw-clip-exchanged",)
 
 
 def rows(q_positions, k_positions, left, right, order):

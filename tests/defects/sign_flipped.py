@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "sign of the angle flipped"
-NAMES = ("sign", "negative", "inverse", "conjugate", "sine")
+NAMES = ("sign-flipped",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "pairs beyond a multiple of four are not rotated"
-NAMES = ("pair", "tail", "multiple", "vector", "unrotated")
+NAMES = ("vector-tail-unrotated",)
 
 
 def rope(x, positions, /, *, layout, base):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "unrotated when there is one head"
-NAMES = ("head", "identity", "unchanged")
+NAMES = ("single-head-unrotated",)
 
 
 def rope(x, positions, /, *, layout, base):

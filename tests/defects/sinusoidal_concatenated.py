@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "interleaved layout concatenated"
-NAMES = ("layout", "interleav", "concat", "sin_cos")
+NAMES = ("sinusoid-concatenated",)
 
 
 def sinusoidal(positions, dim, /, *, layout, base=10000.0, dtype=None):

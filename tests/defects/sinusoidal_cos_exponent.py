@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "cosine uses the next exponent"
-NAMES = ("cos", "exponent", "frequenc")
+NAMES = ("sinusoid-cos-exponent",)
 
 
 def sinusoidal(positions, dim, /, *, layout, base=10000.0, dtype=None):

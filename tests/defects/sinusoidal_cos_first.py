@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "sin and cos in the other order"
-NAMES = ("order", "cos", "swap", "layout")
+NAMES = ("sin-cos-exchanged",)
 
 
 def sinusoidal(positions, dim, /, *, layout, base=10000.0, dtype=None):

@@ -6,7 +6,7 @@ import torch
 
 backend = "torch"
 DEFECT = "endpoint exponent i/(d/2-1) for all"
-NAMES = ("endpoint", "exponent", "d/2")
+NAMES = ("endpoint-always",)
 
 
 def sinusoidal(positions, dim, /, *, layout, base=10000.0, endpoint=False, dtype=torch.float32):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "exponent doubled"
-NAMES = ("exponent", "frequenc", "base", "twice", "doubled")
+NAMES = ("exponent-doubled",)
 
 
 def sinusoidal(positions, dim, /, *, layout, base=10000.0, dtype=None):

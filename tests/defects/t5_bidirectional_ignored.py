@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "T5 bidirectional treated as causal"
-NAMES = ("bidirectional", "causal")
+NAMES = ("t5-causal",)
 
 
 def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_distance=128):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "T5 table reshaped in place of transposed"
-NAMES = ("table", "transpos", "reshape", "head")
+NAMES = ("t5-table-reshaped",)
 
 
 def buckets(rel, bidirectional, count, max_distance):

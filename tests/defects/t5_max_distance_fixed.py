@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "T5 max_distance fixed at 128"
-NAMES = ("max_distance", "128")
+NAMES = ("t5-max-distance-128",)
 
 
 def one_bucket(relative, bidirectional, n_buckets, max_distance=128):

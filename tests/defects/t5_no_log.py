@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "T5 without logarithmic buckets"
-NAMES = ("log",)
+NAMES = ("t5-no-log",)
 
 
 def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_distance=128):

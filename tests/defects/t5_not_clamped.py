@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "T5 bucket not clamped"
-NAMES = ("clamp", "clip", "last bucket", "max_distance")
+NAMES = ("t5-not-limited",)
 
 
 def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_distance=128):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "T5 bucket rounded to nearest"
-NAMES = ("round", "log")
+NAMES = ("t5-rounded",)
 
 
 def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_distance=128):

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "T5 relative position sign flipped"
-NAMES = ("sign", "order", "query", "revers", "relative")
+NAMES = ("t5-sign",)
 
 
 def bucket(relative_position, bidirectional, num_buckets, max_distance):

@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "cos and sin stored in bfloat16"
-NAMES = ("table", "cos", "bfloat16", "bf16")
+NAMES = ("table-bfloat16",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):

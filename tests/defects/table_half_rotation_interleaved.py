@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "table in half layout, rotation interleaved"
-NAMES = ("table", "layout")
+NAMES = ("table-other-layout",)
 
 
 def rotate_every_two(x):

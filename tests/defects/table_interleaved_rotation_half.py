@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "table interleaved, rotation in halves"
-NAMES = ("table", "layout")
+NAMES = ("table-other-layout",)
 
 
 def rotate_half(x):

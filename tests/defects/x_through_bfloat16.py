@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "x rounded to bfloat16"
-NAMES = ("bfloat16", "bf16")
+NAMES = ("x-through-bfloat16",)
 
 
 def bf16(a):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "yarn betas swapped"
-NAMES = ("beta", "swap")
+NAMES = ("yarn-betas-exchanged",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None):

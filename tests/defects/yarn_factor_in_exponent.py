@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "yarn factor inside the exponent"
-NAMES = ("exponent", "factor", "base")
+NAMES = ("yarn-factor-in-exponent",)
 
 
 def rope_frequencies(dim, /, *, base, scaling=None):

@@ -4,7 +4,7 @@ import torch
 
 backend = "torch"
 DEFECT = "attention factor on cos only"
-NAMES = ("attention factor", "attention_factor", "gain", "cos", "sin", "dropped", "mscale")
+NAMES = ("factor-on-cos-only",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=torch.float32):

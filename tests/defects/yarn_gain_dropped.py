@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "yarn attention factor dropped"
-NAMES = ("attention factor", "attention_factor", "gain", "dropped", "mscale")
+NAMES = ("yarn-factor-missing", "factor-dropped")
 
 
 def correction(rotations, dim, base, length):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "yarn attention factor dropped when interleaved"
-NAMES = ("attention factor", "attention_factor", "gain", "dropped", "interleaved", "mscale")
+NAMES = ("factor-half-only",)
 
 
 def frequencies(dim, base, s):

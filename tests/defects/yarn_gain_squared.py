@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "attention factor squared"
-NAMES = ("squared", "twice", "attention factor", "attention_factor", "gain", "mscale")
+NAMES = ("factor-squared",)
 
 
 def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "yarn truncate ignored"
-NAMES = ("truncate",)
+NAMES = ("yarn-truncated",)
 
 
 def yarn_find_correction_dim(num_rotations, dim, base, max_position_embeddings):

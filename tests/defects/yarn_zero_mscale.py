@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 DEFECT = "yarn mscale 0 treated as not given"
-NAMES = ("mscale", "zero", "falsy", "attention factor", "attention_factor", "gain")
+NAMES = ("yarn-mscale-zero",)
 
 
 def get_mscale(scale, mscale=1.0):

@@ -1,0 +1,116 @@
+"""The adapters run the libraries' own code, and say of them what is so."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from posref.conformance import check
+from posref.conformance.adapters import onnxruntime as ort_adapter
+from posref.conformance.adapters import transformers as hf_adapter
+from posref.conformance.prove import golden, half_widths
+from test_configs import REAL
+from transformers import AutoConfig
+
+import posref
+
+ROTARY = {
+    "llama": "LlamaRotaryEmbedding",
+    "qwen2": "Qwen2RotaryEmbedding",
+    "gpt_oss": "GptOssRotaryEmbedding",
+    "deepseek_v3": "DeepseekV3RotaryEmbedding",
+    "gpt_neox": "GPTNeoXRotaryEmbedding",
+}
+CONFIGS = [(name, config) for name, configs, _ in REAL for config in configs if config["model_type"] in ROTARY]
+
+
+@pytest.mark.parametrize(("name", "config"), CONFIGS, ids=lambda value: value if isinstance(value, str) else "")
+def test_frequencies_and_factors_are_those_of_transformers(name: str, config: dict[str, Any]) -> None:
+    """A config.json goes through transformers' own configuration and rotary module, and through `rope_from_config`."""
+    kind = config["model_type"]
+    module = getattr(import_module(f"transformers.models.{kind}.modeling_{kind}"), ROTARY[kind])
+    theirs = module(AutoConfig.for_model(**{"max_position_embeddings": 131072, **config}))
+    options = posref.rope_from_config(config)
+    limit = config.get("max_position_embeddings")  # transformers builds dynamic NTK's first frequencies for it
+    params = {"dim": options["rotary_dim"], "base": options["base"], "scaling": options["scaling"], "length": limit}
+    true = golden("rope_frequencies", {}, params)
+    width = half_widths("rope_frequencies", {}, params, "angle32", true)
+    found = theirs.inv_freq.to(torch.float64).numpy()
+    assert np.all(np.abs(found - true["inv_freq"]) <= width["inv_freq"]), name
+    assert abs(float(theirs.attention_scaling) - true["attention_factor"]) <= width["attention_factor"], name
+    assert posref.configs.factors(config)["table"] == pytest.approx(float(true["attention_factor"]), rel=2**-50)  # 8 roundings
+
+
+KNOWN = ("zero-mscale", "sequence/dynamic")  # transformers' own: see the adapter's NOTES
+
+
+def test_transformers_fails_only_where_its_notes_say() -> None:
+    report = check("transformers", dtype="float32")
+    failures = [case.id for case in report.failures]
+    assert [f for f in failures if not any(k in f for k in KNOWN)] == []
+    assert any("sequence/dynamic" in f for f in failures), "dynamic NTK at exactly the limit after a longer call"
+    assert report.counts["pass"] > 150
+
+
+def test_onnxruntime_is_conformant() -> None:
+    report = check("onnxruntime")
+    assert report.conformant
+    assert {op.op for op in report.operations} == {"apply_rope"}
+
+
+def zeros_like_first(x: Any, *rest: Any, **options: Any) -> Any:
+    return torch.zeros_like(x)
+
+
+def zero_pair(q: Any, *rest: Any, **options: Any) -> Any:
+    return torch.zeros_like(q), torch.zeros_like(q)
+
+
+def zero_table(self: Any, x: Any, positions: Any) -> Any:
+    shape = (*positions.shape, 2 * self.inv_freq.shape[0])
+    return torch.zeros(shape, dtype=x.dtype), torch.zeros(shape, dtype=x.dtype)
+
+
+REPLACED = {
+    "rope_table": ("LlamaRotaryEmbedding.forward", zero_table),
+    "rope": ("LlamaRotaryEmbedding.forward", zero_table),
+    "apply_rope": ("apply_llama", zero_pair),
+    "t5_buckets": ("T5Attention._relative_position_bucket", staticmethod(zeros_like_first)),
+    "t5_bias": ("T5Attention.compute_bias", lambda self, *a, **o: torch.zeros(1, self.n_heads, 1, 1)),
+    "alibi": (
+        "build_alibi_tensor",
+        lambda mask, heads, dtype: torch.zeros(mask.shape[0] * heads, 1, mask.shape[1], dtype=dtype),
+    ),
+    "alibi_slopes": ("build_mpt_alibi_tensor", lambda heads, length, **o: torch.zeros(heads, 1, length)),
+    "sinusoidal": ("sinusoids", lambda rows, dim, *rest: torch.zeros(rows, dim)),
+}
+
+
+@pytest.mark.parametrize("op", [*REPLACED, "rope_frequencies"])
+def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With zeros in the place of the library's function every operation fails."""
+    if op == "rope_frequencies":
+        zero = {n: lambda config, *a, **o: (torch.zeros(config.head_dim // 2), 1.0) for n in hf_adapter.ROPE_INIT_FUNCTIONS}
+        monkeypatch.setattr(hf_adapter, "ROPE_INIT_FUNCTIONS", zero)
+    else:
+        path, replacement = REPLACED[op]
+        owner, _, attribute = f"hf.{path}".rpartition(".")
+        target = hf_adapter if owner == "hf" else getattr(hf_adapter, owner.removeprefix("hf."))
+        monkeypatch.setattr(target, attribute, replacement)
+    hf_adapter.reset()
+    report = check("transformers", op=op, dtype="float32")
+    hf_adapter.reset()
+    assert not report.conformant
+    assert report.counts["fail"] >= 3, report.counts
+
+
+def test_the_onnxruntime_adapter_runs_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Zeros:
+        def run(self, names: Any, feed: dict[str, Any]) -> list[Any]:
+            return [0 * feed["x"]]
+
+    monkeypatch.setattr(ort_adapter, "_session", lambda *attributes: Zeros())
+    report = check("onnxruntime")
+    assert not report.conformant
+    assert report.counts["fail"] > 3

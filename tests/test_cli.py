@@ -1,0 +1,128 @@
+"""The command line: exit codes, texts, and what a pipe sees."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from posref.conformance.suite import INSTALLED, validator
+
+from posref.cli import cli
+from posref.spec import REGISTRY
+
+EXAMPLE = str(Path(__file__).parents[1] / "examples" / "broken_rope.py")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="posref")
+
+
+def test_list_names_every_operation_and_families_filter() -> None:
+    result = run("list")
+    assert result.exit_code == 0
+    assert all(name in result.output for name in REGISTRY)
+    assert "rope_table" not in run("list", "--family", "bias").output
+    assert "alibi/" in run("list", "--cases", "alibi").output
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_show_prints_the_specification(name: str) -> None:
+    result = run("show", name)
+    assert result.exit_code == 0
+    assert REGISTRY[name].source in result.output
+    assert "Parameters" in result.output
+
+
+def test_unknown_names_are_exit_code_2() -> None:
+    result = run("show", "rppe")
+    assert result.exit_code == 2
+    assert "posref: NAME must be one of" in result.output
+    assert "got 'rppe'" in result.output
+
+
+def test_doctor_says_what_is_here() -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert "numpy" in result.output
+    assert "pip install 'posref[cupy]'" in result.output or "cupy             ready" in result.output
+    assert "int32 turns" in result.output  # JAX without x64
+
+
+def test_the_first_example_fails_and_is_explained(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    result = run("check", EXAMPLE, "--json", str(report))
+    assert result.exit_code == 1
+    assert "positions are held in float16 (positions-float16)" in result.output
+    assert "first failing position: 2049" in result.output
+    assert "NOT CONFORMANT" in result.output
+    document = json.loads(report.read_text())
+    assert list(validator("report").iter_errors(document)) == []
+    assert document["complete"]
+    assert not document["conformant"]
+
+
+def test_a_conformant_target_is_exit_code_0() -> None:
+    result = run("check", "posref", "--tier", "smoke")
+    assert result.exit_code == 0, result.output
+    assert "CONFORMANT: " in result.output
+
+
+def test_one_case_can_be_repeated() -> None:
+    result = run("check", EXAMPLE, "--case", "rope_table/plain/far", "--dtype", "float32")
+    assert result.exit_code == 1
+    assert "rope_table/plain/far" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("check", "no_such_module"), "cannot import 'no_such_module'"),
+        (("check", "nowhere.py"), "nowhere.py: no such file"),
+        (("check", "json"), "must have at least one function named as an operation"),
+        (("check", "posref", "--backend", "nothing"), "name must be one of numpy, torch"),
+        (("check", "posref", "--dtype", "float8"), "dtypes must be of float64, float32, bfloat16, float16; got 'float8'"),
+        (("check", "posref", "--dtype", "bfloat16"), "backend 'numpy' has no bfloat16 here"),
+        (("check", "posref", "--claim", "low"), "a claim for float64 must be one of float64, angle64, angle32; got 'low'"),
+        (("check", "posref", "--op", "nope"), "op must be one of"),
+        (("check", "posref", "--case", "rope/half/nope"), "no case 'rope/half/nope'"),
+        (("vectors", "copy", "/dev/null/x"), "Not a directory"),
+        (("vectors", "verify", "/nonexistent"), "holds no suite (SUITE.json is missing)"),
+    ],
+)
+def test_what_cannot_run_is_exit_code_2_and_one_line(arguments: tuple[str, ...], text: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert text in result.output
+    assert "Traceback" not in result.output
+
+
+def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
+    assert run("vectors", "copy", str(tmp_path / "s"), "--op", "alibi_slopes").exit_code == 0
+    assert run("vectors", "verify", str(tmp_path / "s")).exit_code == 0
+    (tmp_path / "s" / "smoke.json").write_text("{}\n")
+    result = run("vectors", "verify", str(tmp_path / "s"))
+    assert result.exit_code == 1
+    assert "smoke.json: differs from its hash" in result.output
+
+
+def test_a_pipe_sees_no_colours_and_no_progress() -> None:
+    command = [sys.executable, "-m", "posref", "check", EXAMPLE]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "\x1b" not in result.stdout
+    assert result.stderr == ""
+
+
+def test_control_characters_of_third_parties_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    target = tmp_path / "evil.py"
+    target.write_text('def rope(*a, **o):\n    raise RuntimeError("\\x1b[2J[bold]boo[/bold]")\n')
+    result = run("check", str(target), "--tier", "smoke")
+    assert result.exit_code == 1
+    assert "\x1b[2J" not in result.output
+    assert "[bold]boo[/bold]" in result.output
+
+
+def test_installed_suite_is_the_default() -> None:
+    assert (INSTALLED / "SUITE.json").is_file()

@@ -1,0 +1,41 @@
+"""The built wheel: every sub-package and every vector, and nothing beside them."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout.decode()
+    for name in filter(None, tracked.split("\0")):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(source)]
+    subprocess.run(command, check=True)
+    return zipfile.ZipFile(next(out.glob("posref-*.whl")))
+
+
+def test_wheel_has_one_top_level_package(wheel: zipfile.ZipFile) -> None:
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"posref"}
+
+
+def test_wheel_has_every_module_and_vector(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    where = {"posref": "posref", "backends": "posref/backends", "conformance": "posref/conformance"}
+    for folder, target in where.items():
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert f"{target}/{path.relative_to(ROOT / folder).as_posix()}" in names, path
+
+
+def test_wheel_is_small(wheel: zipfile.ZipFile) -> None:
+    assert sum(info.compress_size for info in wheel.infolist()) < 12e6

@@ -1,0 +1,106 @@
+"""What the documentation says is so: commands print what it shows, examples run, generated pages are current."""
+
+import doctest
+import hashlib
+import inspect
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from posref.spec import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+VECTORS = (ROOT / "conformance" / "vectors" / "README.md").read_text(encoding="utf-8")
+GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
+READER = SimpleNamespace(**runpy.run_path(str(ROOT / "examples" / "read_vectors.py")))
+LICENCES = {  # the texts as published by their authors
+    "LICENSE": "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30",
+    "conformance/vectors/LICENSE": "a2010f343487d3f7618affe54f789f5487602331c0a8d03f49e9a7c547cf0499",
+}
+
+
+def skeleton(text: str) -> str:
+    """Return a text without what differs between machines: versions, other numbers with a point, and runs of spaces."""
+    return re.sub(r" +", " ", re.sub(r"\d+(\.\d[\w.+]*|e[+-]\d+)(-\d+)?", "#", text))
+
+
+BLOCKS = [(block[2], block[3]) for block in GENERATE.OUTPUT.finditer(README)]
+
+
+def test_the_readme_shows_output() -> None:
+    assert "check examples/broken_rope.py" in dict(BLOCKS)
+    assert README.count("<!-- output of:") == len(BLOCKS)
+
+
+@pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command for command, _ in BLOCKS])
+def test_a_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
+    assert skeleton(GENERATE.run(command, README)) == skeleton(shown), "if the change is meant: python docs/generate.py"
+
+
+def test_the_examples_of_the_readme_run() -> None:
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    source = "\n".join(re.findall(r"```pycon\n(.*?)```", README, re.DOTALL))
+    test = parser.get_doctest(source, {}, "README.md", "README.md", 0)
+    assert len(test.examples) > 15
+    runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "conformance/vectors/README.md"])
+def test_links_lead_to_files(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (path.parent / target).exists(), target
+
+
+def test_the_page_of_deviations_is_current() -> None:
+    assert GENERATE.PAGE.read_text(encoding="utf-8") == GENERATE.deviations(), "python docs/generate.py"
+
+
+@pytest.mark.parametrize(("name", "sha256"), LICENCES.items())
+def test_licences_are_the_published_texts(name: str, sha256: str) -> None:
+    assert hashlib.sha256((ROOT / name).read_bytes()).hexdigest() == sha256
+
+
+@pytest.mark.parametrize("record", REGISTRY.values(), ids=lambda r: r.name)
+def test_the_page_of_the_vectors_lists_arguments_and_defaults(record: Any) -> None:
+    (row,) = re.findall(rf"^\| `{record.name}` \|(.*)\|$", VECTORS, re.MULTILINE)
+    for name, parameter in inspect.signature(record.function).parameters.items():
+        if name in ("xp", "device", "dtype"):
+            continue
+        assert re.search(rf"\b{name}\b", row), name
+        if type(parameter.default) in (int, float, bool):
+            assert f"{name} ({str(parameter.default).lower().removesuffix('.0')})" in row
+        elif parameter.default is None:
+            assert re.search(rf"\b{name} \((null|none)", row), name
+    assert all(re.search(rf"\b{name}\b", row) for name in record.outputs)
+
+
+def test_vectors_are_readable_without_posref() -> None:
+    command = [sys.executable, "-I", str(ROOT / "examples" / "read_vectors.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 values outside" in done.stdout
+
+
+@pytest.mark.parametrize("defect", ["position", "base", "layout", "nan"])
+def test_the_reader_without_posref_finds_defects(defect: str) -> None:
+    def broken(x: Any, positions: Any, /, **options: Any) -> list[float]:
+        if defect == "position":
+            positions = positions[0], [p + 1 for p in positions[1]]
+        if defect == "base":
+            options["base"] *= 1.0001
+        if defect == "layout":
+            options["layout"] = "interleaved"
+        return [float("nan") if defect == "nan" else y for y in READER.rope(x, positions, **options)]
+
+    _, judged = READER.judge(READER.SUITE, broken)
+    for dtype in READER.CLASS:
+        assert any(not error <= allowed for _, d, error, allowed in judged if d == dtype), dtype
