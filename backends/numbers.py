@@ -37,7 +37,7 @@ class Array:
 
     __array_ufunc__ = None  # or NumPy scalars on the left would swallow it
 
-    def __init__(self, parts: tuple[Part, ...], dtype: Label, xp: Any) -> None:
+    def __init__(self, parts: tuple[Part, ...], dtype: Label, xp: NumberSystem) -> None:
         self.parts, self.dtype, self.xp = parts, dtype, xp
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
@@ -83,7 +83,7 @@ class Array:
 
 def _operator(name: str, swapped: bool) -> Callable[[Array, Any], Array]:
     def method(self: Array, other: Any) -> Array:
-        operation = getattr(self.xp, name)
+        operation: Callable[..., Array] = getattr(self.xp, name)
         return operation(other, self) if swapped else operation(self, other)
 
     return method

@@ -222,4 +222,5 @@ def _ratio(op: str, asked: _Asked, told: list[Any], dtype: str) -> float:
 
 
 def _quotient(distance: Array, allowed: Array) -> Array:
-    return np.where(distance > 0, distance / np.where(allowed > 0, allowed, 2.0**-1022), 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(distance > 0, distance / np.where(allowed > 0, allowed, 2.0**-1022), 0.0)

@@ -12,6 +12,7 @@ from posref.conformance.adapters import transformers as hf_adapter
 from posref.conformance.prove import golden, half_widths
 from test_configs import REAL
 from transformers import AutoConfig
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
 
 import posref
 
@@ -40,6 +41,16 @@ def test_frequencies_and_factors_are_those_of_transformers(name: str, config: di
     assert np.all(np.abs(found - true["inv_freq"]) <= width["inv_freq"]), name
     assert abs(float(theirs.attention_scaling) - true["attention_factor"]) <= width["attention_factor"], name
     assert posref.configs.factors(config)["table"] == pytest.approx(float(true["attention_factor"]), rel=2**-50)  # 8 roundings
+
+
+def test_the_softmax_factor_is_that_of_deepseek_v3() -> None:
+    """transformers puts mscale_all_dim on the softmax scale: two roundings of a logarithm's line, squared."""
+    sizes = {"qk_nope_head_dim": 16, "qk_rope_head_dim": 64, "v_head_dim": 16, "kv_lora_rank": 8, "q_lora_rank": 8}
+    yarn = {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 0.75, "original_max_position_embeddings": 4096}
+    config = {"model_type": "deepseek_v3", "hidden_size": 64, "num_attention_heads": 2, "rope_theta": 1e4, "rope_scaling": yarn}
+    config |= {"max_position_embeddings": 163840, **sizes}
+    theirs = DeepseekV3Attention(AutoConfig.for_model(**config), 0).scaling * (16 + 64) ** 0.5
+    assert abs(theirs - posref.configs.factors(config)["softmax"]) <= 16 * 2**-53 * theirs
 
 
 KNOWN = ("zero-mscale", "sequence/dynamic")  # transformers' own: see the adapter's NOTES

@@ -266,6 +266,8 @@ DEVIATIONS = (
         lambda f, d, *, base, **o: f * _powers(base, max(d - 2, 1), d // 2) / _powers(base, d, d // 2)), "", "tensor2tensor's form"),
     Deviation("exponent-half", "the exponent is i/d rather than 2i/d", _inv_freq(
         lambda f, d, *, base, **o: f * _powers(base, 2 * d, d // 2) / _powers(base, d, d // 2)), "", "labml#313"),
+    Deviation("exponents-from-1", "the exponents begin at 2/d rather than 0", _inv_freq(
+        lambda f, d, *, base, **o: f * base ** (-2 / d)), "A loop counts from 1."),
     Deviation("exponent-doubled", "the exponent is 4i/d rather than 2i/d", _inv_freq(
         lambda f, d, *, base, **o: f * _powers(base, d / 2, d // 2) / _powers(base, d, d // 2)) | {"sinusoidal": _doubled}, "",
         "a much copied tutorial"),

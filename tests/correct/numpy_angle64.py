@@ -1,4 +1,4 @@
-"""RoPE and sinusoids with angles in float64 and the rest in float32: one rounding of cos and sin."""
+"""RoPE and sinusoids with angles in float64 and the rest in float32: one rounding of cos and sin; ALiBi's slopes in float64."""
 
 import numpy as np
 
@@ -33,3 +33,9 @@ def sinusoidal(positions, dim, /, *, layout, base=10000.0, endpoint=False, dtype
     else:
         out = np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
     return out.astype(dtype or np.float32)
+
+
+def alibi_slopes(heads, /, *, max_bias=8):
+    below = 1 << (heads.bit_length() - 1)
+    steps = np.append(np.arange(1, below + 1), np.arange(heads - below) + 0.5)
+    return np.exp(-max_bias * np.log(2) / below * steps)

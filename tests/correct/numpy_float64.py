@@ -11,9 +11,7 @@ def sinusoidal(positions, dim, /, *, layout, base=10000.0, endpoint=False, dtype
     out = np.empty((*positions.shape, dim))
     for i in range(dim // 2):
         angle = positions.astype(np.float64) / base ** (i / (dim // 2 - 1 if endpoint else dim // 2))
-        at_sin, at_cos = {"interleaved": (2 * i, 2 * i + 1), "sin_cos": (i, dim // 2 + i)}.get(
-            layout, (dim // 2 + i, i)
-        )
+        at_sin, at_cos = {"interleaved": (2 * i, 2 * i + 1), "sin_cos": (i, dim // 2 + i)}.get(layout, (dim // 2 + i, i))
         out[..., at_sin], out[..., at_cos] = np.sin(angle), np.cos(angle)
     return out.astype(dtype or np.float64)
 
@@ -23,9 +21,7 @@ def learned(positions, table, /, *, offset=0):
 
 
 def yarn_mix(dim, base, s):
-    corners = [
-        dim * math.log(s.original_length / (b * 2 * math.pi)) / (2 * math.log(base)) for b in (s.beta_fast, s.beta_slow)
-    ]
+    corners = [dim * math.log(s.original_length / (b * 2 * math.pi)) / (2 * math.log(base)) for b in (s.beta_fast, s.beta_slow)]
     if s.truncate:
         corners = [math.floor(corners[0]), math.ceil(corners[1])]
     low, high = max(corners[0], 0), min(corners[1], dim - 1)
@@ -96,8 +92,8 @@ def rotation_matrix(position, dim, /, *, layout, base, scaling=None, length=None
 
 def alibi_slopes(heads, /, *, max_bias=8):
     below = 2 ** math.floor(math.log2(heads))
-    slopes = [2 ** (-max_bias * h / below) for h in range(1, below + 1)]
-    return np.array(slopes + [2 ** (-max_bias * h / (2 * below)) for h in range(1, 2 * (heads - below), 2)])
+    rate = -max_bias * math.log(2) / below
+    return np.exp(np.array([rate * h for h in range(1, below + 1)] + [rate * (h + 0.5) for h in range(heads - below)]))
 
 
 def alibi(q_positions, k_positions, /, *, heads, form, dtype=None):

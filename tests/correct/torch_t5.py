@@ -20,9 +20,7 @@ def t5_buckets(relative_positions, /, *, bidirectional, num_buckets=32, max_dist
     max_exact = num_buckets // 2
     is_small = relative_position < max_exact
     relative_position_if_large = max_exact + (
-        torch.log(relative_position.float() / max_exact)
-        / math.log(max_distance / max_exact)
-        * (num_buckets - max_exact)
+        torch.log(relative_position.float() / max_exact) / math.log(max_distance / max_exact) * (num_buckets - max_exact)
     ).to(torch.long)
     relative_position_if_large = torch.min(
         relative_position_if_large, torch.full_like(relative_position_if_large, num_buckets - 1)
