@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from posref.backends.rounding import LARGEST, representable
 
+from posref.backends.rounding import LARGEST, representable
 from posref.spec import REGISTRY
 
 from . import classes, prove, tensors
@@ -129,8 +129,9 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
             kept = [set(step.pop("dtypes")) for step in steps]
             return entry | {"steps": steps, "dtypes": [d for d in classes.OF_DTYPE if all(d in k for k in kept)]}
         return entry | _call(case.op, name, case.params, case.inputs, group)
-    except (BuildError, ArithmeticError) as error:
-        msg = f"{case.id}: {error}"
+    except Exception as error:  # whatever is wrong, the case that it is wrong in has to be named
+        kind = "" if isinstance(error, BuildError) else f"{type(error).__name__}: "
+        msg = f"{case.id}: {kind}{error}"
         raise BuildError(msg) from error
 
 

@@ -17,7 +17,7 @@ from . import classes, diagnose, invoke, places, tensors
 from .calls import makes_constants
 from .errors import TargetError, Unsupported
 from .report import CaseResult, Operation, Report, number
-from .suite import INSTALLED, LoadedCase, load_groups, load_manifest
+from .suite import INSTALLED, LoadedCase, load_groups, load_manifest, withdrawn_cases
 from .target import Target, load
 
 Progress = Callable[[str], None]
@@ -102,6 +102,14 @@ def _check(
     loaded = load(target, backend=backend, dtype=dtype, claim=claim, device=device)
     manifest = load_manifest(suite)
     cases = [c for group in load_groups(suite, op=op) for c in group.cases if _wanted(c, tier, case)]
+    withdrawn = withdrawn_cases(suite)
+    cases = [c for c in cases if c.id not in withdrawn]
+    if case in withdrawn:
+        msg = f"check: case {case!r} was withdrawn: {withdrawn[case]}"
+        raise TargetError(msg)
+    if op is not None and case is None and not cases:
+        msg = f"check: the suite in {suite} has no {tier} cases of {op!r}."
+        raise TargetError(msg)
     if case is not None and not cases:
         msg = f"check: no case {case!r} in the {tier} tier; posref list --cases {op} lists them."
         raise TargetError(msg)

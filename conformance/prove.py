@@ -13,10 +13,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import numpy.typing as npt
+
 from posref.backends import exact
 from posref.backends.bounds import Bounds, bounds, rounded_up
 from posref.backends.numbers import Array, Undecided
-
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, Encoding
 

@@ -67,6 +67,16 @@ def load_manifest(root: Path) -> dict[str, Any]:
     return manifest
 
 
+def withdrawn_cases(root: Path) -> dict[str, str]:
+    """Return the cases that ``ERRATA.json`` withdraws, with the reason of each; they are not asked any more."""
+    path = root / "ERRATA.json"
+    if not path.is_file():
+        return {}
+    errata = parse(path, path.read_bytes())
+    validate("errata", errata, path)
+    return {entry["case"]: entry["reason"] for entry in errata if entry["kind"] == "withdrawn"}
+
+
 def load_groups(root: Path, *, op: str | None = None, group: str | None = None) -> Iterator[LoadedGroup]:
     """Yield a suite's groups, of one operation or id where given."""
     for entry in load_manifest(root)["groups"]:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import PARTS
-
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]

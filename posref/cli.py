@@ -193,7 +193,7 @@ def _needs_vectors() -> None:
 
     from posref.conformance.errors import PosrefError
 
-    missing = [name for name in ("flint", "mpmath") if find_spec(name) is None]
+    missing = [package for name, package in {"flint": "python-flint", "mpmath": "mpmath"}.items() if find_spec(name) is None]
     if missing:
         msg = f"proving values needs {' and '.join(missing)}: pip install 'posref[vectors]'"
         raise PosrefError(msg)

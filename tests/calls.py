@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from conftest import Library
-from posref.backends.bounds import bounds
 
 import posref
+from posref.backends.bounds import bounds
 from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
 
 RNG = np.random.default_rng(7)

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from posref.conformance import check
-from posref.conformance.adapters import onnxruntime as ort_adapter
-from posref.conformance.adapters import transformers as hf_adapter
-from posref.conformance.prove import golden, half_widths
 from test_configs import REAL
 from transformers import AutoConfig
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
 
 import posref
+from posref.conformance import check
+from posref.conformance.adapters import onnxruntime as ort_adapter
+from posref.conformance.adapters import transformers as hf_adapter
+from posref.conformance.prove import golden, half_widths
 
 ROTARY = {
     "llama": "LlamaRotaryEmbedding",

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flint import arb, fmpq
-from posref.backends.exact import nearest_float64, precision
 
 from posref.angles import cos_sin, turn_limbs
+from posref.backends.exact import nearest_float64, precision
 
 LIMIT = 2.0**-22
 RNG = np.random.default_rng(2)

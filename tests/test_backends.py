@@ -16,10 +16,10 @@ import pytest
 from array_api_compat import device as device_of
 from calls import CALLS, as_tuple, assert_within, expected, given, is_real
 from conftest import LIBRARIES, Library
-from posref.backends.rounding import BITS, LARGEST, round_to
 
 import posref
 from posref import arrays, backends
+from posref.backends.rounding import BITS, LARGEST, round_to
 
 
 def test_real_inputs_of_every_call_are_exact_in_bfloat16() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from posref.conformance.suite import INSTALLED, validator
 
 from posref.cli import cli
+from posref.conformance.suite import INSTALLED, validator
 from posref.spec import REGISTRY
 
 EXAMPLE = str(Path(__file__).parents[1] / "examples" / "broken_rope.py")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from posref.conformance import check
 from posref.conformance.report import Report
 

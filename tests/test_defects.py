@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.report import Report

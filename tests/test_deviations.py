@@ -5,26 +5,33 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+
 from posref.conformance import diagnose, invoke
 from posref.conformance.checker import Answer
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.deviations.compose import PARTS
 from posref.conformance.suite import INSTALLED, LoadedCase, load_groups
-
 from posref.spec import REGISTRY
 
 CLASS, DTYPE = "angle32", "float32"
 INNER = {"angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention"}
-NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, no options beyond layout, base and scaling, no sequence
+NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing to pass on, and no inverse
     "inverse-ignored", "inverse-keeps-layout", "single-head-unrotated", "head-zero-unrotated", "tail-zeroed", "trailing-lanes",
-    "x-through-bfloat16", "x-through-float16", "positions-truncated", "positions-first-row", "positions-reversed",
-    "table-cached-by-shape", "table-cached-by-length", "dynamic-stale", "dynamic-never-reset", "dynamic-below-limit",
-    "yarn-truncated", "yarn-high-half", "yarn-default-betas", "yarn-mscale-zero",
+    "x-through-bfloat16", "x-through-float16", "positions-first-row", "positions-reversed",
 }  # fmt: skip
 INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
     ("max-bias-8", "alibi"),  # alibi has no such option
-    ("table-cached-by-length", "rope_table"),  # one sequence alone repeats its frequencies there; rope has more of them
 }
+FEW = {  # could be expressed, but fewer than two cases ask: a gap of the suite, to be struck off when cases are added
+    ("table-cached-by-length", "rope_table"),
+    *(
+        (name, "rotation_matrix")
+        for name in (
+            "positions-truncated", "table-cached-by-shape", "table-cached-by-length", "dynamic-stale", "dynamic-never-reset",
+            "dynamic-below-limit", "yarn-truncated", "yarn-high-half", "yarn-default-betas", "yarn-mscale-zero",
+        )
+    ),
+}  # fmt: skip
 TIES = {  # pairs that no core case tells apart, and why
     frozenset({"mask-constant-1e4", "mask-constant-1e5"}): "no case has allowed logits between the two constants",
 }
@@ -94,8 +101,13 @@ def test_there_are_enough_and_each_has_a_place() -> None:
 def test_each_fails_two_cases_of_every_operation_it_touches(name: str) -> None:
     """At its stage, and through each composed operation alone."""
     for op in touched(name):
-        if (name, op) not in INEXPRESSIBLE:
-            assert len(caught(name, op)) >= 2, f"{name} is caught in {op} by {sorted(caught(name, op))} alone"
+        count = len(caught(name, op))
+        if (name, op) in FEW:
+            assert count < 2, f"{name} in {op} is no longer a gap: strike it off"
+        elif (name, op) in INEXPRESSIBLE:
+            assert count == 0, f"{name} can be expressed in {op}"
+        else:
+            assert count >= 2, f"{name} is caught in {op} by {sorted(caught(name, op))} alone"
     assert sum(len(caught(name, op)) for op in touched(name)) >= 2
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import posref.backends
 import pytest
 import torch
 
 import posref
+import posref.backends
 from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
 
 X = np.ones((2, 3, 5, 64))

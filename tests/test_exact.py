@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from posref.backends.bounds import CLASSES, ROUNDOFFS, bounds, rounded_up
 from posref.backends.exact import Unproved, correctly_rounded, evaluate, exact, precision, ratio_to_float64
 from posref.backends.numbers import Undecided

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from posref.conformance import golden, prove, tensors
+
+import posref
+from posref.conformance import check, golden, prove, tensors
 from posref.conformance.build import build, build_group
 from posref.conformance.case import Case, all_cases, all_flags, floats, groups
 from posref.conformance.copying import copy
 from posref.conformance.definitions import alibi_slopes as transcription
-from posref.conformance.errors import BuildError, VectorError
+from posref.conformance.errors import BuildError, TargetError, VectorError
 from posref.conformance.files import finish, write_json
 from posref.conformance.suite import INSTALLED, load_groups, load_manifest
 from posref.conformance.verify import verify
-
-import posref
 from posref.spec import REGISTRY, encoding
 
 BUILD = "import sys; from pathlib import Path; from posref.conformance.build import build; build(Path(sys.argv[1]))"
@@ -235,3 +235,19 @@ def test_floats_have_the_bits_they_say() -> None:
     assert np.all(np.abs(values) < 4)
     assert not np.any(values == 0)
     assert np.any(floats(50, seed=3, bits=24).astype(np.float32) != values[:50])
+
+
+def test_a_smoke_suite_verifies(tmp_path: Path) -> None:
+    build(tmp_path / "smoke", tier="smoke")
+    assert verify(tmp_path / "smoke") == []
+
+
+def test_withdrawn_cases_are_not_asked(tmp_path: Path) -> None:
+    copy(INSTALLED, tmp_path / "s", ["alibi_slopes"])
+    before = check("posref", op="alibi_slopes", dtype="float32", suite=tmp_path / "s").counts["pass"]
+    case = next(iter(load_manifest(tmp_path / "s")["groups"]))["cases"][0]
+    entry = {"case": case, "suite_from": "0.1.0", "suite_to": "0.2.0", "kind": "withdrawn", "reason": "it was wrong"}
+    write_json(tmp_path / "s" / "ERRATA.json", [entry])
+    assert check("posref", op="alibi_slopes", dtype="float32", suite=tmp_path / "s").counts["pass"] == before - 1
+    with pytest.raises(TargetError, match="was withdrawn: it was wrong"):
+        check("posref", case=case, suite=tmp_path / "s")

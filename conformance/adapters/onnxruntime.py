@@ -10,6 +10,8 @@ from onnx import TensorProto, helper
 
 from ..errors import Unsupported
 
+ort.set_default_logger_severity(4)  # it prints what it raises, also where a refusal is what was asked for
+
 backend = "numpy"
 dtypes = ("float32", "float16")  # float64 is not in the operator's type list; bfloat16 is, but has no CPU kernel
 claims = {"float32": "angle32", "float16": "low"}

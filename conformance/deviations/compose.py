@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from posref.backends.rounding import round_to
 
 import posref
+from posref.backends.rounding import round_to
 
 Function = Callable[..., Any]
 Operations = dict[str, Function]

@@ -1,0 +1,448 @@
+"""The checker against implementations that are wrong in every way: exact verdicts, and none of them conformant."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posref
+from posref.conformance import Unsupported, check, check_call
+from posref.conformance.errors import TargetError, VectorError
+from posref.conformance.report import BAD, Report
+from posref.conformance.suite import INSTALLED, load_groups, parse, validator
+from posref.spec import REGISTRY
+
+Options = Mapping[str, Any]
+
+
+def right(x: Any, positions: Any, /, **options: Any) -> Any:
+    return posref.rope(x, positions, **options)
+
+
+def verdicts(report: Report, *, reject: bool = False) -> dict[str, int]:
+    """Return cases by verdict, leaving out (or taking only) those that must be rejected."""
+    found: dict[str, int] = {}
+    for case in (case for op in report.operations for case in op.cases):
+        if (case.kind == "reject") == reject:
+            found[case.verdict] = found.get(case.verdict, 0) + 1
+    return found
+
+
+@cache
+def sizes() -> dict[str, int]:
+    """Return how many values are expected in every case of rope that is not to be rejected."""
+    cases = [case for group in load_groups(INSTALLED, op="rope") for case in group.cases if case.kind != "reject"]
+    return {case.id: sum(call.expected["out"].size for call in case.calls) for case in cases}
+
+
+def empty() -> set[str]:
+    return {case for case, size in sizes().items() if size == 0}
+
+
+def asked(report: Report) -> int:
+    return sum(verdicts(report).values())
+
+
+def constant(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.full_like(x, 0.5)
+
+
+def zeros(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.zeros_like(x)
+
+
+def nan(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.full_like(x, np.nan)
+
+
+def infinite(x: Any, positions: Any, /, **options: Any) -> Any:
+    out = right(x, positions, **options)
+    out[..., -1:] = np.inf
+    return out
+
+
+def null(x: Any, positions: Any, /, **options: Any) -> Any:
+    return None
+
+
+def text(x: Any, positions: Any, /, **options: Any) -> Any:
+    return "rotated"
+
+
+def transposed(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.swapaxes(right(x, positions, **options), -1, -2) if x.ndim > 1 else np.append(x, x)
+
+
+def mutating(x: Any, positions: Any, /, **options: Any) -> Any:
+    out = right(x, positions, **options)
+    x.flat[:1] += 1
+    return out
+
+
+class Remembering:
+    """Returns what it returned to the first call of a shape."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Any, Any] = {}
+
+    def rope(self, x: Any, positions: Any, /, **options: Any) -> Any:
+        return self.kept.setdefault((x.shape, positions.shape), right(x, positions, **options))
+
+
+class Noisy:
+    """Adds noise that no two calls share."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(3)
+
+    def rope(self, x: Any, positions: Any, /, **options: Any) -> Any:
+        out = right(x, positions, **options)
+        return (out * (1 + self.rng.uniform(-1e-9, 1e-9, out.shape) + 2e-7 * self.rng.integers(0, 2, out.shape))).astype(
+            x.dtype
+        )
+
+
+def raising(x: Any, positions: Any, /, **options: Any) -> Any:
+    msg = "no kernel for this"
+    raise RuntimeError(msg)
+
+
+def leaving(x: Any, positions: Any, /, **options: Any) -> Any:
+    raise IndexError
+
+
+def wide(x: Any, positions: Any, /, **options: Any) -> Any:
+    return right(x, positions, **options).astype(np.float64)
+
+
+def whole(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.rint(right(x, positions, **options)).astype(np.int64)
+
+
+def longer(x: Any, positions: Any, /, **options: Any) -> Any:
+    return right(x, positions, **options)[None]
+
+
+def flat(x: Any, positions: Any, /, **options: Any) -> Any:
+    return np.append(right(x, positions, **options).ravel(), np.float32(0))
+
+
+def pair(x: Any, positions: Any, /, **options: Any) -> Any:
+    return right(x, positions, **options), x
+
+
+def one_off(x: Any, positions: Any, /, **options: Any) -> Any:
+    out = right(x, positions, **options)
+    if out.size:
+        out.flat[0] += 1e-3 * (1 + abs(out.flat[0]))
+    return out
+
+
+NEVER_RIGHT: dict[
+    str, tuple[Callable[..., Any], str, str]
+] = {  # the function, the verdict of every case with a value, the message
+    "constant": (constant, "fail", "off by"),
+    "zeros": (zeros, "fail", "off by"),
+    "nan": (nan, "fail", "must be finite"),
+    "infinite": (infinite, "fail", "must be finite"),
+    "null": (null, "fail", "out must be an array of numpy; got NoneType"),
+    "text": (text, "fail", "out must be an array of numpy; got str"),
+    "transposed": (transposed, "fail", "must have shape"),
+    "mutating": (mutating, "fail", "changed its input x"),
+    "raising": (raising, "error", "RuntimeError: no kernel for this"),
+    "leaving": (leaving, "error", "IndexError:"),
+    "wide": (wide, "fail", "out must be float32; got float64"),
+    "whole": (whole, "fail", "must be real and at least float32; got int64"),
+    "longer": (longer, "fail", "must have shape"),
+    "flat": (flat, "fail", "must have shape"),
+    "pair": (pair, "fail", "out must be an array of numpy; got tuple"),
+    "one_off": (one_off, "fail", "off by"),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_RIGHT)
+def test_never_right(name: str) -> None:
+    function, verdict, message = NEVER_RIGHT[name]
+    report = check_call(function, op="rope")
+    wrong = [case for case in report.failures if message in case.message]
+    passed = [case.id for case in report.operations[0].cases if case.verdict == "pass"]
+    assert not report.conformant
+    assert report.exit_code == 1
+    assert {case.verdict for case in report.failures} == {verdict}
+    assert len(report.failures) + len(passed) == asked(report)
+    assert set(passed) <= empty()  # nothing to be wrong about
+    assert len(wrong) >= 0.8 * asked(report), {case.message for case in report.failures}
+    assert all(case.reproduce for case in report.failures)
+
+
+def test_right() -> None:
+    report = check_call(right, op="rope")
+    assert report.conformant
+    assert report.exit_code == 0
+    assert verdicts(report) == {"pass": asked(report)}
+    assert report.validation[0] == report.validation[1] > 0
+    assert not report.missing or set(report.missing) == set(REGISTRY) - {"rope"}
+
+
+def test_slow_but_right() -> None:
+    def slow(x: Any, positions: Any, /, **options: Any) -> Any:
+        time.sleep(0.002)
+        return right(x, positions, **options)
+
+    assert check_call(slow, op="rope").conformant
+
+
+@pytest.mark.parametrize("kind", [Remembering, Noisy])
+def test_stateful(kind: type) -> None:
+    """A right first answer is not enough, and neither is the same answer for ever."""
+    report = check(kind(), op="rope")
+    found = verdicts(report)
+    assert not report.conformant
+    assert found["fail"] > 2
+    assert set(found) == {"pass", "fail"}
+    if kind is Noisy:
+        assert all("the same call gave other bits" in case.message for case in report.failures)
+
+
+def test_a_single_wrong_element_of_a_single_case() -> None:
+    def almost(x: Any, positions: Any, /, **options: Any) -> Any:
+        out = right(x, positions, **options)
+        if x.ndim == 1:
+            out[-1] = np.nextafter(out[-1], np.float32(np.inf), dtype=np.float32) + np.float32(1e-5)
+        return out
+
+    report = check_call(almost, op="rope")
+    assert not report.conformant
+    assert 1 <= verdicts(report)["fail"] <= 3
+    for case in report.failures:
+        assert case.worst is not None
+        assert case.worst["index"] == [sizes()[case.id] - 1]
+
+
+def test_an_unknown_defect_is_unexplained() -> None:
+    """Noise of one part in 10^5, the same at every call, is nobody's deviation; no name is given for it."""
+
+    def inexact(x: Any, positions: Any, /, **options: Any) -> Any:
+        noise = np.cos(np.arange(x.size, dtype=np.float32) * 12.9898).reshape(x.shape) * np.float32(1e-5)
+        return right(x, positions, **options) * (1 + noise)
+
+    report = check_call(inexact, op="rope")
+    assert report.operations[0].diagnosis is not None
+    assert report.operations[0].diagnosis["names"] == []
+    assert "nexplained" in report.operations[0].diagnosis["text"]
+
+
+# ---- claims ---------------------------------------------------------------------------------------------------------------
+def single(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    """Binary32 throughout."""
+    if layout != "half":
+        raise Unsupported(layout)
+    half = x.shape[-1] // 2
+    angle = positions[..., None].astype(np.float32) / np.float32(base) ** (np.arange(half, dtype=np.float32) / half)
+    a, b, cos, sin = x[..., :half], x[..., half:], np.cos(angle), np.sin(angle)
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+
+def test_claims_too_much() -> None:
+    honest, boasting = (check_call(single, op="rope", claim=claim) for claim in ("angle32", "angle64"))
+    assert set(verdicts(honest)) == {"pass", "unsupported"}
+    assert honest.operations[0].achieved == "angle32"
+    assert not boasting.conformant
+    assert boasting.operations[0].achieved == "angle32"
+    assert any("angle64 allows" in case.message for case in boasting.failures)
+    assert {case.achieved for case in boasting.failures} == {"angle32"}
+
+
+def test_stated_claims_are_read() -> None:
+    target = SimpleNamespace(rope=single, claims={"float32": "angle64"})
+    assert check(target).operations[0].claim == "angle64"
+    assert check(target, claim="angle32").operations[0].claim == "angle32"
+
+
+def test_stated_dtypes_are_read() -> None:
+    target = SimpleNamespace(rope=right, dtypes=("float64", "float32"))
+    report = check(target)
+    assert [op.dtype for op in report.operations] == ["float64", "float32"]
+    assert report.conformant
+
+
+# ---- what is missing or unsupported ---------------------------------------------------------------------------------------
+def test_missing_operations_are_listed() -> None:
+    report = check(SimpleNamespace(rope=right))
+    assert set(report.missing) == set(REGISTRY) - {"rope"}
+    assert report.counts["missing"] == len(REGISTRY) - 1
+    assert report.conformant
+
+
+@pytest.mark.parametrize("error", [Unsupported("not here"), NotImplementedError("not here")])
+def test_all_unsupported_is_not_conformant(error: Exception) -> None:
+    def lacking(x: Any, positions: Any, /, **options: Any) -> Any:
+        raise error
+
+    report = check_call(lacking, op="rope")
+    assert not report.conformant
+    assert verdicts(report) == {"unsupported": asked(report)}
+    assert {case.message for case in report.operations[0].cases if case.kind != "reject"} == {"not here"}
+    assert report.operations[0].diagnosis is None
+    assert not report.failures
+
+
+def test_too_few_supported_is_not_conformant() -> None:
+    """Every case that is answered passes, but they are fewer than half."""
+    report = check_call(single, op="rope")
+    assert not report.failures
+    assert not report.conformant
+    assert "are unsupported" in report.operations[0].reason
+
+
+def test_an_option_that_the_signature_lacks_is_omitted_at_its_default() -> None:
+    seen = []
+
+    def plain(positions: Any, dim: int, /, *, layout: str, base: float = 10_000.0, dtype: Any = None) -> Any:
+        seen.append(base)
+        return posref.sinusoidal(positions, dim, layout=layout, base=base, dtype=dtype)
+
+    report = check_call(plain, op="sinusoidal")
+    lacking = [case for case in report.operations[0].cases if case.verdict == "unsupported" and case.kind != "reject"]
+    assert lacking
+    assert {case.message for case in lacking} == {"no option 'endpoint'"}
+    assert report.conformant
+    assert len(set(seen)) > 1
+
+
+def test_without_dtype_half_precision_is_unsupported() -> None:
+    def plain(positions: Any, dim: int, /, *, layout: str) -> Any:
+        return posref.sinusoidal(positions, dim, layout=layout)
+
+    report = check_call(plain, op="sinusoidal", dtype="float16")
+    assert "no option 'dtype'" in {case.message for case in report.operations[0].cases}
+    assert "pass" not in verdicts(report)
+
+
+# ---- calls that must be refused -------------------------------------------------------------------------------------------
+def test_what_must_be_refused_never_decides() -> None:
+    def lenient(x: Any, positions: Any, /, **options: Any) -> Any:
+        try:
+            return right(x, positions, **options)
+        except (ValueError, TypeError):
+            return x
+
+    strict, loose = check_call(right, op="rope"), check_call(lenient, op="rope")
+    assert verdicts(strict, reject=True) == {"rejected": strict.validation[1]}
+    assert verdicts(loose, reject=True) == {"fail": loose.validation[1]}
+    assert loose.validation == (0, strict.validation[1])
+    assert strict.conformant
+    assert loose.conformant
+    assert not loose.failures
+
+
+def test_unsupported_is_no_refusal() -> None:
+    def lacking(x: Any, positions: Any, /, **options: Any) -> Any:
+        try:
+            return right(x, positions, **options)
+        except (ValueError, TypeError) as error:
+            raise Unsupported(str(error)) from error
+
+    report = check_call(lacking, op="rope")
+    assert report.validation == (0, 0)
+    assert report.conformant
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------------
+BAD_TARGETS: dict[str, tuple[Any, Options, str]] = {
+    "no operation": (SimpleNamespace(__name__="e", rotate=right), {}, "e: must have at least one function named"),
+    "unknown dtype": (SimpleNamespace(__name__="t", rope=right, dtypes=("int8",)), {}, "t: dtypes must be of float64, float32"),
+    "dtype not of the backend": (
+        SimpleNamespace(__name__="t", rope=right, dtypes=("bfloat16",)), {}, "t: backend 'numpy' has no bfloat16 here; it has",
+    ),
+    "unknown claim": (SimpleNamespace(__name__="t", rope=right, claims={"float32": "best"}), {},
+                      "t: a claim for float32 must be one of angle64, angle32; got 'best'."),
+    "claim of another dtype": (SimpleNamespace(__name__="t", rope=right), {"claim": "float64"},
+                               "t: a claim for float32 must be one of angle64, angle32; got 'float64'."),
+    "unknown operation": (SimpleNamespace(__name__="t", rope=right), {"op": "roope"}, "check: op must be one of "),
+    "unknown case": (SimpleNamespace(__name__="t", rope=right), {"case": "rope/none/such"}, "check: no case 'rope/none/such'"),
+    "unknown tier": (SimpleNamespace(__name__="t", rope=right), {"tier": "large"}, "check: tier must be smoke or core"),
+    "no file": ("no_such_file.py", {}, "no_such_file.py: no such file."),
+    "no module": ("no_such_module", {}, "no_such_module: cannot import 'no_such_module'"),
+    "no attribute": ("math:rope", {}, "math:rope: math has no 'rope'."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_TARGETS)
+def test_a_bad_target_is_refused(name: str) -> None:
+    target, options, message = BAD_TARGETS[name]
+    with pytest.raises(TargetError) as caught:
+        check(target, **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(Exception, match="backend") as caught:
+        check(SimpleNamespace(rope=right), backend="abacus")
+    assert "abacus" in str(caught.value)
+
+
+@pytest.mark.parametrize(("source", "message"), [("1 +", "SyntaxError"), ("raise OSError('gone')", "OSError: gone")])
+def test_a_file_that_does_not_run_is_refused(source: str, message: str, tmp_path: Any) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(source, encoding="utf-8")
+    with pytest.raises(TargetError, match=message):
+        check(str(file))
+
+
+def test_a_missing_suite_is_refused(tmp_path: Any) -> None:
+    with pytest.raises(VectorError, match=r"SUITE\.json is missing"):
+        check(SimpleNamespace(rope=right), suite=tmp_path)
+
+
+# ---- selecting ------------------------------------------------------------------------------------------------------------
+def test_one_case_and_the_smoke_tier() -> None:
+    report = check("posref", case="rope/half/far", dtype="float32")
+    assert [case.id for op in report.operations for case in op.cases] == ["rope/half/far"]
+    smoke = check("posref", tier="smoke", dtype="float32")
+    assert {case.tier for op in smoke.operations for case in op.cases} == {"smoke"}
+    assert {op.op for op in smoke.operations} == set(REGISTRY)
+
+
+def test_progress_tells_every_case() -> None:
+    seen: list[str] = []
+    report = check("posref", op="alibi", dtype="float32", progress=seen.append)
+    assert seen == [case.id for case in report.operations[0].cases]
+
+
+# ---- reports and schemas --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("function", [right, zeros, nan, raising, single, mutating])
+def test_the_report_is_as_its_schema_says(function: Callable[..., Any], tmp_path: Any) -> None:
+    report = check_call(function, op="rope")
+    file = tmp_path / "report.json"
+    report.write_json(file)
+    document = parse(file, file.read_bytes())
+    validator("report").validate(document)
+    assert document["complete"] is True
+    assert document["conformant"] is report.conformant
+    assert document["totals"] == {"operations": 1, "cases": len(document["cases"])}
+    assert sum(document["counts"].get(verdict, 0) for verdict in BAD) == len(report.failures)
+
+
+NEGATIVE = sorted((INSTALLED / "schema" / "negative").glob("*.json"))
+
+
+@pytest.mark.parametrize("file", NEGATIVE, ids=lambda file: file.stem)
+def test_negative_files_fail_their_schema(file: Any) -> None:
+    assert not validator(file.name.split("-", maxsplit=1)[0]).is_valid(json.loads(file.read_text(encoding="utf-8")))
+
+
+def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
+    schemas = {file.stem for file in (INSTALLED / "schema").glob("*.json")}
+    assert {file.name.split("-", maxsplit=1)[0] for file in NEGATIVE} == schemas
+    positive = {"suite": ["SUITE.json"], "errata": ["ERRATA.json"]}
+    groups = [str(file.relative_to(INSTALLED)) for file in INSTALLED.rglob("group.json") if file.parent.name != "schema"]
+    for name, files in (positive | {"group": groups}).items():
+        for file in files:
+            validator(name).validate(json.loads((INSTALLED / file).read_text(encoding="utf-8")))
+    assert len(groups) > 20
