@@ -47,25 +47,31 @@ def diagnose(op: str, answers: list[tuple[Answer, bool]], claim: str, stage: str
     Return an explanation of the failures among `answers`, which are in the order of asking, each with whether it failed.
 
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
-    wherever the implementation passed.
+    wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
+    the cases of the others alone.
     """
-    first = f"The first wrong stage is {stage}. " if stage else ""
+    first = f"the first wrong stage is {stage}; " if stage else ""
     answers = [(a, failed) for a, failed in answers if a.case.kind != "reject"]
     told = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
     silent = len(answers) - len(told)
     if not any(failed for _, failed in told):
-        return {"text": f"{first}Unexplained: no failing case gave values to look at.", "names": []}
+        return {"text": f"{first}unexplained: no failing case gave values to look at.", "names": []}
     fitting, next_best = _search(op, told, claim)
     if not fitting:
-        return {"text": f"{first}Unexplained: no known deviation gives these values.", "names": []}
+        several = _several(op, told, claim)
+        text = _apart(several, claim) if several else "unexplained: no known deviation gives these values."
+        return {"text": first + text, **_about([d for ties, _ in several for d in ties])}
     ahead = next_best / max(*(score for score, _ in fitting), 1e-3)
     found = list({d.name: d for _, d in fitting}.values())
+    return {"text": first + _sentence(found, claim, ahead, silent), **_about(found), "next_best": number(float(ahead))}
+
+
+def _about(found: Sequence[Deviation]) -> dict[str, Any]:
+    """Return names, hints and sightings of deviations."""
     return {
-        "text": first + _sentence(found, claim, ahead, silent),
         "names": [d.name for d in found],
         "hint": " ".join(dict.fromkeys(d.hint for d in found if d.hint)),
         "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in found if d.seen_in)),
-        "next_best": number(float(ahead)),
     }
 
 
@@ -75,7 +81,46 @@ def _sentence(fitting: Sequence[Deviation], claim: str, ahead: float, silent: in
     tie = " These give the same values on every case asked." if len(fitting) > 1 else ""
     rest = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
     apart = f" {silent} failing case{'s' * (silent > 1)} gave no values to compare." if silent else ""
-    return f"The values equal, within {claim}, the definition's where {what}.{tie}{rest}{apart}"
+    return f"the values equal, within {claim}, the definition's where {what}.{tie}{rest}{apart}"
+
+
+def _apart(several: Sequence[tuple[list[Deviation], list[str]]], claim: str) -> str:
+    """Return several deviations in words, each with the cases that it explains."""
+    parts = []
+    for ties, cases in several:
+        what = " or: ".join(f"{d.text} ({d.name})" for d in ties)
+        parts.append(f"in {len(cases)} cases ({', '.join(cases[:2])}{', ...' * (len(cases) > 2)}) {what}")
+    return f"{len(parts)} deviations: the values equal, within {claim}, the definition's where, " + "; ".join(parts) + "."
+
+
+def _several(op: str, answers: list[tuple[Answer, bool]], claim: str) -> list[tuple[list[Deviation], list[str]]]:
+    """
+    Return up to three deviations (with ties) that explain all failures together, each with its cases; none if there are none.
+
+    Each must explain two cases at least, change no other failing case, and contradict no passing one.
+    """
+    cases = [a for a, _ in answers]
+    asked = [_asked(op, a, failed, claim) for a, failed in answers]
+    true = [_asked(op, a, False, claim) for a, _ in answers]
+    failing = {n for n, (_, failed) in enumerate(answers) if failed}
+    explained: dict[frozenset[int], list[Deviation]] = {}
+    for deviation in DEVIATIONS.values():
+        if not deviation.touches(op):
+            continue
+        told = _Fresh(deviation, op, cases)
+        same = [s <= 1 for s in _scores(op, cases, true, told)]
+        if not all(same[n] or n in failing for n in range(len(cases))):
+            continue
+        fits = [s <= 1 for s in _scores(op, cases, asked, told)]
+        mine = frozenset(n for n in failing if fits[n] and not same[n])
+        if len(mine) > 1 and all(same[n] for n in failing - mine):
+            explained.setdefault(mine, []).append(deviation)
+    found, left = [], set(failing)
+    for mine in sorted(explained, key=len, reverse=True)[:3]:
+        if mine <= left:
+            found.append((explained[mine], [cases[n].case.id for n in sorted(mine)]))
+            left -= mine
+    return [] if left else found
 
 
 def _search(op: str, answers: list[tuple[Answer, bool]], claim: str) -> tuple[list[tuple[float, Deviation]], float]:

@@ -48,7 +48,7 @@ def below(names: set[str], package: str) -> set[str]:
 @pytest.mark.parametrize("module", ["posref", "posref.spec", "posref.scaling", "posref.configs", "posref.backends"])
 def test_import_loads_no_array_library(module: str) -> None:
     code = f"import sys, {module}; print(sorted({ARRAY_LIBRARIES!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
 
 
@@ -94,5 +94,5 @@ def test_a_backend_loads_only_its_own_library() -> None:
         "import sys; from posref import backends; backends.load('numpy');"
         "print(sorted({'torch', 'jax', 'dask', 'array_api_strict'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
