@@ -79,7 +79,7 @@ def _explain(operation: Operation, console: Console) -> None:
         for key, title in (("hint", "look at"), ("seen_in", "seen in")):
             if operation.diagnosis.get(key):
                 console.print(f"  {title}: {plain(operation.diagnosis[key])}")
-    bad = [c for c in operation.cases if c.kind != "reject" and c.verdict in BAD]
+    bad = sorted((c for c in operation.cases if c.kind != "reject" and c.verdict in BAD), key=_nearest)
     if operation.first_failing_position is not None:
         below = f"; in class {operation.achieved_below} below it" if operation.achieved_below else ""
         console.print(f"  first failing position: {operation.first_failing_position:g}{below}")
@@ -89,6 +89,12 @@ def _explain(operation: Operation, console: Console) -> None:
         console.print(f"  and {len(bad) - SHOWN} more")
     if bad:
         console.print(f"  repeat: {plain(bad[0].reproduce)}")
+
+
+def _nearest(case: CaseResult) -> float:
+    """Return the position of a case's worst value, so that the nearest failures are shown first."""
+    position = None if case.worst is None else case.worst["position"]
+    return float("inf") if position is None else float(position)
 
 
 def _line(case: CaseResult) -> str:
