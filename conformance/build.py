@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,7 @@ class Group:
     tolerance: tensors.Tensors = field(default_factory=dict)
 
 
-def build(
-    directory: Path, *, tier: str = "core", progress: Callable[[str], None] | None = None, jobs: int | None = None
-) -> None:
+def build(directory: Path, *, tier: str = "core", progress: Callable[[str], None] | None = None) -> None:
     """
     Write the suite of `tier` to `directory`, which must not exist, be empty, or hold a suite that is then replaced.
 
@@ -52,7 +49,7 @@ def build(
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     try:
-        fill(scratch / "suite", tier=tier, progress=progress, jobs=jobs)
+        fill(scratch / "suite", tier=tier, progress=progress)
         if directory.exists():
             os.replace(directory, scratch / "old")
         os.replace(scratch / "suite", directory)
@@ -60,18 +57,18 @@ def build(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None, jobs: int | None = None) -> None:
+def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None) -> None:
     """Write a suite into the new directory `root`, its manifest last."""
     wanted = [case for case in all_cases() if tier != "smoke" or case.tier == "smoke"]
     entries, smoke = [], []
     root.mkdir()
     by_id = groups(wanted)
-    with ProcessPoolExecutor(max_workers=jobs or os.cpu_count()) as pool:  # processes: flint's precision is global
-        for group_id, built in zip(by_id, pool.map(build_group, by_id.values()), strict=True):
-            entries.append(write_group(root, built))
-            smoke += [plain(built, case) for case in built.manifest["cases"] if case["tier"] == "smoke"]
-            if progress:
-                progress(group_id)
+    for group_id, cases in by_id.items():
+        if progress:
+            progress(group_id)
+        built = build_group(cases)
+        entries.append(write_group(root, built))
+        smoke += [plain(built, case) for case in built.manifest["cases"] if case["tier"] == "smoke"]
     for name in STATIC_FILES:
         source = STATIC / name
         if source.is_dir():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from .errors import BuildError, VectorError
 from .suite import LoadedCase, LoadedGroup, load_group, load_manifest
 
 
-def verify(root: Path, *, progress: Callable[[str], None] | None = None, jobs: int | None = None) -> list[str]:
+def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> list[str]:
     """
     Return what is wrong with the suite in `root`, one line each, naming case, tensor and index; nothing when it is true.
 
@@ -28,11 +26,10 @@ def verify(root: Path, *, progress: Callable[[str], None] | None = None, jobs: i
     manifest = load_manifest(root)
     problems = _check_sums(root, manifest)
     entries = manifest["groups"]
-    with ProcessPoolExecutor(max_workers=jobs or os.cpu_count()) as pool:
-        for entry, found in zip(entries, pool.map(_verify_entry, [root] * len(entries), entries), strict=True):
-            problems += found
-            if progress:
-                progress(entry["id"])
+    for entry in entries:
+        if progress:
+            progress(entry["id"])
+        problems += verify_group(load_group(root, entry))
     return problems
 
 
@@ -51,10 +48,6 @@ def _check_sums(root: Path, manifest: Mapping[str, Any]) -> list[str]:
         if tensors.digest((root / name).read_bytes())["sha256"] != recorded[name]:
             problems.append(f"{name}: differs from its hash in SHA256SUMS")
     return problems
-
-
-def _verify_entry(root: Path, entry: Mapping[str, Any]) -> list[str]:
-    return verify_group(load_group(root, entry))
 
 
 def verify_group(group: LoadedGroup) -> list[str]:

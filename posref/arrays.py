@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from array_api_compat import array_namespace, device, is_dask_namespace, is_jax_namespace, is_torch_namespace
+from array_api_compat import array_namespace
 
 Array = Any
 Namespace = Any
@@ -30,6 +30,11 @@ def namespace(*arrays: Array) -> Namespace:
     return xp
 
 
+def _is(xp: Namespace, library: str) -> bool:
+    """Return whether a namespace is of a library; array_api_compat's own tests are cached, of which torch.compile warns."""
+    return library in xp.__name__.split(".")
+
+
 def constants(xp: Namespace) -> Namespace:
     """Return the namespace in which constants are computed: the number system itself for balls and bounds, else NumPy."""
     if getattr(xp, "computes_constants", False):
@@ -41,9 +46,9 @@ def constants(xp: Namespace) -> Namespace:
 
 def placement(x: Array, xp: Namespace) -> dict[str, Any]:
     """Return the keywords that create an array beside `x`; none for JAX (a sharded device fits one shape only) and Dask."""
-    if is_jax_namespace(xp) or is_dask_namespace(xp):
+    if _is(xp, "jax") or _is(xp, "dask"):
         return {}
-    return {"device": device(x)}
+    return {"device": x.device} if hasattr(x, "device") else {}  # MLX has none
 
 
 def beside(values: Any, x: Array, dtype: DType) -> Array:
@@ -76,7 +81,7 @@ def wide(dtype: DType, xp: Namespace) -> DType:
 
 def default_real(xp: Namespace, where: Any = None) -> DType:
     """Return the library's default real dtype (NumPy float64; PyTorch and JAX float32)."""
-    if is_torch_namespace(xp):
+    if _is(xp, "torch"):
         import torch
 
         return torch.get_default_dtype()  # the info object breaks torch.compile
@@ -86,7 +91,7 @@ def default_real(xp: Namespace, where: Any = None) -> DType:
 def index_dtype(x: Array) -> DType:
     """Return the dtype of indices of the library and device of `x`."""
     xp = namespace(x)
-    if is_torch_namespace(xp):
+    if _is(xp, "torch"):
         return xp.int64
     return xp.__array_namespace_info__().default_dtypes(**placement(x, xp))["indexing"]
 
@@ -104,7 +109,7 @@ def result_dtype(positions: Array, dtype: DType | None) -> DType:
 def has_float64(x: Array) -> bool:
     """Return whether the library computes in float64 on the device of `x`, trigonometry included."""
     xp = namespace(x)
-    if is_torch_namespace(xp):
+    if _is(xp, "torch"):
         return bool(x.device.type != "mps")
     if any(xp.__name__.startswith(name) for name in FLOAT64_IN_NAME_ONLY):
         return False
