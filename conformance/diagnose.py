@@ -140,7 +140,7 @@ def _search(op: str, answers: list[tuple[Answer, bool]], claim: str) -> tuple[li
                 told = _Kept(deviation, op, [a for a, _ in answers], order) if kept else _Fresh(deviation, op, cases)
                 heap.append((0.0, len(heap), 0, deviation, _scores(op, cases, asked, told)))
     heapq.heapify(heap)
-    fitting = []
+    fitting: list[tuple[float, Deviation]] = []
     while heap:
         score, tie, count, deviation, rest = heapq.heappop(heap)
         if count == len(cases):

@@ -34,5 +34,14 @@ def test_wheel_has_every_module_and_vector(wheel: zipfile.ZipFile) -> None:
                 assert f"{target}/{path.relative_to(ROOT / folder).as_posix()}" in names, path
 
 
+def test_wheel_passes_strict_type_checks(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """The installed layout: checkers do not see a checkout's mapping of folders to packages."""
+    wheel.extractall(tmp_path)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), "-p", "posref"]
+    command += ["--cache-dir", str(tmp_path / "cache")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_wheel_is_small(wheel: zipfile.ZipFile) -> None:
     assert sum(info.compress_size for info in wheel.infolist()) < 12e6

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import posref
 from posref.backends.rounding import round_to
@@ -15,7 +14,7 @@ from posref.backends.rounding import round_to
 Function = Callable[..., Any]
 Operations = dict[str, Function]
 Wrap = Callable[[Function], Function]
-Real = npt.NDArray[np.float64]
+Real = Any  # a NumPy array of reals
 
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
