@@ -22,19 +22,8 @@ NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing 
 INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
     ("max-bias-8", "alibi"),  # alibi has no such option
 }
-FEW = {  # could be expressed, but fewer than two cases ask: a gap of the suite, to be struck off when cases are added
-    ("table-cached-by-length", "rope_table"),
-    *(
-        (name, "rotation_matrix")
-        for name in (
-            "positions-truncated", "table-cached-by-shape", "table-cached-by-length", "dynamic-stale", "dynamic-never-reset",
-            "dynamic-below-limit", "yarn-truncated", "yarn-high-half", "yarn-default-betas", "yarn-mscale-zero",
-        )
-    ),
-}  # fmt: skip
-TIES = {  # pairs that no core case tells apart, and why
-    frozenset({"mask-constant-1e4", "mask-constant-1e5"}): "no case has allowed logits between the two constants",
-}
+FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite
+TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
 
 
 @cache

@@ -156,6 +156,7 @@ TABLES = (
     _table("refused/frequency-rows", "refuse-width", (0, 1, 5), ((1.0, 0.5), (0.25, 0.125)),
            "frequencies have one axis", kind="reject"),
     _tables("offset", (NEAR, EIGHT_BITS), ((64, 65, 66, 67, 68), EIGHT_BITS)),
+    _tables("offset-decode", ((8,), WIDE), ((9,), WIDE), ((300,), WIDE)),
     _tables("frequencies", (NEAR, PAIRS), (NEAR, EIGHT_BITS[1:4]), (NEAR, PAIRS)),
 )  # fmt: skip
 
@@ -227,6 +228,12 @@ def _matrix(
     return Case(f"rotation_matrix/{name}", params, {"position": position}, tuple(flags.split()), comment, kind, tier)
 
 
+def _matrices(name: str, *calls: tuple[dict[str, Any], int]) -> Case:
+    """Return a case of several calls of rotation_matrix: options and a position."""
+    steps = tuple(Step({"dim": 10, "base": BASE, **options}, {"position": position}) for options, position in calls)
+    return sequence(f"rotation_matrix/sequence/{name}", "cache-key dynamic-stale", "on one instance", steps)
+
+
 MATRICES = (
     _matrix("half/small", "layout sign", 3, 6, tier="smoke", layout="half"),
     _matrix("half/zero", "one-based", 0, 10, layout="half", base=5e5),
@@ -251,6 +258,29 @@ MATRICES = (
     _matrix("scaling/yarn", "yarn-gain", 5, 12, layout="half", scaling=GIVEN),
     _matrix("scaling/yarn-mixed", "yarn-gain-layout yarn-mscale", 8, 10, layout="interleaved_to_half", scaling=UNEQUAL),
     _matrix("scaling/deepseek-v3", "yarn-mscale true-size", 63, 64, layout="interleaved", scaling=DEEPSEEK_V3),
+    _matrix("scaling/dynamic-at", "dynamic-below", 15, 10, layout="half", scaling=DynamicNTK(3, 16), length=16),
+    _matrix("half/fractional", "fractional", 40.75, 10, layout="half", base=500.0),
+    _matrix("yarn/gpt-oss", "yarn-truncate true-size", 31, 64, layout="half", base=150_000.0, scaling=GPT_OSS),
+    _matrix("yarn/unrounded", "yarn-truncate yarn-betas", 12, 20, layout="interleaved", scaling=UNROUNDED),
+    _matrix("yarn/kimi", "yarn-betas yarn-singular", 255, 64, layout="interleaved_to_half", base=50_000.0, scaling=KIMI),
+    _matrix("yarn/long-original", "yarn-range", 257, 64, layout="half", scaling=YaRN(4, 131072)),
+    _matrix("yarn/long-original-interleaved", "yarn-range", 100, 48, layout="interleaved", scaling=YaRN(8, 200_000)),
+    _matrix("yarn/zero-mscale", "yarn-zero", 5, 12, layout="half", scaling=YaRN(9, 256, mscale=0.0, mscale_all_dim=0.75)),
+    _matrix(
+        "yarn/zero-mscale-all-dim",
+        "yarn-zero",
+        9,
+        14,
+        layout="interleaved",
+        scaling=YaRN(7, 256, mscale=1.25, mscale_all_dim=0.0),
+    ),
+    _matrices("cache", ({"layout": "half"}, 3), ({"layout": "half"}, 11), ({"layout": "half", "base": 500.0}, 11)),
+    _matrices("cache-interleaved", ({"layout": "interleaved"}, 300), ({"layout": "interleaved"}, 2)),
+    _matrices("dynamic", *(({"layout": "half", "scaling": DynamicNTK(2, 16), "length": n}, n - 1) for n in (40, 16, 8, 33))),
+    _matrices(
+        "dynamic-interleaved",
+        *(({"layout": "interleaved", "scaling": DynamicNTK(3, 12), "length": n}, n - 1) for n in (31, 12, 9)),
+    ),
     _matrix("refused/odd", "refuse-width", 3, 5, "lanes rotate in pairs", kind="reject", layout="half"),
 )
 
