@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,7 +115,7 @@ class Info:
         return {"float64": float64, "float32": float32}
 
 
-class NumberSystem:
+class NumberSystem(ABC):
     """
     An array API namespace over numbers of one kind: the closed alphabet in which definitions are written.
 
@@ -145,9 +146,9 @@ class NumberSystem:
             self.bits = 64 if dtype is float64 else 32
 
     # ---- making arrays ------------------------------------------------------------------------------------------------
+    @abstractmethod
     def real(self, values: Part, dtype: Label) -> Array:
         """Return an array of reals from NumPy float64 or integers."""
-        raise NotImplementedError
 
     def asarray(self, values: Any, /, *, dtype: Label | None = None, device: Any = None) -> Array:
         """Return an array from host numbers or from an array of this system."""
@@ -324,10 +325,10 @@ class NumberSystem:
         """Return the matrix product of the last two axes."""
         return self.sum(self.multiply(a[..., :, :, None], b[..., None, :, :]), axis=-2)
 
+    @abstractmethod
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         """Return the sum along `axis`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def astype(self, x: Array, dtype: Label) -> Array:
         """Return `x` in another dtype."""
-        raise NotImplementedError

@@ -20,6 +20,7 @@ from .calls import AT_LEAST_FLOAT32, POSITIONS
 from .case import Case, all_cases, all_flags, groups, to_json
 from .errors import BuildError
 from .files import SCHEMA, STATIC, STATIC_FILES, SUITE, finish, write_json
+from .suite import LoadedGroup
 
 
 @dataclass
@@ -213,7 +214,7 @@ def write_group(root: Path, group: Group) -> dict[str, Any]:
     return {"id": group.manifest["id"], "op": group.manifest["op"], "cases": ids, "files": files}
 
 
-def plain(group: Group, case: Mapping[str, Any]) -> dict[str, Any]:
+def plain(group: Group | LoadedGroup, case: Mapping[str, Any]) -> dict[str, Any]:
     """Return a case with its tensors as nested lists."""
 
     def lists(names: Mapping[str, str], source: tensors.Tensors) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from . import build, tensors
 from .case import all_cases, groups
 from .errors import BuildError, VectorError
-from .suite import LoadedCase, LoadedGroup, load_group, load_manifest
+from .suite import LoadedCase, LoadedGroup, load_group, load_manifest, parse
 
 
 def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> list[str]:
@@ -26,10 +26,14 @@ def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> list
     manifest = load_manifest(root)
     problems = _check_sums(root, manifest)
     entries = manifest["groups"]
+    plain: dict[str, Any] = {}
     for entry in entries:
         if progress:
             progress(entry["id"])
-        problems += verify_group(load_group(root, entry))
+        group = load_group(root, entry)
+        problems += verify_group(group)
+        plain |= {case["id"]: build.plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"}
+    problems += _check_plain(root, plain)
     return problems
 
 
@@ -47,6 +51,27 @@ def _check_sums(root: Path, manifest: Mapping[str, Any]) -> list[str]:
     for name in sorted(present & set(recorded)):
         if tensors.digest((root / name).read_bytes())["sha256"] != recorded[name]:
             problems.append(f"{name}: differs from its hash in SHA256SUMS")
+    return problems
+
+
+def _check_plain(root: Path, plain: Mapping[str, Any]) -> list[str]:
+    """Return where ``smoke.json`` is not what the groups' files say."""
+    problems = []
+    stored = {case["id"]: case for case in parse(root / "smoke.json", (root / "smoke.json").read_bytes()).get("cases", [])}
+    for name in sorted(set(stored) | set(plain)):
+        if name not in stored or name not in plain:
+            problems.append(f"{name}: in smoke.json or in a group, not in both")
+            continue
+        mine, true = (
+            {f"{role}/{n}": v for role in ("inputs", "expected") for n, v in c[role].items()}
+            for c in (stored[name], plain[name])
+        )
+        widths = ({f"{c}/{n}": v for c, w in s[name]["tolerance"].items() for n, v in w.items()} for s in (stored, plain))
+        mine, true = ({**a, **b} for a, b in zip((mine, true), widths, strict=True))
+        arrays = ({f"{name}/{n}": np.asarray(v) for n, v in side.items()} for side in (mine, true))
+        problems += [f"smoke.json: {p}" for p in _differences(name.rsplit("/", maxsplit=1)[0], *arrays, case_at=2)]
+        if stored[name]["params"] != plain[name]["params"]:
+            problems.append(f"smoke.json: {name}: params differ from the group's")
     return problems
 
 

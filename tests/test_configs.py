@@ -249,11 +249,11 @@ def g(factor: float, m: float) -> float:
     ids=["default", "qwen", "gpt-oss", "deepseek", "two mscales", "one mscale", "given", "factor 1", "llama"],
 )
 def test_factors_say_where_they_go(config: dict[str, Any], table: float, softmax: float) -> None:
-    assert factors(config) == {
-        "table": pytest.approx(table, rel=1e-15),
-        "input": 1.0,
-        "softmax": pytest.approx(softmax),
-    }
+    found = factors(config)
+    rounding = 16 * 2**-53  # two lines in a logarithm and their quotient or square, here and in the test
+    assert abs(found["table"] - table) <= rounding * table
+    assert abs(found["softmax"] - softmax) <= rounding * softmax
+    assert found["input"] == 1.0
 
 
 def test_deepseek_softmax_factor_is_the_published_one() -> None:

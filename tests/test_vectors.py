@@ -251,3 +251,16 @@ def test_withdrawn_cases_are_not_asked(tmp_path: Path) -> None:
     assert check("posref", op="alibi_slopes", dtype="float32", suite=tmp_path / "s").counts["pass"] == before - 1
     with pytest.raises(TargetError, match="was withdrawn: it was wrong"):
         check("posref", case=case, suite=tmp_path / "s")
+
+
+def test_an_ulp_in_the_plain_smoke_cases_is_found(tmp_path: Path) -> None:
+    copy(INSTALLED, tmp_path / "s", ["alibi"])
+    document = json.loads((tmp_path / "s" / "smoke.json").read_text())
+    row = document["cases"][0]["expected"]["out"][0][0]
+    row[1] = float(np.nextafter(row[1], 9.0))
+    write_json(tmp_path / "s" / "smoke.json", document)
+    finish(tmp_path / "s", load_manifest(tmp_path / "s")["groups"])
+    problems = verify(tmp_path / "s")
+    assert len(problems) == 1
+    assert "smoke.json: alibi/distance/small" in problems[0]
+    assert "expected/out[0, 0, 1]" in problems[0]

@@ -222,6 +222,8 @@ YARN = (
           layout="half", scaling=YaRN(4, 131072)),
     _rope("yarn/long-original-interleaved", "yarn-range", (3, 48), (1, 100, 300), layout="interleaved",
           scaling=YaRN(6, 200000)),
+    _rope("yarn/equal-betas-inside", "yarn-singular", (3, 20), (0, 5, 60), "pair 4 lies inside the ramp of 1/1000",
+          layout="interleaved", scaling=YaRN(4, 600, beta_fast=2.39955872, beta_slow=2.39955872, truncate=False)),
     _rope("yarn/equal-betas", "yarn-singular yarn-truncate", (5, 20), NEAR, "a ramp 1/1000 wide", layout="half",
           scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
     _rope("yarn/factor-one", "yarn-gain yarn-factor", (5, 12), NEAR, "no factor on cos and sin for s <= 1",

@@ -92,6 +92,8 @@ FREQUENCIES = (
     _frequencies("yarn/low-clamped", "yarn-range", 12, "low is below 0", scaling=YaRN(4, 100)),
     _frequencies("yarn/both-zero", "yarn-singular", 12, "low and high are 0: the ramp is 1/1000 wide",
                  scaling=YaRN(4, 6)),
+    _frequencies("yarn/equal-betas-inside", "yarn-singular", 20, "low is 3.9996: pair 4 lies inside the ramp of 1/1000",
+                 scaling=YaRN(4, 600, beta_fast=2.39955872, beta_slow=2.39955872, truncate=False)),
     _frequencies("yarn/equal-betas", "yarn-singular yarn-truncate", 20,
                  scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
     _frequencies("yarn/factor-one", "yarn-gain", 12, "no factor for s <= 1", scaling=YaRN(1, 2000)),
