@@ -62,17 +62,18 @@ def _check_plain(root: Path, plain: Mapping[str, Any]) -> list[str]:
         if name not in stored or name not in plain:
             problems.append(f"{name}: in smoke.json or in a group, not in both")
             continue
-        mine, true = (
-            {f"{role}/{n}": v for role in ("inputs", "expected") for n, v in c[role].items()}
-            for c in (stored[name], plain[name])
-        )
-        widths = ({f"{c}/{n}": v for c, w in s[name]["tolerance"].items() for n, v in w.items()} for s in (stored, plain))
-        mine, true = ({**a, **b} for a, b in zip((mine, true), widths, strict=True))
-        arrays = ({f"{name}/{n}": np.asarray(v) for n, v in side.items()} for side in (mine, true))
-        problems += [f"smoke.json: {p}" for p in _differences(name.rsplit("/", maxsplit=1)[0], *arrays, case_at=2)]
+        group = name.rsplit("/", maxsplit=1)[0]
+        found = _differences(group, _flat(stored[name]), _flat(plain[name]), case_at=2)
+        problems += [f"smoke.json: {problem}" for problem in found]
         if stored[name]["params"] != plain[name]["params"]:
             problems.append(f"smoke.json: {name}: params differ from the group's")
     return problems
+
+
+def _flat(case: Mapping[str, Any]) -> tensors.Tensors:
+    """Return the arrays of a plain case by id, role and name."""
+    roles = {"inputs": case["inputs"], "expected": case["expected"], **case["tolerance"]}
+    return {f"{case['id']}/{role}/{name}": np.asarray(v) for role, arrays in roles.items() for name, v in arrays.items()}
 
 
 def verify_group(group: LoadedGroup) -> list[str]:
