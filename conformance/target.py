@@ -107,7 +107,7 @@ def _import(module: str, target: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        hint = f"pip install {error.name}" if error.name and error.name.split(".")[0] in ADAPTERS else "is it installed?"
+        hint = "pip install 'posref[adapters,torch]'" if target in ADAPTERS else "is it installed?"
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
         msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}."
         raise TargetError(msg) from error

@@ -154,11 +154,13 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
     """
     Refuse positions of `shape` that do not broadcast from the right against `rows` (the leading axes of x), or enlarge them.
 
-    Two or more axes must be all of them: a (B, T) against (B, H, T) would broadcast silently when B equals H.
+    Two or more axes must be all of them, since a (B, T) against (B, H, T) would broadcast silently when B equals H. Only a
+    (T, 1) against (B, T, H) is told apart by its last axis, where H is not 1.
     """
     if len(shape) == 1 and shape == rows[-1:]:  # the usual case, in a third of the time
         return
-    if 1 < len(shape) < len(rows):
+    shape, rows = tuple(shape), tuple(rows)
+    if 1 < len(shape) < len(rows) and not shape[-1] == 1 < rows[-1]:
         example = (shape[0], *(1,) * (len(rows) - len(shape)), *shape[1:])
         msg = (
             f"{function}: {argument} with more than one axis must have all {len(rows)} of the leading axes of x, "

@@ -329,3 +329,13 @@ def test_a_scaling_that_is_no_record() -> None:
 def test_options_on_which_libraries_disagree_have_no_default(option: str) -> None:
     with pytest.raises(TypeError, match=option):
         posref.rope(X, T, **{name: value for name, value in ROPE.items() if name != option})
+
+
+def test_tokens_before_heads_take_a_column_of_positions() -> None:
+    """(B, T, H, D) takes (T, 1); with one head that could as well be one position for each row, and is refused."""
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 4))
+    p = np.asarray([4, 7, 9])
+    whole = posref.rope(x, np.broadcast_to(p[:, None], (2, 3, 1)), layout="half", base=100.0)
+    assert np.array_equal(posref.rope(x, p[:, None], layout="half", base=100.0), whole)
+    with pytest.raises(ValueError, match="Insert axes of size 1"):
+        posref.rope(x[:, :, :1], p[:, None], layout="half", base=100.0)

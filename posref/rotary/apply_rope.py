@@ -9,6 +9,7 @@ LAYOUTS = {
     "interleaved": ("interleaved", "interleaved"),
     "interleaved_to_half": ("interleaved", "half"),
 }
+WORDS = tuple(LAYOUTS)
 AXIS = {"half": -2, "interleaved": -1}  # the axis on which a pair lies where lanes have shape (2, d/2) or (d/2, 2)
 
 
@@ -16,7 +17,7 @@ AXIS = {"half": -2, "interleaved": -1}  # the axis on which a pair lies where la
     family="rotary",
     source="arXiv:2104.09864, equation (34)",
     models=("Llama", "GPT-J", "GPT-NeoX", "DeepSeek"),
-    domains={"layout": OneOf(tuple(LAYOUTS)), "inverse": Flag()},
+    domains={"layout": OneOf(WORDS), "inverse": Flag()},
     invariants=("norm kept", "tail unchanged", "batch equivariant"),
 )
 def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: bool = False) -> Array:
@@ -55,20 +56,20 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     >>> apply_rope(np.asarray([[1.0, 2.0, 3.0, 4.0]]), *quarter, layout="half").tolist()
     [[-3.0, -4.0, 1.0, 2.0]]
     """
-    check_word("apply_rope", "layout", layout, tuple(LAYOUTS))
+    check_word("apply_rope", "layout", layout, WORDS)
     xp = namespace(x, cos, sin)
-    shape, half = tuple(x.shape), cos.shape[-1]
+    shape, half = x.shape, cos.shape[-1]
     if cos.shape != sin.shape or 2 * half > shape[-1]:
         msg = (
             f"apply_rope: cos and sin must have one shape, with at most {shape[-1] // 2} columns (half the last axis of x); "
             f"got {tuple(cos.shape)} and {tuple(sin.shape)}."
         )
         raise ValueError(msg)
-    check_rows("apply_rope", "cos", tuple(cos.shape[:-1]), shape[:-1])
-    if not xp.isdtype(x.dtype, "real floating"):
+    check_rows("apply_rope", "cos", cos.shape[:-1], shape[:-1])
+    work = wide(cos.dtype, xp)
+    if x.dtype != work and not xp.isdtype(x.dtype, "real floating"):
         msg = f"apply_rope: x must be real floating; got {x.dtype}."
         raise ValueError(msg)
-    work = wide(cos.dtype, xp)
     cos, sin = cast(cos, work), cast(sin, work)
     read, write = LAYOUTS[layout]
     if inverse:
