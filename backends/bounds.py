@@ -32,7 +32,7 @@ ROUNDOFFS = {
     "divide": Roundoff(1, "IEEE 754-2019, section 4.3: one rounding"),
     "sqrt": Roundoff(1, "IEEE 754-2019, section 5.4.1: one rounding"),
     "exp": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: expf within 2 ulp"),
-    "log": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: logf within 1 ulp; OpenCL C 3.0 allows 3"),
+    "log": Roundoff(4, "HIP math API: logf within 2 ulp (CUDA: 1; OpenCL C 3.0 allows 3)"),
     "sin": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: sinf within 2 ulp"),
     "cos": Roundoff(4, "CUDA C++ Programming Guide, mathematical functions: cosf within 2 ulp"),
     "pow": Roundoff(8, "CUDA C++ Programming Guide, mathematical functions: powf within 4 ulp"),
