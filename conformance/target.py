@@ -126,6 +126,7 @@ def _from_file(path: Path) -> ModuleType:
         raise TargetError(msg)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script: it may import its neighbours, also later
     try:
         spec.loader.exec_module(module)
     except Exception as error:

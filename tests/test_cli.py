@@ -126,3 +126,11 @@ def test_control_characters_of_third_parties_do_not_reach_the_terminal(tmp_path:
 
 def test_installed_suite_is_the_default() -> None:
     assert (INSTALLED / "SUITE.json").is_file()
+
+
+def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "slopes_of_ours.py").write_text("from posref import alibi_slopes\n")
+    (tmp_path / "target.py").write_text(
+        "def alibi_slopes(*a, **o):\n    import slopes_of_ours as s\n    return s.alibi_slopes(*a, **o)\n"
+    )
+    assert run("check", str(tmp_path / "target.py")).exit_code == 0
