@@ -23,7 +23,7 @@ HEAD = """\
 # Deviations
 
 The ways to be wrong that posref knows: {count} named transformations of the reference. `posref check` tries them as
-explanations of a failure, and the suite is measured with them: every one must fail at least one case. A failure that none of
+explanations of a failure, and the suite is measured with them: every one must fail at least two cases. A failure that none of
 them explains is reported as unexplained.
 
 "Seen in" names an issue, pull request or commit where a defect like it was found. This page is written by

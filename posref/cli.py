@@ -201,7 +201,7 @@ def _needs_vectors() -> None:
 
 def _console() -> Console:
     """Return a console: coloured in a terminal, plain and wide in a pipe."""
-    return Console() if sys.stdout.isatty() else Console(width=160, soft_wrap=True, highlight=False)
+    return Console(highlight=False) if sys.stdout.isatty() else Console(width=160, soft_wrap=True, highlight=False)
 
 
 @contextmanager
