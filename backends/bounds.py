@@ -15,8 +15,7 @@ import numpy as np
 from flint import arb
 
 from .exact import nearest_float64, precision
-from .numbers import Array, Label, NumberSystem, Part, Undecided, boolean, float32, float64, int64, storage
-from .rounding import round_to
+from .numbers import Array, Label, NumberSystem, Part, Undecided, float32, float64, storage
 
 
 class Roundoff(NamedTuple):
@@ -310,6 +309,3 @@ def _by_balls(function: Callable[..., arb], *parts: Part) -> Part:
 
     with precision(160):
         return np.asarray(np.frompyfunc(one, len(parts), 1)(*parts), dtype=np.float64)
-
-
-__all__ = ["CLASSES", "ROUNDOFFS", "Bounds", "Undecided", "boolean", "bounds", "int64", "round_to", "rounded_up"]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 Part = npt.NDArray[Any]
-Shape = int | tuple[int, ...]
 
 
 class Undecided(ArithmeticError):
@@ -125,7 +124,6 @@ class NumberSystem(ABC):
     computes_constants = True
     float64, float32, storage, int64 = float64, float32, storage, int64
     inf = float("inf")
-    real_parts = 1
 
     def __array_namespace_info__(self) -> Info:
         return Info(self)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from posref import scaling
 
 MODULES = ("absolute", "rope_stages", "rope", "bias", "relative", "attention")
-KINDS = ("value", "reject", "sequence")
 
 
 @dataclass(frozen=True)

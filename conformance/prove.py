@@ -2,7 +2,7 @@
 Two witnesses: what a call must give, proved by the definition on balls and by a transcription that shares no code with it.
 
 `golden` and `half_widths` work for every registered definition, so that a new one gets expected values and tolerances with no
-new code; `witness` needs a transcription in `posref.conformance.definitions`.
+new code; `disagreement` needs a transcription in `posref.conformance.definitions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -86,14 +86,6 @@ def half_widths(
         own = np.where(bound > 0, 2.0**-53 * np.abs(expected[name]), 0.0)  # expected itself is rounded once
         widths[name] = rounded_up(np.broadcast_to(bound + own, expected[name].shape))
     return widths
-
-
-def witness(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], bits: int) -> dict[str, Any]:
-    """Return the literal transcription's outputs as nested lists of mpmath numbers."""
-    lists = {name: _to_lists(value) for name, value in inputs.items()}
-    options = {name: _option(value) for name, value in params.items()}
-    with mpmath.workprec(bits):
-        return _transcribed(op, lists, options)
 
 
 def disagreement(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: Arrays, mid: Arrays) -> str | None:

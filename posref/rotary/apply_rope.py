@@ -70,15 +70,16 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     if x.dtype != work and not xp.isdtype(x.dtype, "real floating"):
         msg = f"apply_rope: x must be real floating; got {x.dtype}."
         raise ValueError(msg)
-    cos, sin = cast(cos, work), cast(sin, work)
     read, write = LAYOUTS[layout]
     if inverse:
         read, write, sin = write, read, -sin
     a, b = _pairs(x, half, read)
-    work = wide(x.dtype, xp)
-    a, b = cast(a, work), cast(b, work)
-    pair = cast(a * cos - b * sin, x.dtype), cast(b * cos + a * sin, x.dtype)  # before they are stacked: fewer bytes to move
-    turned = xp.reshape(xp.stack(pair, axis=AXIS[write]), (*shape[:-1], 2 * half))
+    if not x.dtype == cos.dtype == sin.dtype == work:
+        a, b, cos, sin = [cast(t, wide(t.dtype, xp)) for t in (a, b, cos, sin)]
+    first, second = a * cos - b * sin, b * cos + a * sin
+    if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
+        first, second = cast(first, x.dtype), cast(second, x.dtype)
+    turned = xp.reshape(xp.stack([first, second], axis=AXIS[write]), (*shape[:-1], 2 * half))
     return turned if 2 * half == shape[-1] else xp.concat([turned, x[..., 2 * half :]], axis=x.ndim - 1)
 
 
