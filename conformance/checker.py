@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,9 +13,9 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
-from . import classes, diagnose, invoke, places, tensors
+from . import classes, curves, diagnose, invoke, places, tensors
 from .calls import makes_constants
-from .errors import TargetError, Unsupported
+from .errors import Stopped, TargetError, Unsupported
 from .report import CaseResult, Operation, Report, number
 from .suite import INSTALLED, LoadedCase, load_groups, load_manifest, withdrawn_cases
 from .target import Target, load
@@ -33,14 +33,20 @@ class Answer:
 
 
 def check(
-    target: Any,
+    target: Any = None,
     *,
+    command: str | Sequence[str] | None = None,
+    outputs: str | Path | None = None,
+    isolate: bool = False,
+    timeout: float = 30.0,
+    memory: float = 8.0,
     op: str | None = None,
     case: str | None = None,
     tier: str = "core",
     backend: str | None = None,
     dtype: str | None = None,
     claim: str | None = None,
+    trig: float | None = None,
     device: Any = None,
     suite: Path = INSTALLED,
     progress: Progress | None = None,
@@ -48,16 +54,28 @@ def check(
     """
     Return what an implementation does on the golden vectors.
 
+    An interruption from the keyboard gives the report as far as it came, marked incomplete.
+
     Parameters
     ----------
-    target : str, module or object
+    target : str, module or object, optional
         A built-in adapter's name, ``module``, ``module:object``, ``file.py``, or the thing itself.
+    command : str or list of str, optional
+        Instead, a program that speaks the protocol over its standard input and output.
+    outputs : path, optional
+        Instead, a folder of exported requests with the results that someone computed for them.
+    isolate : bool
+        Run a Python target in a process of its own.
+    timeout, memory : float
+        Seconds for each call, and GiB, of a program or an isolated target; memory 0 is no limit.
     op, case : str, optional
         Only this operation, or this case.
     tier : {"smoke", "core"}
         Which cases are asked.
     backend, dtype, claim, device : optional
         In place of what the implementation states.
+    trig : float, optional
+        The absolute error that its sines and cosines may have besides.
     suite : path
         The vectors; the installed ones by default.
     progress : callable, optional
@@ -68,6 +86,22 @@ def check(
     TargetError, VectorError, BackendMissing
         If the check cannot run.
     """
+    suite = Path(suite)
+    cases = choose(suite, op=op, case=case, tier=tier)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
+        loaded = load(
+            target, command=command, outputs=outputs, isolate=isolate, timeout=timeout, memory=memory, backend=backend,
+            dtype=dtype, claim=claim, trig=trig, device=device, suite=suite,
+        )  # fmt: skip
+        try:
+            return _check(loaded, cases, tier, suite, progress)
+        finally:
+            loaded.close()
+
+
+def choose(suite: Path = INSTALLED, *, op: str | None = None, case: str | None = None, tier: str = "core") -> list[LoadedCase]:
+    """Return the cases to ask, or raise for a name that is none."""
     if op is None and case is not None:
         op = case.split("/", maxsplit=1)[0]
     if op is not None and op not in REGISTRY:
@@ -78,55 +112,45 @@ def check(
             f"check: tier must be smoke or core (full is built on demand: posref vectors build DIR --tier full); got {tier!r}."
         )
         raise TargetError(msg)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
-        return _check(
-            target,
-            op=op,
-            case=case,
-            tier=tier,
-            backend=backend,
-            dtype=dtype,
-            claim=claim,
-            device=device,
-            suite=suite,
-            progress=progress,
-        )
-
-
-def _check(
-    target: Any, *, op: str | None, case: str | None, tier: str, backend: str | None, dtype: str | None, claim: str | None,
-    device: Any, suite: Path, progress: Progress | None,
-) -> Report:  # fmt: skip
-    """Return the report, the arguments being as they must."""
-    loaded = load(target, backend=backend, dtype=dtype, claim=claim, device=device)
-    manifest = load_manifest(suite)
-    cases = [c for group in load_groups(suite, op=op) for c in group.cases if _wanted(c, tier, case)]
     withdrawn = withdrawn_cases(suite)
-    cases = [c for c in cases if c.id not in withdrawn]
     if case in withdrawn:
         msg = f"check: case {case!r} was withdrawn: {withdrawn[case]}"
         raise TargetError(msg)
-    if op is not None and case is None and not cases:
-        msg = f"check: the suite in {suite} has no {tier} cases of {op!r}."
-        raise TargetError(msg)
-    if case is not None and not cases:
+    found = [c for group in load_groups(suite, op=op) for c in group.cases if _wanted(c, tier, case)]
+    found = [c for c in found if c.id not in withdrawn]
+    if case is not None and not found:
         msg = f"check: no case {case!r} in the {tier} tier; posref list --cases {op} lists them."
         raise TargetError(msg)
-    operations, missing = [], []
-    for name in dict.fromkeys(c.op for c in cases):
-        if loaded.function(name) is None:
-            missing.append(name)
-            continue
-        for width in asked_dtypes(loaded, name):
-            operations.append(_operation(loaded, name, width, [c for c in cases if c.op == name], progress))
-    _explain(loaded, operations)
+    if op is not None and not found:
+        msg = f"check: the suite in {suite} has no {tier} cases of {op!r}."
+        raise TargetError(msg)
+    return found
+
+
+def _check(target: Target, cases: list[LoadedCase], tier: str, suite: Path, progress: Progress | None) -> Report:
+    """Return the report on loaded cases."""
+    operations: list[tuple[Operation, list[Answer]]] = []
+    missing, complete = [], True
+    try:
+        for name in dict.fromkeys(c.op for c in cases):
+            if not target.has(name):
+                missing.append(name)
+                continue
+            for width in asked_dtypes(target, name):
+                operation, answers = Operation(name, width, target.claims[width], []), list[Answer]()
+                operations.append((operation, answers))
+                _fill(operation, answers, target, [c for c in cases if c.op == name], progress)
+    except KeyboardInterrupt:
+        complete = False
+    finish(operations)
     about = {
-        "name": loaded.name, "backend": loaded.backend.name, "dtypes": list(loaded.dtypes), "claims": dict(loaded.claims),
-        "versions": dict(loaded.versions), "notes": list(loaded.notes),
+        "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
+        "claims": dict(target.claims), "versions": dict(target.versions), "notes": list(target.remarks()),
+        "reproduce": target.reproduce,
     }  # fmt: skip
-    sums = {"version": manifest["suite"], "sha256": tensors.digest((suite / "SUITE.json").read_bytes())["sha256"]}
-    return Report(about, sums, tier, [o for o, _ in operations], tuple(missing), complete=True)
+    version = load_manifest(suite)["suite"]
+    sums = {"version": version, "sha256": tensors.digest((suite / "SUITE.json").read_bytes())["sha256"]}
+    return Report(about, sums, tier, [o for o, _ in operations], tuple(missing), complete)
 
 
 def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Report:
@@ -149,67 +173,50 @@ def _wanted(case: LoadedCase, tier: str, only: str | None) -> bool:
     return case.id == only if only is not None else tier == "core" or case.tier == "smoke"
 
 
-def _operation(
-    target: Target, op: str, dtype: str, cases: list[LoadedCase], progress: Progress | None
-) -> tuple[Operation, list[Answer]]:
-    """Return one operation's results in one dtype, and the answers to its failing cases."""
-    claim = target.claims.get(dtype, classes.DEFAULT_CLAIM[dtype])
-    results, answers = [], []
+def _fill(
+    operation: Operation, answers: list[Answer], target: Target, cases: list[LoadedCase], progress: Progress | None
+) -> None:
+    """Ask one operation's cases in one dtype."""
     for case in cases:
-        if case.kind != "reject" and dtype not in case.dtypes and op != "t5_buckets":
+        if not asked_in(case, operation.dtype):
             continue
         if progress:
             progress(case.id)
-        answer = Answer(case, dtype)
-        result = _ask(target, case, dtype, claim, answer)
-        results.append(result)
+        answer = Answer(case, operation.dtype)
+        operation.cases.append(ask(target, case, operation.dtype, answer))
         answers.append(answer)
-    operation = Operation(op, dtype, claim, results)
-    _summarise(operation, answers)
-    return operation, answers
 
 
-def _ask(target: Target, case: LoadedCase, dtype: str, claim: str, answer: Answer) -> CaseResult:
-    """Return the verdict of one case."""
-    repeat = f"posref check {target.name} --case {case.id} --dtype {dtype}"
+def asked_in(case: LoadedCase, dtype: str) -> bool:
+    """Return whether a case is asked in a dtype: integers and calls to be refused in any."""
+    return case.kind == "reject" or dtype in case.dtypes or case.op == "t5_buckets"
+
+
+def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:
+    """Return the verdict of one case; what the implementation returned goes into `answer`."""
+    answer = Answer(case, dtype) if answer is None else answer
+    repeat = f"{target.reproduce} --case {case.id} --dtype {dtype}"
     result = CaseResult(case.id, case.op, case.kind, case.tier, dtype, "pass", flags=case.flags, reproduce=repeat)
-    target.reset()
     try:
+        target.begin(case)
         if case.kind == "reject":
-            return _ask_rejection(target, case, dtype, result)
-        for call in case.calls:
-            with np.errstate(all="ignore"):
-                answer.outputs.append(invoke.run(target, case.op, call, dtype))
-    except (Unsupported, NotImplementedError) as error:
+            return replace(result, verdict="rejected", message=target.refuse(case, dtype))
+        answer.outputs += [target.run(case, call, dtype) for call in case.calls]
+    except Unsupported as error:
         return replace(result, verdict="unsupported", message=str(error) or "not implemented")
     except invoke.Failure as failure:
         return replace(result, verdict="fail", message=str(failure))
-    except Exception as error:  # whatever an implementation raises is its verdict, not ours
-        message = f"{type(error).__name__}: {error}".strip()[:500]
-        if all(value.size == 0 for call in case.calls for value in call.expected.values()):
-            return replace(result, verdict="unsupported", message=f"raises where there is nothing to compute: {message}")
-        return replace(result, verdict="error", message=message)
-    return _judge(case, dtype, claim, answer, result)
-
-
-def _ask_rejection(target: Target, case: LoadedCase, dtype: str, result: CaseResult) -> CaseResult:
-    """Return "rejected" if the implementation raises, as it must."""
-    call = case.calls[0]
-    positional, keywords = invoke.arguments(target, case.op, call, dtype)
-    function = target.function(case.op)
-    assert function is not None
-    try:
-        function(*positional.values(), **keywords)
-    except (Unsupported, NotImplementedError):
-        raise
-    except Exception as error:  # any refusal will do
-        return replace(result, verdict="rejected", message=f"{type(error).__name__}: {error}"[:500])
-    return replace(result, verdict="fail", message=f"was not refused: {case.comment}")
+    except Stopped as stopped:
+        nothing = all(value.size == 0 for call in case.calls for value in call.expected.values())
+        if stopped.verdict == "error" and nothing and case.kind != "reject":
+            return replace(result, verdict="unsupported", message=f"raises where there is nothing to compute: {stopped}")
+        return replace(result, verdict=stopped.verdict, message=str(stopped))
+    return _judge(case, dtype, target.claims[dtype], answer, result)
 
 
 def _judge(case: LoadedCase, dtype: str, claim: str, answer: Answer, result: CaseResult) -> CaseResult:
     """Return the result with the tightest class that holds, and the worst value if the claimed one does not."""
-    ladder = classes.OF_DTYPE["float32" if makes_constants(case.op) and dtype in classes.UNIT else dtype]
+    ladder = classes.ladder(dtype, claim)
     for accuracy in ladder:
         if all(invoke.compare(case.op, c, o, accuracy, dtype) is None for c, o in zip(case.calls, answer.outputs, strict=True)):
             result.achieved = accuracy
@@ -239,10 +246,17 @@ def _judge(case: LoadedCase, dtype: str, claim: str, answer: Answer, result: Cas
     return replace(result, verdict="fail", message=text, worst=record)
 
 
+def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
+    """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
+    for operation, answers in operations:
+        _summarise(operation, answers)
+    _explain(operations)
+
+
 def _summarise(operation: Operation, answers: list[Answer]) -> None:
     """Fill in an operation's achieved class, overall and by band of positions, and its first failing position."""
     judged = [c for c in operation.cases if c.kind != "reject" and c.verdict in ("pass", "fail")]
-    ladder = classes.OF_DTYPE[operation.dtype or "float32"]
+    ladder = classes.ladder(operation.dtype, operation.claim)
     operation.achieved = _loosest([c.achieved for c in judged], ladder)
     by_id = {a.case.id: a for a in answers}
     complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
@@ -254,17 +268,19 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     for answer in complete:
         for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
             for name, output in outputs.items():
-                error, width = invoke.errors(operation.op, call, name, output, operation.claim or ladder[-1], answer.dtype)
-                if np.any(width > 0):
-                    ratios.append(float(np.max(error[width > 0] / width[width > 0])))
+                error, width = invoke.errors(operation.op, call, name, output, operation.claim, answer.dtype)
+                ratio = curves.ratios(error, width)
+                if np.any((width > 0) | (ratio > 0)):
+                    ratios.append(float(np.max(ratio)))
                 where = places.places(operation.op, call, name)
-                if where is not None and where.shape == error.shape and np.any(error > width):
-                    failing.append(float(np.min(where[error > width])))
+                if where is not None and where.shape == error.shape and np.any(ratio > 1):
+                    failing.append(float(np.min(where[ratio > 1])))
     operation.worst_ratio = max(ratios, default=None)
     operation.first_failing_position = min(failing, default=None)
     if operation.first_failing_position:
         below = [c for a in complete for c in _classes_in_band(a, operation, (0, operation.first_failing_position), ladder)]
         operation.achieved_below = _loosest(below, ladder)
+    curves.fill(operation, answers)
 
 
 def _classes_in_band(
@@ -295,7 +311,7 @@ def _loosest(found: list[str | None], ladder: tuple[str, ...]) -> str | None:
     return max((f for f in found if f), key=ladder.index)
 
 
-def _explain(target: Target, operations: list[tuple[Operation, list[Answer]]]) -> None:
+def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Add diagnoses; a stage that fails explains what is composed of it."""
     failed = {op.op for op, _ in operations if any(c.kind != "reject" and c.verdict == "fail" for c in op.cases)}
     for operation, answers in operations:
@@ -304,4 +320,4 @@ def _explain(target: Target, operations: list[tuple[Operation, list[Answer]]]) -
         verdicts = {c.id: c.verdict for c in operation.cases}
         relevant = [(a, verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
         stage = next((s for s in REGISTRY[operation.op].stages if s in failed), None)
-        operation.diagnosis = diagnose.diagnose(operation.op, relevant, operation.claim or "angle32", stage)
+        operation.diagnosis = diagnose.diagnose(operation.op, relevant, operation.claim, stage)

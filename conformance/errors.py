@@ -19,3 +19,11 @@ class BuildError(PosrefError):
 
 class Unsupported(Exception):
     """Raised by an implementation for what it does not do; never a failure."""
+
+
+class Stopped(Exception):
+    """A call that ended without a result: `verdict` is error, crash, timeout, protocol or not-run."""
+
+    def __init__(self, verdict: str, message: str) -> None:
+        super().__init__(message)
+        self.verdict = verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ from posref.spec import REGISTRY
 from . import classes
 from .calls import AT_LEAST_FLOAT32, makes_constants, takes_dtype
 from .errors import Unsupported
-from .suite import Call
-from .target import Target
+from .suite import Call, LoadedCase
+
+if TYPE_CHECKING:
+    from .target import PythonTarget
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -41,7 +43,7 @@ class Worst:
         return self.error / self.tolerance if self.tolerance else (np.inf if self.error else 0.0)
 
 
-def arguments(target: Target, op: str, call: Call, dtype: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def arguments(target: PythonTarget, op: str, call: Call, dtype: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     Return the positional and keyword arguments of a call by name, in the implementation's own arrays.
 
@@ -70,7 +72,7 @@ def arguments(target: Target, op: str, call: Call, dtype: str) -> tuple[dict[str
     return positional, keywords
 
 
-def to_array(target: Target, name: str, value: npt.NDArray[Any], dtype: str) -> Any:
+def to_array(target: PythonTarget, name: str, value: npt.NDArray[Any], dtype: str) -> Any:
     """Return an input in the implementation's arrays; positions and frequencies are never narrower than float32."""
     if value.dtype.kind != "f":
         return target.backend.from_numpy(value, None, target.device)
@@ -78,7 +80,7 @@ def to_array(target: Target, name: str, value: npt.NDArray[Any], dtype: str) -> 
     return target.backend.from_numpy(value, narrow, target.device)
 
 
-def run(target: Target, op: str, call: Call, dtype: str) -> Arrays:
+def run(target: PythonTarget, case: LoadedCase, call: Call, dtype: str) -> Arrays:
     """
     Return an implementation's outputs by name, as NumPy, after calling it twice.
 
@@ -87,22 +89,56 @@ def run(target: Target, op: str, call: Call, dtype: str) -> Arrays:
     Failure
         If shape or dtype are not as they must be, an input changed, or the second call gave other bits.
     """
+    op = case.op
     function = target.function(op)
     assert function is not None
     positional, keywords = arguments(target, op, call, dtype)
     given = {n: a for n, a in {**positional, **keywords}.items() if n in call.inputs}
     before = {n: target.backend.to_numpy(a) for n, a in given.items()}
-    first = _outputs(target, op, function(*positional.values(), **keywords), call, dtype, keywords)
+
+    def once() -> Arrays:
+        with np.errstate(all="ignore"):
+            return _outputs(target, op, function(*positional.values(), **keywords), call, dtype, "dtype" in keywords)
+
+    first = once()
     for name, array in given.items():
-        if not _same(before[name], target.backend.to_numpy(array)):
-            msg = f"changed its input {name}"
-            raise Failure(msg)
-    second = _outputs(target, op, function(*positional.values(), **keywords), call, dtype, keywords)
+        if not same_bits(before[name], target.backend.to_numpy(array)):
+            raise Failure(CHANGED.format(name))
+    expect_same(first, once())
+    return first
+
+
+CHANGED = "changed its input {}"
+
+
+def expect_same(first: Arrays, second: Arrays) -> None:
+    """Raise `Failure` unless two calls gave the same bits."""
     for name, value in first.items():
-        if not _same(value, second[name]):
+        if not same_bits(value, second[name]):
             msg = f"the same call gave other bits the second time ({name})"
             raise Failure(msg)
-    return first
+
+
+def refuse(target: PythonTarget, case: LoadedCase, dtype: str) -> str:
+    """Return the exception with which an implementation refuses a case; Failure if it computes something."""
+    positional, keywords = arguments(target, case.op, case.calls[0], dtype)
+    function = target.function(case.op)
+    assert function is not None
+    try:
+        function(*positional.values(), **keywords)
+    except Unsupported:
+        raise
+    except NotImplementedError as error:
+        raise Unsupported(str(error) or "not implemented") from error
+    except Exception as error:  # any refusal will do
+        return told(error)
+    msg = f"was not refused: {case.comment}"
+    raise Failure(msg)
+
+
+def told(error: Exception) -> str:
+    """Return an exception in one line."""
+    return f"{type(error).__name__}: {error}".strip()[:500]
 
 
 def compare(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> Worst | None:
@@ -136,20 +172,19 @@ def errors(
     return error, classes.tolerance(stored, expected, accuracy, "float32" if makes_constants(op) else dtype)
 
 
-def _outputs(target: Target, op: str, result: Any, call: Call, dtype: str, keywords: dict[str, Any]) -> Arrays:
+def _outputs(target: PythonTarget, op: str, result: Any, call: Call, dtype: str, asked: bool) -> Arrays:
     """Return a call's results by name, or raise `Failure` for what is wrong with them whatever their values."""
     names = REGISTRY[op].outputs
     results = result if isinstance(result, tuple | list) and len(names) > 1 else (result,)
     if len(results) != len(names):
         msg = f"returned {len(results)} results where {len(names)} are wanted: {', '.join(names)}"
         raise Failure(msg)
-    return {n: _output(target, op, n, r, call, dtype, keywords) for n, r in zip(names, results, strict=True)}
+    found = {n: to_host(target, n, r) for n, r in zip(names, results, strict=True)}
+    return {n: accept(op, n, host, found_dtype, call, dtype, asked=asked) for n, (host, found_dtype) in found.items()}
 
 
-def _output(
-    target: Target, op: str, name: str, result: Any, call: Call, dtype: str, keywords: dict[str, Any]
-) -> npt.NDArray[Any]:
-    expected = call.expected[name]
+def to_host(target: PythonTarget, name: str, result: Any) -> tuple[npt.NDArray[Any], str | None]:
+    """Return a result as NumPy, reals widened to float64, and the name of its dtype; None for a Python number."""
     native = not isinstance(result, np.ndarray | np.generic | int | float) or (
         target.backend.name == "numpy" and isinstance(result, np.ndarray)
     )
@@ -158,45 +193,45 @@ def _output(
     except Exception as error:
         msg = f"{name} must be an array of {target.backend.name}; got {type(result).__name__}"
         raise Failure(msg) from error
+    if not hasattr(result, "dtype"):
+        return host, None
+    known = {target.backend.dtype(d): d for d in target.backend.dtypes}
+    return host, known.get(result.dtype, str(result.dtype))
+
+
+def accept(
+    op: str, name: str, host: npt.NDArray[Any], found: str | None, call: Call, dtype: str, *, asked: bool
+) -> npt.NDArray[Any]:
+    """
+    Return one output, or raise `Failure` unless its shape and dtype are such as the operation may return.
+
+    `found` names its dtype, None for a plain number; `asked` says whether the call was told the dtype of its result.
+    """
+    expected = call.expected[name]
     shape_fits = host.shape == expected.shape
     if REGISTRY[op].family == "bias" and expected.ndim > 2:
         shape_fits = host.ndim == expected.ndim and all(n in (1, m) for n, m in zip(host.shape, expected.shape, strict=True))
     if not shape_fits:
         msg = f"{name} must have shape {expected.shape}; got {host.shape}"
         raise Failure(msg)
-    _check_dtype(target, op, name, result, host, expected, dtype, keywords)
+    if expected.dtype.kind != "f":
+        if host.dtype.kind not in "iu":
+            msg = f"{name} must be of an integer dtype; got {found or host.dtype}"
+            raise Failure(msg)
+        return host
+    if found is None:  # a factor is a Python float
+        return host
+    free = makes_constants(op) or expected.ndim == 0 or (takes_dtype(op) and not asked)
+    if host.dtype.kind != "f" or (free and found in classes.UNIT):
+        msg = f"{name} must be real and at least float32; got {found}"
+        raise Failure(msg)
+    if not free and found != dtype:
+        msg = f"{name} must be {dtype}; got {found}"
+        raise Failure(msg)
     return host
 
 
-def _check_dtype(
-    target: Target,
-    op: str,
-    name: str,
-    result: Any,
-    host: npt.NDArray[Any],
-    expected: npt.NDArray[Any],
-    dtype: str,
-    keywords: Any,
-) -> None:
-    """Raise `Failure` unless a result has a dtype that the operation may return."""
-    if expected.dtype.kind != "f":
-        if host.dtype.kind not in "iu":
-            msg = f"{name} must be of an integer dtype; got {getattr(result, 'dtype', host.dtype)}"
-            raise Failure(msg)
-        return
-    if not hasattr(result, "dtype"):  # a factor is a Python float
-        return
-    half = {target.backend.dtype(d) for d in classes.UNIT if d in target.backend.dtypes}
-    free = makes_constants(op) or expected.ndim == 0 or (takes_dtype(op) and "dtype" not in keywords)
-    if host.dtype.kind != "f" or (free and result.dtype in half):
-        msg = f"{name} must be real and at least float32; got {result.dtype}"
-        raise Failure(msg)
-    if not free and result.dtype != target.backend.dtype(dtype):
-        msg = f"{name} must be {dtype}; got {result.dtype}"
-        raise Failure(msg)
-
-
-def _same(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
     """Return whether two arrays have the same bits."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 

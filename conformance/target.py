@@ -1,70 +1,172 @@
-"""What is checked: anything with functions named as the operations."""
+"""What is checked: anything with functions named as the operations, a program in any language, or a folder of its results."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import inspect
+import shlex
 import sys
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from posref import backends
 from posref.spec import REGISTRY
 
-from . import classes
-from .errors import TargetError
+from . import classes, invoke
+from .errors import Stopped, TargetError, Unsupported
+from .suite import INSTALLED, Call, LoadedCase
 
 ADAPTERS = ("onnxruntime", "transformers")
 
 
-@dataclass(frozen=True)
-class Target:
-    """An implementation, with its array library, dtypes and claims."""
+@dataclass
+class Target(ABC):
+    """An implementation as the checker sees it: what it has, in which dtypes, what it claims, and a way to ask it."""
 
-    name: str
-    implementation: Any
-    backend: ModuleType
+    name: str  # as the user wrote it
+    library: str  # its array library, or the language of a program
     dtypes: tuple[str, ...]
     claims: Mapping[str, str]
+    reproduce: str  # how a command that checks it begins
     notes: tuple[str, ...] = ()
-    device: Any = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    kind: ClassVar[str]  # "python", "program" or "outputs"
+
+    @abstractmethod
+    def has(self, op: str) -> bool:
+        """Return whether it offers an operation."""
+
+    @abstractmethod
+    def run(self, case: LoadedCase, call: Call, dtype: str) -> invoke.Arrays:
+        """
+        Return the outputs of one call of a case by name, on the host, reals widened to float64.
+
+        Raises
+        ------
+        Unsupported
+            If it does not do what the call asks.
+        Failure
+            If a result is wrong in shape or dtype, an input was changed, or the second call gave other bits.
+        Stopped
+            If the call ended without a result.
+        """
+
+    @abstractmethod
+    def refuse(self, case: LoadedCase, dtype: str) -> str:
+        """Return how it refused a case that it must refuse; Failure if it did not, otherwise as `run`."""
+
+    def begin(self, case: LoadedCase) -> None:  # noqa: B027  (most have nothing to do)
+        """Begin a case: state may be dropped."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a report should say besides verdicts."""
+        return self.notes
+
+    def close(self) -> None:  # noqa: B027
+        """Leave nothing behind."""
+
+
+@dataclass
+class PythonTarget(Target):
+    """A module or object in this process."""
+
+    implementation: Any = None
+    backend: Any = None
+    device: Any = None
+    kind = "python"
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
         found = getattr(self.implementation, op, None)
         return found if callable(found) else None
 
-    def reset(self) -> None:
-        """Begin a case: an implementation that keeps state on purpose may offer `reset`; a sequence is one case."""
+    def has(self, op: str) -> bool:
+        """Return whether there is a function of that name."""
+        return self.function(op) is not None
+
+    def begin(self, case: LoadedCase) -> None:
+        """Call `reset` where an implementation that keeps state on purpose offers it; a sequence is one case."""
         reset = getattr(self.implementation, "reset", None)
         if callable(reset):
             reset()
 
+    def run(self, case: LoadedCase, call: Call, dtype: str) -> invoke.Arrays:
+        """Call it twice in this process."""
+        try:
+            return invoke.run(self, case, call, dtype)
+        except (Unsupported, invoke.Failure):
+            raise
+        except NotImplementedError as error:
+            raise Unsupported(str(error) or "not implemented") from error
+        except Exception as error:  # whatever an implementation raises is its verdict, not ours
+            raise Stopped(verdict="error", message=invoke.told(error)) from error
+
+    def refuse(self, case: LoadedCase, dtype: str) -> str:
+        """Return the exception that it raises."""
+        return invoke.refuse(self, case, dtype)
+
 
 def load(
-    target: Any, *, backend: str | None = None, dtype: str | None = None, claim: str | None = None, device: Any = None
+    target: Any = None,
+    *,
+    command: str | Sequence[str] | None = None,
+    outputs: str | Path | None = None,
+    isolate: bool = False,
+    timeout: float = 30.0,
+    memory: float = 8.0,
+    backend: str | None = None,
+    dtype: str | None = None,
+    claim: str | None = None,
+    trig: float | None = None,
+    device: Any = None,
+    suite: Path = INSTALLED,
 ) -> Target:
     """
-    Return a target: a module or object, or the name of a built-in adapter, ``module``, ``module:object`` or ``file.py``.
+    Return a target: a Python one, a program that speaks the protocol (`command`), or a folder of its results (`outputs`).
+
+    A Python target is a module or object, or the name of a built-in adapter, ``module``, ``module:object`` or ``file.py``;
+    with `isolate` it runs in a process of its own, held to `timeout` seconds a call and `memory` GiB, as a program is.
 
     Raises
     ------
     TargetError
         If it cannot be loaded, has no operation, or names a dtype, class or backend that does not exist.
     """
+    if sum(given is not None for given in (target, command, outputs)) != 1:
+        msg = "check: give one of TARGET, --command and --outputs."
+        raise TargetError(msg)
+    stated = {"dtype": dtype, "claim": claim, "trig": trig}
+    if outputs is not None:
+        from .exchange import Outputs
+
+        return Outputs.load(Path(outputs), suite, **stated)
+    if command is not None:
+        from .program import Program
+
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        return Program.start(words, timeout=timeout, memory=memory, **stated)
+    if isolate:
+        from .serve import isolated
+
+        return isolated(target, backend=backend, device=device, timeout=timeout, memory=memory, **stated)
+    return load_python(target, backend=backend, device=device, **stated)
+
+
+def load_python(
+    target: Any, *, backend: str | None = None, dtype: str | None = None, claim: str | None = None, trig: float | None = None,
+    device: Any = None,
+) -> PythonTarget:  # fmt: skip
+    """Return a target in this process; TargetError as `load`."""
     name, implementation = _find(target)
     library = backends.load(backend or _backend_name(implementation))
     dtypes = (dtype,) if dtype else _dtypes(name, implementation, library)
-    unknown = [d for d in dtypes if d not in classes.OF_DTYPE]
-    if unknown:
-        msg = f"{name}: dtypes must be of {', '.join(classes.OF_DTYPE)}; got {', '.join(map(repr, unknown))}."
-        raise TargetError(msg)
+    check_dtypes(name, dtypes)
     absent = [d for d in dtypes if d not in library.dtypes]
     if absent:
         msg = f"{name}: backend {library.name!r} has no {', '.join(absent)} here; it has {', '.join(library.dtypes)}."
@@ -72,17 +174,49 @@ def load(
     if not any(callable(getattr(implementation, op, None)) for op in REGISTRY):
         msg = f"{name}: must have at least one function named as an operation: {', '.join(REGISTRY)}; got none."
         raise TargetError(msg)
-    notes = tuple(getattr(implementation, "NOTES", ()))
-    return Target(
-        name,
-        implementation,
-        library,
-        dtypes,
-        _claims(name, implementation, dtypes, claim),
-        notes,
-        device,
-        _versions(library),
-    )
+    stated = dict(getattr(implementation, "claims", {}))
+    if name == "posref":
+        stated = {"float32": "angle64", "bfloat16": "angle64", "float16": "angle64"} | stated
+    return PythonTarget(
+        name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
+        f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
+        tuple(getattr(implementation, "NOTES", ())), _versions(library), implementation, library, device,
+    )  # fmt: skip
+
+
+def check_dtypes(name: str, dtypes: Iterable[str]) -> None:
+    """Raise `TargetError` for a dtype that no class is defined for."""
+    unknown = [d for d in dtypes if d not in classes.OF_DTYPE]
+    if unknown:
+        msg = f"{name}: dtypes must be of {', '.join(classes.OF_DTYPE)}; got {', '.join(map(repr, unknown))}."
+        raise TargetError(msg)
+
+
+def settle_claims(
+    name: str, stated: Mapping[str, Any], dtypes: Iterable[str], claim: str | None, trig: float | None
+) -> dict[str, str]:
+    """Return the class claimed for every dtype (and float32, in which constants are asked): `claim` goes before `stated`."""
+    chosen = {**classes.DEFAULT_CLAIM, **stated}
+    declared = trig if trig is not None else chosen.pop("trig", None)
+    chosen.pop("trig", None)
+    if declared is not None and not (isinstance(declared, int | float) and 0 < declared < 1):
+        msg = f"{name}: the declared error of sines and cosines (trig) must lie between 0 and 1, as 2**-11; got {declared!r}."
+        raise TargetError(msg)
+    unknown = set(chosen) - set(classes.OF_DTYPE)
+    if unknown:
+        msg = f"{name}: claims are for {', '.join(classes.OF_DTYPE)} and trig; got {', '.join(map(repr, sorted(unknown)))}."
+        raise TargetError(msg)
+    claims = {}
+    for d in dtypes:
+        wanted = claim or chosen[d]
+        if wanted not in classes.OF_DTYPE[d]:
+            msg = f"{name}: a claim for {d} must be one of {', '.join(classes.OF_DTYPE[d])}; got {wanted!r}."
+            raise TargetError(msg)
+        claims[d] = classes.with_trig(wanted, declared)
+    if "float32" not in claims:
+        constants = chosen["float32"] if chosen["float32"] in classes.OF_DTYPE["float32"] else "angle32"
+        claims["float32"] = classes.with_trig(constants, declared)
+    return claims
 
 
 def _find(target: Any) -> tuple[str, Any]:
@@ -144,20 +278,6 @@ def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, .
     if name == "posref":
         return tuple(d for d in classes.OF_DTYPE if d in library.dtypes)
     return tuple(getattr(implementation, "dtypes", ("float32",)))
-
-
-def _claims(name: str, implementation: Any, dtypes: tuple[str, ...], claim: str | None) -> dict[str, str]:
-    """Return the class claimed for every dtype."""
-    claims = dict(classes.DEFAULT_CLAIM)
-    if name == "posref":
-        claims |= {"float32": "angle64", "bfloat16": "angle64", "float16": "angle64"}
-    claims |= getattr(implementation, "claims", {})
-    claims = {d: claim or claims[d] for d in dtypes}
-    for d, c in claims.items():
-        if c not in classes.OF_DTYPE[d]:
-            msg = f"{name}: a claim for {d} must be one of {', '.join(classes.OF_DTYPE[d])}; got {c!r}."
-            raise TargetError(msg)
-    return claims
 
 
 def _versions(library: ModuleType) -> dict[str, str]:
