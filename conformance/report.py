@@ -48,6 +48,8 @@ class Operation:
     first_failing_position: float | None = None
     achieved_below: str | None = None  # the class that holds below it
     diagnosis: Mapping[str, Any] | None = None
+    curve: list[dict[str, Any]] = field(default_factory=list)  # the worst value at every position: curves.py
+    heat: dict[str, Any] | None = None  # error over tolerance in the worst case
 
     @property
     def counts(self) -> Counter[str]:
@@ -61,12 +63,18 @@ class Operation:
         bad = [case for case in asked if case.verdict in BAD]
         if bad:
             return f"{len(bad)} of {len(asked)} cases do not pass"
-        smoke = [case for case in asked if case.tier == "smoke"]
+        return self.too_little
+
+    @property
+    def too_little(self) -> str:
+        """Why what was supported is too little to speak of the operation; empty if it is enough."""
+        values = [case for case in self.cases if case.kind not in ("reject", "vjp")]
+        smoke = [case for case in values if case.tier == "smoke"]
         if smoke and not all(case.verdict == "pass" for case in smoke):
             return f"its smoke case is {smoke[0].verdict}: {smoke[0].message}"
-        passed = sum(case.verdict == "pass" for case in asked)
-        if 2 * passed < len(asked) or not passed:
-            return f"only {passed} of {len(asked)} cases passed; the rest are unsupported"
+        passed = sum(case.verdict == "pass" for case in values)
+        if 2 * passed < len(values) or not passed:
+            return f"only {passed} of {len(values)} cases passed; the rest are unsupported"
         return ""
 
     @property
@@ -108,8 +116,8 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 conformant, 1 not."""
-        return 0 if self.conformant else 1
+        """0 conformant, 1 not, 2 interrupted."""
+        return 2 if not self.complete else 0 if self.conformant else 1
 
     @property
     def failures(self) -> list[CaseResult]:
@@ -151,6 +159,31 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
+def state(document: Mapping[str, Any]) -> str:
+    """Return what the JSON of a report comes to: conformant, not conformant, or incomplete if any part of it is missing."""
+    found = {"operations": len(document["operations"]), "cases": len(document["cases"])}
+    if not document["complete"] or document["totals"] != found:
+        return "incomplete"
+    holds = document["conformant"] and all(op["conformant"] for op in document["operations"])
+    return "conformant" if holds else "not conformant"
+
+
+def standing(conformant: bool, counts: Mapping[str, int]) -> str:
+    """Return pass, fail, or partial: nothing failed, but too little was supported to speak of the operation."""
+    return "pass" if conformant else "fail" if any(counts.get(verdict) for verdict in BAD) else "partial"
+
+
+def nearest(case: Mapping[str, Any]) -> float:
+    """Return the position of the worst value of a case in a report's JSON, so that the nearest failure comes first."""
+    position = (case["worst"] or {}).get("position")
+    return math.inf if position is None else float(position)
+
+
+def printable(text: str) -> str:
+    """Return third-party text on one line and without control characters."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\n", " "))
+
+
 def number(value: float | None) -> float | str | None:
     """Return a number that JSON can hold; infinities and NaN as words."""
     return value if value is None or math.isfinite(value) else str(value)
@@ -165,7 +198,7 @@ def _operation(op: Operation) -> dict[str, Any]:
         "op": op.op, "dtype": op.dtype, "conformant": op.conformant, "reason": op.reason, "claim": op.claim,
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
         "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
-        "bands": op.bands,
+        "bands": op.bands, "curve": op.curve, "heat": op.heat,
         "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
     }  # fmt: skip
 

@@ -6,8 +6,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .report import BAD, CaseResult, Operation, Report
+from .report import BAD, CaseResult, Operation, Report, printable, standing, state
 
+COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
 
 
@@ -38,13 +39,14 @@ def verdict(report: Report) -> str:
         parts.append(f"{counts['unsupported']} unsupported ({', '.join(unsupported)})")
     if report.missing:
         parts.append(f"{len(report.missing)} operations missing ({', '.join(report.missing)})")
-    word, colour = ("CONFORMANT", "green") if report.conformant else ("NOT CONFORMANT", "red")
+    word = state(report.to_json()).upper()
+    colour = "green" if report.conformant else "red"
     return f"[bold {colour}]{word}[/bold {colour}]: {', '.join(parts)}"
 
 
 def plain(text: str) -> str:
     """Return third-party text without control characters, and with markup made harmless."""
-    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.replace("\n", " ")))
+    return escape(printable(text))
 
 
 def _table(report: Report) -> Table:
@@ -61,8 +63,8 @@ def _table(report: Report) -> Table:
         header_style="bold",
     )
     for op in report.operations:
-        bad = any(op.counts[v] for v in BAD)
-        word = "[green]pass[/green]" if op.conformant else "[red]fail[/red]" if bad else "[yellow]partial[/yellow]"
+        word = standing(op.conformant, op.counts)
+        word = f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]"
         ratio = "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}"
         cases = ", ".join(f"{n} {v}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
         table.add_row(op.op, op.dtype or "", word, op.achieved or "none", op.claim or "", ratio, cases)

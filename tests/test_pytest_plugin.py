@@ -1,0 +1,120 @@
+"""The pytest plugin: a test for every case, expected failures that must stay true, and nothing loaded where it is unused."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = "pytester"
+
+SOURCE = Path(__file__).parents[1] / "examples" / "broken_rope.py"
+EXAMPLE = "broken_rope.py"
+TABLE = ["rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128"]
+
+
+@pytest.fixture(autouse=True)
+def example(pytester: pytest.Pytester) -> None:
+    """Put the example where pytest is run."""
+    pytester.path.joinpath(EXAMPLE).write_bytes(SOURCE.read_bytes())
+
+
+def outcomes(pytester: pytest.Pytester, *options: str) -> tuple[dict[str, int], str]:
+    """Return the outcomes of a run, and what it printed."""
+    done = pytester.runpytest_subprocess("--posref-target", EXAMPLE, *options)
+    return done.parseoutcomes(), done.stdout.str() + done.stderr.str()
+
+
+def expect(pytester: pytest.Pytester, text: str) -> str:
+    return str(pytester.makefile(".txt", expected=text))
+
+
+def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
+    found, text = outcomes(pytester, "--posref-op", "rope_table")
+    assert found == {"failed": 3, "passed": 21}  # 22 cases, one that must be refused, and the operation as a whole
+    for case in TABLE:
+        assert f"FAILED posref::{case}[float32]" in text
+        assert f"repeat: posref check {EXAMPLE} --case {case} --dtype float32" in text
+    assert "positions are held in float16 (positions-float16)" in text
+    assert "Traceback" not in text
+
+
+def test_names_and_flags_choose_cases(pytester: pytest.Pytester) -> None:
+    found, _ = outcomes(pytester, "-k", "rope_table and head-128")
+    assert {k: v for k, v in found.items() if k != "deselected"} == {"failed": 1}
+
+
+def test_other_tests_run_beside_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_own():\n    assert True\n")
+    found, _ = outcomes(pytester, "-k", "test_own or (rope_table and smoke)")
+    assert found["passed"] == 2
+
+
+def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
+    file = expect(pytester, "# known\n" + "".join(f"{case} positions in float16\n" for case in TABLE))
+    found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
+    assert found == {"passed": 21, "xfailed": 3}
+
+
+def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
+    file = expect(pytester, "rope_table/plain/far* =2\nrope_table/plain/head-128[float32]\n")
+    found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
+    assert found == {"passed": 21, "xfailed": 3}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rope_table/plain/fur reason", "'rope_table/plain/fur' is no case that is asked"),
+        ("rope_table/plain/far* =3 reason", "stands for 2, got =3"),
+        ("rope_table/plain/far* reason", "stands for 2, got no count"),
+        ("rope_table/plain/far[float64]", "is no case that is asked"),
+    ],
+)
+def test_an_entry_that_is_not_true_is_an_error(pytester: pytest.Pytester, line: str, words: str) -> None:
+    found, text = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", expect(pytester, line))
+    assert not found
+    assert words in text
+    assert "line 1" in text
+
+
+def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
+    file = expect(pytester, "rope_table/plain/* =16\n")
+    found, text = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
+    assert found["xfailed"] == 3
+    assert found["failed"] == 13
+    assert text.count("expects it to fail: strike it off") >= 13
+
+
+def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
+    done = pytester.runpytest_subprocess("--posref-target", "mine.py")
+    assert done.parseoutcomes()["failed"] == 1
+    assert "its smoke case is unsupported" in done.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--posref-target", "no_such_module"], "cannot import 'no_such_module'"),
+        (["--posref-claim", "angle32"], "give --posref-target"),
+        (["--posref-target", EXAMPLE, "--posref-claim", "perfect"], "must be one of angle64, angle32"),
+        (["--posref-target", EXAMPLE, "--posref-op", "rppe"], "op must be one of"),
+        (["--posref-target", EXAMPLE, "--posref-expected-failures", "none.txt"], "cannot be read"),
+    ],
+)
+def test_what_cannot_run_is_said_in_one_line(pytester: pytest.Pytester, options: list[str], words: str) -> None:
+    done = pytester.runpytest_subprocess(*options)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert words in done.stderr.str()
+    assert "Traceback" not in done.stderr.str()
+
+
+def test_nothing_is_loaded_where_it_is_not_used(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import sys\n\ndef test_loaded():\n    heavy = {'numpy', 'rich', 'jsonschema', 'safetensors', 'click', 'torch'}\n"
+        "    assert not heavy & set(sys.modules)\n    assert 'posref.conformance.pytest_plugin' in sys.modules\n"
+    )
+    code = "import pytest, sys; sys.exit(pytest.main(['-p', 'no:cacheprovider', '-q']))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=pytester.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
