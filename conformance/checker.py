@@ -312,12 +312,17 @@ def _loosest(found: list[str | None], ladder: tuple[str, ...]) -> str | None:
 
 
 def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
-    """Add diagnoses; a stage that fails explains what is composed of it."""
-    failed = {op.op for op, _ in operations if any(c.kind != "reject" and c.verdict == "fail" for c in op.cases)}
-    for operation, answers in operations:
-        if operation.op not in failed:
-            continue
+    """Add diagnoses, those of stages first: a stage that fails explains what is composed of it."""
+    failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
+    failed = {operation.op for operation, _ in failing}
+    known: dict[str, Any] = {}
+    for operation, answers in sorted(failing, key=lambda pair: len(REGISTRY[pair[0].op].stages)):
         verdicts = {c.id: c.verdict for c in operation.cases}
         relevant = [(a, verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
-        stage = next((s for s in REGISTRY[operation.op].stages if s in failed), None)
-        operation.diagnosis = diagnose.diagnose(operation.op, relevant, operation.claim, stage)
+        stages = [s for s in REGISTRY[operation.op].stages if s in failed]
+        operation.diagnosis = diagnose.diagnose(
+            operation.op, relevant, operation.claim, stages[0] if stages else None,
+            known={s: known[s] for s in stages if s in known}, first=operation.first_failing_position,
+        )  # fmt: skip
+        if operation.diagnosis["names"]:
+            known.setdefault(operation.op, operation.diagnosis["explanations"])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from .whole import whole_file
 
 VERDICTS = ("pass", "fail", "unsupported", "missing", "rejected", "error", "crash", "timeout", "protocol", "not-run")
 BAD = ("fail", "error", "crash", "timeout", "protocol", "not-run")
@@ -39,8 +39,8 @@ class Operation:
     """One operation in one dtype."""
 
     op: str
-    dtype: str | None
-    claim: str | None
+    dtype: str
+    claim: str
     cases: list[CaseResult]
     achieved: str | None = None
     bands: list[dict[str, Any]] = field(default_factory=list)
@@ -133,7 +133,7 @@ class Report:
         return {
             "schema": SCHEMA, "complete": self.complete, "posref": __version__, "suite": dict(self.suite),
             "target": dict(self.target), "tier": self.tier, "conformant": self.conformant, "counts": _counts(self.counts),
-            "validation": {"rejected": rejected, "asked": asked},
+            "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
             "operations": [_operation(op) for op in self.operations],
             "cases": [_case(case) for case in cases],
             "totals": {"operations": len(self.operations), "cases": len(cases)},
@@ -141,22 +141,31 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         """Write the report whole: an interruption leaves the old file or none."""
-        write_whole(path, json.dumps(self.to_json(), indent=1, sort_keys=True, allow_nan=False) + "\n")
+        whole_file(path, json.dumps(self.to_json(), indent=1, sort_keys=True, allow_nan=False) + "\n")
 
+    def write_html(self, path: Path) -> None:
+        """Write the report as one page; PosrefError if jinja2 is not installed."""
+        from . import html
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place, then move it there."""
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+        whole_file(path, html.render(self.to_json()))
+
+    def write_markdown(self, path: Path) -> None:
+        """Write a summary in Markdown."""
+        from . import summaries
+
+        whole_file(path, summaries.markdown(self.to_json()))
+
+    def write_junit(self, path: Path) -> None:
+        """Write the report as JUnit XML."""
+        from . import summaries
+
+        whole_file(path, summaries.junit(self.to_json()))
+
+    def write_badge(self, path: Path) -> None:
+        """Write a badge in SVG."""
+        from . import summaries
+
+        whole_file(path, summaries.badge(self.to_json()))
 
 
 def state(document: Mapping[str, Any]) -> str:
@@ -166,6 +175,12 @@ def state(document: Mapping[str, Any]) -> str:
         return "incomplete"
     holds = document["conformant"] and all(op["conformant"] for op in document["operations"])
     return "conformant" if holds else "not conformant"
+
+
+def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report's JSON with keys in the order of the file, so that what is made of it depends on content alone."""
+    found: dict[str, Any] = json.loads(json.dumps(document, sort_keys=True))
+    return found
 
 
 def standing(conformant: bool, counts: Mapping[str, int]) -> str:

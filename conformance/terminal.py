@@ -8,6 +8,7 @@ from rich.table import Table
 
 from .report import BAD, CaseResult, Operation, Report, printable, standing, state
 
+__all__ = ["plain", "printable", "show", "verdict"]
 COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
 
@@ -67,7 +68,7 @@ def _table(report: Report) -> Table:
         word = f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]"
         ratio = "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}"
         cases = ", ".join(f"{n} {v}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
-        table.add_row(op.op, op.dtype or "", word, op.achieved or "none", op.claim or "", ratio, cases)
+        table.add_row(op.op, op.dtype, word, op.achieved or "none", op.claim, ratio, cases)
     return table
 
 

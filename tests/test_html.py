@@ -1,0 +1,278 @@
+"""The HTML report in Debian's Chromium: what it says, sorting, filtering, hostile text, and no network."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reporting import HOSTILE, case, document, every_verdict, hostile, operation, unfinished
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+from posref.conformance import check, html
+
+ROOT = Path(__file__).parents[1]
+INSTALL = "apt-get install chromium chromium-driver"
+SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+ --disable-component-update --disable-sync --disable-dev-shm-usage"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+    assert all(programs.values()), f"the HTML report is tested in a browser: {INSTALL}"
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(programs["chromium"])
+    for switch in SWITCHES.split():
+        options.add_argument(switch)
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(programs["chromedriver"])))
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """A report's page, opened from a file."""
+
+    def __init__(self, browser: webdriver.Chrome, report: dict[str, Any], folder: Path) -> None:
+        self.browser, self.file = browser, folder / "report.html"
+        self.source = html.render(report)
+        self.file.write_text(self.source, encoding="utf-8")
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)
+        browser.get(self.file.as_uri())
+
+    def all(self, selector: str) -> list[WebElement]:
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of what is shown."""
+        return [e.text for e in self.all(selector) if e.is_displayed()]
+
+    def run(self, script: str) -> Any:
+        return self.browser.execute_script(script)
+
+    def assert_quiet(self) -> None:
+        """Nothing in the console (so no violation of the policy either), and the page itself is all that was fetched."""
+        assert self.browser.get_log("browser") == []
+        fetched = [e["message"] for e in self.browser.get_log("performance") if "Network.requestWillBeSent" in e["message"]]
+        assert len(fetched) == 1, fetched
+        assert self.file.as_uri() in fetched[0]
+        assert self.run("return performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.fixture(scope="module")
+def broken() -> dict[str, Any]:
+    return check(str(ROOT / "examples/broken_rope.py")).to_json()
+
+
+@pytest.fixture
+def page(browser: webdriver.Chrome, broken: dict[str, Any], tmp_path: Path) -> Page:
+    return Page(browser, broken, tmp_path)
+
+
+def test_the_page_says_whether_what_and_where(page: Page) -> None:
+    assert page.texts("h1") == [str(ROOT / "examples/broken_rope.py")]
+    assert page.texts(".state strong") == ["NOT CONFORMANT"]
+    assert "63 pass, 6 fail, 151 unsupported" in page.texts(".facts")[0]
+    findings = page.texts(".findings li")
+    assert len(findings) == 4
+    assert findings[0].startswith("rope_table float32")
+    assert "positions are held in float16" in findings[0]
+    rows = [row.text.split() for row in page.all("#summary tbody tr")]
+    assert [row[:3] for row in rows][:2] == [["rope_table", "float32", "fail"], ["rope", "float32", "fail"]]
+    assert rows[1][3:8] == ["none", "angle32", "∞", "27/122", "2049"]
+    section = page.all("#rope-float32")[0].text
+    for said in ("The first failing position is 2049", "Diagnosis:", "Seen in Modalities#462", "64 to 4096 no class"):
+        assert said in section
+    assert "--case rope/half/decode --dtype float32" in section
+    assert page.texts("#rope-float32 .cases tbody th")[0] == "rope/half/decode"
+    page.assert_quiet()
+
+
+def test_the_figures_show_bounds_and_what_is_beyond_them(page: Page, broken: dict[str, Any]) -> None:
+    curve = next(op for op in broken["operations"] if op["op"] == "rope")["curve"]
+    assert sorted(page.texts("#rope-float32 svg.curve text.bound")) == ["angle32", "angle64"]
+    assert page.texts("#rope-float32 svg.curve text.claim") == ["angle32"]
+    assert page.texts("#rope-float32 svg.curve text.first") == ["first fails at 2049"]
+    beyond = [p for p in curve if not float(p["ratio"]) <= 1]
+    assert len(page.all("#rope-float32 svg.curve .over")) == len(beyond) > 0
+    assert len(page.all("#rope-float32 svg.curve .within")) == len(curve) - len(beyond)
+    where = (
+        "const box = e => e.getBoundingClientRect(); const f = box(document.querySelector('#rope-float32 svg.curve .frame'));"
+    )
+    inside = "b.left > f.left - 6 && b.right < f.right + 6 && b.top > f.top - 6 && b.bottom < f.bottom + 6"
+    marks = "[...document.querySelectorAll('#rope-float32 svg.curve :is(.over, .within)')]"
+    assert page.run(f"{where} return {marks}.every(e => {{ const b = box(e); return {inside}; }})")
+    titles = page.run(f"return {marks}.map(e => e.textContent)")
+    assert any(re.fullmatch(r"position 2049: error 3\.9, 2\.8e6 times the bound; rope/positions/negative", t) for t in titles)
+    assert len(page.texts("#rope-float32 .legend li")) == 9
+
+
+def test_a_map_reads_out_the_value_under_the_pointer(page: Page) -> None:
+    cells = page.all("#rope-table-float32 .cells")[0]
+    webdriver.ActionChains(page.browser).move_to_element(cells).perform()
+    [reading] = page.texts("#rope-table-float32 .reading")
+    assert re.fullmatch(r"position \d+, entry \d: .+ times the bound", reading)
+
+
+def test_sorting(page: Page) -> None:
+    def column(k: int) -> list[str]:
+        return [row.find_elements(By.CSS_SELECTOR, "th,td")[k].text for row in page.all("#summary tbody tr")]
+
+    heads = page.all("#summary thead button")
+    assert [h.text for h in heads][:3] == ["operation", "dtype", "verdict"]
+    heads[0].click()
+    assert column(0) == sorted(column(0))
+    assert page.all("#summary thead th")[0].get_attribute("aria-sort") == "ascending"
+    heads[0].click()
+    assert column(0) == sorted(column(0), reverse=True)
+    heads[5].click()
+    assert column(5) == ["0.14", "0.8", "∞", "∞"]
+    heads[6].send_keys("\n")  # by keyboard
+    assert column(6) == ["5/44", "27/122", "12/32", "19/22"]
+    assert page.all("#summary thead th")[5].get_attribute("aria-sort") is None
+    page.assert_quiet()
+
+
+def test_filtering(page: Page) -> None:
+    form = page.all("form.tools[data-for=summary]")[0]
+    form.find_element(By.NAME, "text").send_keys("APPLY")
+    assert page.texts("#summary tbody th") == ["apply_rope"]
+    assert form.find_element(By.TAG_NAME, "output").text == "1 of 4"
+    form.find_element(By.NAME, "text").clear()
+    form.find_element(By.NAME, "verdict").send_keys("fail")
+    assert page.texts("#summary tbody th") == ["rope_table", "rope"]
+    cases = page.all("#rope-float32 form.tools")[0]
+    cases.find_element(By.NAME, "verdict").send_keys("fail")
+    shown = page.texts("#rope-float32 .cases tbody tr")
+    assert len(shown) == 3  # calls that were not refused are not among them
+    assert all("fail" in row for row in shown)
+    cases.find_element(By.NAME, "text").send_keys("decode")
+    assert [row.split()[0] for row in page.texts("#rope-float32 .cases tbody tr")] == ["rope/half/decode"]
+
+
+def test_sections_of_what_passes_are_closed_until_their_link_is_followed(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    report = document([operation(), operation("alibi")], [case("a", "pass"), case("b", "pass", op="alibi")])
+    page = Page(browser, report, tmp_path)
+    assert page.texts(".state strong") == ["CONFORMANT"]
+    assert page.texts(".findings") == []
+    assert page.texts(".command") == []
+    page.all("#summary tbody a")[1].click()
+    assert page.texts(".command") == ["posref check me --op alibi --dtype float32"]
+    page.assert_quiet()
+
+
+def test_hostile_text_is_text(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    page = Page(browser, hostile(), tmp_path)
+    page.run("document.querySelectorAll('details').forEach(e => e.open = true)")
+    assert "owned" not in page.browser.title.replace('document.title="owned"', "")
+    assert page.texts("h1")[0].startswith(
+        '<script>document.title="owned"</script>"><img src=x onerror=alert(1)>\'\N{REPLACEMENT CHARACTER}[31m'
+    )
+    assert len(page.all("script")) == 1
+    assert len(page.all("style")) == 1
+    assert page.all("img, iframe, object, link, base, foreignObject, embed") == []
+    handlers = (
+        "[...document.querySelectorAll('*')].flatMap(e => [...e.attributes]).map(a => a.name).filter(n => n.startsWith('on'))"
+    )
+    assert page.run(f"return {handlers}") == []
+    assert "{{7*7}}" in page.texts(".facts")[0]
+    assert HOSTILE not in page.source
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page.source)
+    page.assert_quiet()
+
+
+def test_every_address_on_the_page_is_a_fragment_of_it(page: Page) -> None:
+    links = page.run("return [...document.querySelectorAll('[href], [src], [action]')].map(e => e.getAttribute('href'))")
+    ids = page.run("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"url\(|@import|https?:|//[a-z]", re.sub(r"sha256-[A-Za-z0-9+/=]+", "", page.source))
+
+
+def test_the_policy_admits_nothing_but_its_own_script(page: Page) -> None:
+    policy = page.all("meta[http-equiv=Content-Security-Policy]")[0].get_attribute("content") or ""
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    page.run("const s = document.createElement('script'); s.textContent = 'document.title = 1'; document.body.append(s)")
+    page.run("document.body.append(Object.assign(new Image(), {src: 'data:,x'}))")
+    assert page.browser.title.startswith("Not conformant")
+    assert len([entry for entry in page.browser.get_log("browser") if "Content Security Policy" in entry["message"]]) == 2
+
+
+def test_the_page_can_be_read_without_script(browser: webdriver.Chrome, broken: dict[str, Any], tmp_path: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        page = Page(browser, broken, tmp_path)
+        assert page.texts(".state strong") == ["NOT CONFORMANT"]
+        assert len(page.texts("#rope-float32 .cases tbody tr")) == 129
+        assert page.texts("form") == []  # what needs script is not shown
+        assert page.texts("#rope-float32 svg.curve text.claim") == ["angle32"]
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@pytest.mark.parametrize("width", [390, 820, 1400])
+def test_nothing_overflows(browser: webdriver.Chrome, broken: dict[str, Any], tmp_path: Path, width: int) -> None:
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width == 390}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        for report in (broken, hostile(), every_verdict()):
+            page = Page(browser, report, tmp_path)
+            page.run("document.querySelectorAll('details').forEach(e => e.open = true)")
+            assert page.run("return document.documentElement.scrollWidth") <= width
+            assert page.run("return innerWidth") == width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_text_stands_out_from_its_ground_in_light_and_dark(page: Page) -> None:
+    """WCAG AA: 4.5 to 1 for text."""
+    try:
+        for scheme in ("light", "dark"):
+            features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
+            style = "getComputedStyle(document.documentElement).getPropertyValue('--%s').trim()"
+            names = ("bg", "panel", "fg", "muted", "link", "good", "bad", "warn")
+            colours = {name: page.run("return " + style % name) for name in names}
+            for ground in ("bg", "panel"):
+                for name in names[2:]:
+                    assert contrast(colours[name], colours[ground]) >= 4.5, (scheme, name, ground)
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def contrast(a: str, b: str) -> float:
+    def luminance(colour: str) -> float:
+        digits = colour.lstrip("#")
+        digits = "".join(d * 2 for d in digits) if len(digits) == 3 else digits
+        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_incomplete_reports_say_so_and_nothing_else(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    whole = document([operation(), operation("alibi")], [case("a", "pass"), case("b", "pass", op="alibi")])
+    for report in unfinished(whole):
+        page = Page(browser, report, tmp_path)
+        assert page.texts(".state strong") == ["INCOMPLETE"]
+        assert page.browser.title == "Incomplete: me"
+
+
+def test_the_whole_core_tier_in_four_dtypes_is_small(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    page = Page(browser, check("posref", backend="torch").to_json(), tmp_path)
+    assert len(page.source.encode()) < 3e6
+    assert page.texts(".state strong") == ["CONFORMANT"]
+    assert len(page.all("#summary tbody tr")) > 40
+    page.assert_quiet()

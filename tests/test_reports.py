@@ -1,0 +1,363 @@
+"""The forms of a report: its figures' numbers, Markdown, JUnit and the badge."""
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from reporting import case, document, every_verdict, hostile, operation, unfinished
+from rich.console import Console
+
+import posref
+from posref.conformance import check, classes, curves, html, places, summaries, terminal
+from posref.conformance.checker import Answer
+from posref.conformance.report import Operation, Report, state
+from posref.conformance.suite import INSTALLED, Call, LoadedCase, load_groups, validate
+from posref.spec import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+FORMS = (summaries.markdown, summaries.junit, summaries.badge, html.render)
+
+
+@pytest.fixture(scope="module")
+def broken() -> dict[str, Any]:
+    return check(str(ROOT / "examples/broken_rope.py")).to_json()
+
+
+@pytest.fixture(scope="module")
+def itself() -> dict[str, Any]:
+    return check("posref", dtype="float32").to_json()
+
+
+def found(report: dict[str, Any], op: str) -> dict[str, Any]:
+    return next(o for o in report["operations"] if o["op"] == op)
+
+
+# The numbers behind the figures
+
+
+@given(error=st.floats(0) | st.just(float("nan")), width=st.floats(0, allow_infinity=False))
+def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error: float, width: float) -> None:
+    ratio = curves.ratios(np.asarray([error]), np.asarray([width]))[0]
+    assert (ratio > 1) == (not error <= width)
+    assert not np.isnan(ratio)
+
+
+def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict[str, Any]) -> None:
+    for op in itself["operations"]:
+        with_places = any(
+            places.places(op["op"], call, name) is not None
+            for group in load_groups(INSTALLED, op=op["op"])
+            for entry in group.cases
+            if entry.kind == "value" and op["dtype"] in entry.dtypes
+            for call in entry.calls
+            for name in call.expected
+        )
+        assert op["heat"] is not None, op["op"]
+        assert bool(op["curve"]) == with_places, op["op"]
+    assert {op["op"] for op in itself["operations"]} == set(REGISTRY)
+    assert any(op["curve"] for op in itself["operations"])
+
+
+def test_a_curve_is_beyond_its_bounds_where_the_cases_fail(broken: dict[str, Any]) -> None:
+    for op in broken["operations"]:
+        beyond = [p["position"] for p in op["curve"] if not float(p["ratio"]) <= 1]
+        assert min(beyond, default=None) == op["first_failing_position"]
+        assert [p["position"] for p in op["curve"]] == sorted({p["position"] for p in op["curve"]})
+        for point in op["curve"]:
+            assert set(point["bounds"]) == set(classes.OF_DTYPE["float32"])
+            if isinstance(point["error"], float):
+                assert (point["error"] > point["bounds"]["angle32"]) == (float(point["ratio"]) > 1)
+    assert found(broken, "rope")["first_failing_position"] == 2049
+
+
+def fill(values: Callable[[Call], np.ndarray], calls: list[Call], op: str = "rope") -> Operation:
+    """Return an operation filled from answers that `values` computes."""
+    result = Operation(op, "float32", "angle32", [])
+    answers = []
+    for k, call in enumerate(calls):
+        entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", (), "", ("float32",), (call,))
+        answers.append(Answer(entry, "float32", [{"out": values(call)}]))
+    curves.fill(result, answers)
+    return result
+
+
+def made(positions: np.ndarray, width: int, bound: float = 1e-7) -> Call:
+    """Return a call of rope that expects zeros, all within `bound`."""
+    shape = (*positions.shape, width)
+    widths = {c: {"out": np.full(shape, bound * scale)} for c, scale in (("angle64", 0.25), ("angle32", 1.0))}
+    return Call({}, {"x": np.zeros(shape), "positions": positions}, {"out": np.zeros(shape)}, {}, widths)
+
+
+def test_a_curve_keeps_the_worst_value_of_every_position_over_all_cases() -> None:
+    calls = [made(np.asarray([0, -3, 7]), 2), made(np.asarray([3, 7, 7]), 2, bound=1e-3)]
+    errors = iter([np.asarray([[0, 0], [0, 2e-7], [3e-7, 5e-7]]), np.asarray([[0, 5e-4], [0, 0], [0, 1e-4]])])
+    result = fill(lambda call: next(errors), calls)
+    kept = [(p["position"], p["error"], p["bounds"]["angle32"], p["case"]) for p in result.curve]
+    assert kept == [
+        (0.0, 0.0, 1e-7, "rope/made/0"),
+        (3.0, 2e-7, 1e-7, "rope/made/0"),  # beyond its bound, though 5e-4 is the larger error
+        (7.0, 5e-7, 1e-7, "rope/made/0"),
+    ]
+    assert result.curve[0]["bounds"]["angle64"] == pytest.approx(2.5e-8)
+
+
+def test_what_is_not_a_number_is_the_worst_and_json_holds_it() -> None:
+    result = fill(lambda call: np.asarray([[0.0, 9.0], [np.nan, 0.0]]), [made(np.asarray([1, 2]), 2)])
+    assert [(p["position"], p["ratio"]) for p in result.curve] == [(1.0, pytest.approx(9e7)), (2.0, "inf")]
+    assert result.heat is not None
+    assert result.heat["values"] == [[0.0, 9e7], ["inf", 0.0]]
+    json.dumps([result.curve, result.heat], allow_nan=False)
+
+
+def test_figures_are_bounded_and_reduce_by_the_maximum() -> None:
+    positions = np.arange(3000) ** 2
+    errors = np.full((3000, 500), 1e-8)
+    errors[1234, 321] = 4.5e-7
+    result = fill(lambda call: errors, [made(positions, 500)])
+    assert len(result.curve) <= curves.POINTS
+    assert [p["position"] for p in result.curve if p["ratio"] > 1] == [1234.0**2]
+    heat = result.heat
+    assert heat is not None
+    assert (
+        np.asarray(heat["values"]).shape
+        == (curves.ROWS, curves.COLUMNS)
+        == (len(heat["row_labels"]), len(heat["column_labels"]))
+    )
+    (row, column), *others = np.argwhere(np.asarray(heat["values"]) > 1).tolist()
+    assert not others
+    low, high = (int(part) for part in heat["row_labels"][row].split(" to "))
+    assert low <= 1234**2 <= high
+    low, high = (int(part) for part in heat["column_labels"][column].split(" to "))
+    assert low <= 321 <= high
+    assert heat["values"][row][column] == 4.5
+
+
+def test_a_map_never_rounds_a_value_beyond_its_bound_to_one_within() -> None:
+    result = fill(lambda call: np.asarray([[1.0004e-7, 0.9999e-7]]), [made(np.asarray([1]), 2)])
+    assert result.heat is not None
+    assert result.heat["values"] == [[1.01, 1.0]]
+
+
+def test_rows_without_one_position_are_named_by_their_index() -> None:
+    expected = np.zeros((2, 3, 2))
+    widths = {"angle32": {"out": np.ones((2, 3, 2))}, "angle64": {"out": np.ones((2, 3, 2))}}
+    call = Call({}, {}, {"out": expected}, {}, widths)
+    result = fill(lambda call: expected + np.arange(12.0).reshape(2, 3, 2), [call], op="apply_rope")
+    assert result.curve == []
+    assert result.heat is not None
+    assert result.heat["rows"] == "row"
+    assert result.heat["row_labels"] == ["0, 0", "0, 1", "0, 2", "1, 0", "1, 1", "1, 2"]
+    assert result.heat["values"][-1] == [10.0, 11.0]
+
+
+def test_an_answer_that_is_not_whole_is_not_drawn() -> None:
+    result = Operation("rope", "float32", "angle32", [])
+    entry = LoadedCase("rope/made/0", "rope", "sequence", "core", (), "", ("float32",), (made(np.asarray([1]), 2),) * 2)
+    curves.fill(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
+    assert (result.curve, result.heat) == ([], None)
+
+
+def test_integers_that_must_be_exact_are_drawn() -> None:
+    wrong = SimpleNamespace(__name__="wrong", t5_buckets=lambda p, /, **options: posref.t5_buckets(p, **options) + (p > 200))
+    report = check(wrong, op="t5_buckets")
+    op = report.operations[0]
+    assert op.worst_ratio == float("inf")
+    assert {p["ratio"] for p in op.curve} == {0.0, "inf"}
+    assert min(p["position"] for p in op.curve if p["ratio"] == "inf") == op.first_failing_position
+    assert "must be exact" in html.render(report.to_json())
+
+
+# Every form
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_form_is_a_function_of_the_json(form: Callable[[dict[str, Any]], str], broken: dict[str, Any]) -> None:
+    again = json.loads(json.dumps(broken, sort_keys=True, allow_nan=False))
+    assert form(again) == form(broken)
+
+
+def test_reports_are_of_their_schema(broken: dict[str, Any], itself: dict[str, Any]) -> None:
+    for report in (broken, itself, every_verdict(), hostile()):
+        validate("report", report, Path("report.json"))
+
+
+def test_incomplete_reports_are_never_conformant() -> None:
+    whole = document([operation(), operation("alibi")], [case("a", "pass"), case("b", "pass", op="alibi")])
+    assert state(whole) == "conformant"
+    for report in unfinished(whole):
+        assert state(report) == "incomplete"
+        for form in FORMS:
+            text = form(report)
+            assert "incomplete" in text.lower()
+            assert "CONFORMANT" not in text
+        assert ET.fromstring(summaries.junit(report)).get("errors") == "1"
+
+
+def test_an_operation_that_is_not_conformant_decides() -> None:
+    report = document([operation(conformant=False)], [case("a", "pass")], conformant=True)
+    assert state(report) == "not conformant"
+
+
+def test_the_methods_write_what_the_functions_return(tmp_path: Path) -> None:
+    report = check(str(ROOT / "examples/broken_rope.py"), op="rope_frequencies")
+    for name, form in zip(("markdown", "junit", "badge", "html"), FORMS, strict=True):
+        getattr(report, f"write_{name}")(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == form(report.to_json())
+
+
+# Markdown
+
+
+def test_markdown_says_what_is_wrong_and_where(broken: dict[str, Any]) -> None:
+    text = summaries.markdown(broken)
+    assert text.startswith(
+        f"# posref: `{ROOT / 'examples/broken_rope.py'}`\n\n**NOT CONFORMANT**: 63 pass, 6 fail, 151 unsupported"
+    )
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    rows = [t for t in tokens if t.type == "tr_open"]
+    assert len(rows) == 1 + len(broken["operations"])
+    assert "positions are held in float16" in text
+    assert "| 2049 |" in text
+    assert "--case rope/half/decode --dtype float32`" in text
+
+
+def test_hostile_text_stays_text_in_markdown() -> None:
+    tokens = MarkdownIt("commonmark").enable("table").parse(summaries.markdown(hostile()))
+    flat = [token for t in tokens for token in (t, *(t.children or []))]
+    kinds = Counter(token.type for token in flat)
+    assert not kinds.keys() & {"html_block", "html_inline", "link_open", "image", "em_open", "fence", "code_block"}
+    assert kinds["heading_open"] == 1
+    assert kinds["tr_open"] == 2
+    assert kinds["th_open"] == kinds["td_open"] == 8
+    assert all(token.content.isprintable() for token in flat if token.type in ("text", "code_inline"))
+    assert any("`code` ``| a" in token.content for token in flat if token.type == "code_inline")
+
+
+# JUnit
+
+
+def test_junit_maps_every_verdict() -> None:
+    root = ET.fromstring(summaries.junit(every_verdict()))
+    suites = {suite.get("name"): suite for suite in root}
+    assert list(suites) == ["rope float32", "alibi float32", "calls to refuse (these do not decide conformance)", "missing"]
+    outcome = {t.get("name"): [(e.tag, e.get("type")) for e in t] for t in suites["rope float32"].iter("testcase")}
+    assert outcome.pop("rope/half/pass") == []
+    assert outcome.pop("rope/half/fail") == [("failure", "fail")]
+    assert outcome.pop("rope/half/unsupported") == [("skipped", None)]
+    assert outcome == {f"rope/half/{v}": [("error", v)] for v in ("error", "crash", "timeout", "protocol", "not-run")}
+    numbers = {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert numbers == {"tests": "16", "failures": "2", "errors": "5", "skipped": "6"}
+    assert [s.get("message") for s in suites["missing"].iter("skipped")] == ["the target does not offer this operation"]
+    properties = {p.get("name"): p.get("value") for p in suites["rope float32"].iter("property")}
+    assert properties["conformant"] == "false"
+    assert properties["diagnosis"] == "positions are held in bfloat16"
+
+
+def test_refusals_never_fail_junit_and_too_little_support_does() -> None:
+    suites = {suite.get("name"): suite for suite in ET.fromstring(summaries.junit(every_verdict()))}
+    refusals = suites["calls to refuse (these do not decide conformance)"]
+    assert (refusals.get("failures"), refusals.get("errors"), refusals.get("skipped")) == ("0", "0", "1")
+    assert [f.get("message") for f in suites["alibi float32"].iter("failure")] == ["only 1 of 4 cases passed"]
+    conformant = document([operation()], [case("a", "pass"), case("b", "fail", kind="reject")])
+    root = ET.fromstring(summaries.junit(conformant))
+    assert (root.get("failures"), root.get("errors")) == ("0", "0")
+
+
+def test_hostile_text_stays_text_in_junit() -> None:
+    root = ET.fromstring(summaries.junit(hostile()))
+    assert {e.tag for e in root.iter()} == {
+        "testsuites",
+        "testsuite",
+        "properties",
+        "property",
+        "testcase",
+        "failure",
+        "skipped",
+    }
+    shown = [text for e in root.iter() for text in (*e.attrib.values(), (e.text or "").strip())]
+    assert all(text.isprintable() for text in shown)
+    assert any("<script>" in text for text in shown)
+
+
+# The badge
+
+
+def words(svg: str) -> list[str]:
+    root = ET.fromstring(svg)
+    return [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_badge_has_the_loosest_class_and_the_cases(itself: dict[str, Any]) -> None:
+    passed = itself["counts"]["pass"]
+    assert words(summaries.badge(itself)) == ["posref 0.1.0 core", "angle64", f"{passed}/{passed}"]
+    two = document([operation(achieved="low"), operation("alibi", achieved="float64")], [case("a", "pass")])
+    two["totals"] = {"operations": 2, "cases": 1}
+    assert words(summaries.badge(two))[1] == "low"
+    trig = "angle32+trig(0.00048828125)"
+    widened = document([operation(achieved="angle32"), operation("alibi", achieved=trig)], [case("a", "pass")])
+    assert words(summaries.badge(widened))[1] == trig
+
+
+def test_a_badge_of_what_does_not_conform_names_no_class() -> None:
+    assert words(summaries.badge(every_verdict())) == ["posref 0.1.0 core", "not conformant", "2/12"]
+    assert words(summaries.badge(unfinished(document([operation()], [case("a", "pass")]))[0]))[1] == "incomplete"
+
+
+def test_a_badge_is_wide_enough_and_plain() -> None:
+    svg = summaries.badge(hostile())
+    root = ET.fromstring(svg)
+    assert {e.tag.partition("}")[2] for e in root.iter()} == {"svg", "title", "clipPath", "g", "rect", "text"}
+    assert not any(name.startswith("on") or "href" in name for e in root.iter() for name in e.attrib)
+    rects = [e for e in root.iter("{http://www.w3.org/2000/svg}rect") if e.get("fill", "#fff") != "#fff"]
+    assert sum(int(e.get("width", "0")) for e in rects) == int(root.get("width", "0"))
+
+
+# The snippet and the terminal
+
+
+def snippet(report: dict[str, Any], op: str) -> str:
+    [shown] = [o["snippet"] for o in html._operations(report) if o["op"] == op]
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("target", "op", "expected"),
+    [
+        ("examples/broken_rope.py", "rope_table", "cos[4, 0]: expected np.float64(-0.646390"),
+        ("tests/defects/alibi_sign.py", "alibi", "out["),
+        ("tests/defects/positions_bfloat16.py", "rope", "out["),
+    ],
+)
+def test_the_snippet_of_a_failure_repeats_it(target: str, op: str, expected: str) -> None:
+    report = check(str(ROOT / target)).to_json()
+    done = subprocess.run([sys.executable, "-c", snippet(report, op)], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"{op} {{")
+    assert expected in done.stdout
+    nearest = next(c for c in html._operations(report)[0]["cases"] if c["verdict"] == "fail")
+    assert f"got np.float64({nearest['worst']['got']!r}" in done.stdout or nearest["worst"]["output"] in done.stdout
+
+
+def test_programs_have_a_command_and_no_snippet() -> None:
+    report = every_verdict()
+    report["target"]["kind"] = "program"
+    assert snippet(report, "rope") == ""
+    assert html._operations(report)[0]["reproduce"] == "posref check me --case rope/half/fail"
+
+
+def test_the_terminal_does_not_call_an_unfinished_check_conformant(capsys: pytest.CaptureFixture[str]) -> None:
+    report = check("posref", op="t5_buckets", dtype="float32")
+    unfinished_report = Report(report.target, report.suite, report.tier, report.operations, report.missing, complete=False)
+    terminal.show(unfinished_report, Console(width=120))
+    assert "INCOMPLETE: 18 passed" in capsys.readouterr().out
