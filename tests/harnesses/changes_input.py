@@ -1,0 +1,5 @@
+"""Admits that it altered its input."""
+
+import right
+
+right.main(lambda request: right.reply(request) | {"changed": ["positions"]})

@@ -1,0 +1,5 @@
+"""Invents a status."""
+
+import right
+
+right.main(lambda request: right.reply(request) | {"status": "okay"})
