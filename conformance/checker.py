@@ -129,17 +129,20 @@ def choose(suite: Path = INSTALLED, *, op: str | None = None, case: str | None =
 
 def _check(target: Target, cases: list[LoadedCase], tier: str, suite: Path, progress: Progress | None) -> Report:
     """Return the report on loaded cases."""
-    operations: list[tuple[Operation, list[Answer]]] = []
-    missing, complete = [], True
+    names = list(dict.fromkeys(c.op for c in cases))
+    missing = [name for name in names if not target.has(name)]
+    operations = [
+        (Operation(name, width, target.claims[width], []), list[Answer]())
+        for name in names
+        if name not in missing
+        for width in asked_dtypes(target, name)
+    ]
+    complete = True
     try:
-        for name in dict.fromkeys(c.op for c in cases):
-            if not target.has(name):
-                missing.append(name)
-                continue
-            for width in asked_dtypes(target, name):
-                operation, answers = Operation(name, width, target.claims[width], []), list[Answer]()
-                operations.append((operation, answers))
-                _fill(operation, answers, target, [c for c in cases if c.op == name], progress)
+        for refusals in (False, True):  # what must be refused comes last: a program may end on each, and be asked no more
+            for operation, answers in operations:
+                own = [c for c in cases if c.op == operation.op and (c.kind == "reject") == refusals]
+                _fill(operation, answers, target, own, progress)
     except KeyboardInterrupt:
         complete = False
     finish(operations)

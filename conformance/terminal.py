@@ -16,9 +16,8 @@ SHOWN = 3  # failing cases spelled out for each operation
 def show(report: Report, console: Console) -> None:
     """Print a report."""
     versions = ", ".join(f"{name} {number}" for name, number in report.target["versions"].items())
-    console.print(
-        f"[bold]{plain(report.target['name'])}[/bold] ({versions}) on vectors {report.suite['version']}, tier {report.tier}"
-    )
+    of = f" ({plain(versions)})" if versions else ""
+    console.print(f"[bold]{plain(report.target['name'])}[/bold]{of} on vectors {report.suite['version']}, tier {report.tier}")
     console.print(_table(report))
     for operation in report.operations:
         _explain(operation, console)
