@@ -1,10 +1,11 @@
 """
-Backends: one short module per array library, loaded by name, and two number systems that look like array libraries.
+Backends: one short module per array library, loaded by name, and three number systems that look like array libraries.
 
 A backend module has ``name``, ``requires`` (the package to install), ``dtypes`` (names of the real dtypes it has),
 ``float64_trigonometry`` (whether its float64 sine is one), ``namespace()``, ``dtype(name)``, ``from_numpy(x, dtype, device)``,
-``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``. Third parties add one with an entry point in the group
-``posref.backends``.
+``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``; where the library has them, ``vjp(function, arrays,
+cotangents)`` (gradients) and ``strided(x)`` (the same values in memory that is not contiguous). Third parties add one with an
+entry point in the group ``posref.backends``.
 """
 
 from functools import cache

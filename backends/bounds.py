@@ -44,20 +44,21 @@ ROUNDOFFS = {
 
 
 class Accuracy(NamedTuple):
-    """An accuracy class: significand bits of each dtype label, and the floor of an inexact result."""
+    """An accuracy class: significand bits of each dtype label, the floor of an inexact result, and the least normal number."""
 
     float64: int
     float32: int
     storage: int
     floor: float
+    normal: float = 2.0**-126  # of its narrowest dtype: below it no result counts as exact
 
 
 CLASSES = {
-    "float64": Accuracy(53, 53, 53, 2.0**-1022),
+    "float64": Accuracy(53, 53, 53, 2.0**-1022, 2.0**-1022),
     "angle64": Accuracy(53, 24, 24, 2.0**-126),  # results below the normal range may be flushed to zero
     "angle32": Accuracy(24, 24, 24, 2.0**-126),
     "low-bfloat16": Accuracy(24, 8, 8, 2.0**-126),
-    "low-float16": Accuracy(24, 11, 11, 2.0**-25),
+    "low-float16": Accuracy(24, 11, 11, 2.0**-25, 2.0**-14),
 }
 
 
@@ -89,7 +90,7 @@ class Bounds(NumberSystem):
     def _rounded(self, value: Part, error: Part, exact: Part, dtype: Label, units: float = 1) -> Array:
         """Return (value, error) after an operation: nothing is added where it was exact and the result fits."""
         value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
-        free = exact & (error == 0) & self._fits(value, dtype)
+        free = exact & (error == 0) & self._fits(value, dtype) & ((value == 0) | (np.abs(value) >= self.accuracy.normal))
         added = units * self._unit(dtype) * (np.abs(value) + error) + self.accuracy.floor
         with np.errstate(invalid="ignore"):
             return Array((value, np.where(free, 0.0, error + added)), dtype, self)
@@ -173,6 +174,16 @@ class Bounds(NumberSystem):
             msg = f"{name} within the error bounds"
             raise Undecided(msg)
         return np.asarray(getattr(np, name)(p, q))
+
+    def surely_greater(self, a: Array, b: Array) -> Part:
+        """Return where a > b whatever the errors are within their bounds."""
+        (p, e), (q, f) = a.parts, b.parts
+        with np.errstate(invalid="ignore"):
+            return np.asarray(p - q > e + f)
+
+    def between(self, low: Part, high: Part, dtype: Label) -> Array:
+        """Return the middle of two NumPy arrays, off by as much as they are apart."""
+        return Array((np.asarray((low + high) / 2), np.asarray((high - low) / 2)), dtype, self)
 
     def _step(self, x: Array, step: Callable[[Part], Part]) -> Array:
         value, error = x.parts
@@ -269,6 +280,27 @@ class Bounds(NumberSystem):
         return Array((np.asarray(largest), np.asarray(np.max(finite, axis=axis, keepdims=keepdims))), x.dtype, self)
 
 
+class Sensitivity(Bounds):
+    """
+    The namespace of (value, how far it moves when every sine and cosine is off by `SMALL`); no other operation errs.
+
+    Errors of that size leave no trace in products of two and in what they are subtracted from: bounds grow linearly, and
+    divided by `SMALL` they are the half-width for each unit of error.
+    """
+
+    SMALL = 2.0**-100
+
+    def __init__(self) -> None:
+        super().__init__(Accuracy(53, 53, 53, 0.0))
+
+    def _unit(self, dtype: Label) -> float:
+        return 0.0
+
+    def _wave(self, x: Array, function: Callable[[arb], arb], units: float) -> Array:
+        wave, bound = super()._wave(x, function, units).parts
+        return Array((wave, bound + self.SMALL), float32, self)
+
+
 def bounds(name: str) -> Bounds:
     """Return the namespace of the accuracy class called `name`."""
     return Bounds(CLASSES[name])
@@ -288,17 +320,19 @@ def _growth(change: Part) -> Part:
 
 
 def _exact_product(a: Part, b: Part) -> Part:
-    """Return where the float64 product of `a` and `b` is exact: their significands have at most 53 bits together."""
-    return np.asarray(_length(a) + _length(b) <= 54)
+    """
+    Return where the float64 product of `a` and `b` is exact: where that of their significands, as odd integers, fits 53 bits.
+
+    Such a product is odd: below 2**53 it is exact here too, and above it is not rounded to less.
+    """
+    return np.asarray(_odd(a) * _odd(b) < 2.0**53)
 
 
-def _length(x: Part) -> Part:
-    """Return the number of significant bits of each float64; 0 counts none."""
+def _odd(x: Part) -> Part:
+    """Return the odd integer that is the significand of each float64; 0 for 0 and what is not finite."""
     mantissa, _ = np.frexp(x)
     whole = np.abs(np.ldexp(np.where(np.isfinite(mantissa), mantissa, 0.0), 53)).astype(np.int64)
-    lowest = whole & -whole
-    _, place = np.frexp(lowest.astype(np.float64))
-    return np.where(whole == 0, 0, 54 - place)
+    return np.asarray(whole // np.maximum(whole & -whole, 1), dtype=np.float64)
 
 
 def _by_balls(function: Callable[..., arb], *parts: Part) -> Part:

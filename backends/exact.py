@@ -99,6 +99,14 @@ class Exact(NumberSystem):
     def real_compare(self, name: str, a: Array, b: Array) -> Part:
         return np.asarray(np.frompyfunc(lambda p, q: _decide(name, p, q), 2, 1)(a.parts[0], b.parts[0]), dtype=np.bool_)
 
+    def surely_greater(self, a: Array, b: Array) -> Part:
+        """Return where the balls decide that a > b."""
+        return np.asarray(np.frompyfunc(lambda p, q: bool(p > q), 2, 1)(a.parts[0], b.parts[0]), dtype=np.bool_)
+
+    def between(self, low: Part, high: Part, dtype: Label) -> Array:
+        """Return balls that hold all that lies between two NumPy arrays."""
+        return Array((_elementwise(lambda p, q: _ball(p).union(_ball(q)), low, high),), dtype, self)
+
     def _function(self, x: Array, function: Callable[[arb], arb]) -> Array:
         return Array((_elementwise(function, x.parts[0]),), x.dtype, self)
 
@@ -209,6 +217,8 @@ def ratio_to_float64(mantissa: fmpz, exponent: int) -> float:
     if whole == 0:
         return 0.0
     sign = -1.0 if int(mantissa) < 0 else 1.0
+    if whole.bit_length() + exponent < -1074:  # below half the smallest, however far
+        return sign * 0.0
     drop = max(whole.bit_length() - 53, -1074 - exponent, 0)  # bits below the last that float64 keeps
     kept, rest = whole >> drop, whole & ((1 << drop) - 1)
     half = 1 << drop >> 1

@@ -1,6 +1,6 @@
 """JAX. Without ``jax_enable_x64`` it has no float64 and no int64: then angles go the way of int32 turns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -59,3 +59,11 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` under jit."""
     compiled: Callable[..., Any] = jax.jit(function)
     return compiled
+
+
+def vjp(
+    function: Callable[..., Sequence[jax.Array]], arrays: Sequence[jax.Array], cotangents: Sequence[jax.Array]
+) -> list[jax.Array]:
+    """Return the gradients of `function` in `arrays`."""
+    outputs, pull = jax.vjp(lambda *moved: tuple(function(*moved)), *arrays)
+    return list(pull(tuple(c.astype(y.dtype) for y, c in zip(outputs, cotangents, strict=True))))

@@ -1,4 +1,4 @@
-"""What the two number systems share: an array over NumPy parts, its operators, and the functions that only move data."""
+"""What the number systems share: an array over NumPy parts, its operators, and the functions that only move data."""
 
 from __future__ import annotations
 

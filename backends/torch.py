@@ -1,6 +1,6 @@
 """PyTorch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,3 +50,27 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` compiled as one graph."""
     compiled: Callable[..., Any] = torch.compile(function, fullgraph=True)
     return compiled
+
+
+def vjp(
+    function: Callable[..., Sequence[torch.Tensor]], arrays: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
+) -> list[torch.Tensor | None]:
+    """Return the gradients of `function` in `arrays` by autograd; None where it stops on the way."""
+    leaves = [x.detach().requires_grad_() for x in arrays]
+    with torch.enable_grad():
+        outputs = function(*leaves)
+    tracked = [(y, c.to(y.dtype)) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
+    if not tracked:
+        return [None] * len(leaves)
+    given = [c for _, c in tracked]
+    return list(torch.autograd.grad([y for y, _ in tracked], leaves, given, allow_unused=True))
+
+
+def strided(x: torch.Tensor) -> torch.Tensor:
+    """Return `x` as a part of wider rows, its leading axes stored last first; of one axis: every second element of a buffer."""
+    if x.ndim < 2:
+        return torch.stack([x, x], dim=-1)[..., 1] if x.ndim else x
+    order = tuple(reversed(range(x.ndim - 1)))
+    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even, as for views of pairs as complex numbers
+    buffer = torch.full((*(x.shape[a] for a in order), wide), -1, device=x.device).to(x.dtype)
+    return buffer[..., 2 : x.shape[-1] + 2].permute(*order, x.ndim - 1).copy_(x)

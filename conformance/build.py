@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +13,12 @@ from posref.backends.rounding import LARGEST, representable
 from posref.spec import REGISTRY
 
 from . import classes, prove, tensors
-from .calls import AT_LEAST_FLOAT32, POSITIONS
-from .case import Case, all_cases, all_flags, groups, to_json
-from .errors import BuildError
-from .files import SCHEMA, STATIC, STATIC_FILES, SUITE, finish, write_json
+from .calls import AT_LEAST_FLOAT32, POSITIONS, differentiable
+from .case import FUZZ, Case, all_cases, all_flags, groups, to_json
+from .errors import BuildError, Disagreement
+from .files import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
 from .suite import LoadedGroup
+from .whole import whole_directory
 
 
 @dataclass
@@ -43,26 +41,17 @@ def build(directory: Path, *, tier: str = "core", progress: Callable[[str], None
     BuildError
         If the witnesses disagree, a value cannot be proved, or a decision lies within its tolerance: it names the case.
     """
-    directory = directory.absolute()
-    if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
-        msg = f"vectors build: DIR must be new, empty, or hold a suite; {directory} holds something else. Choose another."
-        raise BuildError(msg)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
-    try:
-        fill(scratch / "suite", tier=tier, progress=progress)
-        if directory.exists():
-            os.replace(directory, scratch / "old")
-        os.replace(scratch / "suite", directory)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    with whole_directory(directory, replace=True) as new:
+        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
+            msg = f"vectors build: DIR must be new, empty, or hold a suite; {directory} holds something else. Choose another."
+            raise BuildError(msg)
+        fill(new, tier=tier, progress=progress)
 
 
 def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None) -> None:
-    """Write a suite into the new directory `root`, its manifest last."""
+    """Write a suite into the empty directory `root`, its manifest last."""
     wanted = [case for case in all_cases() if tier != "smoke" or case.tier == "smoke"]
     entries, smoke = [], []
-    root.mkdir()
     by_id = groups(wanted)
     for group_id, cases in by_id.items():
         if progress:
@@ -70,12 +59,7 @@ def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None) -> No
         built = build_group(cases)
         entries.append(write_group(root, built))
         smoke += [plain(built, case) for case in built.manifest["cases"] if case["tier"] == "smoke"]
-    for name in STATIC_FILES:
-        source = STATIC / name
-        if source.is_dir():
-            shutil.copytree(source, root / name)
-        else:
-            shutil.copyfile(source, root / name)
+    copy_static(STATIC, root)
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
     write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in all_flags().items()})
     finish(root, entries)
@@ -113,7 +97,7 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
         "flags": list(case.flags),
         "comment": case.comment,
     }
-    unknown = set(case.flags) - set(all_flags())
+    unknown = set(case.flags) - set(all_flags()) - set(FUZZ)
     if unknown or not case.flags:
         msg = f"{case.id}: every case names flags that are defined; unknown: {sorted(unknown)}."
         raise BuildError(msg)
@@ -126,6 +110,8 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
             steps = [_call(case.op, f"{name}@{k}", call.params, call.inputs, group) for k, call in enumerate(case.calls)]
             kept = [set(step.pop("dtypes")) for step in steps]
             return entry | {"steps": steps, "dtypes": [d for d in classes.OF_DTYPE if all(d in k for k in kept)]}
+        if case.kind == "vjp":
+            return entry | _gradients(case, name, group)
         return entry | _call(case.op, name, case.params, case.inputs, group)
     except Exception as error:  # whatever is wrong, the case that it is wrong in has to be named
         kind = "" if isinstance(error, BuildError) else f"{type(error).__name__}: "
@@ -137,12 +123,7 @@ def _call(op: str, name: str, params: Mapping[str, Any], inputs: Mapping[str, An
     """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in inputs.items()}
     expected, mid, widths = proved(op, arrays, params)
-    dtypes = askable(op, arrays, expected)
-    dtypes = [d for d in dtypes if d not in classes.UNIT or f"low-{d}" in widths]
-    for accuracy, values in widths.items():
-        if accuracy.startswith("low-") and accuracy[4:] not in dtypes:
-            continue
-        group.tolerance.update({f"{accuracy}/{name}/{n}": v for n, v in values.items()})
+    dtypes = _keep(name, widths, askable(op, arrays, expected), group)
     return {
         "params": {n: to_json(v) for n, v in params.items()},
         "inputs": _store(group.data, f"{name}/in", arrays),
@@ -152,30 +133,73 @@ def _call(op: str, name: str, params: Mapping[str, Any], inputs: Mapping[str, An
     }
 
 
+def _gradients(case: Case, name: str, group: Group) -> dict[str, Any]:
+    """Return the entry of a case of gradients: proved, with tolerances, and the dtypes it can be asked in."""
+    arrays = {n: np.asarray(v) for n, v in case.inputs.items()}
+    cotangents = {n: np.asarray(v, dtype=np.float64) for n, v in case.cotangents.items()}
+    outputs = prove.golden(case.op, arrays, case.params)
+    if {n: v.shape for n, v in cotangents.items()} != {n: v.shape for n, v in outputs.items()}:
+        msg = f"cotangents must be of the outputs' names and shapes, { {n: v.shape for n, v in outputs.items()} }."
+        raise BuildError(msg)
+    pullback = prove.Pullback(cotangents, case.wrt or differentiable(arrays))
+    expected, _, widths = proved(case.op, arrays, case.params, pullback)
+    held = askable(case.op, {**arrays, **{f"cotangent of {n}": v for n, v in cotangents.items()}}, {**outputs, **expected})
+    return {
+        "params": {n: to_json(v) for n, v in case.params.items()},
+        "inputs": _store(group.data, f"{name}/in", arrays),
+        "cotangents": _store(group.data, f"{name}/ct", cotangents),
+        "expected": _store(group.data, f"{name}/out", expected),
+        "dtypes": _keep(name, widths, held, group),
+    }
+
+
+def _keep(name: str, widths: Mapping[str, prove.Arrays], dtypes: list[str], group: Group) -> list[str]:
+    """Put a call's half-widths into `group`, and return those of its dtypes of which they say something."""
+    kept = [d for d in dtypes if d not in classes.UNIT or f"low-{d}" in widths]
+    for accuracy, values in widths.items():
+        if accuracy.startswith("low-") and accuracy[4:] not in kept:
+            continue
+        group.tolerance.update({f"{accuracy}/{name}/{n}": v for n, v in values.items()})
+    return kept
+
+
 def proved(
-    op: str, inputs: prove.Arrays, params: Mapping[str, Any]
+    op: str, inputs: prove.Arrays, params: Mapping[str, Any], pullback: prove.Pullback | None = None
 ) -> tuple[prove.Arrays, prove.Arrays, dict[str, prove.Arrays]]:
     """
-    Return a call's expected values, stages and half-widths by class.
+    Return a call's expected values, stages and half-widths by class, and as "trig" its sensitivity to sines and cosines.
+
+    With a `pullback` the expected values are gradients, by the names of inputs, and there are no stages.
 
     Raises
     ------
     BuildError
         If the two witnesses disagree or a decision lies within its tolerance.
     """
-    expected, mid = prove.golden(op, inputs, params), prove.golden_stages(op, inputs, params)
-    problem = prove.disagreement(op, inputs, params, expected, mid)
+    expected = prove.golden(op, inputs, params, pullback)
+    mid = prove.golden_stages(op, inputs, params) if pullback is None else {}
+    problem = prove.disagreement(op, inputs, params, expected, mid, pullback)
     if problem:
         msg = f"the witnesses disagree at {problem}."
-        raise BuildError(msg)
-    widths = {}
+        raise Disagreement(msg)
+    widths: dict[str, prove.Arrays] = {}
     for accuracy in classes.BASE:
+        low = accuracy.startswith("low-")
         try:
-            widths[accuracy] = prove.half_widths(op, inputs, params, accuracy, expected)
+            found = prove.half_widths(op, inputs, params, accuracy, expected, pullback)
         except BuildError:
-            if not accuracy.startswith("low-"):  # at 8 bits nothing may be left to say: then it is not asked there
+            if not low:  # at 8 bits nothing may be left to say: then it is not asked there
                 raise
-    return expected, mid, widths
+            continue
+        if not (low and pullback) or _telling(found, expected):
+            widths[accuracy] = found
+    moved = prove.sensitivity(op, inputs, params, expected, pullback)
+    return expected, mid, widths | ({"trig": moved} if moved else {})
+
+
+def _telling(widths: prove.Arrays, expected: prove.Arrays) -> bool:
+    """Return whether half-widths rule out an answer of zeros, for every gradient that is not zero."""
+    return all(not np.any(value) or np.any(np.abs(value) > widths[name]) for name, value in expected.items())
 
 
 def askable(op: str, inputs: prove.Arrays, expected: prove.Arrays) -> list[str]:

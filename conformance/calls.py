@@ -26,6 +26,18 @@ def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple
     return positional, keywords
 
 
+def array_names(op: str) -> tuple[str, ...]:
+    """Return the arguments of an operation that are arrays: all but its options, and where and in what to compute."""
+    record = REGISTRY[op]
+    known = {*record.domains, "dtype", "xp", "device"}
+    return tuple(name for name in inspect.signature(record.function).parameters if name not in known)
+
+
+def differentiable(inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the inputs in which a call may be differentiated: NumPy reals, but not positions."""
+    return tuple(name for name, value in inputs.items() if value.dtype.kind == "f" and name not in POSITIONS)
+
+
 def makes_constants(op: str) -> bool:
     """Return whether an operation computes constants from host numbers (frequencies, slopes), in any real dtype."""
     return "xp" in inspect.signature(REGISTRY[op].function).parameters

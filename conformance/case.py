@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from posref import scaling
 
-MODULES = ("absolute", "rope_stages", "rope", "bias", "relative", "attention")
+MODULES = ("absolute", "rope_stages", "rope", "bias", "relative", "attention", "forms", "gradients")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,9 @@ class Flag:
 
     catches: str
     seen_in: str = ""
+
+
+FUZZ = {"fuzz": Flag("a failure that posref fuzz found")}  # of calls that are drawn, not of this suite
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,10 @@ class Case:
     """
     One question to an implementation.
 
-    `id` is ``op/group/case``. Kind "value" has expected values, "reject" must raise (`comment` says why), and "sequence" makes
-    several calls in order on one instance (`steps`; `params` and `inputs` stay empty). Tier "smoke" is one case for each
-    operation that says whether the setup works at all.
+    `id` is ``op/group/case``. Kind "value" has expected values, "reject" must raise (`comment` says why), "sequence" makes
+    several calls in order on one instance (`steps`; `params` and `inputs` stay empty), and "vjp" asks for the gradients of the
+    inputs in `wrt` (without any: of all reals but positions), given `cotangents` of the outputs. Tier "smoke" is one case for
+    each operation that says whether the setup works at all.
     """
 
     id: str
@@ -50,6 +54,8 @@ class Case:
     kind: str = "value"
     tier: str = "core"
     steps: tuple[Step, ...] = ()
+    cotangents: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    wrt: tuple[str, ...] = ()
 
     @property
     def op(self) -> str:
@@ -115,7 +121,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return an option from JSON; ValueError for an unknown scaling or field."""
+    """Return an option from JSON; ValueError for an unknown scaling, and for a field that is not its own."""
     if not isinstance(value, dict):
         return value
     rest = dict(value)
@@ -123,8 +129,14 @@ def from_json(value: Any) -> Any:
     kinds = {
         kind.__name__: kind for kind in (scaling.Linear, scaling.NTKAware, scaling.DynamicNTK, scaling.Llama3, scaling.YaRN)
     }
-    known = {f.name for f in fields(kinds[name])} if name in kinds else set()
-    if name not in kinds or not set(rest) <= known:
-        msg = f"from_json: a scaling must have a type of {sorted(kinds)} and that record's fields; got {value!r}."
+    hints = get_type_hints(kinds[name]) if name in kinds else {}
+    if name not in kinds or set(rest) != set(hints) or not all(_fits(rest[n], hint) for n, hint in hints.items()):
+        msg = f"from_json: a scaling must have a type of {sorted(kinds)} and all of that record's fields; got {value!r}."
         raise ValueError(msg)
     return kinds[name](**rest)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value from JSON is of a field's type; an integer is a float as well, and a boolean is neither."""
+    kinds = get_args(hint) or (hint,)
+    return type(value) in kinds or (type(value) is int and float in kinds)

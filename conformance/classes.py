@@ -25,6 +25,12 @@ def with_trig(accuracy: str, error: float | None) -> str:
     return accuracy if error is None else f"{accuracy}+trig({float(error)!r})"
 
 
+def at_least_low(accuracy: str) -> str:
+    """Return class "low", with the trigonometry that a class declares."""
+    declared = TRIG.search(accuracy)
+    return with_trig("low", float(declared[1]) if declared else None)
+
+
 def ladder(dtype: str, claim: str) -> tuple[str, ...]:
     """Return the classes of a dtype, tightest first; a claim with its own trigonometry comes after the class it widens."""
     base = TRIG.sub("", claim)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from .report import printable
 from .shell import console, errors, needs_vectors, progress
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -89,7 +90,7 @@ def report(file: Path, **forms: Path | None) -> None:
 
 def _render(document: dict[str, Any], **forms: Path | None) -> None:
     """Write a report in every form that was asked for."""
-    from .report import write_whole
+    from .whole import whole_file
 
     for form, path in forms.items():
         if path is None:
@@ -97,11 +98,11 @@ def _render(document: dict[str, Any], **forms: Path | None) -> None:
         if form == "html":
             from .html import render
 
-            write_whole(path, render(document))
+            whole_file(path, render(document))
         else:
             from . import summaries
 
-            write_whole(path, getattr(summaries, form)(document))
+            whole_file(path, getattr(summaries, form)(document))
 
 
 @click.group()
@@ -134,7 +135,7 @@ def vectors_verify(directory: Path | None) -> None:
         with progress("proving") as show:
             problems = verify(directory or INSTALLED, progress=show)
     for problem in problems:
-        click.echo(problem)
+        click.echo(printable(problem))
     click.echo(f"{directory or INSTALLED}: " + (f"{len(problems)} problems" if problems else "every value is proved"))
     sys.exit(1 if problems else 0)
 
@@ -155,13 +156,14 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
 @vectors.command("export")
 @click.argument("directory", metavar="DIR", type=FOLDER)
 @click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
-def vectors_export(directory: Path, ops: tuple[str, ...]) -> None:
+@click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
+def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
     """Write requests without expectations into DIR, to be computed anywhere and checked with check --outputs DIR."""
     with errors():
         from .exchange import export
         from .suite import INSTALLED
 
-        count = export(INSTALLED, directory, ops)
+        count = export(INSTALLED, directory, ops, tier=tier)
     click.echo(f"exported {count} groups to {directory}")
 
 
@@ -170,11 +172,11 @@ def vectors_export(directory: Path, ops: tuple[str, ...]) -> None:
 def vectors_strength(json_file: Path | None) -> None:
     """Say, for every known deviation, how many core cases catch it; exit code 1 if one is caught by fewer than two."""
     from . import strength
-    from .report import write_whole
+    from .whole import whole_file
 
     with errors(), progress("trying") as show:
         measured = strength.measure(progress=show)
     if json_file is not None:
-        write_whole(json_file, json.dumps(measured.to_json(), indent=1, sort_keys=True) + "\n")
+        whole_file(json_file, json.dumps(measured.to_json(), indent=1, sort_keys=True) + "\n")
     strength.show(measured, console())
-    sys.exit(0 if measured.strong else 1)
+    sys.exit(measured.exit_code)

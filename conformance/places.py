@@ -1,11 +1,14 @@
 """At which position every value of a result stands, so that a failure can say from where on."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .suite import Call
+if TYPE_CHECKING:
+    from .suite import Call
 
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
@@ -14,6 +17,8 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
     """Return the absolute position of every value of an output (for a bias the farther of query and key), or None."""
     shape = call.expected[output].shape
     inputs = call.inputs
+    if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
+        return None
     if op in ("rope", "sinusoidal", "rope_table", "learned") and "positions" in inputs:
         return np.broadcast_to(np.abs(inputs["positions"])[..., None], shape).astype(np.float64)
     if op == "rotation_matrix":

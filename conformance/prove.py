@@ -2,11 +2,12 @@
 Two witnesses: what a call must give, proved by the definition on balls and by a transcription that shares no code with it.
 
 `golden` and `half_widths` work for every registered definition, so that a new one gets expected values and tolerances with no
-new code; `disagreement` needs a transcription in `posref.conformance.definitions`.
+new code; `disagreement` needs a transcription in `posref.conformance.definitions`. All of them work for gradients too, given
+a `Pullback`: the definition is differentiated backwards (`posref.backends.adjoints`), the transcription by divided differences.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from posref.backends import exact
-from posref.backends.bounds import Bounds, bounds, rounded_up
+from posref.backends.adjoints import Adjoints
+from posref.backends.bounds import Bounds, Sensitivity, bounds, rounded_up
 from posref.backends.numbers import Array, Undecided
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, Encoding
@@ -26,6 +28,15 @@ from .stages import stages
 
 Arrays = dict[str, npt.NDArray[Any]]
 WITNESS_BITS = (256, 4096)
+DIFFERENCES = ((640, 120), (2600, 600))  # bits, and the step 2^-n: an error of 2^-2n; the second proves zeros too
+
+
+@dataclass(frozen=True)
+class Pullback:
+    """What is asked of a gradient: the cotangents of the outputs, and the inputs in which to differentiate."""
+
+    cotangents: Arrays
+    wrt: tuple[str, ...]
 
 
 def encoding_of(op: str | Callable[..., Any]) -> Encoding:
@@ -37,14 +48,17 @@ def encoding_of(op: str | Callable[..., Any]) -> Encoding:
     return REGISTRY[name]
 
 
-def golden(op: str | Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
+def golden(
+    op: str | Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None = None
+) -> Arrays:
     """Return what is true: the definition on balls, every value proved to be the nearest float64 (integers exact)."""
     record = encoding_of(op)
 
     def call() -> tuple[Any, ...]:
-        return tuple(_call(exact.exact, record.name, inputs, params).values())
+        return tuple(_results(exact.exact, record.name, inputs, params, pullback).values())
 
-    return dict(zip(record.outputs, exact.evaluate(call), strict=True))
+    names = record.outputs if pullback is None else pullback.wrt
+    return dict(zip(names, exact.evaluate(call), strict=True))
 
 
 def golden_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
@@ -61,8 +75,9 @@ def golden_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any])
 
 
 def half_widths(
-    op: str | Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any], accuracy: str, expected: Arrays
-) -> Arrays:
+    op: str | Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any], accuracy: str, expected: Arrays,
+    pullback: Pullback | None = None,
+) -> Arrays:  # fmt: skip
     """
     Return how far an honest implementation of an accuracy class may be from `expected`, as float32 rounded up.
 
@@ -72,52 +87,119 @@ def half_widths(
         If a discrete decision lies within the class's error of its threshold: such a case has no single answer.
     """
     record = encoding_of(op)
-    system = bounds(accuracy)
     try:
-        outputs = _call(system, record.name, inputs, params)
+        found = _errors(bounds(accuracy), record.name, inputs, params, pullback)
     except Undecided as error:
         msg = f"{record.name}: a decision lies within the error of class {accuracy}: {error}."
         raise BuildError(msg) from error
-    widths = {}
-    for name, output in outputs.items():
-        if isinstance(output, Array) and output.dtype.kind != "real floating":
-            continue
-        bound = _as_reals(output, system).parts[1]
-        own = np.where(bound > 0, 2.0**-53 * np.abs(expected[name]), 0.0)  # expected itself is rounded once
-        widths[name] = rounded_up(np.broadcast_to(bound + own, expected[name].shape))
-    return widths
+    own = {name: np.where(error > 0, 2.0**-53 * np.abs(expected[name]), 0.0) for name, error in found.items()}
+    return {  # expected itself is rounded once
+        name: rounded_up(np.broadcast_to(error + own[name], expected[name].shape)) for name, error in found.items()
+    }
 
 
-def disagreement(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: Arrays, mid: Arrays) -> str | None:
+def sensitivity(
+    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], expected: Arrays, pullback: Pullback | None = None
+) -> Arrays:
+    """Return how far results may move for each unit of absolute error of sines and cosines; only results that do."""
+    found = _errors(Sensitivity(), op, inputs, params, pullback)
+    moved = {name: error / Sensitivity.SMALL for name, error in found.items() if np.any(error)}
+    return {name: rounded_up(np.broadcast_to(size, expected[name].shape)) for name, size in moved.items()}
+
+
+def _errors(system: Bounds, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None) -> Arrays:
+    """Return the error bounds of a definition's results that are reals."""
+    outputs = _results(system, op, inputs, params, pullback)
+    reals = {n: x for n, x in outputs.items() if not isinstance(x, Array) or x.dtype.kind == "real floating"}
+    return {name: _as_reals(output, system).parts[1] for name, output in reals.items()}
+
+
+def disagreement(
+    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: Arrays, mid: Arrays,
+    pullback: Pullback | None = None,
+) -> str | None:  # fmt: skip
     """Return where the transcription differs from the definition's values `found` and stages `mid`, or None if nowhere."""
     if all(value.size == 0 for value in found.values()):
         return None  # nested lists without elements do not even say their shape
     problem = None
-    for bits in WITNESS_BITS:
-        problem = _compare(op, inputs, params, {"out": found, "mid": mid}, bits)
+    for told in _told(op, inputs, params, bool(mid), pullback):
+        problem = _compare({"out": found, "mid": mid}, told)
         if problem is None:
             return None
     return problem
 
 
-def _compare(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], found: dict[str, Arrays], bits: int) -> str | None:
-    """Return the first difference at one precision."""
-    with mpmath.workprec(bits):
-        lists = {name: _to_lists(value) for name, value in inputs.items()}
-        options = {name: _option(value) for name, value in params.items()}
-        told = {"out": _transcribed(op, lists, options), "mid": {}}
-        if found["mid"]:
-            told["mid"] = stages(op, _transcribed, lists, options)
-        for role, arrays in found.items():
-            for name, value in arrays.items():
-                other = _from_lists(told[role][name], value)
-                if other.shape != value.shape:
-                    return f"{role}/{name}: shape {value.shape} from the definition, {other.shape} from the transcription"
-                if not np.array_equal(other, value):
-                    index = tuple(int(i) for i in np.argwhere(other != value)[0])
-                    place, pair = f"{role}/{name}{list(index)}", (value[index].item(), other[index].item())
-                    return f"{place}: {pair[0]!r} from the definition, {pair[1]!r} from the transcription"
+def _told(
+    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], staged: bool, pullback: Pullback | None
+) -> Iterator[dict[str, dict[str, Any]]]:
+    """Yield what the transcription gives, outputs and stages as nested lists, at one precision after the other."""
+    for bits, step in DIFFERENCES if pullback else ((bits, 0) for bits in WITNESS_BITS):
+        with mpmath.workprec(bits):
+            lists = {name: _to_lists(value) for name, value in inputs.items()}
+            options = {name: _option(value) for name, value in params.items()}
+            if pullback:
+                yield {"out": _differences(op, lists, options, pullback, mpmath.ldexp(1, -step)), "mid": {}}
+            else:
+                mid = stages(op, _transcribed, lists, options) if staged else {}
+                yield {"out": _transcribed(op, lists, options), "mid": mid}
+
+
+def _compare(found: dict[str, Arrays], told: dict[str, dict[str, Any]]) -> str | None:
+    """Return the first difference between the definition's values and what the transcription gives."""
+    for role, arrays in found.items():
+        for name, value in arrays.items():
+            other = _from_lists(told[role][name], value)
+            if other.shape != value.shape:
+                return f"{role}/{name}: shape {value.shape} from the definition, {other.shape} from the transcription"
+            if not np.array_equal(other, value):
+                index = tuple(int(i) for i in np.argwhere(other != value)[0])
+                place, pair = f"{role}/{name}{list(index)}", (value[index].item(), other[index].item())
+                return f"{place}: {pair[0]!r} from the definition, {pair[1]!r} from the transcription"
     return None
+
+
+def _differences(op: str, inputs: dict[str, Any], params: dict[str, Any], pullback: Pullback, step: Any) -> dict[str, Any]:
+    """Return the gradients of a transcription as nested lists, by central differences of the sum of cotangent x output."""
+    cotangents = {name: _flat(_to_lists(value)) for name, value in pullback.cotangents.items()}
+
+    def slopes(name: str, nested: list[Any], start: list[Any]) -> list[Any]:
+        """Return the differences in every number of `nested`, a part of the input that is the one element of `start`."""
+
+        def total(i: int, number: Any) -> Any:
+            before, nested[i] = nested[i], number
+            outputs = _transcribed(op, {**inputs, name: start[0]}, params)
+            nested[i] = before
+            return mpmath.fsum(c * y for n, cs in cotangents.items() for c, y in zip(cs, _flat(outputs[n]), strict=True))
+
+        return [
+            slopes(name, x, start) if isinstance(x, list) else (total(i, x + step) - total(i, x - step)) / (2 * step)
+            for i, x in enumerate(nested)
+        ]
+
+    found = {}
+    for name in pullback.wrt:
+        start = [inputs[name]]
+        (found[name],) = slopes(name, start, start)
+    return found
+
+
+def _flat(nested: Any) -> list[Any]:
+    """Return the elements of nested lists in order."""
+    return [leaf for row in nested for leaf in _flat(row)] if isinstance(nested, list) else [nested]
+
+
+def _results(
+    system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None
+) -> dict[str, Any]:
+    """Return a definition's outputs by name, or its gradients by the name of the input, computed in a number system."""
+    if pullback is None:
+        return _call(system, op, inputs, params)
+    adjoints = Adjoints(system)
+    leaves = {name: adjoints.leaf(_to_system(system, name, inputs[name])) for name in pullback.wrt}
+    outputs = _call(adjoints, op, {**inputs, **leaves}, params)
+    cotangents = [system.asarray(pullback.cotangents[name], dtype=x.dtype) for name, x in outputs.items()]
+    gradients = adjoints.pull_back(list(outputs.values()), cotangents, list(leaves.values()))
+    return dict(zip(leaves, gradients, strict=True))
 
 
 def _call(system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,15 +259,12 @@ def _to_lists(value: Any) -> Any:
 def _from_lists(value: Any, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return nested lists as an array like the definition's, reals rounded to the nearest float64."""
 
-    def flat(nested: Any) -> list[Any]:
-        return [leaf for row in nested for leaf in flat(row)] if isinstance(nested, list) else [nested]
-
     def shape(nested: Any) -> tuple[int, ...]:
         if not isinstance(nested, list):
             return ()
         return (len(nested), *(shape(nested[0]) if nested else ()))
 
-    leaves = flat(value)
+    leaves = _flat(value)
     if like.size == 0 and not leaves:
         return np.zeros(like.shape, like.dtype)  # empty lists do not say their inner axes
     convert = float if like.dtype.kind == "f" else int

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .definitions.lists import at, broadcast, build, shape
+
 Call = Callable[[str, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
@@ -54,9 +56,13 @@ def _relative(q: Any, k: Any) -> Any:
     """Return key minus query positions of arrays or of nested lists."""
     if hasattr(q, "shape"):
         return k[..., None, :] - q[..., :, None]
-    if q and isinstance(q[0], list):
-        return [_relative(*rows) for rows in zip(q, k if isinstance(k[0], list) else [k] * len(q), strict=True)]
-    return [[n - m for n in k] for m in q]
+    (*q_batch, rows), (*k_batch, columns) = shape(q), shape(k)
+
+    def element(*index: int) -> Any:
+        *batch, i, j = index
+        return at(k, (*batch, j)) - at(q, (*batch, i))
+
+    return build((*broadcast(q_batch, k_batch), rows, columns), element)
 
 
 STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]] = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,23 +13,31 @@ from typing import Any
 
 import jsonschema
 
-from . import tensors
+from . import consistency, opening, strictjson, tensors
 from .case import from_json
 from .errors import VectorError
+from .text import shown
+from .whole import put_aside
 
-INSTALLED = Path(__file__).parent / "vectors"
+INSTALLED = opening.OURS
 SCHEMA = 1
+DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a case: what is asked, what is expected, and the half-widths by base class and output."""
+    """
+    One call of a case: what is asked, what is expected, and the half-widths by base class and output.
+
+    With `cotangents` of the outputs it asks for gradients: what is expected then goes by the names of inputs.
+    """
 
     params: Mapping[str, Any]
     inputs: tensors.Tensors
     expected: tensors.Tensors = field(default_factory=dict)
     intermediates: tensors.Tensors = field(default_factory=dict)
     widths: Mapping[str, tensors.Tensors] = field(default_factory=dict)
+    cotangents: tensors.Tensors = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,22 +69,30 @@ class LoadedGroup:
 def load_manifest(root: Path) -> dict[str, Any]:
     """Return a suite's manifest, checked against its schema."""
     path = root / "SUITE.json"
-    if not path.is_file():
-        msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}"
+    if not os.path.lexists(path):
+        aside = put_aside(root)
+        left = f" The one that was there is whole in {aside}: its replacement was interrupted." if aside else ""
+        msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}.{left}"
         raise VectorError(msg)
-    manifest: dict[str, Any] = parse(path, path.read_bytes())
-    validate("suite", manifest, path)
+    manifest: dict[str, Any] = document(root, "SUITE.json", "suite")
+    consistency.check_manifest(manifest, path)
     return manifest
 
 
 def withdrawn_cases(root: Path) -> dict[str, str]:
     """Return the cases that ``ERRATA.json`` withdraws, with the reason of each; they are not asked any more."""
-    path = root / "ERRATA.json"
-    if not path.is_file():
+    if not os.path.lexists(root / "ERRATA.json"):
         return {}
-    errata = parse(path, path.read_bytes())
-    validate("errata", errata, path)
+    errata = document(root, "ERRATA.json", "errata")
     return {entry["case"]: entry["reason"] for entry in errata if entry["kind"] == "withdrawn"}
+
+
+def document(root: Path, name: str, schema: str) -> Any:
+    """Return a JSON file at the top of a suite, checked against its schema."""
+    path = root / name
+    found = parse(path, opening.read(path, DOCUMENT, root=root))
+    validate(schema, found, path)
+    return found
 
 
 def load_groups(root: Path, *, op: str | None = None, group: str | None = None) -> Iterator[LoadedGroup]:
@@ -95,7 +113,7 @@ def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     """
     folder = root / entry["id"]
     path = folder / "group.json"
-    manifest = parse(path, tensors.read_bytes(path, entry["files"]["group.json"]))
+    manifest = parse(path, tensors.read_bytes(path, entry["files"]["group.json"], root=root), limit=DOCUMENT)
     validate("group", manifest, path)
     for name in ("data.safetensors", "tolerance.safetensors"):
         if manifest["files"][name] != entry["files"][name]:
@@ -104,14 +122,15 @@ def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     if manifest["id"] != entry["id"] or manifest["op"] != entry["op"]:
         msg = f"{path}: is of group {manifest['id']!r} ({manifest['op']}); SUITE.json says {entry['id']!r} ({entry['op']})."
         raise VectorError(msg)
-    data, tolerance = (tensors.read(folder / n, entry["files"][n]) for n in ("data.safetensors", "tolerance.safetensors"))
+    data, tolerance = (
+        tensors.read(folder / n, entry["files"][n], root=root) for n in ("data.safetensors", "tolerance.safetensors")
+    )
     try:
+        consistency.check_group(manifest, entry, data, tolerance)
         cases = tuple(_case(manifest["op"], case, data, tolerance) for case in manifest["cases"])
-    except KeyError as error:
-        msg = f"{path}: names a tensor that its files lack: {error}."
-        raise VectorError(msg) from error
+        consistency.check_places(cases)
     except ValueError as error:
-        msg = f"{path}: {error}"
+        msg = f"{path}: {error}."
         raise VectorError(msg) from error
     return LoadedGroup(manifest["id"], manifest["op"], manifest, data, tolerance, cases)
 
@@ -146,31 +165,16 @@ def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, tolerance: 
     for key, value in tolerance.items():
         accuracy, case, output = key.split("/")
         if case == name:
-            if output not in expected or value.shape != expected[output].shape:
-                msg = f"tolerance {key} does not have the shape of an expected value."
-                raise ValueError(msg)
             widths.setdefault(accuracy, {})[output] = value
     params = {n: from_json(v) for n, v in call["params"].items()}
-    return Call(params, named("inputs"), expected, named("intermediates"), widths)
+    return Call(params, named("inputs"), expected, named("intermediates"), widths, named("cotangents"))
 
 
-def parse(path: Path, data: bytes) -> Any:
-    """Return JSON without repeated keys, NaN or infinities; VectorError otherwise."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            msg = "an object repeats a key"
-            raise ValueError(msg)
-        return found
-
-    def refuse(constant: str) -> Any:
-        msg = f"{constant} is not JSON"
-        raise ValueError(msg)
-
+def parse(path: Path, data: bytes, *, limit: int = strictjson.LIMIT) -> Any:
+    """Return JSON that has one meaning and at most `limit` bytes; VectorError with the reason otherwise."""
     try:
-        return json.loads(data, object_pairs_hook=unique, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
+        return strictjson.loads(data, limit=limit)
+    except ValueError as error:
         msg = f"{path}: not valid JSON: {error}."
         raise VectorError(msg) from error
 
@@ -179,12 +183,27 @@ def parse(path: Path, data: bytes) -> Any:
 def validator(name: str) -> Any:
     """Return the validator of the schema called `name`."""
     schema = json.loads((INSTALLED / "schema" / f"{name}.json").read_text(encoding="utf-8"))
-    return jsonschema.Draft202012Validator(schema)
+    strict = {"pattern": _pattern, "uniqueItems": _unique}
+    return jsonschema.validators.extend(jsonschema.Draft202012Validator, strict)(schema)
+
+
+def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error unless a word is of a pattern, as JSON Schema has it: ``$`` is the end, not a line break before it."""
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _unique(_: Any, unique: bool, instance: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error unless a list is of different words; in time that does not grow with the square."""
+    if unique and isinstance(instance, list) and not all(isinstance(item, str) for item in instance):
+        yield jsonschema.ValidationError("must be a list of words")
+    elif unique and isinstance(instance, list) and len(set(instance)) != len(instance):
+        yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
 
 
 def validate(name: str, document: Any, path: Path) -> None:
     """Raise `VectorError` with the first place where `document` is not as its schema says."""
     for error in validator(name).iter_errors(document):
         place = "/".join(str(part) for part in error.absolute_path) or "the top level"
-        msg = f"{path}: at {place}: {error.message[:300]}."
+        msg = f"{path}: at {shown(place)}: {shown(error.message)}."
         raise VectorError(msg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import shlex
 import sys
 from abc import ABC, abstractmethod
@@ -18,11 +19,13 @@ from typing import Any, ClassVar
 from posref import backends
 from posref.spec import REGISTRY
 
-from . import classes, invoke
+from . import classes, gradients, invoke
 from .errors import Stopped, TargetError, Unsupported
 from .suite import INSTALLED, Call, LoadedCase
 
-ADAPTERS = ("onnxruntime", "transformers")
+FOLDER = Path(__file__).with_name("adapters")
+ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
+PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
 
 
 @dataclass
@@ -99,6 +102,8 @@ class PythonTarget(Target):
     def run(self, case: LoadedCase, call: Call, dtype: str) -> invoke.Arrays:
         """Call it twice in this process."""
         try:
+            if call.cotangents:
+                return gradients.run(self, case.op, call, dtype, case.flags)
             return invoke.run(self, case, call, dtype)
         except (Unsupported, invoke.Failure):
             raise
@@ -141,7 +146,7 @@ def load(
     if sum(given is not None for given in (target, command, outputs)) != 1:
         msg = "check: give one of TARGET, --command and --outputs."
         raise TargetError(msg)
-    stated = {"dtype": dtype, "claim": claim, "trig": trig}
+    stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
     if outputs is not None:
         from .exchange import Outputs
 
@@ -150,11 +155,13 @@ def load(
         from .program import Program
 
         words = shlex.split(command) if isinstance(command, str) else list(command)
-        return Program.start(words, timeout=timeout, memory=memory, **stated)
+        return Program.start(words, timeout=timeout, memory=memory, suite=suite, **stated)
     if isolate:
         from .serve import isolated
 
-        return isolated(target, backend=backend, device=device, timeout=timeout, memory=memory, **stated)
+        return isolated(
+            target, backend=backend, device=device, timeout=timeout, memory=memory, suite=suite, **stated
+        )
     return load_python(target, backend=backend, device=device, **stated)
 
 
@@ -180,7 +187,7 @@ def load_python(
     return PythonTarget(
         name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
-        tuple(getattr(implementation, "NOTES", ())), _versions(library), implementation, library, device,
+        tuple(getattr(implementation, "NOTES", ())), _versions(library, implementation), implementation, library, device,
     )  # fmt: skip
 
 
@@ -241,13 +248,20 @@ def _import(module: str, target: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        hint = "pip install 'posref[adapters,torch]'" if target in ADAPTERS else "is it installed?"
+        hint = f"pip install '{package_of(target)}'" if target in ADAPTERS else "is it installed?"
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
         msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}."
         raise TargetError(msg) from error
     except Exception as error:
         msg = f"{target}: importing it raised {type(error).__name__}: {error}"
         raise TargetError(msg) from error
+
+
+def package_of(adapter: str) -> str:
+    """Return what pip installs for an adapter, which states it in its source: the adapter itself may not be importable."""
+    found = PACKAGE.search((FOLDER / f"{adapter}.py").read_text(encoding="utf-8"))
+    assert found is not None, adapter
+    return found[1]
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -280,13 +294,12 @@ def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, .
     return tuple(getattr(implementation, "dtypes", ("float32",)))
 
 
-def _versions(library: ModuleType) -> dict[str, str]:
+def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
+    """Return the versions of NumPy, the array library and the package that an adapter is for."""
     found = {}
-    for package in ("numpy", library.name, "transformers", "onnxruntime"):
-        top = package.replace("_", "-")
-        if package in sys.modules:
-            try:
-                found[top] = version(top)
-            except PackageNotFoundError:
-                continue
+    for package in ("numpy", library.name.replace("_", "-"), getattr(implementation, "PACKAGE", "numpy").split("[")[0]):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
     return found

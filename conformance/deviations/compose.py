@@ -22,7 +22,7 @@ LEAVES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Deviation:
     """A named way to be wrong: what it does to which operations, what to look at, and where one was seen."""
 
@@ -46,6 +46,24 @@ class Deviation:
         return bool(set(self.wraps) & {op, *PARTS.get(op, ())})
 
 
+def together(*deviations: Deviation) -> Deviation:
+    """
+    Return several deviations at once, under their names joined by " + ".
+
+    Where two change the same operation, the one named later is outside: it changes the arguments first and the result last.
+    """
+
+    def nested(inner: Wrap, outer: Wrap) -> Wrap:
+        return lambda function: outer(inner(function))
+
+    wraps: dict[str, Wrap] = {}
+    for deviation in deviations:
+        for op, wrap in deviation.wraps.items():
+            wraps[op] = nested(wraps[op], wrap) if op in wraps else wrap
+    name, text = (joint.join(getattr(d, field) for d in deviations) for joint, field in ((" + ", "name"), (", and ", "text")))
+    return Deviation(name, text, wraps, stateful=any(d.stateful for d in deviations))
+
+
 PARTS = {  # what a composed operation is made of
     "rope_table": ("angles",),
     "rope": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
@@ -62,6 +80,7 @@ def leaves(jitter: float = 0.0) -> Operations:
 
     With `jitter`, angles and what is made of them are larger by that fraction, as an honest rounding might have made them: it
     shows how far a hypothesis may be from an implementation in lower precision, and which narrow roundings are near a tie.
+    Logits move apart, since a softmax forgives what they have in common.
     """
     found: Operations = {name: getattr(posref, name) for name in LEAVES}
     found |= {"angles": angles, "alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
@@ -72,9 +91,18 @@ def leaves(jitter: float = 0.0) -> Operations:
         return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
-    for op in ("rope_frequencies", "angles", "alibi_slopes", "apply_rope", "attention_logits"):
+    for op in ("rope_frequencies", "angles", "alibi_slopes", "apply_rope"):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
+    found["attention_logits"] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(
+        found["attention_logits"]
+    )
     return found
+
+
+def _spread(count: int) -> Real:
+    """Return numbers of alternating sign, no two alike, between 1/2 and 1 in size."""
+    n = np.arange(count)
+    return (-1.0) ** n * (0.5 + 0.5 * (n * 0.618034 % 1))
 
 
 def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Operations:

@@ -17,8 +17,8 @@ def _mixed_table(function: Function) -> Function:
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         half = cos.shape[-1]
         reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
-        lanes = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
-        a, b = (np.asarray([pair[k] for pair in lanes]) for k in (0, 1))
+        paired = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
+        a, b = (np.asarray([pair[k] for pair in paired]) for k in (0, 1))
         wide = [
             np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)
         ]
@@ -37,7 +37,7 @@ def _second_from_first(function: Function) -> Function:
 
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         sine = -sin if inverse else sin
-        reads, writes = (_lanes(cos.shape[-1], halves) for halves in _reads_writes(layout, inverse))
+        reads, writes = (lanes(cos.shape[-1], halves) for halves in reads_writes(layout, inverse))
         out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
         out[..., writes[0]] = first = a * cos - b * sine
         out[..., writes[1]] = b * cos + first * sine
@@ -49,6 +49,11 @@ def _second_from_first(function: Function) -> Function:
 def _tail_zeroed(out: Real, x: Real, cos: Real, *rest: Any, **options: Any) -> Real:
     kept = 2 * cos.shape[-1]
     return np.concatenate([out[..., :kept], 0 * out[..., kept:]], axis=-1)
+
+
+def _tail_ones(out: Real, x: Real, cos: Real, *rest: Any, **options: Any) -> Real:
+    kept = 2 * cos.shape[-1]
+    return np.concatenate([out[..., :kept], np.ones_like(out[..., kept:])], axis=-1)
 
 
 def _trailing(function: Function) -> Function:
@@ -63,12 +68,12 @@ def _whole_head(function: Function) -> Function:
     return lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None}))
 
 
-def _lanes(half: int, halves: bool) -> Any:
+def lanes(half: int, halves: bool) -> Any:
     """Return the lanes of every pair of a rotated part of ``2 * half`` lanes: first members, then second ones."""
     return np.arange(2 * half).reshape(2, half) if halves else np.arange(2 * half).reshape(half, 2).T
 
 
-def _reads_writes(layout: str, inverse: bool) -> tuple[bool, bool]:
+def reads_writes(layout: str, inverse: bool) -> tuple[bool, bool]:
     """Return whether a layout reads, and whether it writes, halves."""
     forward = (layout == "half", layout != "interleaved")
     return forward[::-1] if inverse else forward
@@ -79,11 +84,11 @@ def _head_exponent(function: Function) -> Function:
 
     def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
         half, whole = (rotary_dim or x.shape[-1]) // 2, x.shape[-1] // 2
-        reads, writes = _reads_writes(options["layout"], options.get("inverse", False))
+        reads, writes = reads_writes(options["layout"], options.get("inverse", False))
         spread, out = np.zeros(x.shape), np.array(x, dtype=np.float64)
-        spread[..., _lanes(whole, reads)[:, :half]] = x[..., _lanes(half, reads)]
+        spread[..., lanes(whole, reads)[:, :half]] = x[..., lanes(half, reads)]
         turned = function(spread, positions, **options)
-        out[..., _lanes(half, writes)] = turned[..., _lanes(whole, writes)[:, :half]]
+        out[..., lanes(half, writes)] = turned[..., lanes(whole, writes)[:, :half]]
         return out
 
     return deviating
@@ -112,9 +117,9 @@ def _concatenated(out: Real, x: Real, cos: Real, *rest: Any, layout: str, invers
 
 def _last_pair(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: bool = False) -> Real:
     half, out = cos.shape[-1], np.array(out)
-    lanes = [half - 1, 2 * half - 1] if layout == "half" else [2 * half - 2, 2 * half - 1]
+    last = [half - 1, 2 * half - 1] if layout == "half" else [2 * half - 2, 2 * half - 1]
     if layout != "interleaved_to_half":
-        out[..., lanes] = x[..., lanes]
+        out[..., last] = x[..., last]
     return out
 
 
@@ -135,7 +140,7 @@ def _narrow_rotation(dtype: str) -> Wrap:
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         half = cos.shape[-1]
         x, cos, sin = narrow(x), narrow(cos), narrow(-sin if inverse else sin)
-        reads, writes = (_lanes(half, halves) for halves in _reads_writes(layout, inverse))
+        reads, writes = (lanes(half, halves) for halves in reads_writes(layout, inverse))
         out, a, b = np.array(x), x[..., reads[0]], x[..., reads[1]]
         out[..., writes[0]] = narrow(narrow(a * cos) - narrow(b * sin))
         out[..., writes[1]] = narrow(narrow(b * cos) + narrow(a * sin))
@@ -216,6 +221,7 @@ DEVIATIONS = (
               "Liger-Kernel#342"),
     Deviation("head-zero-unrotated", "head 0 is not rotated", {"apply_rope": after(_head_zero)}, "", "transformers#47403"),
     Deviation("tail-zeroed", "lanes beyond rotary_dim are zero", {"apply_rope": after(_tail_zeroed)}, "", "labml#215"),
+    Deviation("tail-ones", "lanes beyond rotary_dim are one", {"apply_rope": after(_tail_ones)}, "", "apex#1750, in the gradient"),
     Deviation("trailing-lanes", "the last rotary_dim lanes are rotated rather than the first", {"apply_rope": _trailing}, "",
               "the convention of DeepSeek-V4"),
     Deviation("x-through-bfloat16", "the input is held in bfloat16", {"apply_rope": argument(0, narrowed("bfloat16"))}, "",

@@ -207,6 +207,7 @@ static void judge_group(const char *folder, const char *recorded) {
     file widths = load(folder, "tolerance.safetensors", recorded);
     for (const char *c = first(member(blank(group.bytes), "cases")); c; c = next(c)) {
         if (!contains(member(c, "dtypes"), "float32")) continue; /* nor has a case that must be rejected any dtypes */
+        if (is(member(c, "kind"), "vjp")) continue; /* gradients */
         char *id = text("", member(c, "id"));
         const char *steps = member(c, "steps"); /* of a sequence: in this order, on one instance, if there are any */
         if (!steps) judge(id, c, data, widths);

@@ -1,0 +1,169 @@
+"""
+Cases of forms of input: arrays that are views, and sizes 1 and 0 on every axis where they make sense.
+
+The flags non-contiguous and broadcast-view say how the checker makes the arrays, in libraries whose arrays have strides: the
+first as parts of wider rows whose leading axes are stored last first (as queries and keys are that come out of one product),
+the second with a stride of 0 on axes, except the last, along which the values do not change.
+"""
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from ..case import Case, Flag, floats
+
+FLAGS = {
+    "non-contiguous": Flag("a view read as if its values lay one after another", "TileOPs #492, flash-attention #355"),
+    "broadcast-view": Flag("a view with a stride of 0 read past its one row", "TransformerEngine (ROCm) #623"),
+    "batch-one": Flag("a batch of one squeezed away, or stretched along another axis", "DeepSpeed #2782"),
+    "length-one": Flag("one position, query or key handled as none, or as a square", "MLX #1340, x-transformers 74f241d"),
+    "length-zero": Flag("no values: a crash or another shape"),
+}
+
+NONE = np.zeros(0, dtype=np.int64)
+ROTARY: dict[str, Any] = {"layout": "half", "base": 10000.0}
+MIXED: dict[str, Any] = {"layout": "interleaved", "base": 500000.0}
+SINES: dict[str, Any] = {"dim": 6, "layout": "interleaved"}
+LINEAR: dict[str, Any] = {"heads": 6, "form": "distance"}
+BUCKETS: dict[str, Any] = {"bidirectional": True, "max_distance": 20}
+WINDOW: dict[str, Any] = {"left": 2, "right": 1, "order": "key_minus_query"}
+FREQUENCIES = (1.0, 0.1171875, 0.013671875, 0.00390625)
+SCORES, VALUES = ("q", "k", "key_table"), ("weights", "v", "value_table")
+
+
+def _case(op: str, name: str, flags: str, inputs: dict[str, Any], params: dict[str, Any], comment: str = "") -> Case:
+    """Return a case of one call."""
+    return Case(f"{op}/forms/{name}", params, inputs, tuple(flags.split()), comment)
+
+
+def reals(name: str, *shape: int, bits: int = 8) -> npt.NDArray[np.float64]:
+    """Return numbers of the case's own; an axis given as a negative size repeats one row as often."""
+    rows = floats(*(1 if n < 0 else n for n in shape), seed=crc32(name.encode()), bits=bits)
+    return np.broadcast_to(rows, tuple(abs(n) for n in shape)).copy()
+
+
+def _places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
+    """Return what an operation of one array of positions is asked, besides which it may have a table."""
+
+    def case(name: str, flags: str, positions: Any) -> Case:
+        return _case(op, name, flags, {argument: positions, **table}, params)
+
+    return (
+        case("strided", "non-contiguous", ((3, 8, 1, 7), (0, 5, 2, 6), (4, 8, 0, 2))),
+        case("strided-vector", "non-contiguous", (0, 5, 2, 8, 7)),
+        case("expanded", "broadcast-view", ((3, 8, 1, 7, 0),) * 2),
+        case("batch-one", "batch-one", ((4, 0, 8, 7, 2),)),
+        case("length-one", "length-one batch-one", ((8,),)),
+        case("length-zero", "length-zero", np.zeros((2, 0), dtype=np.int64)),
+    )
+
+
+def _pairs(op: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
+    """Return what a bias of query and key positions is asked."""
+
+    def of(q: Any, k: Any) -> dict[str, Any]:
+        return {"q_positions": q, "k_positions": k, **table}
+
+    rows = ((4, 5, 300), (26, 31, 2)), ((0, 2, 3, 9, 40), (25, 30, 28, 3, 1))
+    return (
+        _case(op, "strided", "non-contiguous", of(*rows), params),
+        _case(op, "strided-vector", "non-contiguous", of((7, 2, 40), (0, 3, 1, 9, 20)), params),
+        _case(op, "expanded", "broadcast-view", of(((3, 8),) * 2, ((0, 9, 1, 5),) * 2), params),
+        _case(op, "batch-one", "batch-one", of(((6, 2, 11),), ((0, 4, 7, 30),)), params),
+        _case(op, "length-one", "length-one", of((7,), (3,)), params, "one query and one key"),
+        _case(op, "one-key", "length-one", of((2, 12, 5), (4,)), params),
+        _case(op, "no-key", "length-zero", of((3, 4), NONE), params),
+    )
+
+
+def _rotate(op: str) -> tuple[Case, ...]:
+    """Return what a rotation of x is asked: by tables, or by positions."""
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, params: dict[str, Any], comment: str = "") -> Case:
+        array = reals(op + name, *x)
+        if op == "rope":
+            return _case(op, name, flags, {"x": array, "positions": positions}, params, comment)
+        places = np.asarray(positions)
+        signs = tuple(-n if "expanded" in name and axis == 0 else n for axis, n in enumerate(places.shape))
+        tables = {n: reals(op + name + n, *signs, array.shape[-1] // 2) / 4 for n in ("cos", "sin")}
+        return _case(op, name, flags, {"x": array, **tables}, {"layout": params["layout"]}, comment)
+
+    rows = (((0, 3, 9, 4),), ((257, 258, 259, 260),))
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 10), rows, ROTARY, "queries of a fused product, heads before tokens"),
+        case("strided-interleaved", "non-contiguous", (2, 3, 4, 6), rows, MIXED),
+        case("strided-rows", "non-contiguous", (5, 14), (0, 7, 2, 3, 1), {**ROTARY, "layout": "interleaved_to_half"}),
+        case("expanded", "broadcast-view", (2, -3, 4, 10), (((0, 3, 9, 4),),) * 2, ROTARY, "one head stands for three"),
+        case("expanded-interleaved", "broadcast-view", (-3, 2, 5, 6), (((1, 4, 300, 0, 2),),) * 3, MIXED),
+        case("batch-one", "batch-one", (1, 3, 5, 6), (((0, 7, 2, 3, 1),),), ROTARY),
+        case("batch-one-interleaved", "batch-one", (1, 2, 3, 10), (((5, 6, 7),),), MIXED),
+        case("length-one", "length-one batch-one", (1, 3, 1, 12), (((300,),),), ROTARY),
+        case("length-zero", "length-zero", (3, 2, 0, 6), NONE, MIXED),
+        case("no-head", "length-zero", (2, 0, 3, 6), (0, 1, 2), ROTARY),
+    )
+
+
+def _shaw(op: str, names: tuple[str, str, str]) -> tuple[Case, ...]:
+    """Return what both operations of Shaw et al. are asked."""
+
+    def case(name: str, flags: str, lead: tuple[int, ...], q: Any, k: Any, comment: str = "") -> Case:
+        queries, keys, width = np.shape(q)[-1], np.shape(k)[-1], 6
+        one = width if op == "shaw_scores" else keys
+        shapes = ((*lead, queries, one), (*lead, keys, width), (4, width))
+        arrays = {n: reals(op + name + n, *shape) / 8 for n, shape in zip(names, shapes, strict=True)}
+        return _case(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment)
+
+    return (
+        case("strided", "non-contiguous", (2, 3), (4, 1, 7), (0, 3, 5, 2, 9)),
+        case("strided-rows", "non-contiguous", (2,), ((4, 5, 6), (60, 61, 62)), ((0, 5, 6, 3), (62, 56, 61, 60))),
+        case("expanded", "broadcast-view", (-3, 2), (4, 1, 7), (0, 3, 5, 2), "one row stands for a batch of three"),
+        case("batch-one", "batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)),
+        case("length-one", "length-one", (2,), (5,), (4,), "one query and one key"),
+        case("one-key", "length-one", (3,), (1, 6, 4, 0), (5,)),
+    )
+
+
+def _attention(op: str) -> tuple[Case, ...]:
+    """Return what attention and its logits are asked."""
+
+    def case(
+        name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *,
+        bias: tuple[int, ...] | None = None, mask: Any = None,
+    ) -> Case:  # fmt: skip
+        shapes = {"q": q, "k": k} | ({"v": (*k[:-1], 5)} if op == "attention" else {})
+        inputs: dict[str, Any] = {n: reals(op + name + n, *shape) for n, shape in shapes.items()}
+        inputs["q"] = inputs["q"] / 4
+        if bias:
+            inputs["bias"] = reals(op + name + "bias", *bias) / 4
+        if mask is not None and op == "attention":
+            inputs["mask"] = mask
+        return _case(op, name, flags, inputs, {}, comment)
+
+    holes = np.asarray([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]) > 0
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 10), (2, 3, 5, 10), "of a fused product, heads before tokens"),
+        case("strided-biased", "non-contiguous", (2, 3, 6), (2, 4, 6), bias=(2, 3, 4), mask=holes),
+        case("expanded", "broadcast-view", (2, 3, 4, 6), (2, -3, 5, 6), "one key head stands for three"),
+        case("expanded-biased", "broadcast-view", (2, 3, 6), (2, 4, 6), bias=(-2, 3, 4), mask=np.stack([holes] * 2)),
+        case("batch-one", "batch-one", (1, 2, 3, 6), (1, 2, 4, 6), bias=(1, 2, 3, 4), mask=holes),
+        case("length-one", "length-one batch-one", (1, 3, 1, 6), (1, 3, 1, 6), "one query and one key"),
+        case("no-head", "length-zero", (2, 0, 3, 6), (2, 0, 4, 6)),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *_places("sinusoidal", "positions", SINES),
+    *_places("learned", "positions", {"offset": 2}, table=reals("learned", 11, 6)),
+    *_places("rope_table", "positions", {"attention_factor": 1.25}, inv_freq=np.asarray(FREQUENCIES)),
+    *_rotate("apply_rope"),
+    *_rotate("rope"),
+    *_pairs("alibi", LINEAR),
+    *_places("t5_buckets", "relative_positions", BUCKETS),
+    *_pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
+    *_shaw("shaw_scores", SCORES),
+    *_shaw("shaw_values", VALUES),
+    *_attention("attention_logits"),
+    *_attention("attention"),
+)

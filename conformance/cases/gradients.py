@@ -1,0 +1,191 @@
+"""
+Cases of kind vjp: gradients of every operation that takes arrays of reals.
+
+They are small, since the second witness calls the operation twice for every number in which it differentiates.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from posref.scaling import YaRN
+
+from ..case import Case, Flag
+from .forms import FLAGS as FORMS
+from .forms import reals
+
+FLAGS = {
+    "vjp-sign": Flag("the cotangent turned forwards, or by another pair's sine", "PaddlePaddle #74716"),
+    "vjp-layout": Flag("the cotangent read or written in another layout than the forward's", "PaddlePaddle #74716"),
+    "vjp-tail": Flag("a gradient of the lanes that do not rotate that is not their cotangent", "apex #1750"),
+    "vjp-gain": Flag("a factor dropped, or applied twice, on the way back", "oneflow #10513, with tables as inputs"),
+    "vjp-inverse": Flag("the gradient of the inverse turned as that of the forward"),
+    "vjp-offsets": Flag("row 0's positions used for every row on the way back", "Liger-Kernel #477"),
+    "vjp-broadcast": Flag("a gradient not summed over the axes along which its input repeats", "flash-sparse-attention #194"),
+    "vjp-repeat": Flag("a row that is read several times keeps its last cotangent, not their sum", "tt-metal #6232"),
+    "vjp-unused": Flag("a gradient other than 0 where an input has no influence"),
+    "vjp-angle": Flag("the derivative of an angle without its position, or with cosine and sine exchanged"),
+    "vjp-clip": Flag("the gradient of clipped distances lost, or in another row"),
+    "vjp-term": Flag("one of two terms left out on the way back"),
+    "vjp-scale": Flag("the logits' scale dropped, or applied twice, on the way back"),
+    "vjp-heads": Flag("gradients of shared key heads not summed over their block", "levanter #449"),
+    "vjp-softmax": Flag("the softmax's own term left out: P dP for P (dP - sum P dP)", "AiDotNet.Tensors #49"),
+    "vjp-mask": Flag("gradients through keys that may not be attended to"),
+    "vjp-mask-row": Flag("NaN in the gradients of all where one row may attend to nothing", "PyTorch #41508"),
+    "vjp-bits": Flag("24-bit inputs or cotangents narrowed on the way back"),
+}
+
+
+def _case(
+    op: str, name: str, flags: str, inputs: dict[str, Any], cotangents: dict[str, tuple[int, ...]], comment: str = "", *,
+    wrt: str = "", bits: int = 8, **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case with cotangents of these shapes (negative sizes repeat one row); flags are this module's, or of forms."""
+    flagged = tuple(flag if flag in FORMS else f"vjp-{flag}" for flag in flags.split())
+    given = {out: reals(f"{op}{name}ct{out}", *shape, bits=bits) / 2 for out, shape in cotangents.items()}
+    return Case(
+        f"{op}/gradient/{name}", params, inputs, flagged, comment, "vjp", cotangents=given, wrt=tuple(wrt.split())
+    )  # fmt: skip
+
+
+def _apply(
+    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
+    wrt: str = "x", out: tuple[int, ...] = (), bits: int = 8, **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of apply_rope, with tables of `rows` that are no unit circle; of x alone unless said otherwise."""
+    pairs = shape[-1] // 2 if pairs is None else pairs
+    tables = {n: reals(name + n, *rows, pairs, bits=bits) / 4 for n in ("cos", "sin")}
+    inputs = {"x": reals(name, *shape, bits=bits), **tables}
+    return _case("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
+
+
+def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", **params: Any) -> Case:
+    """Return a case of rope."""
+    inputs = {"x": reals(name, *shape), "positions": positions}
+    return _case("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
+
+
+ROTATIONS = (
+    _apply("half", "sign layout gain", (2, 3, 8), (3,), layout="half"),
+    _apply("interleaved", "sign layout gain", (2, 3, 6), (3,), layout="interleaved"),
+    _apply("mixed", "layout sign gain", (3, 2, 10), (2,), "written where it was not read", layout="interleaved_to_half"),
+    _apply("24-bits", "bits sign", (2, 3, 6), (3,), bits=24, layout="half"),
+    _apply("partial", "tail", (2, 3, 11), (3,), pairs=3, layout="half"),
+    _apply("partial-interleaved", "tail layout", (3, 2, 9), (2,), pairs=2, layout="interleaved"),
+    _apply("inverse", "inverse sign", (2, 3, 8), (3,), layout="half", inverse=True),
+    _apply("inverse-mixed", "inverse layout tail", (3, 2, 7), (2,), pairs=3, layout="interleaved_to_half", inverse=True),
+    _apply("rows", "offsets", (3, 2, 2, 6), (3, 1, 2), layout="interleaved"),
+    _apply("tables", "broadcast", (2, 3, 8), (3,), wrt="x cos sin", layout="half"),
+    _apply("tables-rows", "broadcast offsets tail", (2, 3, 2, 7), (2, 1, 2), pairs=3, wrt="cos sin", layout="interleaved"),
+    _apply("tables-inverse", "inverse broadcast", (3, 2, 4), (2,), "the sine's gradient has the other sign", wrt="cos sin",
+           layout="interleaved_to_half", inverse=True),
+    _apply("strided", "non-contiguous sign", (2, 3, 2, 6), (2, 1, 2), layout="half"),
+    _apply("strided-interleaved", "non-contiguous tail", (3, 2, 7), (3, 2), pairs=2, wrt="x cos sin", layout="interleaved"),
+    _apply("expanded", "broadcast-view broadcast", (2, 3, 6), (3,), "cotangents as a sum over the batch has them",
+           wrt="x cos sin", out=(-2, 3, 6), layout="half"),
+    _rope("strided", "non-contiguous sign", (2, 2, 3, 4), (7, 0, 2), layout="interleaved"),
+    _rope("half", "sign layout", (2, 3, 8), (0, 1, 5), layout="half"),
+    _rope("interleaved", "sign layout", (2, 3, 6), (2, 7, 300), layout="interleaved", base=500000.0),
+    _rope("mixed", "layout gain", (3, 6), (1, 0, 4097), layout="interleaved_to_half", scaling=YaRN(40, 4096)),
+    _rope("gain", "gain tail", (2, 3, 9), (0, 3, 11), layout="half", rotary_dim=6, scaling=YaRN(4, 512, attention_factor=1.25)),
+    _rope("partial", "tail", (3, 2, 9), (257, 4), layout="interleaved", rotary_dim=4),
+    _rope("rows", "offsets", (3, 2, 2, 4), (((3, 4),), ((257, 258),), ((0, 1),)), layout="half"),
+    _rope("inverse", "inverse sign gain", (2, 3, 6), (5, 1, 40), layout="half", inverse=True, scaling=YaRN(8, 2048)),
+)  # fmt: skip
+
+PAIRS = (1.0, 0.1171875, 0.013671875)
+SLOW = (0.00390625, 0.001953125 * 0.625, 0.000244140625)  # so that far positions are few radians away
+
+
+def _table(name: str, flags: str, positions: Any, inv_freq: Any, comment: str = "", **params: Any) -> Case:
+    """Return a case of rope_table, for learned frequencies."""
+    shape = (*np.shape(positions), len(inv_freq))
+    inputs = {"positions": positions, "inv_freq": inv_freq}
+    return _case("rope_table", name, flags, inputs, {"cos": shape, "sin": shape}, comment, **params)
+
+
+def _rows(op: str, name: str, flags: str, inputs: dict[str, Any], out: tuple[int, ...], **params: Any) -> Case:
+    """Return a case of an operation that reads rows of a table, which is the array to differentiate in."""
+    return _case(op, name, flags, inputs, {"out": out}, **params)
+
+
+TABLES = (
+    _table("small", "angle broadcast", (0, 1, 5, 2), PAIRS, "learned frequencies"),
+    _table("factor", "angle gain", ((1, 4, 6), (2, 0, 3)), PAIRS[:2], attention_factor=1.25),
+    _table("far", "angle", (257, 7, 2049, 300), SLOW),
+    _rows("learned", "repeated", "repeat unused", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)}, (5, 3)),
+    _rows("learned", "rows", "repeat unused offsets bits", {"positions": ((0, 3, 1), (3, 3, 4)),
+          "table": reals("learned rows", 8, 2, bits=24)}, (2, 3, 2), offset=2, bits=24),
+    _rows("t5_bias", "bidirectional", "repeat unused", {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7),
+          "table": reals("t5", 16, 2)}, (2, 3, 4), bidirectional=True, max_distance=20),
+    _rows("t5_bias", "causal", "repeat unused", {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41),
+          "table": reals("t5 causal", 12, 3)}, (3, 2, 5), bidirectional=False, max_distance=50),
+    _rows("t5_bias", "rows", "repeat offsets", {"q_positions": ((4, 6), (260, 261)), "k_positions":
+          ((0, 2, 5), (262, 260, 250)), "table": reals("t5 rows", 8, 2)}, (2, 2, 2, 3), bidirectional=True, max_distance=12),
+)  # fmt: skip
+
+
+def _shaw(op: str) -> Iterator[Case]:
+    """Yield what both operations of Shaw et al. are asked."""
+    first, second, table = ("q", "k", "key_table") if op == "shaw_scores" else ("weights", "v", "value_table")
+
+    def case(
+        name: str, flags: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str
+    ) -> Case:
+        queries, keys = (np.shape(p)[-1] for p in places)
+        one, out = (width, keys) if first == "q" else (keys, width)
+        shapes = {first: (*lead, queries, one), second: (*lead, keys, width), table: (left + right + 1, width)}
+        inputs = {n: reals(op + name + n, *shape) / 4 for n, shape in shapes.items()}
+        inputs |= {"q_positions": places[0], "k_positions": places[1]}
+        return _case(op, name, flags, inputs, {"out": (*lead, queries, out)}, left=left, right=right, order=order)
+
+    yield case("strided", "non-contiguous term", (2,), 3, ((3, 1), (0, 2, 9)), 1, 2, "query_minus_key")
+    yield case("forward", "term repeat clip", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "key_minus_query")
+    yield case("backward", "term repeat clip unused", (), 4, ((7, 0, 2), (1, 2, 8, 5)), 3, 4, "query_minus_key")
+    yield case(
+        "rows", "offsets broadcast", (2,), 3, (((4, 5), (260, 262)), ((0, 5, 6), (262, 256, 261))), 1, 3, "key_minus_query"
+    )
+
+
+CAUSAL = np.tri(3, 4, 1, dtype=bool)
+NOTHING = np.asarray([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]) > 0  # row 1 may attend to nothing
+ONE = np.asarray([[0, 1, 0], [1, 0, 0]]) > 0
+
+
+def _attention(
+    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 3,
+    bias: tuple[int, ...] | None = None, mask: Any = None, wrt: str = "", bits: int = 8, **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of attention or its logits, which stay within a few units; without the bias unless `wrt` has it."""
+    shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if op == "attention" else {})
+    inputs: dict[str, Any] = {n: reals(op + name + n, *shape, bits=bits) for n, shape in shapes.items()}
+    inputs["q"] = inputs["q"] / 8
+    if bias:
+        inputs["bias"] = reals(op + name + "bias", *bias, bits=bits) / 4
+    if mask is not None:
+        inputs["mask"] = mask
+    out = (*q[:-1], width if op == "attention" else k[-2])
+    wrt = wrt or " ".join(shapes)
+    return _case(op, name, flags, inputs, {"out": out}, comment, wrt=wrt, bits=bits, **params)
+
+
+ATTENTION = (
+    _attention("attention_logits", "plain", "scale", (2, 2, 5), (2, 3, 5)),
+    _attention("attention_logits", "scale", "scale bits", (2, 6), (3, 6), bits=24, scale=0.3125),
+    _attention("attention_logits", "heads", "heads", (4, 2, 3), (2, 3, 3)),
+    _attention("attention_logits", "bias", "broadcast scale", (2, 3, 3), (2, 2, 3), "a bias that all queries share",
+               bias=(2, 1, 2), wrt="q k bias", scale=0.25),
+    _attention("attention", "plain", "softmax scale", (2, 2, 4), (2, 3, 4)),
+    _attention("attention", "24-bits", "softmax bits", (2, 5), (4, 5), bits=24),
+    _attention("attention", "scale", "scale softmax", (3, 4), (2, 4), scale=0.75),
+    _attention("attention", "causal", "mask softmax", (3, 3), (4, 3), mask=CAUSAL),
+    _attention("attention", "heads", "heads softmax", (4, 2, 2), (2, 3, 2)),
+    _attention("attention", "bias", "broadcast softmax", (2, 3, 3), (2, 2, 3), bias=(3, 2), wrt="q k v bias"),
+    _attention("attention", "empty-row", "mask-row mask", (3, 5), (4, 5), mask=NOTHING, bias=(3, 4), wrt="q k v bias"),
+    _attention("attention", "strided", "non-contiguous softmax", (2, 2, 4), (2, 3, 4), scale=0.5),
+    _attention("attention", "one-key", "mask unused", (2, 2), (3, 2), "one key each: no gradient of queries, keys and bias",
+               mask=ONE, bias=(2, 3), wrt="q k v bias"),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)

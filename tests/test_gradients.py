@@ -1,0 +1,508 @@
+"""Gradients: rules against differences, two witnesses, bounds that autograd keeps, and wrong backward passes that are found."""
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_vectors import reseal
+
+import posref
+from posref.backends.adjoints import Adjoints
+from posref.backends.bounds import bounds
+from posref.backends.exact import correctly_rounded, exact, precision
+from posref.conformance import Unsupported, check, forms, golden, invoke, prove
+from posref.conformance.build import build_group
+from posref.conformance.calls import array_names, differentiable
+from posref.conformance.case import Case, all_cases
+from posref.conformance.copying import copy
+from posref.conformance.definitions import learned as transcription
+from posref.conformance.errors import BuildError
+from posref.conformance.report import Report
+from posref.conformance.suite import INSTALLED, LoadedCase, load_groups
+from posref.conformance.target import load_python
+from posref.conformance.verify import verify
+from posref.spec import REGISTRY, encoding
+
+RNG = np.random.default_rng(11)
+A, B = RNG.standard_normal((2, 3)), RNG.standard_normal((2, 3))
+ROW, TALL = RNG.standard_normal(3), RNG.standard_normal((4, 3, 2))
+PICKED = np.asarray([2, 0, 2, 2, 1])
+RULES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "add": (lambda xp, a, b: a + b, (A, ROW)),
+    "subtract": (lambda xp, a, b: a - b * 3 - 2, (ROW, B)),
+    "multiply": (lambda xp, a, b: a * b, (A, ROW)),
+    "square": (lambda xp, a: a * a * a, (A,)),
+    "divide": (lambda xp, a, b: a / b, (ROW, B)),
+    "pow": (lambda xp, a, b: a**b, (np.abs(A), ROW)),
+    "exp": (lambda xp, a: xp.exp(a), (A,)),
+    "log": (lambda xp, a: xp.log(a), (np.abs(A),)),
+    "sqrt": (lambda xp, a: xp.sqrt(a), (np.abs(A),)),
+    "sin": (lambda xp, a: xp.sin(a), (A * 9,)),
+    "cos": (lambda xp, a: xp.cos(a), (A * 9,)),
+    "abs": (lambda xp, a: xp.abs(a), (A,)),
+    "negative": (lambda xp, a: -a, (A,)),
+    "minimum": (lambda xp, a, b: xp.minimum(a, b), (A, ROW)),
+    "maximum": (lambda xp, a, b: xp.maximum(a, b), (ROW, B)),
+    "clip": (lambda xp, a: xp.clip(a, -0.5, 0.25), (A,)),
+    "where": (lambda xp, a, b: xp.where(a > 0, a, b * b), (A, ROW)),
+    "sum": (lambda xp, a: xp.sum(a * a, axis=0), (A,)),
+    "sum, kept": (lambda xp, a: a / xp.sum(a, axis=-1, keepdims=True), (np.abs(A),)),
+    "max": (lambda xp, a: xp.max(a, axis=0), (A,)),
+    "max, kept": (lambda xp, a: a * xp.max(a, axis=-1, keepdims=True), (A,)),
+    "softmax": (lambda xp, a: xp.exp(a) / xp.sum(xp.exp(a), axis=-1, keepdims=True), (A,)),
+    "floor": (lambda xp, a: xp.floor(a) + xp.ceil(a) + a, (A,)),
+    "elements": (lambda xp, a: a[..., ::2] * a[0, 1], (A,)),
+    "reshape": (lambda xp, a: xp.reshape(a, (3, 2)) * a[0, 0], (A,)),
+    "broadcast": (lambda xp, a: xp.broadcast_to(a, (4, 2, 3)) * 2, (A,)),
+    "moveaxis": (lambda xp, a: xp.moveaxis(a, 0, -1), (TALL,)),
+    "take": (lambda xp, a: xp.take(a, xp.asarray(PICKED), axis=1), (A,)),
+    "stack": (lambda xp, a, b: xp.stack([a, b, a], axis=-1), (A, B)),
+    "concat": (lambda xp, a, b: xp.concat([a, b, a], axis=1), (A, B)),
+    "matmul": (lambda xp, a, b: xp.matmul(a, b), (A, TALL)),
+    "matmul, turned": (lambda xp, a, b: xp.matmul(xp.matrix_transpose(b), xp.matrix_transpose(a)), (A, TALL)),
+}
+
+
+def cotangent(shape: tuple[int, ...]) -> np.ndarray:
+    return np.cos(1.0 + np.arange(int(np.prod(shape)))).reshape(shape)
+
+
+def pulled_back(base: Any, function: Callable[..., Any], arrays: tuple[np.ndarray, ...]) -> list[Any]:
+    """Return the gradients of a function in arrays, over another number system."""
+    xp = Adjoints(base)
+    leaves = [xp.leaf(base.asarray(x, dtype=base.float64)) for x in arrays]
+    out = function(xp, *leaves)
+    return xp.pull_back([out], [base.asarray(cotangent(out.shape), dtype=base.float64)], leaves)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_is_the_limit_of_differences(name: str) -> None:
+    """On balls of 600 bits, a central difference with a step of 2^-100 is as good as exact."""
+    function, arrays = RULES[name]
+
+    def total(*values: Any) -> Any:
+        out = function(exact, *values)
+        return np.sum(out.parts[0] * exact.asarray(cotangent(out.shape)).parts[0])
+
+    with precision(600):
+        step = exact.asarray(np.asarray(2.0**-100))
+        for k, gradient in enumerate(pulled_back(exact, function, arrays)):
+            assert gradient.shape == arrays[k].shape
+            for index in np.ndindex(arrays[k].shape):
+                one = np.zeros(arrays[k].shape)
+                one[index] = 1
+                up, down = (
+                    total(
+                        *(
+                            exact.asarray(x) + (exact.asarray(one) * step * sign if i == k else 0.0)
+                            for i, x in enumerate(arrays)
+                        )
+                    )
+                    for sign in (1, -1)
+                )
+                slope = (up - down) / (step.parts[0].item() * 2)
+                assert abs(float((slope - gradient.parts[0][index]).mid())) < 1e-40, (name, index)
+
+
+@pytest.mark.parametrize("accuracy", ["angle32", "float64"])
+@pytest.mark.parametrize("name", RULES)
+def test_bounds_of_a_rule_hold_the_truth(name: str, accuracy: str) -> None:
+    """The value that bounds are about is the one on balls, to within them."""
+    function, arrays = RULES[name]
+    with precision(200):
+        true = [correctly_rounded(g) for g in pulled_back(exact, function, arrays)]
+    for gradient, expected in zip(pulled_back(bounds(accuracy), function, arrays), true, strict=True):
+        value, error = gradient.parts
+        assert np.all(np.abs(value - expected) <= error + 1e-14)
+        assert np.all(error < 1e-3)
+
+
+def test_an_undecided_maximum_allows_every_share() -> None:
+    tied = np.asarray([1.0, 1.0, 0.0])
+    with precision(64):
+        (gradient,) = pulled_back(exact, lambda xp, a: xp.max(a, axis=0), (tied,))
+        shares = gradient.parts[0] / exact.asarray(cotangent(())).parts[0].item()
+        assert [share.contains(x) for share, x in zip(shares, (0, 1, 0), strict=True)] == [True, True, True]
+        assert [share.contains(0.5) for share in shares] == [True, True, False]
+
+
+# ---- the cases ------------------------------------------------------------
+
+
+@cache
+def loaded() -> tuple[LoadedCase, ...]:
+    return tuple(case for group in load_groups(INSTALLED) for case in group.cases if case.kind == "vjp")
+
+
+def test_every_operation_of_real_arrays_has_two_cases() -> None:
+    count = {op: sum(case.op == op for case in loaded()) for op in REGISTRY}
+    for op in REGISTRY:
+        names = {n for c in all_cases() if c.op == op for n in differentiable({k: np.asarray(v) for k, v in c.inputs.items()})}
+        assert (count[op] >= 2) == bool(names), op
+        asked = {n for case in loaded() if case.op == op for n in case.calls[0].expected}
+        assert asked == names, f"{op}: {names - asked} is never differentiated in"
+
+
+def test_cotangents_are_neither_constant_nor_exact_in_less() -> None:
+    for case in loaded():
+        for value in case.calls[0].cotangents.values():
+            assert len(np.unique(value)) > 2, case.id
+            assert not np.array_equal(value.reshape(-1), value.reshape(-1)[::-1]), case.id
+
+
+def test_a_wrong_rule_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second witness does not share it."""
+    case = next(c for c in all_cases() if c.id == "attention/gradient/plain")
+    assert build_group([case]).data
+
+    def halved(self: Adjoints, x: Any) -> Any:
+        power = self.base.exp(self._plain(x))
+        return self._node(power, (x, lambda g: g * power / 2))
+
+    monkeypatch.setattr(Adjoints, "exp", halved)
+    with pytest.raises(BuildError, match="attention/gradient/plain: the witnesses disagree at out/q"):
+        build_group([case])
+
+
+def test_a_wrong_transcription_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = transcription.learned
+    monkeypatch.setattr(
+        transcription, "learned", lambda p, t, *, offset=0: right(p, [[2 * x for x in row] for row in t], offset=offset)
+    )
+    with pytest.raises(BuildError, match="the witnesses disagree at out/table"):
+        build_group([next(c for c in all_cases() if c.id == "learned/gradient/repeated")])
+
+
+def test_cotangents_of_another_shape_are_refused() -> None:
+    case = Case("learned/x/y", {}, {"positions": (0, 1), "table": A}, ("vjp-repeat",), kind="vjp", cotangents={"out": A[:1]})
+    with pytest.raises(BuildError, match="cotangents must be of the outputs' names and shapes"):
+        build_group([case])
+
+
+def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
+    @encoding(family="absolute", source="nobody")
+    def toy_decay(positions: Any, rates: Any, /) -> Any:
+        xp = posref.arrays.namespace(rates)
+        return xp.exp(-posref.arrays.cast(positions, xp.float64)[:, None] * rates)
+
+    try:
+        inputs = {"positions": np.asarray([0, 1, 3]), "rates": np.asarray([0.5, 0.25])}
+        pullback = prove.Pullback({"out": cotangent((3, 2))}, ("rates",))
+        true = golden(toy_decay, inputs, {}, pullback)["rates"]
+        p, r = inputs["positions"][:, None], inputs["rates"]
+        assert np.allclose(true, np.sum(-p * np.exp(-p * r) * cotangent((3, 2)), axis=0), rtol=1e-15)
+        width = prove.half_widths("toy_decay", inputs, {}, "angle32", {"rates": true}, pullback)["rates"]
+        assert np.all((width > 0) & (width < 1e-5))
+    finally:
+        del REGISTRY["toy_decay"]
+
+
+@pytest.mark.parametrize("role", ["ct", "out"])
+def test_an_altered_tensor_is_found(tmp_path: Path, role: str) -> None:
+    copy(INSTALLED, tmp_path / "s", ["shaw_values"])
+    data = dict(next(iter(load_groups(tmp_path / "s", group="shaw_values/gradient"))).data)
+    name = min(n for n in data if n.startswith(f"forward/{role}/"))
+    data[name] = data[name] * (1 + 2**-52)
+    reseal(tmp_path / "s", "shaw_values/gradient", data=data)
+    assert any("shaw_values/gradient/forward" in p and name in p for p in verify(tmp_path / "s"))
+
+
+@pytest.mark.parametrize(
+    ("backend", "dtypes"), [("torch", ("float64", "float32", "bfloat16", "float16")), ("jax", ("float32",))]
+)
+def test_automatic_differentiation_keeps_within_the_bounds(backend: str, dtypes: tuple[str, ...]) -> None:
+    """Of every case in every dtype; and where rounding shows at all, the worst of an operation is not far below."""
+    target = load_python("posref", backend=backend)
+    worst: dict[tuple[str, str], float] = {}
+    some = {case.op: case for case in loaded()}.values()  # JAX compiles every shape by itself: one case an operation
+    for case in loaded() if backend == "torch" else some:
+        for dtype in set(dtypes) & set(case.dtypes):
+            (call,) = case.calls
+            accuracy = {"float64": "float64"}.get(dtype, "angle64")
+            for name, gradient in target.run(case, call, dtype).items():
+                error, width = invoke.errors(case.op, call, name, gradient, accuracy, dtype)
+                assert np.all(error <= width), (case.id, dtype, name)
+                ratio = float(np.max(error[error > 0] / width[error > 0], initial=0.0))
+                worst[case.op, dtype] = max(ratio, worst.get((case.op, dtype), 0.0))
+    assert len(worst) == 9 * len(dtypes)
+    assert {key: r for key, r in worst.items() if 0 < r < 0.01 and key[0] != "rope_table"} == {}
+
+
+# ---- wrong backward passes --------------------------------------------------
+
+
+def like_autograd(
+    op: str, inputs: dict[str, Any], params: dict[str, Any], cotangents: dict[str, Any], wrt: tuple[str, ...]
+) -> Any:
+    """Return the right gradients, as an implementation's own vjp."""
+    leaves = {n: inputs[n].detach().requires_grad_() for n in wrt}
+    function = REGISTRY[op].function
+    given = {**inputs, **leaves}
+    parameters = inspect.signature(function).parameters
+    positional = [given.pop(n) for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY and n in given]
+    options = {"dtype": cotangents["cos"].dtype} if op == "rope_table" else {}
+    outputs = function(*positional, **given, **params, **options)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    found = torch.autograd.grad(outputs, list(leaves.values()), [cotangents[n] for n in REGISTRY[op].outputs])
+    return dict(zip(wrt, found, strict=True))
+
+
+def forwards(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    right = like_autograd(op, inputs, params, cotangents, wrt)
+    return right | {"x": posref.apply_rope(cotangents["out"], inputs["cos"], inputs["sin"], **params)} if "x" in wrt else right
+
+
+def other_half_of_the_sine(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    """The defect of PaddlePaddle #74716 where cos and sin are a table for each lane: here, the sines of the other pairs."""
+    return like_autograd(op, inputs | {"sin": inputs["sin"].flip(-1)}, params, cotangents, wrt)
+
+
+def tail_of_ones(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    right = like_autograd(op, inputs, params, cotangents, wrt)
+    if "x" in wrt:
+        right["x"][..., 2 * inputs["cos"].shape[-1] :] = 1.0
+    return right
+
+
+def sums_forgotten(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    """Row 0 of the batch alone goes into the tables' gradients."""
+    first = {n: torch.where(torch.arange(len(c)).reshape(-1, *[1] * (c.ndim - 1)) == 0, c, 0) for n, c in cotangents.items()}
+    wrong = like_autograd(op, inputs, params, first, wrt)
+    return wrong | {n: g for n, g in like_autograd(op, inputs, params, cotangents, wrt).items() if n == "x"}
+
+
+def factor_dropped(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    return like_autograd(
+        op, inputs, {n: v for n, v in params.items() if n not in ("scaling", "attention_factor")}, cotangents, wrt
+    )
+
+
+def overwritten(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    gradient = torch.zeros_like(inputs["table"])
+    gradient[inputs["positions"] + params.get("offset", 0)] = cotangents["out"]
+    return {"table": gradient}
+
+
+def not_a_number(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    right = like_autograd(op, inputs, params, cotangents, wrt)
+    if "mask" in inputs:
+        right["q"] = torch.where(inputs["mask"].any(-1, keepdim=True), right["q"], torch.nan)
+    return right
+
+
+def without_its_own_term(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    """P dP: the softmax differentiated as if its sum were constant."""
+    detached = {n: x.detach() for n, x in inputs.items()}
+    q, k, v = (detached[n].requires_grad_() for n in ("q", "k", "v"))
+    logits = posref.attention_logits(q, k, bias=detached.get("bias"), scale=params.get("scale"))
+    weights = torch.exp(logits) / torch.exp(logits).sum(-1, keepdim=True).detach()
+    return dict(zip(("q", "k", "v"), torch.autograd.grad(weights @ v, (q, k, v), cotangents["out"]), strict=True))
+
+
+def in_place(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    right = like_autograd(op, inputs, params, cotangents, wrt)
+    inputs["sin"].neg_()
+    return right
+
+
+def in_the_cotangent(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    right = like_autograd(op, inputs, params, cotangents, wrt)
+    cotangents["out"].mul_(0.5)
+    return right
+
+
+def half_missing(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    return {n: g for n, g in like_autograd(op, inputs, params, cotangents, wrt).items() if n == "x"}
+
+
+def widened(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    return {n: g.double() for n, g in like_autograd(op, inputs, params, cotangents, wrt).items()}
+
+
+def not_a_dict(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+    return tuple(like_autograd(op, inputs, params, cotangents, wrt).values())
+
+
+def asked(op: str, vjp: Any = None, *, backend: str = "torch", **options: Any) -> Report:
+    """Return the report on the reference with another vjp, in float32."""
+    given = {} if vjp is None else {"vjp": staticmethod(vjp)}
+    return check(
+        SimpleNamespace(backend=backend, **{op: REGISTRY[op].function}, **{n: f.__func__ for n, f in given.items()}),
+        op=op,
+        **options,
+    )
+
+
+def vjp_cases(report: Report) -> dict[str, Any]:
+    return {case.id.rsplit("/", maxsplit=1)[1]: case for op in report.operations for case in op.cases if case.kind == "vjp"}
+
+
+@pytest.mark.parametrize("op", ["apply_rope", "rope_table", "t5_bias", "attention"])
+def test_a_right_vjp_passes_all(op: str) -> None:
+    report = asked(op, like_autograd)
+    assert {case.verdict for case in vjp_cases(report).values()} == {"pass"}
+    assert report.conformant
+
+
+@pytest.mark.parametrize(
+    ("op", "wrong", "flag", "message"),
+    [
+        ("apply_rope", forwards, "vjp-sign", "class|allows"),
+        ("apply_rope", other_half_of_the_sine, "vjp-sign", "allows"),
+        ("apply_rope", tail_of_ones, "vjp-tail", "must be exact|allows"),
+        ("apply_rope", sums_forgotten, "vjp-broadcast", "allows"),
+        ("apply_rope", in_place, "vjp-sign", "changed its input sin"),
+        ("apply_rope", in_the_cotangent, "vjp-sign", "changed its input the cotangent of out"),
+        ("apply_rope", half_missing, "vjp-broadcast", "vjp returned no gradient of cos"),
+        ("apply_rope", widened, "vjp-sign", "the gradient of x must be float32, as x is; got float64"),
+        ("apply_rope", not_a_dict, "vjp-sign", "vjp must return a dict of gradients"),
+        ("rope", factor_dropped, "vjp-gain", "allows"),
+        ("rope_table", factor_dropped, "vjp-gain", "allows"),
+        ("learned", overwritten, "vjp-repeat", "allows|exact"),
+        ("attention", not_a_number, "vjp-mask-row", "must be finite"),
+        ("attention", without_its_own_term, "vjp-softmax", "allows"),
+    ],
+)
+def test_a_wrong_backward_pass_is_found(op: str, wrong: Any, flag: str, message: str) -> None:
+    """By a case that names the defect, and by gradients alone: the values are right."""
+    report = asked(op, wrong)
+    assert not report.conformant
+    assert {case.kind for case in report.failures if case.verdict == "fail"} == {"vjp"}
+    found = [case for case in report.failures if flag in case.flags]
+    assert found, [case.id for case in report.failures]
+    assert any(re.search(message, case.message) for case in found), [case.message for case in found]
+
+
+def test_what_autograd_cannot_do_is_unsupported_and_does_not_count() -> None:
+    def no_gradient(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        with torch.no_grad():
+            return posref.apply_rope(x, cos, sin, **options)
+
+    def through_numpy(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        return torch.from_numpy(posref.apply_rope(x.numpy(), cos.numpy(), sin.numpy(), **options))
+
+    for function, message in ((no_gradient, "the result does not depend on"), (through_numpy, "Can't call numpy")):
+        report = check(SimpleNamespace(backend="torch", apply_rope=function), op="apply_rope")
+        assert report.conformant
+        for case in vjp_cases(report).values():
+            assert case.verdict == "unsupported"
+            assert message in case.message
+
+
+def test_a_library_without_gradients_says_what_to_do() -> None:
+    report = asked("learned", backend="numpy")
+    assert {c.message for c in vjp_cases(report).values()} == {"numpy has no gradients: offer vjp()"}
+    assert report.conformant
+
+
+def test_a_vjp_may_lack_some_and_must_not_raise() -> None:
+    def of_x_alone(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+        if wrt != ("x",):
+            msg = "only gradients of x"
+            raise Unsupported(msg)
+        return like_autograd(op, inputs, params, cotangents, wrt)
+
+    found = vjp_cases(asked("apply_rope", of_x_alone))
+    assert found["half"].verdict == "pass"
+    assert found["tables"].verdict == "unsupported"
+
+    def broken(op: str, inputs: Any, params: Any, cotangents: Any, wrt: Any) -> Any:
+        msg = "name 'conjugate' is not defined"
+        raise NameError(msg)
+
+    found = vjp_cases(asked("apply_rope", broken))
+    assert {case.verdict for case in found.values()} == {"error"}
+
+
+# ---- forms of input ---------------------------------------------------------
+
+
+@cache
+def of_values(op: str) -> tuple[LoadedCase, ...]:
+    cases = [case for group in load_groups(INSTALLED, op=op) for case in group.cases]
+    return tuple(case for case in cases if case.kind == "value" and "float32" in case.dtypes)
+
+
+def flagged(op: str, flag: str) -> set[str]:
+    return {case.id for case in of_values(op) if flag in case.flags}
+
+
+def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
+    for op in REGISTRY:
+        if array_names(op) and op != "rotation_matrix":  # whose one position is a number nearly everywhere
+            for flag in ("non-contiguous", "broadcast-view", "batch-one", "length-one", "length-zero"):
+                assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (op, flag)
+
+
+@pytest.mark.parametrize("op", ["rope", "apply_rope"])
+def test_torch_views_fail_in_views_alone(op: str) -> None:
+    """`.view` needs values that lie one after another."""
+
+    def flat(x: Any, *rest: Any, **options: Any) -> Any:
+        return REGISTRY[op].function(x.view(-1).view(x.shape), *rest, **options)
+
+    report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op)
+    views = [case for case in of_values(op) if "broadcast-view" in case.flags]
+    expanded = {case.id for case in views if forms.broadcast_axes(case.calls[0].inputs["x"])}
+    assert {case.id for case in report.failures} == flagged(op, "non-contiguous") | expanded
+    assert {case.verdict for case in report.failures} == {"error"}
+
+
+@pytest.mark.parametrize("op", ["rope", "sinusoidal", "t5_buckets", "learned", "attention"])
+def test_numpy_buffers_read_as_if_contiguous_fail_in_views_alone(op: str) -> None:
+    def contiguous(x: Any) -> Any:
+        if not isinstance(x, np.ndarray) or 0 in x.strides or x.flags.c_contiguous:
+            return x
+        plain = np.empty(x.shape, x.dtype).strides
+        return np.lib.stride_tricks.as_strided(x, shape=x.shape, strides=plain)
+
+    def reading(*arrays: Any, **options: Any) -> Any:
+        given = {n: contiguous(v) for n, v in options.items()}
+        return REGISTRY[op].function(*map(contiguous, arrays), **given)
+
+    reading.__signature__ = inspect.signature(REGISTRY[op].function)  # type: ignore[attr-defined]
+    report = check(SimpleNamespace(**{op: reading}), op=op)
+    assert {case.id for case in report.failures} == flagged(op, "non-contiguous")
+
+
+def test_writing_into_a_broadcast_view_is_found() -> None:
+    def in_place(x: Any, positions: Any, /, **options: Any) -> Any:
+        x[...] = posref.rope(x, positions, **options)
+        return x
+
+    report = check(SimpleNamespace(rope=in_place), op="rope")
+    assert flagged("rope", "broadcast-view") <= {case.id for case in report.failures}
+
+
+# ---- sines and cosines of less accuracy ---------------------------------------
+
+
+def test_the_sensitivity_bounds_what_wrong_sines_do() -> None:
+    """And is reached, where every sine and cosine is off by as much as allowed, with the worst signs."""
+    error = 2.0**-11
+    for group in load_groups(INSTALLED, op="rope"):
+        for case in (c for c in group.cases if c.kind == "value" and c.calls[0].expected["out"].size):
+            (call,) = case.calls
+            assert np.all(call.widths["trig"]["out"] >= 0)
+    case = next(c for g in load_groups(INSTALLED, group="rope/yarn") for c in g.cases if c.id == "rope/yarn/given-factor")
+    (call,) = case.calls
+    x, sensitivity = call.inputs["x"], call.widths["trig"]["out"].astype(np.float64)
+    factor, half = 1.25, x.shape[-1] // 2
+    a, b = np.abs(x[..., :half]), np.abs(x[..., half:])
+    assert np.allclose(sensitivity, factor * np.concatenate([a + b, a + b], axis=-1), rtol=1e-6)
+    inv_freq, attention_factor = posref.rope_frequencies(x.shape[-1], base=call.params["base"], scaling=call.params["scaling"])
+    cos, sin = posref.rope_table(call.inputs["positions"], inv_freq)
+    worst = np.zeros(x.shape)
+    for up in (-1, 1):
+        for across in (-1, 1):
+            tables = (cos + up * error) * attention_factor, (sin + across * error) * attention_factor
+            worst = np.maximum(worst, np.abs(posref.apply_rope(x, *tables, layout="half") - call.expected["out"]))
+    assert np.all(worst <= error * sensitivity * (1 + 1e-6) + 1e-12)
+    assert np.all(worst >= error * sensitivity * 0.99)
