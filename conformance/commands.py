@@ -13,6 +13,7 @@ from .report import printable
 from .shell import console, errors, needs_vectors, progress
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+REPORT_LIMIT = 1 << 26  # bytes
 FOLDER = click.Path(file_okay=False, path_type=Path)
 RENDERINGS = (
     click.option("--html", type=FILE, help="Write it as one HTML page that needs no network."),
@@ -76,10 +77,11 @@ def check(json_file: Path | None, suite: Path | None, **options: Any) -> None:
 @renderings
 def report(file: Path, **forms: Path | None) -> None:
     """Render the JSON report in FILE; without an option, as Markdown to standard output."""
+    from . import opening
     from .suite import parse, validate
 
     with errors():
-        document = parse(file, file.read_bytes())
+        document = parse(file, opening.read(file, REPORT_LIMIT))
         validate("report", document, file)
         _render(document, **forms)
         if not any(forms.values()):

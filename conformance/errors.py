@@ -17,6 +17,10 @@ class BuildError(PosrefError):
     """A case that cannot become a vector: the witnesses disagree, or a decision lies within its tolerance."""
 
 
+class Disagreement(BuildError):
+    """A value on which the two witnesses differ: one of them is wrong."""
+
+
 class Unsupported(Exception):
     """Raised by an implementation for what it does not do; never a failure."""
 

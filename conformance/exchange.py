@@ -17,6 +17,7 @@ from .session import Reply
 from .suite import Call, LoadedCase, LoadedGroup, load_groups, load_manifest, parse, validate, withdrawn_cases
 from .target import Target
 from .text import shown
+from .whole import whole_directory
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
 ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"
@@ -30,21 +31,22 @@ def export(source: Path, directory: Path, ops: Collection[str] = (), *, tier: st
 
     There are inputs and options, and nothing of what is expected; the manifest names the suite by its hash.
     """
-    if directory.exists() and any(directory.iterdir()):
-        msg = f"vectors export: DIR must be new or empty; {directory} is not."
-        raise VectorError(msg)
     manifest = load_manifest(source)
     known = {entry["op"] for entry in manifest["groups"]}
     if not set(ops) <= known:
         msg = f"vectors export: --op must be one of {', '.join(sorted(known))}; got {', '.join(sorted(set(ops) - known))}."
         raise VectorError(msg)
     withdrawn, entries = withdrawn_cases(source), []
-    for group in load_groups(source):
-        cases = [c for c in group.cases if c.id not in withdrawn and (tier == "core" or c.tier == "smoke")]
-        if cases and (not ops or group.op in ops):
-            entries.append(_write_group(directory / group.id, group, cases))
-    head = {"schema": SCHEMA, "suite": manifest["suite"], "sha256": protocol.start(source)["sha256"]}
-    write_json(directory / MANIFEST, {**head, "groups": entries})
+    with whole_directory(directory) as new:
+        if directory.exists() and any(directory.iterdir()):
+            msg = f"vectors export: DIR must be new or empty; {directory} is not."
+            raise VectorError(msg)
+        for group in load_groups(source):
+            cases = [c for c in group.cases if c.id not in withdrawn and (tier == "core" or c.tier == "smoke")]
+            if cases and (not ops or group.op in ops):
+                entries.append(_write_group(new / group.id, group, cases))
+        head = {"schema": SCHEMA, "suite": manifest["suite"], "sha256": protocol.start(source)["sha256"]}
+        write_json(new / MANIFEST, {**head, "groups": entries})
     return len(entries)
 
 

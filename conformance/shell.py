@@ -16,6 +16,7 @@ from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
 from .errors import PosrefError, TargetError
+from .report import printable
 
 
 def operation(name: str) -> str:
@@ -49,13 +50,16 @@ def errors() -> Iterator[None]:
     """Turn named errors into one line and exit code 2."""
     try:
         yield
+    except KeyboardInterrupt:
+        click.echo("posref: interrupted", err=True)
+        sys.exit(2)
     except (PosrefError, BackendMissing, OSError) as error:
-        click.echo(f"posref: {error}", err=True)
+        click.echo(f"posref: {printable(str(error))}", err=True)
         sys.exit(2)
     except ValueError as error:
         if not str(error).startswith("backends."):
             raise
-        click.echo(f"posref: {error}", err=True)
+        click.echo(f"posref: {printable(str(error))}", err=True)
         sys.exit(2)
 
 

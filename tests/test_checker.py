@@ -456,7 +456,7 @@ def test_negative_files_fail_their_schema(file: Any) -> None:
 def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
     schemas = {file.stem for file in (INSTALLED / "schema").glob("*.json")}
     assert {file.name.split("-", maxsplit=1)[0] for file in NEGATIVE} == schemas
-    positive = {"suite": ["SUITE.json"], "errata": ["ERRATA.json"]}
+    positive = {"suite": ["SUITE.json"], "errata": ["ERRATA.json"], "smoke": ["smoke.json"], "flags": ["flags.json"]}
     groups = [str(file.relative_to(INSTALLED)) for file in INSTALLED.rglob("group.json") if file.parent.name != "schema"]
     for name, files in (positive | {"group": groups}).items():
         for file in files:
