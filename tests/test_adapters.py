@@ -1,5 +1,6 @@
 """The adapters run the libraries' own code, and say of them what is so."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -11,9 +12,11 @@ from transformers import AutoConfig
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
 
 import posref
-from posref.conformance import check
+from posref.conformance import check, target
+from posref.conformance.adapters import onnx as onnx_adapter
 from posref.conformance.adapters import onnxruntime as ort_adapter
 from posref.conformance.adapters import transformers as hf_adapter
+from posref.conformance.errors import TargetError
 from posref.conformance.prove import golden, half_widths
 
 ROTARY = {
@@ -67,8 +70,9 @@ def test_transformers_fails_only_where_its_notes_say() -> None:
     assert report.counts["pass"] > 150
 
 
-def test_onnxruntime_is_conformant() -> None:
-    report = check("onnxruntime")
+@pytest.mark.parametrize("name", ["onnx", "onnxruntime"])
+def test_the_operator_of_onnx_is_conformant(name: str) -> None:
+    report = check(name)
     assert report.conformant
     assert {op.op for op in report.operations} == {"apply_rope"}
 
@@ -119,12 +123,28 @@ def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch)
     assert report.counts["fail"] >= 3, report.counts
 
 
-def test_the_onnxruntime_adapter_runs_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "adapter", "made"), [("onnx", onnx_adapter, "_evaluator"), ("onnxruntime", ort_adapter, "_session")]
+)
+def test_the_adapters_of_onnx_run_the_operator(name: str, adapter: Any, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Zeros:
         def run(self, names: Any, feed: dict[str, Any]) -> list[Any]:
             return [0 * feed["x"]]
 
-    monkeypatch.setattr(ort_adapter, "_session", lambda *attributes: Zeros())
-    report = check("onnxruntime")
+    monkeypatch.setattr(adapter, made, lambda *attributes: Zeros())
+    report = check(name)
     assert not report.conformant
     assert report.counts["fail"] > 3
+
+
+def test_every_adapter_states_its_package_and_the_report_its_version() -> None:
+    assert {"onnx", "onnxruntime", "transformers", "litgpt", "mlx_lm"} <= set(target.ADAPTERS)
+    assert not [name for name in target.ADAPTERS if name.startswith("_")]
+    assert target.package_of("mlx_lm") == "mlx-lm[cpu]"
+    assert set(check("onnx", tier="smoke").target["versions"]) == {"numpy", "onnx"}
+
+
+def test_an_adapter_whose_library_is_missing_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlx_lm", None)
+    with pytest.raises(TargetError, match=r"pip install 'mlx-lm\[cpu\]'"):
+        check("mlx_lm")

@@ -7,7 +7,7 @@ transformers, by its own code paths: the functions and modules that its models c
 
 import functools
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,9 +30,11 @@ from transformers.utils import logging
 from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
 
 from ..errors import Unsupported
+from ._shared import lacks
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
 
+PACKAGE = "transformers"
 backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")  # angles are float32 products whatever the dtype
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
@@ -83,7 +85,7 @@ def rope(
     """LlamaRotaryEmbedding, one for each set of parameters and kept, then `apply_rope`'s functions."""
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
     if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
-        _lacks("the length of dynamic NTK is always the largest position of the call plus 1")
+        lacks("the length of dynamic NTK is always the largest position of the call plus 1")
     cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
     return _rotate(x, cos, sin, layout)
 
@@ -96,13 +98,13 @@ def sinusoidal(
     if (layout, endpoint) == ("sin_cos", True):
         table = sinusoids(rows, dim, base)
     elif base != 10_000.0:
-        _lacks("without endpoint the base is fixed at 10000")
+        lacks("without endpoint the base is fixed at 10000")
     elif (layout, endpoint) == ("sin_cos", False):
         table = create_sinusoidal_positions(rows, dim)
     elif (layout, endpoint) == ("interleaved", False) and rows * dim <= LIMIT:  # a Python loop
         table = create_sinusoidal_embeddings(rows, dim, torch.empty(rows, dim))
     else:
-        _lacks(f"no table of layout {layout!r} with endpoint={endpoint} and {rows} rows")
+        lacks(f"no table of layout {layout!r} with endpoint={endpoint} and {rows} rows")
     return table[positions].to(dtype or torch.get_default_dtype())
 
 
@@ -145,7 +147,7 @@ def alibi_slopes(heads: int, /, *, max_bias: float = 8) -> Tensor:
 def alibi(q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str, dtype: torch.dtype | None = None) -> Tensor:
     """BLOOM's build_alibi_tensor of an all-true mask, at the keys' positions."""
     if form != "key":
-        _lacks(f"no form {form!r}: BLOOM and MPT add one row, m*j or m*(j - last), to all queries")
+        lacks(f"no form {form!r}: BLOOM and MPT add one row, m*j or m*(j - last), to all queries")
     mask = torch.ones(1, _rows(k_positions), dtype=torch.int64)
     bias = build_alibi_tensor(mask, heads, dtype or torch.get_default_dtype())[:, 0]
     return torch.movedim(bias[:, k_positions], 0, -2)[..., None, :]
@@ -168,15 +170,15 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
     elif layout == "interleaved_to_half" and full:
         out, _ = apply_rotary_pos_emb_interleave(flat, flat, cos, sin)
     else:
-        _lacks(f"no function rotates part of a head with layout {layout!r}")
+        lacks(f"no function rotates part of a head with layout {layout!r}")
     return out.reshape(x.shape)
 
 
 def _rows(positions: Tensor) -> int:
     if positions.is_floating_point() or positions.numel() == 0 or int(positions.min()) < 0:
-        _lacks("the table has a row for every natural number, and no other")
+        lacks("the table has a row for every natural number, and no other")
     if int(positions.max()) >= LIMIT:
-        _lacks(f"a table of {int(positions.max()) + 1} rows is too large here")
+        lacks(f"a table of {int(positions.max()) + 1} rows is too large here")
     return int(positions.max()) + 1
 
 
@@ -213,11 +215,7 @@ def _parameters(scaling: Scaling) -> tuple[dict[str, Any], int]:
             parameters = {"rope_type": kind, "original_max_position_embeddings": original, **given}
             return parameters, math.ceil(original * max(1, scaling.factor))
         case _:
-            raise Unsupported(type(scaling).__name__)
-
-
-def _lacks(what: str) -> NoReturn:
-    raise Unsupported(what)
+            raise Unsupported(repr(scaling))
 
 
 # Read and run in transformers 5.23.0 with torch 2.13.0 on a CPU.

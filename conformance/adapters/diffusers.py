@@ -1,0 +1,75 @@
+"""
+diffusers: `get_1d_rotary_pos_embed` with `apply_rotary_emb`, and `get_timestep_embedding`, as its models call them.
+
+Frequencies are float32, the function's default; Flux asks it for float64. All tokens are one sequence of one head.
+"""
+
+import torch
+from diffusers.models.embeddings import apply_rotary_emb, get_1d_rotary_pos_embed, get_timestep_embedding
+from torch import Tensor
+
+from posref.scaling import Linear, NTKAware, Scaling
+
+from ..errors import Unsupported
+from ._shared import lacks
+
+PACKAGE = "diffusers"
+backend = "torch"
+dtypes = ("float32", "bfloat16", "float16")
+claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+UNBIND = {"interleaved": -1, "half": -2}
+
+
+def rope(
+    x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Scaling | None = None
+) -> Tensor:
+    """get_1d_rotary_pos_embed of these positions, then apply_rotary_emb."""
+    if rotary_dim not in (None, x.shape[-1]):
+        lacks("apply_rotary_emb rotates the whole head")
+    if layout not in UNBIND:
+        lacks(f"no layout {layout!r}; what is read is written")
+    match scaling:
+        case None:
+            options = {}
+        case Linear(factor):
+            options = {"linear_factor": factor}
+        case NTKAware(factor):
+            options = {"ntk_factor": factor}
+        case _:
+            raise Unsupported(repr(scaling))
+    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
+    repeat = layout == "interleaved"
+    table = get_1d_rotary_pos_embed(x.shape[-1], where, base, use_real=True, repeat_interleave_real=repeat, **options)
+    return apply_rotary_emb(x.reshape(1, 1, -1, x.shape[-1]), table, use_real_unbind_dim=UNBIND[layout]).reshape(x.shape)
+
+
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:
+    """apply_rotary_emb on the table, its columns twice as get_1d_rotary_pos_embed returns them."""
+    if 2 * cos.shape[-1] != x.shape[-1]:
+        lacks("apply_rotary_emb rotates the whole head")
+    if layout not in UNBIND:
+        lacks(f"no layout {layout!r}; what is read is written")
+    pairs = cos.shape[-1]
+    table = [torch.broadcast_to(part, (*x.shape[:-1], pairs)).reshape(-1, pairs) for part in (cos, sin)]
+    twice = tuple(t.repeat_interleave(2, 1) if layout == "interleaved" else torch.cat((t, t), -1) for t in table)
+    return apply_rotary_emb(x.reshape(1, 1, -1, x.shape[-1]), twice, use_real_unbind_dim=UNBIND[layout]).reshape(x.shape)
+
+
+def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:
+    """get_timestep_embedding with downscale_freq_shift 0, or 1 for the endpoint."""
+    if layout not in ("sin_cos", "cos_sin"):
+        lacks(f"get_timestep_embedding has no layout {layout!r}")
+    shift = 1.0 if endpoint else 0.0
+    flat = positions.reshape(-1)
+    table = get_timestep_embedding(flat, dim, layout == "cos_sin", downscale_freq_shift=shift, max_period=base)
+    return table.reshape(*positions.shape, dim)
+
+
+# Read and run in diffusers 0.42.1 with torch 2.13.0 on a CPU.
+NOTES = (
+    "ntk_factor multiplies the base itself (models/embeddings.py:928); Lumina hands the factor in as it is "
+    "(pipelines/lumina/pipeline_lumina.py:862).",
+    "get_1d_sincos_pos_embed_from_grid (models/embeddings.py:222) works in float64, get_timestep_embedding (:27), "
+    "which is asked here, in float32.",
+)

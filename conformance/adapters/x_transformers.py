@@ -1,0 +1,114 @@
+"""x-transformers: its positional modules, RotaryEmbedding with apply_rotary_pos_emb, and its ALiBi and T5 biases."""
+
+import torch
+from torch import Tensor
+from x_transformers.x_transformers import (
+    AlibiPositionalBias,
+    RelativePositionBias,
+    RotaryEmbedding,
+    ScaledSinusoidalEmbedding,
+    apply_rotary_pos_emb,
+)
+
+from posref.scaling import Linear, NTKAware, Scaling
+
+from ..errors import Unsupported
+from ._shared import lacks
+
+PACKAGE = "x-transformers"
+backend = "torch"
+dtypes = ("float32", "bfloat16", "float16")
+claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+LIMIT = 1 << 22  # elements of a bias whose entries are looked up
+
+
+def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling | None = None) -> tuple[Tensor, float]:
+    """The buffer `inv_freq` of the module."""
+    if isinstance(scaling, Linear):
+        lacks("interpolation_factor divides angles, not frequencies")
+    return _rotary(dim, base, scaling).inv_freq, 1.0
+
+
+def rope(
+    x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Scaling | None = None
+) -> Tensor:
+    """RotaryEmbedding of these positions, then apply_rotary_pos_emb, all tokens as one sequence of one head."""
+    if layout != "interleaved":
+        lacks(f"no layout {layout!r}: pairs are neighbours, read and written")
+    if not x.numel():
+        lacks("RotaryEmbedding takes the maximum of the positions, of which there must be one")
+    module = _rotary(x.shape[-1] if rotary_dim is None else rotary_dim, base, scaling)
+    freqs, scale = module(torch.broadcast_to(positions, x.shape[:-1]).reshape(-1))
+    return apply_rotary_pos_emb(x.reshape(1, 1, -1, x.shape[-1]), freqs, scale).reshape(x.shape)
+
+
+def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:
+    """ScaledSinusoidalEmbedding with its learned scale, which begins as dim**-0.5, at 1."""
+    if layout != "sin_cos" or endpoint:
+        lacks(f"no layout {layout!r} with endpoint={endpoint}; sines, then cosines, at the paper's frequencies")
+    module = ScaledSinusoidalEmbedding(dim, theta=base)
+    with torch.no_grad():
+        module.scale.fill_(1.0)
+        flat = positions.reshape(-1)
+        return module(flat[None, :, None], pos=flat).reshape(*positions.shape, dim)
+
+
+def alibi_slopes(heads: int, /) -> Tensor:
+    """The buffer `slopes` of AlibiPositionalBias."""
+    return AlibiPositionalBias(heads).slopes[:, 0, 0]
+
+
+def alibi(q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str) -> Tensor:
+    """AlibiPositionalBias.forward_custom_pos."""
+    if form != "distance":
+        lacks(f"no form {form!r}: the bias is -m|i - j|")
+    return AlibiPositionalBias(heads).forward_custom_pos(q_positions, k_positions)
+
+
+def t5_buckets(relative_positions: Tensor, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Tensor:
+    """RelativePositionBias._relative_position_bucket."""
+    return RelativePositionBias._relative_position_bucket(
+        relative_positions, causal=not bidirectional, num_buckets=num_buckets, max_distance=max_distance
+    )
+
+
+def t5_bias(
+    q_positions: Tensor, k_positions: Tensor, table: Tensor, /, *, bidirectional: bool, max_distance: int = 128
+) -> Tensor:
+    """RelativePositionBias of queries and keys that end at the same position, where each distance is looked up."""
+    buckets, heads = table.shape
+    module = RelativePositionBias(1, not bidirectional, buckets, max_distance, heads)
+    module.relative_attention_bias.weight = torch.nn.Parameter(table, requires_grad=False)
+    relative = k_positions[..., None, :] - q_positions[..., :, None]
+    if not relative.numel():
+        return table.new_zeros((*relative.shape[:-2], heads, *relative.shape[-2:]))
+    length = int(relative.abs().max()) + 1
+    queries = length if int(relative.max()) > 0 else 1
+    if queries * length * heads > LIMIT:
+        lacks(f"a bias of {queries} queries and {length} keys is too large here")
+    bias = module(queries, length)
+    ahead = relative.clamp(min=0)
+    rows = queries - 1 - ahead if queries > 1 else torch.zeros_like(relative)
+    columns = (length - queries) + rows + relative
+    return torch.movedim(bias[:, rows, columns], 0, -3)
+
+
+def _rotary(dim: int, base: float, scaling: Scaling | None) -> RotaryEmbedding:
+    match scaling:
+        case None:
+            return RotaryEmbedding(dim, base=base)
+        case Linear(factor) if factor >= 1:
+            return RotaryEmbedding(dim, base=base, interpolation_factor=factor)
+        case NTKAware(factor):
+            return RotaryEmbedding(dim, base=base, base_rescale_factor=factor)
+        case _:
+            raise Unsupported(repr(scaling))
+
+
+# Read and run in x-transformers 2.31.10 with torch 2.13.0 on a CPU.
+NOTES = (
+    "RotaryEmbedding(2) is a ZeroDivisionError (x_transformers.py:849).",
+    "ScaledSinusoidalEmbedding multiplies by a learned scale that begins as dim**-0.5 (:448); here it is 1.",
+    "RelativePositionBias multiplies by a scale (:517), in its Decoder the square root of the head size (:2922); here it is 1.",
+)

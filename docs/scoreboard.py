@@ -1,0 +1,217 @@
+"""
+Write docs/scoreboard.md from the reports in docs/scoreboard and what was found out about their failures.
+
+    python docs/scoreboard.py add REPORT...    take what the page needs from the reports of posref check, then write it
+    python docs/scoreboard.py                  write it
+    python docs/scoreboard.py prove ADAPTER    run the snippets of an adapter's findings; its library must be installed
+"""
+
+import fnmatch
+import importlib.metadata
+import io
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).with_name("scoreboard")
+PAGE = FOLDER.with_suffix(".md")
+BAD = ("fail", "error", "crash", "timeout", "protocol", "not-run")
+KEPT = ("op", "dtype", "claim", "achieved", "counts")
+HEAD = """\
+# Scoreboard
+
+What `posref check` finds in released libraries. Every row is written from a report by `nox -s scoreboard`, which installs the
+version named here into an environment of its own and asks its own code, through an adapter in `conformance/adapters`, the core
+cases of suite {suite}.
+
+The classes, from the tightest: **float64**, **angle64** (angles in binary64, the rest in binary32), **angle32** (all in
+binary32), **low** (half precision at every operation, angles still in binary32). A bfloat16 or float16 result in one of the
+first three is rounded once. What a library does not offer (a layout, an option, positions that it cannot be given) is counted
+as not offered and never against it. A class in brackets holds for all cases but those of the findings.
+
+Every failure was confirmed by hand against the source of that version, and is one of two things:
+
+- a **convention**: another choice than the definition's, made on purpose and documented, or made by the model that the code
+  was written for;
+- a **defect**: it contradicts the paper, the library's own documentation, or the model that it implements.
+
+None of this ranks libraries: they differ in how much they offer, and some of what is found here cannot be met with the models
+that they ship. Corrections are welcome, as are adapters for other libraries.
+"""
+
+
+def summary(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the page needs of a report: verdicts in numbers, and the failures one by one."""
+    from posref.conformance import classes
+    from posref.conformance.target import package_of
+
+    if not report["complete"]:
+        msg = f"scoreboard: the report of {report['target']['name']} must be complete."
+        raise ValueError(msg)
+    adapter, asked = report["target"]["name"], [c for c in report["cases"] if c["kind"] != "reject"]
+    operations = []
+    for operation in report["operations"]:
+        mine = [c for c in asked if (c["op"], c["dtype"]) == (operation["op"], operation["dtype"])]
+        passed = [c["achieved"] for c in mine if c["verdict"] == "pass"]
+        order = classes.ladder(operation["dtype"], operation["claim"])
+        kept = {name: operation[name] for name in KEPT} | {"passed": max(passed, key=order.index, default=None)}
+        kept["diagnosis"] = (operation["diagnosis"] or {}).get("text")
+        operations.append(kept)
+    package = package_of(adapter).split("[")[0]
+    return {
+        "adapter": adapter, "package": package, "versions": report["target"]["versions"], "suite": report["suite"],
+        "operations": operations,
+        "failures": [{n: c[n] for n in ("id", "op", "dtype", "verdict", "message")} for c in asked if c["verdict"] in BAD],
+    }  # fmt: skip
+
+
+def load() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the summaries, by name of the package, and the findings."""
+    files = [path for path in FOLDER.glob("*.json") if path.name != "findings.json"]
+    summaries = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    findings = json.loads((FOLDER / "findings.json").read_text(encoding="utf-8"))
+    return sorted(summaries, key=lambda s: str(s["package"]).lower()), findings
+
+
+def page(summaries: Iterable[Mapping[str, Any]], findings: Iterable[Mapping[str, Any]]) -> str:
+    """Return the page; a failure that no finding names is shown as unconfirmed."""
+    summaries, findings = list(summaries), list(findings)
+    suites = sorted({f"{s['suite']['version']} ({s['suite']['sha256'][:12]})" for s in summaries})
+    lines = [
+        HEAD.format(suite=" and ".join(suites)),
+        "| library | version | operations | cases passed | findings |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [_overview(s, findings) for s in summaries]
+    for s in summaries:
+        lines += ["", *_library(s, findings)]
+    return "\n".join(lines) + "\n"
+
+
+def matching(finding: Mapping[str, Any], s: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the failures of a library that a finding is about."""
+    if (finding["adapter"], finding["version"]) != (s["adapter"], version(s)):
+        return []
+    return [
+        failure
+        for failure in s["failures"]
+        if failure["op"] == finding["op"]
+        and failure["dtype"] in finding.get("dtypes", [failure["dtype"]])
+        and any(fnmatch.fnmatch(failure["id"], pattern) for pattern in finding["cases"])
+    ]
+
+
+def unconfirmed(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the failures of a library that no finding is about."""
+    explained = [failure for finding in findings for failure in matching(finding, s)]
+    return [failure for failure in s["failures"] if failure not in explained]
+
+
+def version(s: Mapping[str, Any]) -> str:
+    """Return the version of a summary's library."""
+    return str(s["versions"][s["package"]])
+
+
+def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> str:
+    shown = _shown(s)
+    passed, asked = (sum(_count(o, *verdicts) for o in shown) for verdicts in (("pass",), ("pass", *BAD)))
+    kinds = list({f["title"]: f["kind"] for f in findings if matching(f, s)}.values())  # one may be seen in two operations
+    counted = [f"{kinds.count(k)} {k}{'s' * (kinds.count(k) > 1)}" for k in ("defect", "convention") if k in kinds]
+    counted += [f"**{len(open_)} unconfirmed**"] if (open_ := unconfirmed(s, findings)) else []
+    operations = ", ".join(dict.fromkeys(o["op"] for o in shown))
+    anchor = s["package"].lower()
+    return (
+        f"| [{s['package']}](#{anchor}) | {version(s)} | {operations} | {passed} of {asked} | {', '.join(counted) or 'none'} |"
+    )
+
+
+def _library(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> list[str]:
+    others = ", ".join(f"{name} {number}" for name, number in s["versions"].items() if name != s["package"])
+    lines = [f"## {s['package']}", "", f"Version {version(s)}, with {others}.", ""]
+    lines += ["| operation | dtype | achieved | passed | failed | not offered |", "|---|---|---|---|---|---|"]
+    for o in _shown(s):
+        achieved = o["achieved"] or (f"({o['passed']})" if o["passed"] else "none")
+        numbers = (_count(o, "pass"), _count(o, *BAD), _count(o, "unsupported"))
+        lines.append(f"| {o['op']} | {o['dtype']} | {achieved} | {' | '.join(map(str, numbers))} |")
+    for finding in findings:
+        if failures := matching(finding, s):
+            lines += ["", *_finding(s, finding, failures)]
+    if failures := unconfirmed(s, findings):
+        lines += ["", "### Unconfirmed", ""]
+        lines += [f"- `{f['id']}` in {f['dtype']}: {f['verdict']}: {f['message']}" for f in failures]
+    return lines
+
+
+def _finding(s: Mapping[str, Any], finding: Mapping[str, Any], failures: list[dict[str, Any]]) -> list[str]:
+    """Return one finding: what happens, why it is a defect or a convention, where, and how to see it."""
+    cases = ", ".join(f"`{case}`" for case in dict.fromkeys(f["id"] for f in failures))
+    dtypes = list(dict.fromkeys(f["dtype"] for f in failures))
+    first = next(f for f in failures if f["dtype"] == dtypes[0])
+    said = next(o["diagnosis"] for o in s["operations"] if (o["op"], o["dtype"]) == (first["op"], first["dtype"]))
+    lines = [
+        f"### {finding['title']}",
+        "",
+        f"**{finding['kind'].capitalize()}**, {finding['op']}, {', '.join(dtypes)}. {finding['evidence']}",
+        "",
+    ]
+    lines += [f"- Source: {finding['source']}"]
+    lines += [f"- Upstream: {finding['upstream']}"] if finding.get("upstream") else []
+    lines += [
+        f"- Cases: {cases}",
+        f"- The first: {first['message']}",
+        *([f"- Diagnosis of {first['op']} in {first['dtype']}: {said}"] if said else []),
+    ]
+    lines += ["", "```sh", f"posref check {s['adapter']} --case {first['id']} --dtype {first['dtype']}", "```"]
+    return [*lines, "", "```python", *finding["snippet"], *(f"# {line}" for line in finding["prints"]), "```"]
+
+
+def _shown(s: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations of which the library offers something in that dtype."""
+    return [o for o in s["operations"] if _count(o, "pass", *BAD)]
+
+
+def _count(operation: Mapping[str, Any], *verdicts: str) -> int:
+    return sum(operation["counts"].get(verdict, 0) for verdict in verdicts)
+
+
+def add(paths: Iterable[str]) -> None:
+    """Write the summary of every report."""
+    for path in paths:
+        s = summary(json.loads(Path(path).read_text(encoding="utf-8")))
+        (FOLDER / f"{s['adapter']}.json").write_text(
+            json.dumps(s, indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n"
+        )
+
+
+def prove(adapter: str) -> None:
+    """Run the snippets of an adapter's findings; what they print must be what the page says."""
+    for finding in load()[1]:
+        if finding["adapter"] != adapter:
+            continue
+        from posref.conformance.target import package_of
+
+        installed = importlib.metadata.version(package_of(adapter).split("[")[0])
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec("\n".join(finding["snippet"]), {})
+        if (installed, printed.getvalue().splitlines()) != (finding["version"], finding["prints"]):
+            msg = f"{adapter} {installed}: {finding['title']}: must print {finding['prints']}; got {printed.getvalue()!r}"
+            raise SystemExit(msg)
+        print(f"{adapter} {installed}: {finding['title']}: as said")
+
+
+def main(arguments: list[str]) -> None:
+    """Do what the first argument says."""
+    if arguments[:1] == ["prove"]:
+        prove(*arguments[1:])
+        return
+    if arguments[:1] == ["add"]:
+        add(arguments[1:])
+    PAGE.write_text(page(*load()), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

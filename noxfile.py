@@ -1,0 +1,36 @@
+"""Sessions in environments of their own. `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md."""
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["scoreboard"]
+
+TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine, so that no library picks another
+RELEASED = {  # adapter: what is installed, in order; a list is installed without its dependencies
+    "diffusers": [TORCH, "diffusers==0.42.1"],
+    "equinox": ["equinox==0.13.8"],
+    "keras_hub": [["keras-hub==0.32.0"], "keras==3.15.1", "jax==0.10.2", "kagglehub", "regex", "sentencepiece", "tokenizers"],
+    "litgpt": [TORCH, "litgpt==0.5.13"],
+    "mlx": ["mlx[cpu]==0.32.4"],
+    "mlx_lm": ["mlx-lm[cpu]==0.32.2"],
+    "onnx": ["onnx==1.23.2"],
+    "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2"],
+    "rotary_embedding_torch": [TORCH, "rotary-embedding-torch==0.9.1"],
+    "torchtune": [TORCH, "torchtune==0.6.1", ["torchao==0.9.0"]],
+    "transformers": [TORCH, "transformers==5.23.0"],
+    "x_transformers": [TORCH, "x-transformers==2.31.10"],
+}
+
+
+@nox.session
+@nox.parametrize("library", list(RELEASED), ids=list(RELEASED))
+def scoreboard(session: nox.Session, library: str) -> None:
+    """Check one library at its released version, repeat what was found in it, and write the page anew."""
+    torch = [package for package in RELEASED[library] if package == TORCH]
+    session.install(*torch, ".")
+    for package in RELEASED[library]:
+        session.install(*(["--no-deps", *package] if isinstance(package, list) else [package, *torch]))
+    report = f"{session.create_tmp()}/{library}.json"
+    session.run("posref", "check", library, "--json", report, success_codes=[0, 1], silent=True)
+    session.run("python", "docs/scoreboard.py", "prove", library)
+    session.run("python", "docs/scoreboard.py", "add", report)

@@ -1,0 +1,86 @@
+"""docs/scoreboard.md says what docs/scoreboard has, every failure there is confirmed, and a summary is that of its report."""
+
+import copy
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from posref.conformance import check, target
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def from_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+scoreboard = from_file(ROOT / "docs" / "scoreboard.py")
+SUMMARIES, FINDINGS = scoreboard.load()
+
+
+def test_the_page_is_a_function_of_the_reports() -> None:
+    """If this fails, run `python docs/scoreboard.py`."""
+    assert scoreboard.PAGE.read_text(encoding="utf-8") == scoreboard.page(SUMMARIES, FINDINGS)
+
+
+@pytest.mark.parametrize("summary", SUMMARIES, ids=lambda s: s["adapter"])
+def test_every_failure_is_confirmed(summary: dict[str, Any]) -> None:
+    assert scoreboard.unconfirmed(summary, FINDINGS) == []
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda f: f"{f['adapter']}: {f['title']}")
+def test_a_finding_is_about_a_failure_and_says_where(finding: dict[str, Any]) -> None:
+    assert [s for s in SUMMARIES if scoreboard.matching(finding, s)], "stale: no failure of that version matches"
+    assert finding["kind"] in ("convention", "defect")
+    assert re.search(r"\.py:\d+ \(`", finding["source"])
+    assert finding["prints"]
+    assert all(len(line) <= 128 for line in finding["snippet"])
+
+
+def test_a_failure_that_no_finding_names_is_unconfirmed() -> None:
+    """Also when only the version is another one."""
+    summaries = copy.deepcopy(SUMMARIES)
+    failing = next(s for s in summaries if s["failures"])
+    failing["versions"][failing["package"]] += ".post1"
+    text = scoreboard.page(summaries, FINDINGS)
+    assert f"**{len(failing['failures'])} unconfirmed**" in text
+    assert f"- `{failing['failures'][0]['id']}` in" in text
+    assert "nconfirmed" not in scoreboard.page(SUMMARIES, FINDINGS)
+
+
+def test_there_is_a_report_of_every_adapter_and_a_session_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    nox = ModuleType("nox")  # the session is not run here
+    nox.options, nox.Session = ModuleType("options"), object  # type: ignore[attr-defined]
+    nox.session = lambda function: function  # type: ignore[attr-defined]
+    nox.parametrize = lambda *a, **o: lambda function: function  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "nox", nox)
+    released = from_file(ROOT / "noxfile.py").RELEASED
+    assert sorted(released) == sorted(target.ADAPTERS) == sorted(s["adapter"] for s in SUMMARIES)
+    for summary in SUMMARIES:
+        pinned = [
+            p for packages in released[summary["adapter"]] for p in ([packages] if isinstance(packages, str) else packages)
+        ]
+        name = f"{target.package_of(summary['adapter'])}=={scoreboard.version(summary)}"
+        assert name in pinned, "the report is of another version than the session installs"
+
+
+def test_a_summary_counts_what_the_report_does(tmp_path: Path) -> None:
+    report = json.loads(json.dumps(check("onnx").to_json()))
+    report["cases"][0] |= {"verdict": "fail", "kind": "value", "message": "made up"}
+    summary = scoreboard.summary(report)
+    assert summary["operations"][0]["counts"] == report["operations"][0]["counts"]
+    assert [f["message"] for f in summary["failures"]] == ["made up"]
+    assert summary["operations"][0]["passed"] in ("angle64", "angle32")
+    with pytest.raises(ValueError, match="complete"):
+        scoreboard.summary(report | {"complete": False})
