@@ -57,7 +57,7 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array
     limbs = [turn_limbs(f) for f in frequencies]
     g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], positions, xp.int32) for k in range(LIMBS))
     floating = xp.isdtype(positions.dtype, "real floating")
-    whole = xp.floor(positions) if floating else positions
+    whole = xp.trunc(positions) if floating else positions  # towards zero: the two parts of an angle do not cancel
     n = cast(whole, xp.int32)[..., None]
     high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
     t5 = low * g5

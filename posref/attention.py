@@ -1,14 +1,23 @@
 """Scaled dot-product attention, so that logits and outputs can be compared too. Source: arXiv:1706.03762, equation (1)."""
 
 from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
-from posref.spec import Real, encoding
+from posref.spec import Axes, Real, encoding
+
+LOGITS = {
+    "q": Axes("Q D | *R G*g Q D"),
+    "k": Axes("K D | *R G K D"),
+    "bias": Axes("~Q ~K | ~*R ~G*g ~Q ~K", optional=True),
+}
+SCALED = ("D > 0 or scale is not None",)
 
 
 @encoding(
     family="attention",
     source="arXiv:1706.03762, section 3.2.1",
-    domains={"scale": Real(0, optional=True)},
+    domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
     invariants=("permutation equivariant",),
+    arrays=LOGITS,
+    requires=SCALED,
 )
 def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale: float | None = None) -> Array:
     r"""
@@ -53,9 +62,11 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
 @encoding(
     family="attention",
     source="arXiv:1706.03762, equation (1)",
-    domains={"scale": Real(0, optional=True)},
+    domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
     invariants=("permutation equivariant",),
     stages=("attention_logits",),
+    arrays=LOGITS | {"v": Axes("K E | *R G K E"), "mask": Axes("~Q ~K | ~*R ~G*g ~Q ~K", "mask", optional=True)},
+    requires=SCALED,
 )
 def attention(
     q: Array, k: Array, v: Array, /, *, bias: Array | None = None, mask: Array | None = None, scale: float | None = None

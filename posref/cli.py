@@ -9,6 +9,8 @@ from rich.table import Table
 
 import posref
 from posref.conformance import commands
+from posref.conformance.fuzz_command import fuzz
+from posref.conformance.protocol_commands import protocol
 from posref.conformance.shell import console as _console
 from posref.conformance.shell import errors as _errors
 from posref.conformance.shell import operation as _operation
@@ -62,7 +64,9 @@ def show(name: str) -> None:
     console.print()
     facts = {"Family": record.family, "Source": record.source, "Models": ", ".join(record.models)}
     facts |= {"Stages": ", ".join(record.stages), "Invariants": ", ".join(record.invariants)}
+    facts |= {f"Array {n}": str(axes) for n, axes in record.arrays.items()}
     facts |= {f"Option {n}": str(domain) for n, domain in record.domains.items()}
+    facts |= {"Requires": "; ".join(record.requires)}
     for title, text in facts.items():
         if text:
             console.print(f"[bold]{title}[/bold]: {escape(text)}", highlight=False)
@@ -98,7 +102,7 @@ def doctor() -> None:
         )
 
 
-for command in (commands.check, commands.report, commands.vectors):
+for command in (commands.check, commands.report, commands.vectors, protocol, fuzz):
     cli.add_command(command)
 
 

@@ -2,6 +2,7 @@
 The records that name a context extension of RoPE, and nothing else.
 
 Each is frozen and holds host numbers; `posref.rope_frequencies` says what they mean. A field of None is not given; 0.0 is zero.
+`requires`, where there is one, is what a record asks of its fields, of the options beside it and of `dim`, the rotated lanes.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ class Linear:
 class NTKAware:
     """Base raised to ``base * factor**(d/(d-2))``. Source: bloc97, "NTK-Aware Scaled RoPE", 2023."""
 
+    requires = ("dim >= 4",)
     factor: float
 
 
@@ -29,6 +31,7 @@ class DynamicNTK:
     Source: emozilla, "Dynamically Scaled RoPE", 2023. It needs `length`; at ``length <= original_length`` it is the identity.
     """
 
+    requires = ("dim >= 4", "length is not None")
     factor: float
     original_length: int
 
@@ -37,6 +40,7 @@ class DynamicNTK:
 class Llama3:
     """Frequencies of long waves divided by `factor`, short ones kept, a ramp between. Source: Llama 3.1, arXiv:2407.21783."""
 
+    requires = ("low_freq_factor <= high_freq_factor",)
     factor: float
     original_length: int
     low_freq_factor: float = 1
@@ -54,6 +58,7 @@ class YaRN:
     for ``factor <= 1``.
     """
 
+    requires = ("beta_slow <= beta_fast", "base > 1")
     factor: float
     original_length: int
     beta_fast: float = 32

@@ -22,12 +22,13 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Integer:
-    """An int from `low` to `high` inclusive, a multiple of `step`; None allowed where `optional`."""
+    """An int from `low` to `high` inclusive, a multiple of `step`; None where `optional`; in practice seldom above `usual`."""
 
     low: int
     high: int | None = None
     step: int = 1
     optional: bool = False
+    usual: int = 32
 
     def __str__(self) -> str:
         """Return the range in words."""
@@ -38,10 +39,11 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite float above `low`; None allowed where `optional`."""
+    """A finite float above `low`; None allowed where `optional`; in practice within `usual`."""
 
     low: float
     optional: bool = False
+    usual: tuple[float, float] = (0.25, 64.0)
 
     def __str__(self) -> str:
         """Return the range in words."""
@@ -59,7 +61,9 @@ class Flag:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of `posref.scaling`, or None."""
+    """A record of `posref.scaling`, or None; `dim` is the number of rotated lanes, as an expression of options and axes."""
+
+    dim: str = "dim"
 
     def __str__(self) -> str:
         """Say where the records are."""
@@ -67,6 +71,33 @@ class Record:
 
 
 Domain = OneOf | Integer | Real | Flag | Record
+
+
+@dataclass(frozen=True)
+class Axes:
+    """
+    An array argument: its axes and what its numbers are.
+
+    `shape` names the axes: a letter is a size, the same one wherever it occurs; ``*R`` any number of axes; anything else an
+    expression of letters and options, such as ``left+right+1``. A ``~`` before it says that the axis may also be 1, or missing
+    where no axis stands before it; ``~*R`` has all axes of R, or none. ``|`` separates alternatives, of which all arguments
+    of a call take the same one. ``=cos`` is the shape of the argument cos.
+
+    `kind` is "real", in the dtype of the call; "position", integer or at least float32; "integer"; or "mask". `low` and `high`
+    are the least and the largest value, as expressions.
+    """
+
+    shape: str
+    kind: str = "real"
+    low: str | None = None
+    high: str | None = None
+    optional: bool = False
+
+    def __str__(self) -> str:
+        """Return kind, shape and range as a reader would write them."""
+        shapes = " or ".join(f"({', '.join(shape.split())})" for shape in self.shape.split("|"))
+        limits = f", {self.low} to {self.high}" if self.high is not None else ""
+        return f"{self.kind}{limits}, {shapes}" + (", or None" if self.optional else "")
 
 
 @dataclass(frozen=True)
@@ -82,6 +113,8 @@ class Encoding:
     domains: Mapping[str, Domain] = field(default_factory=dict)
     invariants: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
+    arrays: Mapping[str, Axes] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
 
 
 REGISTRY: dict[str, Encoding] = {}
@@ -96,12 +129,16 @@ def encoding(
     domains: Mapping[str, Domain] | None = None,
     invariants: tuple[str, ...] = (),
     stages: tuple[str, ...] = (),
+    arrays: Mapping[str, Axes] | None = None,
+    requires: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """
     Register a definition and return it unchanged.
 
     `outputs` names what it returns, `domains` the values its options take, `invariants` the properties that the tests check
-    on it, and `stages` the definitions that it is composed of, first one first.
+    on it, and `stages` the definitions that it is composed of, first one first. `arrays` describes the array arguments, and
+    `requires` holds what else must be true of options and axes: expressions, each of which counts only where all its names are
+    there. Whoever draws calls at random needs no more than these.
     """
     if family not in FAMILIES:
         msg = f"encoding: family must be one of {FAMILIES}; got {family!r}."
@@ -112,7 +149,9 @@ def encoding(
         if name in REGISTRY and REGISTRY[name].function.__module__ != function.__module__:
             msg = f"encoding: names must be unique; {name!r} is already defined in {REGISTRY[name].function.__module__}."
             raise ValueError(msg)
-        REGISTRY[name] = Encoding(name, family, function, source, models, outputs, domains or {}, invariants, stages)
+        REGISTRY[name] = Encoding(
+            name, family, function, source, models, outputs, domains or {}, invariants, stages, arrays or {}, requires
+        )
         return function
 
     return register

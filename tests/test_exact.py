@@ -96,6 +96,14 @@ def test_bounds_hold_for_float32_arithmetic(a: float, b: float, name: str) -> No
     assert abs(single_result - true) <= result.parts[1] + abs(true) * 2.0**-52
 
 
+@given(st.integers(2**25, 2**28), st.integers(2**25, 2**28))
+def test_a_product_is_exact_where_float64_holds_it(a: int, b: int) -> None:
+    """Of 27 bits and 27 bits: some products have 53 bits and some 54."""
+    system = bounds("float64")
+    x, y = (system.asarray(np.asarray(float(v)), dtype=system.float64) for v in (a, b))
+    assert ((x * y).parts[1] == 0) == (int(float(a) * float(b)) == a * b)
+
+
 @given(st.integers(-4095, 4095), st.integers(-4095, 4095))
 def test_exact_arithmetic_adds_nothing(a: int, b: int) -> None:
     system = bounds("angle32")

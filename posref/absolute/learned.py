@@ -1,14 +1,16 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
 from posref.arrays import Array, check_integer, index_dtype, namespace, rows
-from posref.spec import Integer, encoding
+from posref.spec import Axes, Integer, encoding
 
 
 @encoding(
     family="absolute",
     source="arXiv:1705.03122, section 3.1",
     models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT"),
-    domains={"offset": Integer(0)},
+    domains={"offset": Integer(0, usual=8)},
+    arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1"), "table": Axes("N d")},
+    requires=("offset < N",),
     invariants=("batch equivariant",),
 )
 def learned(positions: Array, table: Array, /, *, offset: int = 0) -> Array:

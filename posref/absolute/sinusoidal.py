@@ -13,7 +13,7 @@ from posref.arrays import (
     namespace,
     result_dtype,
 )
-from posref.spec import Flag, Integer, OneOf, Real, encoding
+from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 
 LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
 
@@ -22,7 +22,14 @@ LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
     family="absolute",
     source="arXiv:1706.03762, section 3.5",
     models=("Transformer", "Whisper encoder", "M2M100", "Marian", "Pegasus"),
-    domains={"dim": Integer(2, step=2), "layout": OneOf(LAYOUTS), "base": Real(0), "endpoint": Flag()},
+    domains={
+        "dim": Integer(2, step=2, usual=64),
+        "layout": OneOf(LAYOUTS),
+        "base": Real(0, usual=(2, 1e6)),
+        "endpoint": Flag(),
+    },
+    arrays={"positions": Axes("*P", "position")},
+    requires=("dim >= 4 or not endpoint",),
     invariants=("bounded", "distinct", "linear in PE(p)"),
 )
 def sinusoidal(

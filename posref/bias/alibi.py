@@ -14,7 +14,7 @@ from posref.arrays import (
     wide,
 )
 from posref.bias.alibi_slopes import alibi_slopes
-from posref.spec import Integer, OneOf, encoding
+from posref.spec import Axes, Integer, OneOf, encoding
 
 FORMS = ("distance", "causal", "key")
 
@@ -24,6 +24,7 @@ FORMS = ("distance", "causal", "key")
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
     domains={"heads": Integer(1), "form": OneOf(FORMS)},
+    arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
     invariants=("shift invariant", "decode"),
     stages=("alibi_slopes",),
 )

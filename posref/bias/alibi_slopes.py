@@ -10,7 +10,7 @@ from posref.spec import Integer, Real, encoding
     family="bias",
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
-    domains={"heads": Integer(1), "max_bias": Real(0)},
+    domains={"heads": Integer(1, usual=128), "max_bias": Real(0)},
 )
 def alibi_slopes(
     heads: int, /, *, max_bias: float = 8, xp: Namespace | None = None, device: Any = None, dtype: DType | None = None
@@ -41,8 +41,9 @@ def alibi_slopes(
 
     Notes
     -----
-    Head counts that are not a power of two use the slopes of the power below, then every other slope of the power above (the
-    authors' code; the paper leaves it open). MPT's code reaches the same slopes another way.
+    The formula is that of a power of two. Other head counts have the slopes of the power P below, then every other slope of the
+    power above: :math:`2^{-\beta h/P}` for h = 1 ... P, then :math:`2^{-\beta(2j-1)/2P}` for j = 1 ... H - P (the authors'
+    code; the paper leaves it open). MPT's code reaches the same slopes another way.
 
     Examples
     --------

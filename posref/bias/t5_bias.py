@@ -2,16 +2,21 @@
 
 from posref.arrays import Array, distances, namespace, rows
 from posref.bias.t5_buckets import t5_buckets
-from posref.spec import Flag, Integer, encoding
+from posref.spec import Axes, Flag, Integer, encoding
 
 
 @encoding(
     family="bias",
     source="arXiv:1910.10683, section 2.1",
     models=("T5", "Flan-T5", "mT5", "UMT5"),
-    domains={"bidirectional": Flag(), "max_distance": Integer(2)},
+    domains={"bidirectional": Flag(), "max_distance": Integer(2, usual=512)},
     invariants=("shift invariant", "decode"),
     stages=("t5_buckets",),
+    arrays={"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("~*B K", "integer"), "table": Axes("N H")},
+    requires=(
+        "N >= 2 and (N >= 4 and N % 2 == 0 or not bidirectional)",
+        "max_distance > N // (4 if bidirectional else 2)",
+    ),
 )
 def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirectional: bool, max_distance: int = 128) -> Array:
     r"""

@@ -1,14 +1,19 @@
 """T5's relative position buckets. Source: Raffel et al., arXiv:1910.10683, section 2.1, and mesh-tensorflow's code."""
 
 from posref.arrays import Array, beside, check_integer, namespace, rows
-from posref.spec import Flag, Integer, encoding
+from posref.spec import Axes, Flag, Integer, encoding
 
 
 @encoding(
     family="bias",
     source="arXiv:1910.10683, section 2.1",
     models=("T5", "Flan-T5", "mT5", "UMT5", "LongT5", "MPNet"),
-    domains={"bidirectional": Flag(), "num_buckets": Integer(2, step=2), "max_distance": Integer(2)},
+    domains={"bidirectional": Flag(), "num_buckets": Integer(2, usual=64), "max_distance": Integer(2, usual=512)},
+    arrays={"relative_positions": Axes("*P", "integer")},
+    requires=(
+        "num_buckets >= 4 and num_buckets % 2 == 0 or not bidirectional",
+        "max_distance > num_buckets // (4 if bidirectional else 2)",
+    ),
 )
 def t5_buckets(relative_positions: Array, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Array:
     r"""
@@ -17,8 +22,9 @@ def t5_buckets(relative_positions: Array, /, *, bidirectional: bool, num_buckets
     .. math:: \mathrm{bucket}(n) = n \text{ for } n < e, \qquad
         \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
 
-    with N buckets, e = N/2 rounded down, and D the maximal distance. Causal: n = max(-r, 0). Bidirectional: n = abs(r) in half
-    the buckets, and r > 0 (a key after the query) adds that half.
+    with e = N/2 rounded down and D the maximal distance. Causal: n = max(-r, 0) and N is `num_buckets`. Bidirectional:
+    n = abs(r), N is half of `num_buckets`, and r > 0 (a key after the query) adds N. In integers: n is in bucket e + k or
+    above, k from 1 to N - 1 - e, when :math:`n^{N-e} e^k \ge D^k e^{N-e}`.
 
     Parameters
     ----------

@@ -1,10 +1,11 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
 from posref.arrays import Array, cast, check_integer, check_rows, check_word, distances, namespace, rows, wide
-from posref.spec import Domain, Integer, OneOf, encoding
+from posref.spec import Axes, Domain, Integer, OneOf, encoding
 
 ORDERS = ("key_minus_query", "query_minus_key")
-DOMAINS: dict[str, Domain] = {"left": Integer(0), "right": Integer(0), "order": OneOf(ORDERS)}
+DOMAINS: dict[str, Domain] = {"left": Integer(0, usual=8), "right": Integer(0, usual=8), "order": OneOf(ORDERS)}
+PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", "integer")}
 
 
 @encoding(
@@ -13,6 +14,7 @@ DOMAINS: dict[str, Domain] = {"left": Integer(0), "right": Integer(0), "order": 
     models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT"),
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
+    arrays={"q": Axes("*R Q D"), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
 )
 def shaw_scores(
     q: Array,
@@ -79,6 +81,7 @@ def shaw_scores(
     models=("Music Transformer",),
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
+    arrays={"weights": Axes("*R Q K"), "v": Axes("*R K D"), "value_table": Axes("left+right+1 D"), **PLACES},
 )
 def shaw_values(
     weights: Array,

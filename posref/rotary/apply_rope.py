@@ -1,7 +1,7 @@
 """The rotation of RoPE by a given table. Source: Su et al., arXiv:2104.09864, equation (34)."""
 
 from posref.arrays import Array, cast, check_rows, check_word, namespace, wide
-from posref.spec import Flag, OneOf, encoding
+from posref.spec import Axes, Flag, OneOf, encoding
 
 # layout -> where pairs are read and written: "half" is lanes (i, i + d/2), "interleaved" lanes (2i, 2i + 1)
 LAYOUTS = {
@@ -19,6 +19,12 @@ AXIS = {"half": -2, "interleaved": -1}  # the axis on which a pair lies where la
     models=("Llama", "GPT-J", "GPT-NeoX", "DeepSeek"),
     domains={"layout": OneOf(WORDS), "inverse": Flag()},
     invariants=("norm kept", "tail unchanged", "batch equivariant"),
+    arrays={
+        "x": Axes("2*n+tail | *R T 2*n+tail | B T H 2*n+tail"),
+        "cos": Axes("n | ~*R ~T n | T 1 n"),
+        "sin": Axes("=cos"),
+    },
+    requires=("H > 1",),
 )
 def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: bool = False) -> Array:
     r"""

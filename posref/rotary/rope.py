@@ -5,7 +5,7 @@ from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
-from posref.spec import Flag, Integer, OneOf, Real, Record, encoding
+from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
 
 
 @encoding(
@@ -14,14 +14,16 @@ from posref.spec import Flag, Integer, OneOf, Real, Record, encoding
     models=("Llama", "Qwen", "Mistral", "Gemma", "GPT-NeoX", "GPT-J", "DeepSeek", "gpt-oss"),
     domains={
         "layout": OneOf(tuple(LAYOUTS)),
-        "base": Real(0),
-        "rotary_dim": Integer(2, step=2, optional=True),
-        "scaling": Record(),
-        "length": Integer(0, optional=True),
+        "base": Real(0, usual=(2, 1e7)),
+        "rotary_dim": Integer(2, step=2, optional=True, usual=64),
+        "scaling": Record("rotary_dim or D"),
+        "length": Integer(0, optional=True, usual=2**20),
         "inverse": Flag(),
     },
     invariants=("identity at 0", "relative", "norm kept", "tail unchanged", "batch equivariant", "chunks", "decode"),
     stages=("rope_frequencies", "rope_table", "apply_rope"),
+    arrays={"x": Axes("D | *R T D | B T H D"), "positions": Axes(" | ~*R ~T | T 1", "position")},
+    requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
 )
 def rope(
     x: Array,

@@ -13,7 +13,12 @@ from posref.spec import Integer, Real, Record, encoding
     source="arXiv:2104.09864, section 3.2.2",
     models=("Llama", "Qwen", "Mistral", "Gemma", "DeepSeek", "gpt-oss"),
     outputs=("inv_freq", "attention_factor"),
-    domains={"dim": Integer(2, step=2), "base": Real(0), "scaling": Record(), "length": Integer(0, optional=True)},
+    domains={
+        "dim": Integer(2, step=2, usual=128),
+        "base": Real(0, usual=(2, 1e7)),
+        "scaling": Record(),
+        "length": Integer(0, optional=True, usual=2**20),
+    },
 )
 def rope_frequencies(
     dim: int,

@@ -2,7 +2,7 @@
 
 from posref.angles import cos_sin
 from posref.arrays import Array, DType, cast, check_positions, result_dtype
-from posref.spec import Real, encoding
+from posref.spec import Axes, Real, encoding
 
 
 @encoding(
@@ -10,6 +10,7 @@ from posref.spec import Real, encoding
     source="arXiv:2104.09864, equation (15)",
     outputs=("cos", "sin"),
     domains={"attention_factor": Real(0)},
+    arrays={"positions": Axes("*P", "position"), "inv_freq": Axes("n")},
 )
 def rope_table(
     positions: Array, inv_freq: Array, /, *, attention_factor: float = 1.0, dtype: DType | None = None

@@ -16,13 +16,20 @@ from posref.rotary.apply_rope import LAYOUTS
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
-from posref.spec import Integer, OneOf, Real, Record, encoding
+from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
 
 
 @encoding(
     family="rotary",
     source="arXiv:2104.09864, equation (15)",
-    domains={"dim": Integer(2, step=2), "layout": OneOf(tuple(LAYOUTS)), "base": Real(0), "scaling": Record()},
+    domains={
+        "dim": Integer(2, step=2),
+        "layout": OneOf(tuple(LAYOUTS)),
+        "base": Real(0, usual=(2, 1e7)),
+        "scaling": Record(),
+        "length": Integer(0, optional=True, usual=2**20),
+    },
+    arrays={"position": Axes("*P", "position")},
     stages=("rope_frequencies", "rope_table"),
 )
 def rotation_matrix(

@@ -1,0 +1,454 @@
+"""Fuzzing: the registry describes every case, planted defects are found and shrunk, and nothing is found in correct code."""
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from distributed import LocalCluster
+from hypothesis import given, settings
+
+import posref
+from posref.cli import cli
+from posref.conformance import check, hunt, judging, strategies
+from posref.conformance.calls import bind, takes_dtype
+from posref.conformance.case import all_cases
+from posref.conformance.checker import Answer
+from posref.conformance.errors import Disagreement, TargetError
+from posref.conformance.fuzz import Findings, fuzz, opened
+from posref.conformance.hunt import Hunt
+from posref.conformance.verify import verify
+from posref.scaling import Llama3
+from posref.spec import REGISTRY
+
+HERE = Path(__file__).parent
+ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
+Sizes = dict[str, Any]
+
+
+# ---- what the registry says ---------------------------------------------------------
+@pytest.mark.parametrize("op", REGISTRY)
+def test_every_argument_is_described(op: str) -> None:
+    record = REGISTRY[op]
+    assert set(inspect.signature(record.function).parameters) == {*record.arrays, *record.domains} | (
+        ELSEWHERE & set(inspect.signature(record.function).parameters)
+    )
+    for axes in record.arrays.values():
+        assert axes.kind in ("real", "position", "integer", "mask")
+
+
+def splits(tokens: list[str], shape: tuple[int, ...]) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
+    """Yield the ways to give the axes of a shape to the names that describe them; leading ones with a ~ may be missing."""
+    if tokens and tokens[0].startswith("~"):
+        yield from splits(tokens[1:], shape)
+    stars = sum(is_star(token) for token in tokens)
+    spare = len(shape) - len(tokens) + stars
+    if spare < 0 or (spare and not stars):
+        return
+    found, at = [], 0
+    for token in tokens:
+        count = spare if is_star(token) else 1
+        found.append((token, shape[at : at + count]))
+        at += count
+    yield found
+
+
+def is_star(token: str) -> bool:
+    return token.lstrip("~").startswith("*")
+
+
+def consistent(op: str, given: list[tuple[str, tuple[int, ...]]], known: Sizes) -> bool:
+    """Return whether all names have one size each, every expression its value, and the call what it requires."""
+    sizes = dict(known)
+    for token, axes in given:
+        if not token.startswith("~") and not is_star(token) and token.isidentifier():
+            sizes.setdefault(token, axes[0])
+    for star in {token.lstrip("~") for token, _ in given if is_star(token)}:
+        full = [axes for token, axes in given if token == star] or [axes for token, axes in given if token == f"~{star}"]
+        try:
+            sizes[star] = np.broadcast_shapes(*full) if star not in dict(given) else full[0]
+        except ValueError:
+            return False
+    texts = {token.lstrip("~") for token, _ in given if not (is_star(token) or token.lstrip("~").isidentifier())}
+    unknown = sorted({n for text in texts for n in compile(text, "", "eval").co_names} - set(sizes))
+    top = max((axes[0] for token, axes in given if token.lstrip("~") in texts), default=0)
+    for values in itertools.product(range(top + 1), repeat=len(unknown)):
+        all_sizes = sizes | dict(zip(unknown, values, strict=True))
+        if all(is_of(token, axes, all_sizes) for token, axes in given) and strategies.meets(REGISTRY[op], all_sizes):
+            return True
+    return False
+
+
+def is_of(token: str, axes: tuple[int, ...], sizes: Sizes) -> bool:
+    """Return whether axes have the sizes that a token stands for."""
+    name = token.lstrip("~")
+    full = sizes[name] if is_star(token) else (strategies.value_of(name, sizes),)
+    return len(axes) == len(full) and all(n == m or (n == 1 and "~" in token) for n, m in zip(axes, full, strict=True))
+
+
+def matches(op: str, params: dict[str, Any], inputs: dict[str, np.ndarray]) -> bool:
+    """Return whether a call is one of those that the registry describes."""
+    record = REGISTRY[op]
+    ways = {n: [way.split() for way in record.arrays[n].shape.split("|")] for n in inputs}
+    known = {n: p.default for n, p in inspect.signature(record.function).parameters.items() if n in record.domains} | params
+    for which in range(max((len(way) for way in ways.values()), default=1)):
+        tokens = {n: way[min(which, len(way) - 1)] for n, way in ways.items()}
+        alike = {n: tokens.pop(n)[0][1:] for n in list(tokens) if tokens[n][:1] and tokens[n][0].startswith("=")}
+        if any(inputs[n].shape != inputs[other].shape for n, other in alike.items()):
+            return False
+        choices = itertools.product(*(splits(tokens[n], inputs[n].shape) for n in tokens))
+        if any(consistent(op, [pair for part in choice for pair in part], known) for choice in choices):
+            return True
+    return False
+
+
+CALLS = [(case.id, case.op, call) for case in all_cases() if case.kind != "reject" for call in case.calls]
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_every_case_is_a_call_that_the_registry_describes(op: str) -> None:
+    asked = [(name, call) for name, of, call in CALLS if of == op]
+    assert asked
+    for name, call in asked:
+        inputs = {n: np.asarray(v) for n, v in call.inputs.items()}
+        for n, value in inputs.items():
+            kinds = {"real": "f", "position": "if", "integer": "i", "mask": "b"}[REGISTRY[op].arrays[n].kind]
+            assert value.dtype.kind in kinds, (name, n)
+        assert matches(op, dict(call.params), inputs), name
+
+
+def test_a_call_that_is_not_described_is_told() -> None:
+    x, table = np.zeros((2, 3, 8)), np.zeros((3, 4))
+    options = {"layout": "half"}
+    assert matches("apply_rope", options, {"x": x, "cos": table, "sin": table})
+    assert not matches("apply_rope", options, {"x": x, "cos": table, "sin": table[:1]})
+    assert not matches("apply_rope", options, {"x": x[..., :6], "cos": table, "sin": table})
+    assert not matches("rope", options | {"base": 10.0, "rotary_dim": 10}, {"x": x, "positions": np.arange(3)})
+    assert not matches("rope", options | {"base": 10.0}, {"x": x, "positions": np.arange(2)})
+    assert not matches(
+        "rope", options | {"base": 10.0, "scaling": posref.scaling.NTKAware(2.0)}, {"x": x[..., :2], "positions": np.arange(3)}
+    )
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_the_reference_accepts_what_is_drawn(op: str) -> None:
+    """Every draw is a call that the definition takes; of floats, one that the dtype holds, and of all kinds."""
+    seen: list[strategies.Drawn] = []
+
+    @settings(database=None)
+    @given(strategies.calls(op, "float32"))
+    def test(drawn: strategies.Drawn) -> None:
+        seen.append(drawn)
+
+    for n in range(150):
+        test.hypothesis.fuzz_one_input(np.random.default_rng(n).bytes(1 << 13))
+    assert len(seen) > 40
+    for drawn in seen:
+        positional, keywords = bind(op, drawn.inputs, drawn.params)
+        if takes_dtype(op):
+            keywords["dtype"] = np.float32
+        with np.errstate(all="ignore"):
+            REGISTRY[op].function(*positional, **keywords)
+        assert matches(op, drawn.params, drawn.inputs), judging.written(op, drawn)
+        for value in drawn.inputs.values():
+            assert isinstance(value, np.ndarray)
+            assert value.dtype.kind != "f" or np.array_equal(value, value.astype(np.float32))
+    varied = {n for drawn in seen for n in drawn.params}
+    assert varied == set(REGISTRY[op].domains)
+
+
+# ---- planted defects ---------------------------------------------------------
+def but(op: str, change: Any) -> SimpleNamespace:
+    """Return an implementation of one operation: the reference, then `change(out, arrays, options)`."""
+
+    def function(*arrays: Any, **options: Any) -> Any:
+        return change(getattr(posref, op)(*arrays, **options), arrays, options)
+
+    function.__signature__ = inspect.signature(getattr(posref, op))  # type: ignore[attr-defined]
+    return SimpleNamespace(**{op: function, "__name__": f"{op} but"})
+
+
+def partial_rotation(out: Any, arrays: Any, options: Any) -> Any:
+    return out if (options.get("rotary_dim") or 4) % 4 == 0 else -out
+
+
+def rejects_negative(out: Any, arrays: Any, options: Any) -> Any:
+    if np.any(arrays[1] < 0):
+        msg = "negative"
+        raise RuntimeError(msg)
+    return out
+
+
+PLANTED = {  # an operation, what is wrong with it, and what the smallest failing call is
+    "rope where rotary_dim % 4 == 2": (
+        "rope", partial_rotation, lambda call: call.params["rotary_dim"] == 2 and call.inputs["x"].shape == (2,),
+    ),
+    "alibi of more than 16 heads": (
+        "alibi", lambda out, arrays, options: out * 1.01 if options["heads"] > 16 else out,
+        lambda call: call.params["heads"] == 17 and call.inputs["q_positions"].size * call.inputs["k_positions"].size <= 2,
+    ),
+    "t5_buckets at one distance": (
+        "t5_buckets", lambda out, arrays, options: np.where(arrays[0] == -37, out + 1, out),
+        lambda call: call.inputs["relative_positions"].tolist() == -37,
+    ),
+    "rope from 4096 on": (
+        "rope", lambda out, arrays, options: posref.rope(arrays[0], np.minimum(arrays[1], 4095), **options),
+        lambda call: np.max(call.inputs["positions"]) == 4096 and call.inputs["x"].size <= 4,
+    ),
+    "rope without elements": (
+        "rope", lambda out, arrays, options: out if out.size else out.T,
+        lambda call: call.inputs["x"].size == 0,
+    ),
+    "rope that refuses negative positions": (
+        "rope", rejects_negative, lambda call: call.inputs["positions"].size == 1 and call.inputs["positions"] > -10,
+    ),
+}  # fmt: skip
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path) -> None:
+    op, change, smallest = PLANTED[name]
+    target = but(op, change)
+    findings = fuzz(target, examples=800, seed=1, output=tmp_path / "out")
+    (find,) = findings.finds
+    assert findings.exit_code == 1
+    assert not find.note
+    assert smallest(find.call), judging.written(op, find.call)
+    assert verify(tmp_path / "out") == []
+    report = check(target, suite=tmp_path / "out")
+    assert [(case.id, case.verdict, case.message) for case in report.failures] == [
+        (find.result.id, find.result.verdict, find.result.message)
+    ]
+    assert check("posref", backend="numpy", dtype="float32", suite=tmp_path / "out").failures == []
+
+
+def test_the_same_seed_finds_the_same_bytes_and_a_longer_run_no_other(tmp_path: Path) -> None:
+    op, change, _ = PLANTED["alibi of more than 16 heads"]
+    found = [fuzz(but(op, change), examples=n, seed=5, output=tmp_path / f"{k}") for k, n in enumerate((30, 30, 60))]
+    assert all(len(findings.finds) == 1 for findings in found)
+    first = bytes_of(tmp_path / "0")
+    assert {"SUITE.json", "SHA256SUMS", "alibi/fuzz/group.json", "alibi/fuzz/data.safetensors"} <= set(first)
+    assert first == bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2")
+    other = fuzz(but(op, change), examples=30, seed=6)
+    assert found[0].finds[0].draw != other.finds[0].draw or found[0].tally != other.tally
+
+
+def test_a_draw_does_not_depend_on_those_before_it() -> None:
+    def seen(first: int, last: int) -> list[str]:
+        calls: list[str] = []
+
+        def alibi(q: Any, k: Any, /, **options: Any) -> Any:
+            calls.append(repr((q.tolist(), k.tolist(), {n: v for n, v in options.items() if n != "dtype"})))
+            return posref.alibi(q, k, **options)
+
+        asking = opened({"target": SimpleNamespace(alibi=alibi)})
+        Hunt(asking, "alibi", "float32", 3).search(first, last)
+        return calls
+
+    assert seen(0, 6)[-len(seen(4, 6)) :] == seen(4, 6)
+    assert len(seen(4, 6)) == 4  # each call is asked twice
+
+
+@pytest.mark.parametrize("file", ["numpy_rotate_half", "numpy_attention", "numpy_alibi_mpt", "numpy_sinusoidal"])
+def test_correct_code_does_not_fail(file: str) -> None:
+    findings = fuzz(str(HERE / "correct" / f"{file}.py"), examples=12, seed=2)
+    assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_the_reference_does_not_fail(op: str) -> None:
+    findings = fuzz("posref", op=op, examples=8, seed=3)
+    assert findings.exit_code == 0, [(find.dtype, find.result.message) for find in findings.finds]
+    assert findings.tally.doubts == []
+    assert {dtype for _, dtype in findings.plan.pairs} <= {"float64", "float32", "float16"}
+
+
+FOUND = (  # calls on which the reference, its bounds or the witnesses once failed
+    ("shaw_scores", {"left": 0, "right": 0, "order": "key_minus_query"},
+     {"q": [[3.0]], "k": [[-4 / 3]], "key_table": [[1.0]], "q_positions": [0], "k_positions": [0]}),
+    ("rope_table", {}, {"positions": 118, "inv_freq": [0.06779661016949179]}),
+    ("rope_table", {}, {"positions": 896518393, "inv_freq": [153.30299377441406]}),
+    ("rope_frequencies", {"dim": 24, "base": 500.0, "scaling": Llama3(36.75, 512, 1.77030752915909, 10.0)}, {}),
+    ("t5_bias", {"bidirectional": False}, {"q_positions": [1, 2], "k_positions": [[3, 4], [5, 6]], "table": [[0.5]] * 3}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "params", "inputs"), FOUND)
+def test_what_was_found_is_right_now(op: str, params: Any, inputs: Any) -> None:
+    asking = opened({"target": "posref"})
+    drawn = strategies.Drawn(params, {n: np.asarray(v) for n, v in inputs.items()})
+    case = judging.case_of(f"{op}/fuzz/found", "float64", drawn)
+    assert asking.ask(case, "float64", Answer(case, "float64")).verdict == "pass"
+
+
+def test_what_is_unsupported_is_counted_and_named() -> None:
+    target = SimpleNamespace(alibi=lambda q, k, /, *, heads: posref.alibi(q, k, heads=heads, form="distance"))
+    findings = fuzz(target, examples=10)
+    count = findings.tally.verdicts["unsupported"]
+    assert count > 5
+    assert findings.tally.verdicts.total() == findings.tally.reasons["unsupported: no option 'form'"] == count
+    assert findings.exit_code == 2  # nothing could be judged
+
+
+def test_a_failure_that_does_not_come_again_is_said_to() -> None:
+    class Keeps:
+        """What it gives depends on the first queries of every shape."""
+
+        seen: dict[tuple[int, ...], Any] = {}  # noqa: RUF012
+
+        def alibi(self, q: Any, k: Any, /, **options: Any) -> Any:
+            first = self.seen.pop(q.shape, None)
+            self.seen[q.shape] = q
+            return posref.alibi(q if first is None else first, k, **options)
+
+    (find,) = fuzz(Keeps(), examples=100, seed=1).finds
+    assert find.result.verdict == "fail"
+    assert "other bits" in find.result.message or "depends on the calls before it" in find.note
+
+
+def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
+    op, change, _ = PLANTED["alibi of more than 16 heads"]
+    target = but(op, change)
+    target.alibi_slopes = posref.alibi_slopes
+    made: list[str] = []
+
+    def progress(now: str) -> None:
+        made.append(now)
+        if "alibi float32" in made and now != "alibi float32" and len(made) > 30:
+            raise KeyboardInterrupt
+
+    findings = fuzz(target, examples=200, seed=5, progress=progress, output=tmp_path / "out")
+    assert not findings.complete
+    assert [find.op for find in findings.finds] == ["alibi"]
+    assert (tmp_path / "out" / "SUITE.json").is_file()
+    assert findings.tallies["alibi_slopes", "float32"].verdicts["pass"] < 200
+
+
+def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.MonkeyPatch) -> None:
+    def proved(*_: Any) -> Any:
+        msg = "the witnesses disagree at out."
+        raise Disagreement(msg)
+
+    monkeypatch.setattr(judging.build, "proved", proved)
+    findings = fuzz("posref", op="alibi_slopes", dtype="float32", examples=2)
+    assert findings.tally.reasons["the witnesses disagree"] == 2
+    assert "alibi_slopes(heads=" in findings.tally.doubts[0]
+    assert findings.exit_code == 2
+
+
+def test_a_program_that_crashes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(hunt.STEPS, "crash", 2)
+    file = tmp_path / "dies.py"
+    file.write_text(
+        "import os\nimport posref\n\n\ndef alibi(q, k, /, **options):\n"
+        "    if options['heads'] > 4:\n        os._exit(3)\n    return posref.alibi(q, k, **options)\n"
+    )
+    findings = fuzz(str(file), isolate=True, examples=20, seed=1, output=tmp_path / "out")
+    (find,) = findings.finds
+    assert find.result.verdict == "crash"
+    assert find.call.params["heads"] > 4
+    assert verify(tmp_path / "out") == []
+
+
+# ---- the command ---------------------------------------------------------
+TARGET = """import numpy as np
+import posref
+
+
+def alibi(q, k, /, *, heads, form, dtype=None):
+    out = posref.alibi(q, k, heads=heads, form=form, dtype=dtype)
+    return out * np.float32(1.01) if heads > 16 else out
+
+
+alibi_slopes = posref.alibi_slopes
+"""
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(cli, ["fuzz", *arguments])
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(TARGET)
+    found = run("mine.py", "--examples", "30", "--seed", "5")
+    assert found.exit_code == 1, found.output
+    for text in ("alibi float32: fail", "heads=17", "--suite posref-fuzz-5 --case alibi/fuzz/seed-5-float32", "1 FAIL"):
+        assert text in found.output
+    assert found.stderr == ""  # silent in a pipe
+    again = CliRunner().invoke(cli, ["check", "mine.py", "--suite", "posref-fuzz-5"])
+    assert again.exit_code == 1
+    assert find_message(found.output) in again.output
+    nothing = run("mine.py", "--op", "alibi_slopes", "--seconds", "1")
+    assert nothing.exit_code == 0
+    assert "nothing found" in nothing.output
+    assert not (tmp_path / ".hypothesis").exists()  # where hypothesis keeps what it read in sources
+
+
+def find_message(output: str) -> str:
+    return output.split("fail ", maxsplit=1)[1].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "cannot import 'nowhere'"),
+        (("posref", "--op", "ropes"), "op must be one of"),
+        (("posref", "--scheduler", "tcp://127.0.0.1:9", "--seconds", "1"), "no scheduler answers"),
+        (("mine.py", "--op", "rope"), "has no rope"),
+    ],
+)
+def test_what_cannot_run_is_exit_2(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("posref.conformance.cluster.PATIENCE", 0.5)
+    (tmp_path / "mine.py").write_text(TARGET)
+    outcome = run(*arguments)
+    assert outcome.exit_code == 2
+    assert message in outcome.stderr
+
+
+def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    op, change, _ = PLANTED["alibi of more than 16 heads"]
+    with pytest.raises(TargetError, match="holds something else"):
+        fuzz(but(op, change), examples=30, seed=5, output=tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+# ---- a cluster ---------------------------------------------------------
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_a_cluster_finds_what_one_process_finds(scheduler: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(TARGET)
+    here, there = (fuzz(str(file), examples=30, seed=5, scheduler=s, output=tmp_path / str(s)[:3]) for s in (None, scheduler))
+    assert len(there.finds) == 1
+    assert told(here) == told(there)
+    assert bytes_of(tmp_path / "Non") == bytes_of(tmp_path / "tcp")
+
+
+def told(findings: Findings) -> Any:
+    finds = [(f.op, f.dtype, f.draw, f.result.message, f.diagnosis, judging.written(f.op, f.call)) for f in findings.finds]
+    return finds, findings.tallies, findings.plan.pairs
+
+
+def test_workers_load_the_target_by_name(scheduler: str) -> None:
+    with pytest.raises(TargetError, match="must be a name that its workers can import; got SimpleNamespace"):
+        fuzz(SimpleNamespace(alibi=posref.alibi), examples=1, scheduler=scheduler)
+    with pytest.raises(TargetError, match="cannot import 'nowhere'"):
+        fuzz("nowhere", examples=1, scheduler=scheduler)
