@@ -1,80 +1,30 @@
 """The registry of deviations measures the suite: each must be caught, be told from the others, and be recognised."""
 
-from functools import cache
+from collections.abc import Callable
 from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from quality import answers, cases, caught, diagnosed, pairs
 
-from posref.conformance import diagnose, invoke
-from posref.conformance.checker import Answer
-from posref.conformance.deviations import DEVIATIONS
-from posref.conformance.deviations.compose import PARTS
-from posref.conformance.suite import INSTALLED, LoadedCase, load_groups
+import posref
+from posref.conformance import check, invoke
+from posref.conformance.deviations import DEVIATIONS, Deviation
+from posref.conformance.deviations.compose import PARTS, together
+from posref.conformance.strength import CLASS, DTYPE, INNER, fits, stage, touched
 from posref.spec import REGISTRY
 
-CLASS, DTYPE = "angle32", "float32"
-INNER = {"angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention"}
 NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing to pass on, and no inverse
-    "inverse-ignored", "inverse-keeps-layout", "single-head-unrotated", "head-zero-unrotated", "tail-zeroed", "trailing-lanes",
-    "x-through-bfloat16", "x-through-float16", "positions-first-row", "positions-reversed",
+    "inverse-ignored", "inverse-keeps-layout", "single-head-unrotated", "head-zero-unrotated", "tail-zeroed", "tail-ones",
+    "trailing-lanes", "x-through-bfloat16", "x-through-float16", "positions-first-row", "positions-reversed",
 }  # fmt: skip
 INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
     ("max-bias-8", "alibi"),  # alibi has no such option
 }
 FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite
 TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
-
-
-@cache
-def cases() -> dict[str, list[LoadedCase]]:
-    """Return the core cases that are asked in float32, by operation."""
-    found: dict[str, list[LoadedCase]] = {op: [] for op in REGISTRY}
-    for group in load_groups(INSTALLED):
-        found[group.op] += [c for c in group.cases if c.kind != "reject" and DTYPE in c.dtypes]
-    return found
-
-
-@cache
-def answers(name: str, op: str) -> dict[str, list[invoke.Arrays]]:
-    """Return what a mutant gives in float32, by case; a call that makes no sense for it gives nothing."""
-    found = {}
-    for case in cases()[op]:
-        outputs = diagnose.predict(DEVIATIONS[name], op, case.calls)
-        found[case.id] = [{n: v.astype(np.float32) if v.dtype.kind == "f" else v for n, v in o.items()} for o in outputs]
-    return found
-
-
-@cache
-def caught(name: str, op: str) -> frozenset[str]:
-    """Return the cases of one operation that a mutant fails."""
-    return frozenset(c.id for c in cases()[op] if fails(c, answers(name, op)[c.id]))
-
-
-def fails(case: LoadedCase, outputs: list[invoke.Arrays]) -> bool:
-    for call, output in zip(case.calls, outputs, strict=True):
-        if any(n not in output or not fits(output[n], e) for n, e in call.expected.items()):
-            return True
-        if invoke.compare(case.op, call, output, CLASS, DTYPE) is not None:
-            return True
-    return False
-
-
-def fits(value: np.ndarray, expected: np.ndarray) -> bool:
-    try:
-        return np.broadcast_shapes(value.shape, expected.shape) == expected.shape
-    except ValueError:
-        return False
-
-
-def touched(name: str) -> list[str]:
-    return [op for op in REGISTRY if DEVIATIONS[name].touches(op)]
-
-
-def stage(name: str) -> str:
-    """Return the operation where a deviation sits."""
-    first = next(iter(DEVIATIONS[name].wraps))
-    return INNER.get(first, first)
 
 
 def test_there_are_enough_and_each_has_a_place() -> None:
@@ -90,32 +40,39 @@ def test_there_are_enough_and_each_has_a_place() -> None:
 def test_each_fails_two_cases_of_every_operation_it_touches(name: str) -> None:
     """At its stage, and through each composed operation alone."""
     for op in touched(name):
-        count = len(caught(name, op))
+        count = len(caught(DEVIATIONS[name], op))
         if (name, op) in FEW:
             assert count < 2, f"{name} in {op} is no longer a gap: strike it off"
         elif (name, op) in INEXPRESSIBLE:
             assert count == 0, f"{name} can be expressed in {op}"
         else:
-            assert count >= 2, f"{name} is caught in {op} by {sorted(caught(name, op))} alone"
-    assert sum(len(caught(name, op)) for op in touched(name)) >= 2
+            assert count >= 2, f"{name} is caught in {op} by {sorted(caught(DEVIATIONS[name], op))} alone"
 
 
 @pytest.mark.parametrize("name", DEVIATIONS)
 def test_each_is_recognised(name: str) -> None:
     """The diagnosis of a mutant names it; what else it names gives the same values on every case asked."""
     op = stage(name)
-    asked = []
-    for case in cases()[op]:
-        answer = Answer(case, DTYPE, answers(name, op)[case.id])
-        if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
-            asked.append((answer, case.id in caught(name, op)))
-    found = diagnose.diagnose(op, asked, CLASS, None)
-    assert name in found["names"], found["text"]
-    for other in found["names"]:
-        assert other == name or agree(name, other, [op]), f"{name} is not {other}"
+    found = diagnosed(DEVIATIONS[name], op)
+    assert [name] in found["explanations"], found["text"]
+    for other in found["explanations"]:
+        others = together(*(DEVIATIONS[n] for n in other))
+        assert agree(DEVIATIONS[name], others, [op]), f"{name} is not {other}"
 
 
-def agree(name: str, other: str, ops: list[str]) -> bool:
+@pytest.mark.parametrize(("pair", "op"), pairs(), ids=lambda value: getattr(value, "name", value))
+def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
+    """The diagnosis of a mutant of two deviations names both, or fewer that give the same values on every case asked."""
+    if not caught(pair, op):
+        return  # the two undo each other, or the operation cannot express them
+    found = diagnosed(pair, op)
+    assert found["names"], f"{pair.name} in {op}: {found['text']}"
+    planted = pair.name.split(" + ")
+    smaller = [names for names in found["explanations"] if len(names) == 1]
+    assert smaller or any(sorted(names) == sorted(planted) for names in found["explanations"]), found["text"]
+
+
+def agree(name: Deviation, other: Deviation, ops: list[str]) -> bool:
     """Return whether two mutants give the same values, within the tolerance of the class, in all cases of some operations."""
     for op in ops:
         differs = caught(name, op) ^ caught(other, op)
@@ -149,24 +106,118 @@ def test_no_two_agree_on_all_cases() -> None:
     equal = {
         frozenset({name, other})
         for name, other in combinations(DEVIATIONS, 2)
-        if set(touched(name)) & set(touched(other)) and agree(name, other, sorted({*touched(name), *touched(other)}))
+        if set(touched(name)) & set(touched(other))
+        and agree(DEVIATIONS[name], DEVIATIONS[other], sorted({*touched(name), *touched(other)}))
     }
     assert equal == set(TIES), f"agree: {sorted(map(sorted, equal))}"
-
-
-def test_no_case_catches_nothing() -> None:
-    """Except those without a value: they ask for a shape."""
-    idle = []
-    for op, found in cases().items():
-        seen = set().union(*(caught(name, op) for name in DEVIATIONS if op in touched(name)))
-        for case in found:
-            empty = all(value.size == 0 for call in case.calls for value in call.expected.values())
-            if case.id not in seen and not empty:
-                idle.append(case.id)
-    assert not idle
 
 
 def test_parts_are_operations() -> None:
     for op, parts in PARTS.items():
         assert op in REGISTRY
         assert set(parts) <= set(REGISTRY) | set(INNER)
+
+
+@pytest.mark.parametrize("inner", ["base-10000", "yarn-high-half"])
+def test_two_at_once_are_recognised_in_either_order(inner: str) -> None:
+    """The ramp of YaRN takes the base asked for, or the one that is used in its place."""
+    names = ["base-10000", "yarn-high-half"]
+    outer = next(name for name in names if name != inner)
+    found = diagnosed(together(DEVIATIONS[inner], DEVIATIONS[outer]), "rope_frequencies")
+    assert found["explanations"] == [names]
+
+
+def test_the_order_of_two_at_once_is_as_stated() -> None:
+    """The one named later is outside: it changes arguments first and results last."""
+    seen = []
+
+    def noted(name: str) -> Deviation:
+        def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+            def deviating(*args: Any, **options: Any) -> Any:
+                seen.append(f"{name} before")
+                result = function(*args, **options)
+                seen.append(f"{name} after")
+                return result
+
+            return deviating
+
+        return Deviation(name, name, {"learned": wrap})
+
+    both = together(noted("first"), noted("second"))
+    both.operations()["learned"](np.asarray([1]), np.eye(3))
+    assert (both.name, both.text) == ("first + second", "first, and second")
+    assert seen == ["second before", "first before", "first after", "second after"]
+
+
+@pytest.mark.parametrize(("position", "dtype"), [(257, "bfloat16"), (2049, "float16")])
+def test_a_first_failing_position_is_read_where_nothing_else_is(position: int, dtype: str) -> None:
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        out = np.array(posref.sinusoidal(positions, dim, **options))
+        out[np.abs(positions) >= position] += 0.125
+        return out
+
+    found = check(SimpleNamespace(sinusoidal=sinusoidal, __name__="far"), op="sinusoidal").operations[0].diagnosis
+    assert found is not None
+    assert found["names"] == []
+    assert found["text"].endswith(f" The first failing position is {position}, the first integer that {dtype} does not hold.")
+
+
+# ---- gradients ------------------------------------------------------------------------------------------------------------
+def backward(turn: Callable[..., Any]) -> dict[str, Any]:
+    """Return the diagnosis of a rope whose values are right and whose gradient is that of `turn`."""
+
+    def vjp(op: str, inputs: Any, params: Any, cotangents: Any, wrt: tuple[str, ...]) -> Any:
+        return {"x": turn(cotangents["out"], inputs["positions"], **params)}
+
+    target = SimpleNamespace(rope=posref.rope, vjp=vjp, __name__="backward")
+    found = check(target, op="rope").operations[0]
+    assert found.counts["pass"] > 100
+    assert found.diagnosis is not None
+    return dict(found.diagnosis)
+
+
+def test_a_gradient_that_is_turned_forwards_is_called_so() -> None:
+    found = backward(posref.rope)
+    assert found["explanations"] == [["inverse-exchanged"]]
+    assert found["text"].startswith("only gradients fail; that of x is the cotangent rotated back, and of this rotation the ")
+
+
+def test_a_gain_that_is_lost_on_the_way_back_is_called_so() -> None:
+    def turn(cotangent: Any, positions: Any, **params: Any) -> Any:
+        params |= {"inverse": not params.get("inverse", False)}
+        frequency = {n: params[n] for n in ("base", "scaling", "length") if n in params}
+        kept = params.get("rotary_dim") or cotangent.shape[-1]
+        out = np.array(posref.rope(cotangent, positions, **params))
+        out[..., :kept] /= posref.rope_frequencies(kept, **frequency)[1]
+        return out
+
+    assert ["factor-dropped"] in backward(turn)["explanations"]
+
+
+def test_a_tail_of_ones_is_called_so() -> None:
+    def turn(cotangent: Any, positions: Any, **params: Any) -> Any:
+        params |= {"inverse": not params.get("inverse", False)}
+        out = np.array(posref.rope(cotangent, positions, **params))
+        out[..., params.get("rotary_dim") or cotangent.shape[-1] :] = 1
+        return out
+
+    assert backward(turn)["explanations"] == [["tail-ones"]]
+
+
+def test_other_gradients_are_unexplained() -> None:
+    found = backward(lambda cotangent, positions, **params: cotangent**2)
+    assert found["names"] == []
+    assert found["text"] == "unexplained: only gradients fail, and no known deviation gives theirs."
+
+
+def test_gradients_do_not_speak_where_values_fail() -> None:
+    def rope(x: Any, positions: Any, /, **options: Any) -> Any:
+        return posref.rope(x, positions + 1, **options)
+
+    def vjp(op: str, inputs: Any, params: Any, cotangents: Any, wrt: tuple[str, ...]) -> Any:
+        return {name: 0 * inputs[name] for name in wrt}
+
+    found = check(SimpleNamespace(rope=rope, vjp=vjp, __name__="wrong"), op="rope").operations[0].diagnosis
+    assert found is not None
+    assert found["names"] == ["positions-plus-1"]
+    assert "of gradients fail too, as they must where values do." in found["text"]

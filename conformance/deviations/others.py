@@ -178,6 +178,13 @@ def _mean_of_row(logits: Real, v: Real, mask: Any) -> Real:
     return softmax(np.where(nothing, 0.0, logits), v, mask | nothing)
 
 
+def _plus_one(logits: Real, v: Real, mask: Any) -> Real:
+    """A key of logit 0 and value 0 besides those there are."""
+    logits = np.where(mask, logits, -np.inf) if mask is not None else logits
+    widened = np.concatenate([logits, np.zeros((*logits.shape[:-1], 1))], axis=-1)
+    return softmax(widened, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), None)
+
+
 DEVIATIONS = (
     Deviation("sin-cos-exchanged", "sines and cosines are in the other order", {"sinusoidal": after(_pairs_swapped)}, "",
               "flashinfer#3819, diffusers#1369"),
@@ -280,5 +287,7 @@ DEVIATIONS = (
     Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m: f(x, v, None if m is None else ~m)}),
     Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m: f(x, v, None)}),
     Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": lambda _: _mean_of_row}),
+    Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": lambda _: _plus_one},
+              "A key of logit 0 and value 0 is attended to as well.", "PyTorch's add_zero_attn"),
     Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis}),
 )  # fmt: skip

@@ -103,6 +103,10 @@ def _partial_twice(function: Function) -> Function:
     return deviating
 
 
+def _inverse_exchanged(function: Function) -> Function:
+    return lambda x, cos, sin, /, *, layout, inverse=False: function(x, cos, sin, layout=layout, inverse=not inverse)
+
+
 def _inverse_keeps_lanes(function: Function) -> Function:
     """The inverse negates the sine and forgets that the third layout reads and writes differently."""
     return lambda x, cos, sin, /, *, layout, inverse=False: function(x, cos, -sin if inverse else sin, layout=layout)
@@ -203,6 +207,8 @@ DEVIATIONS = (
               {"apply_rope": option(layout=lambda name: "interleaved" if name == "interleaved_to_half" else name)}, LANES,
               "the convention of DeepSeek's own code"),
     Deviation("inverse-ignored", "inverse=True rotates forward", {"apply_rope": option(inverse=always(False))}),
+    Deviation("inverse-exchanged", "inverse=True rotates forward, and inverse=False back", {"apply_rope": _inverse_exchanged},
+              "In a backward pass: the cotangent is turned as x is.", "PaddlePaddle#74716, in the gradient"),
     Deviation("inverse-keeps-layout", "the inverse reads and writes lanes as the forward rotation does",
               {"apply_rope": _inverse_keeps_lanes}, "The transpose swaps the read and the write layout."),
     Deviation("in-place-update", "the second member of a pair is computed from the first one, already rotated in place",

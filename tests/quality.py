@@ -1,0 +1,132 @@
+"""How well the diagnosis does: what it calls implementations with a planted defect, and the registry's own mutants."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from posref.conformance import check, diagnose, invoke, strength
+from posref.conformance.checker import Answer
+from posref.conformance.deviations import DEVIATIONS, Deviation
+from posref.conformance.deviations.compose import together
+from posref.conformance.report import Report
+from posref.conformance.suite import LoadedCase
+from posref.conformance.target import load
+from posref.spec import REGISTRY
+
+FOLDER = Path(__file__).parent / "defects"
+FIRST, UNSEEN = sorted(FOLDER.glob("*.py")), sorted(FOLDER.glob("unseen/*.py"))
+VERDICTS = ("named", "partly named", "unexplained", "wrong")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One defect: what was planted (each set is one way to say it), and what it was called."""
+
+    file: Path
+    defect: str
+    planted: tuple[frozenset[str], ...]
+    found: bool
+    called: dict[str, tuple[frozenset[str], ...]]  # ties by operation; none where it is unexplained
+
+    @property
+    def verdict(self) -> str:
+        """
+        Return how right the diagnosis is.
+
+        Ties give the same values on every case asked, so that one of them must be right. An operation may show a part of what
+        was planted; together the operations must show all of it to count as named.
+        """
+        said = [ties for ties in self.called.values() if ties]
+        right = [[names for names in ties if any(names <= planted for planted in self.planted)] for ties in said]
+        if not all(right):
+            return "wrong"
+        if not said:
+            return "unexplained"
+        shown = frozenset[str]().union(*(names for ties in right for names in ties))
+        return "named" if any(planted <= shown for planted in self.planted) else "partly named"
+
+
+@cache
+def report_on(file: Path) -> Report:
+    """Return the report on a defect, made once; of one operation where it has no more, which spares reading all the suite."""
+    implementation: Any = load(str(file)).implementation
+    has = [op for op in REGISTRY if callable(getattr(implementation, op, None))]
+    return check(str(file), op=has[0] if len(has) == 1 else None)
+
+
+def row(file: Path) -> Row:
+    """Return how the diagnosis does on one file."""
+    defect: Any = load(str(file)).implementation
+    planted = tuple(frozenset((names,) if isinstance(names, str) else names) for names in defect.NAMES)
+    report = report_on(file)
+    diagnoses = {op.op: op.diagnosis for op in report.operations if op.diagnosis is not None}
+    called = {op: tuple(map(frozenset, d.get("explanations", ()))) for op, d in diagnoses.items()}
+    return Row(file, defect.DEFECT, planted, bool(report.failures) and not report.conformant, called)
+
+
+def totals(rows: Iterable[Row]) -> Counter[str]:
+    """Return how many were found, and how many have each verdict."""
+    rows = list(rows)
+    return Counter(row.verdict for row in rows) + Counter(defects=len(rows), found=sum(row.found for row in rows))
+
+
+# ---- the registry's own mutants -------------------------------------------------------------------------------------------
+PAIRS_EVERY = 397  # one pair in so many is tried, of those that change an operation together
+
+
+@cache
+def cases() -> dict[str, list[LoadedCase]]:
+    """Return the core cases with values that are asked in float32, by operation."""
+    return strength.cases()[0]
+
+
+@cache
+def answers(deviation: Deviation, op: str) -> dict[str, list[invoke.Arrays]]:
+    """Return what a mutant gives in float32, by case; a call that makes no sense for it gives nothing."""
+    return {case.id: strength.outputs(deviation, case) for case in cases()[op]}
+
+
+@cache
+def caught(deviation: Deviation, op: str) -> frozenset[str]:
+    """Return the cases of one operation that a mutant fails."""
+    return frozenset(case.id for case in cases()[op] if strength.fails(case, answers(deviation, op)[case.id]))
+
+
+@cache
+def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
+    """Return the diagnosis of a mutant."""
+    asked = []
+    for case in cases()[op]:
+        answer = Answer(case, strength.DTYPE, answers(deviation, op)[case.id])
+        if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
+            asked.append((answer, case.id in caught(deviation, op)))
+    return diagnose.diagnose(op, asked, strength.CLASS)
+
+
+def pairs() -> list[tuple[Deviation, str]]:
+    """Return some pairs of deviations at once, each with an operation that both change, spread evenly over the registry."""
+    found = [
+        (together(DEVIATIONS[a], DEVIATIONS[b]), op)
+        for op in REGISTRY
+        for a, b in combinations([d for d in DEVIATIONS if op in strength.touched(d)], 2)
+    ]
+    return found[::PAIRS_EVERY]
+
+
+def registry() -> str:
+    """Return in words how the diagnosis does on the registry's own mutants."""
+    single = {name: diagnosed(deviation, strength.stage(name)) for name, deviation in DEVIATIONS.items()}
+    alone = sum(found["explanations"] == [[name]] for name, found in single.items())
+    tied = sum([name] in found["explanations"] for name, found in single.items()) - alone
+    twice = {(pair.name, op): diagnosed(pair, op) for pair, op in pairs() if caught(pair, op)}
+    both = sum(any(sorted(n) == sorted(name.split(" + ")) for n in f["explanations"]) for (name, _), f in twice.items())
+    fewer = sum(any(len(names) == 1 for names in found["explanations"]) for found in twice.values())
+    return (
+        f"of {len(single)}, {alone} are called by their name alone and {tied} by theirs among ties. Of {len(twice)} pairs of\n"
+        f"them, {both} are called by both names, {fewer} by one that gives the same values, {len(twice) - both - fewer} "
+        "by neither."
+    )

@@ -1,0 +1,81 @@
+"""How strong the suite is, measured: every deviation is caught twice at its stage, and every case catches one."""
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from posref.conformance import strength
+from posref.conformance.case import all_flags
+from posref.conformance.deviations import DEVIATIONS, Deviation
+from posref.conformance.strength import Strength
+
+
+@cache
+def measured() -> Strength:
+    return strength.measure()
+
+
+def shown(found: Strength, *, terminal: bool) -> str:
+    """Return what is printed of a measurement."""
+    out = StringIO()
+    strength.show(found, Console(file=out, force_terminal=terminal, width=100))
+    return out.getvalue()
+
+
+def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
+    found = measured()
+    assert not found.weak
+    assert not found.idle
+    assert found.exit_code == 0
+    assert found.measured > 400
+    assert [line.name for line in found.lines] == list(DEVIATIONS)
+
+
+def test_it_is_a_record() -> None:
+    record = json.loads(json.dumps(measured().to_json(), allow_nan=False))
+    assert record["weak"] == record["catch_nothing"] == []
+    assert {"name": "sign-flipped", "stage": "apply_rope"}.items() <= record["deviations"][5].items()
+    assert sum(record["not_measured"].values()) > 0
+
+
+def test_what_cannot_be_measured_is_counted_by_its_reason() -> None:
+    assert "ask for a refusal, which no deviation gives" in measured().apart
+    assert "have no values: they ask for a shape" in measured().apart
+
+
+def test_a_deviation_that_nothing_catches_is_weak(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = Deviation("nothing", "nothing is wrong", {"learned": lambda function: function})
+    monkeypatch.setattr(strength, "DEVIATIONS", {"nothing": nothing})
+    found = strength.measure()
+    assert [line.name for line in found.weak] == ["nothing"]
+    assert found.exit_code == 1
+    assert "weak nothing: 0 cases of learned catch it; 2 must" in shown(found, terminal=False)
+    assert len(found.idle) == found.measured
+
+
+def test_a_case_that_catches_nothing_is_reported_with_its_flags() -> None:
+    idle = replace(measured(), idle=(strength.Idle("rope/half/small", ("far-position",)),))
+    assert idle.exit_code == 1
+    text = shown(idle, terminal=False)
+    assert f"catches nothing rope/half/small (far-position: {all_flags()['far-position'].catches})" in text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_it_is_printed(terminal: bool) -> None:
+    text = shown(measured(), terminal=terminal)
+    assert "sign-flipped" in text
+    assert "caught by fewer than 2 cases" in text
+    assert ("\x1b[" in text) == terminal
+    if not terminal:
+        assert re.search(r"^offset-ignored: learned \d+$", text, re.MULTILINE)
+
+
+def test_progress_names_every_deviation() -> None:
+    asked: list[str] = []
+    strength.measure(asked.append)
+    assert asked == list(DEVIATIONS)
