@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from posref import scaling
 
-MODULES = ("absolute", "rope_stages", "rope", "bias", "relative", "attention")
+MODULES = ("absolute", "rope_stages", "rope", "rope_extended", "bias", "relative", "attention")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ def groups(cases: Sequence[Case]) -> dict[str, list[Case]]:
 def to_json(value: Any) -> Any:
     """Return an option as JSON: numbers and words as they are, a scaling as ``{"type": ...}`` with all its fields."""
     if isinstance(value, scaling.Scaling):
-        return {"type": type(value).__name__, **asdict(value)}
+        given = {n: list(v) if isinstance(v, tuple) else v for n, v in asdict(value).items()}
+        return {"type": type(value).__name__, **given}
     return value
 
 
@@ -120,11 +121,9 @@ def from_json(value: Any) -> Any:
         return value
     rest = dict(value)
     name = rest.pop("type", None)
-    kinds = {
-        kind.__name__: kind for kind in (scaling.Linear, scaling.NTKAware, scaling.DynamicNTK, scaling.Llama3, scaling.YaRN)
-    }
+    kinds = {kind.__name__: kind for kind in get_args(scaling.Scaling)}
     known = {f.name for f in fields(kinds[name])} if name in kinds else set()
     if name not in kinds or not set(rest) <= known:
         msg = f"from_json: a scaling must have a type of {sorted(kinds)} and that record's fields; got {value!r}."
         raise ValueError(msg)
-    return kinds[name](**rest)
+    return kinds[name](**{n: tuple(v) if isinstance(v, list) else v for n, v in rest.items()})
