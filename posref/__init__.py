@@ -16,6 +16,7 @@ from posref.bias.t5_buckets import t5_buckets
 from posref.configs import rope_from_config
 from posref.relative.shaw import shaw_scores, shaw_values
 from posref.rotary.apply_rope import apply_rope
+from posref.rotary.permute_qk_weights import permute_qk_weights
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -31,6 +32,7 @@ __all__ = [
     "attention_logits",
     "configs",
     "learned",
+    "permute_qk_weights",
     "positions",
     "rope",
     "rope_frequencies",

@@ -18,7 +18,7 @@ Real = Any  # a NumPy array of reals
 
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
-    "shaw_values", "attention_logits",
+    "shaw_values", "attention_logits", "permute_qk_weights",
 )  # fmt: skip
 
 
