@@ -18,6 +18,12 @@ def _whole_head(weight: Any, /, *, heads: int, rotary_dim: Any = None, **rest: A
     return (weight,), {"heads": heads, "rotary_dim": width - width % 2, **rest}
 
 
+def _always(weight: Any, /, *, source: str, target: str, **rest: Any) -> tuple[tuple[Any], dict[str, Any]]:
+    if (source == "half") == (target == "half"):
+        target = "interleaved" if source == "half" else "half"
+    return (weight,), {"source": source, "target": target, **rest}
+
+
 def _of_weights(wrap: Wrap) -> dict[str, Wrap]:
     return {"permute_qk_weights": wrap}
 
@@ -29,6 +35,7 @@ DEVIATIONS = (
               "With fewer key heads than query heads, permute keys by key heads."),
     Deviation("permute-whole-head", "lanes past rotary_dim are permuted too", _of_weights(before(_whole_head))),
     Deviation("permute-nothing", "nothing is permuted", _of_weights(after(lambda out, weight, **options: weight))),
+    Deviation("permute-always", "rows are permuted though both layouts read the same pairs", _of_weights(before(_always))),
     Deviation("permute-no-bias", "a bias is not permuted",
               _of_weights(after(lambda out, weight, **options: weight if weight.ndim == 1 else out))),
 )  # fmt: skip
