@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from posref import scaling
 
-MODULES = ("absolute", "rope_stages", "rope", "rope_extended", "weights", "bias", "relative", "attention")
+MODULES = ("absolute", "rope_stages", "rope", "rope_extended", "axes", "weights", "bias", "relative", "attention")
 
 
 @dataclass(frozen=True)

@@ -264,20 +264,20 @@ def grid(*sizes: int, xp: Namespace | None = None) -> Array:
 
     Returns
     -------
-    array of integers, shape ``(cells, A)``
-        Coordinates in cells, from 0, in the order of `sizes`.
+    array of integers, shape ``(A, cells)``
+        Coordinates in cells, from 0, in the order of `sizes`: the positions of `axial_table`.
 
     Examples
     --------
     >>> grid(2, 3).tolist()
-    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]
     """
     for n in sizes:
         check_integer("grid", "sizes", n, 0)
     cells: list[tuple[int, ...]] = [()]
     for n in sizes:
         cells = [(*cell, i) for cell in cells for i in range(n)]
-    return _made([i for cell in cells for i in cell], (len(cells), len(sizes)), xp)
+    return _made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)
 
 
 def centred(sizes: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
@@ -286,15 +286,15 @@ def centred(sizes: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
 
     Returns
     -------
-    array of float64 (the library's default real dtype where `xp` is given), shape ``(cells, A)``
+    array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
 
     Examples
     --------
     >>> centred((1, 2)).tolist()
-    [[0.0, -0.5], [0.0, 0.5]]
+    [[0.0, 0.0], [-0.5, 0.5]]
     """
     c = constants(None)
-    return created((2 * grid(*sizes) + 1) / c.asarray([float(n) for n in sizes]) - 1, xp, None, None)
+    return created((2 * grid(*sizes) + 1) / c.asarray([[float(n)] for n in sizes]) - 1, xp, None, None)
 
 
 def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: str, xp: Namespace | None = None) -> Array:

@@ -89,10 +89,10 @@ def test_caches_that_lost_keys() -> None:
 
 
 def test_grids_and_centres() -> None:
-    assert positions.grid(2, 1, 2).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]
-    assert positions.grid(0, 3).shape == (0, 2)
-    assert positions.centred((2, 4))[:, 1].tolist() == [-0.75, -0.25, 0.25, 0.75] * 2
-    assert positions.centred((2, 4))[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
+    assert positions.grid(2, 1, 2).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]
+    assert positions.grid(0, 3).shape == (2, 0)
+    assert positions.centred((2, 4))[1].tolist() == [-0.75, -0.25, 0.25, 0.75] * 2
+    assert positions.centred((2, 4))[0].tolist() == [-0.5] * 4 + [0.5] * 4
 
 
 PROMPTS = [

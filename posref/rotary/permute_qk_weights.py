@@ -15,6 +15,7 @@ from posref.spec import Integer, OneOf, encoding
         "source": OneOf(WORDS),
         "target": OneOf(WORDS),
     },
+    invariants=("logits kept",),
 )
 def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None = None, source: str, target: str) -> Array:
     r"""
