@@ -66,7 +66,19 @@ class Record:
         return "a record of posref.scaling, or None"
 
 
-Domain = OneOf | Integer | Real | Flag | Record
+@dataclass(frozen=True)
+class Integers:
+    """A sequence of ints of at least `low`, multiples of `step`."""
+
+    low: int
+    step: int = 1
+
+    def __str__(self) -> str:
+        """Return what it holds in words."""
+        return f"{'even ' if self.step == 2 else ''}ints, each {self.low} or more"
+
+
+Domain = OneOf | Integer | Integers | Real | Flag | Record
 
 
 @dataclass(frozen=True)
