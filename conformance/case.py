@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from posref import scaling
 
-MODULES = ("absolute", "rope_stages", "rope", "bias", "relative", "attention", "forms", "gradients")
+MODULES = (
+    "absolute", "rope_stages", "rope", "rope_extended", "axes", "weights", "bias", "relative", "attention", "forms",
+    "gradients",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ def groups(cases: Sequence[Case]) -> dict[str, list[Case]]:
 def to_json(value: Any) -> Any:
     """Return an option as JSON: numbers and words as they are, a scaling as ``{"type": ...}`` with all its fields."""
     if isinstance(value, scaling.Scaling):
-        return {"type": type(value).__name__, **asdict(value)}
+        given = {n: list(v) if isinstance(v, tuple) else v for n, v in asdict(value).items()}
+        return {"type": type(value).__name__, **given}
     return value
 
 
@@ -126,17 +130,19 @@ def from_json(value: Any) -> Any:
         return value
     rest = dict(value)
     name = rest.pop("type", None)
-    kinds = {
-        kind.__name__: kind for kind in (scaling.Linear, scaling.NTKAware, scaling.DynamicNTK, scaling.Llama3, scaling.YaRN)
-    }
+    kinds = {kind.__name__: kind for kind in get_args(scaling.Scaling)}
     hints = get_type_hints(kinds[name]) if name in kinds else {}
     if name not in kinds or set(rest) != set(hints) or not all(_fits(rest[n], hint) for n, hint in hints.items()):
         msg = f"from_json: a scaling must have a type of {sorted(kinds)} and all of that record's fields; got {value!r}."
         raise ValueError(msg)
-    return kinds[name](**rest)
+    return kinds[name](**{n: tuple(v) if isinstance(v, list) else v for n, v in rest.items()})
 
 
 def _fits(value: Any, hint: Any) -> bool:
     """Return whether a value from JSON is of a field's type; an integer is a float as well, and a boolean is neither."""
+    if get_origin(hint) is tuple:
+        return isinstance(value, list) and all(_fits(item, get_args(hint)[0]) for item in value)
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
     kinds = get_args(hint) or (hint,)
     return type(value) in kinds or (type(value) is int and float in kinds)

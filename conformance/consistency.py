@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posref.spec import REGISTRY, Domain, Flag, Integer, OneOf, Real, Record
+from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
 
 from . import classes, places, tensors
 from .calls import array_names
@@ -152,6 +152,8 @@ def admits(domain: Domain, value: Any) -> bool:
             return value is None or isinstance(value, dict)
         case Integer():
             return type(value) is int or (value is None and domain.optional)
+        case Integers():
+            return isinstance(value, list) and all(type(item) is int for item in value)
         case Real():
             return type(value) in (int, float) or (value is None and domain.optional)
 

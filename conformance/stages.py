@@ -29,6 +29,13 @@ def _rotary(call: Call, dim: int, positions: Any, params: Mapping[str, Any]) -> 
     return found | call("rope_table", {"positions": positions, "inv_freq": found["inv_freq"]}, table)
 
 
+def _mrope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: params[name] for name in ("base", "scaling", "length") if name in params}
+    found = call("rope_frequencies", {}, {"dim": 2 * sum(params["sections"]), **options})
+    table = {name: params[name] for name in ("sections", "arrangement")} | {"attention_factor": found["attention_factor"]}
+    return found | call("axial_table", {"positions": inputs["positions"], "inv_freq": found["inv_freq"]}, table)
+
+
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
 
@@ -68,6 +75,7 @@ def _relative(q: Any, k: Any) -> Any:
 STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]] = {
     "rope": _rope,
     "rotation_matrix": _rotation_matrix,
+    "mrope": _mrope,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from types import CodeType
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from posref.backends.rounding import BITS, round_to
 from posref.scaling import Scaling
-from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, OneOf, Real, Record
+from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from . import classes
 from .calls import AT_LEAST_FLOAT32
@@ -33,6 +33,8 @@ DISTINCT = 24  # different elements of an array
 TOPS = (8, 40, 300, 4100, 70_000, 2**20, 2**24 + 8, 2**30 - 1)  # of positions: differences stay within int32
 EDGES = tuple(2**k + d for k in range(3, 31) for d in (-1, 0, 1))
 LENGTH, FACTOR = Integer(1, usual=2**17), Real(0)  # of the fields of a record
+
+FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max}  # that expressions may use
 
 Values = dict[str, Any]
 
@@ -115,12 +117,17 @@ def meets(record: Encoding, known: Mapping[str, Any]) -> bool:
 
 def holds(text: str, known: Mapping[str, Any]) -> bool:
     """Return whether a requirement holds; one that speaks of what is not there does."""
-    return not set(_compiled(text).co_names) <= set(known) or bool(value_of(text, known))
+    return not names_in(text) <= set(known) or bool(value_of(text, known))
 
 
 def value_of(text: str, known: Mapping[str, Any]) -> Any:
     """Return the value of an expression of the registry."""
-    return eval(_compiled(text), {"__builtins__": {}}, dict(known))
+    return eval(_compiled(text), {"__builtins__": FUNCTIONS}, dict(known))
+
+
+def names_in(text: str) -> set[str]:
+    """Return the options and sizes that an expression speaks of."""
+    return set(_compiled(text).co_names) - set(FUNCTIONS)
 
 
 @cache
@@ -154,7 +161,10 @@ def of_domain(domain: Domain) -> st.SearchStrategy[Any]:
         case Flag():
             return st.booleans()
         case Record():
-            return st.none() | st.one_of([_record(kind) for kind in get_args(Scaling)])
+            return st.none() | st.one_of([_record(kind).filter(_valid_record) for kind in get_args(Scaling)])
+        case Integers():
+            few = st.sampled_from(range(domain.low, domain.low + 5 * domain.step, domain.step))
+            return st.lists(few, min_size=1, max_size=3)
         case Integer():
             found = _integers(domain)
         case Real():
@@ -179,13 +189,32 @@ def _real(low: float, high: float) -> st.SearchStrategy[float]:
     return st.sampled_from([x for x in round_ones if low <= x <= high]) | spread
 
 
-def _record(kind: type[Any]) -> st.SearchStrategy[Any]:
-    """Return a strategy for records of a kind, by the types of their fields: an int is a length, a float above 0."""
-    of_type = {bool: st.booleans(), int: _integers(LENGTH), float: _real(*FACTOR.usual)}
-    optional = st.sampled_from([None, 0.0]) | of_type[float]  # None is not given, 0.0 is zero
+@st.composite
+def _record(draw: st.DrawFn, kind: type[Any]) -> Any:
+    """Draw a record of a kind, by the types of its fields: an int is a length, a float above 0; lists have one length."""
+    entries = draw(st.integers(1, 6))
     hints = get_type_hints(kind)
-    drawn = st.builds(kind, **{f.name: of_type.get(hints[f.name], optional) for f in fields(kind)})
-    return drawn.filter(lambda record: all(holds(text, _fields(record)) for text in getattr(kind, "requires", ())))
+    return kind(**{f.name: draw(_field(hints[f.name], entries)) for f in fields(kind)})
+
+
+@cache
+def _field(hint: Any, entries: int) -> st.SearchStrategy[Any]:
+    """Return a strategy for a field of a record."""
+    real = _real(*FACTOR.usual)
+    if get_origin(hint) is Literal:
+        return st.sampled_from(get_args(hint))
+    if get_origin(hint) is tuple:
+        return st.lists(real, min_size=entries, max_size=entries).map(tuple)
+    kinds = get_args(hint) or (hint,)
+    found = {bool: st.booleans(), int: _integers(LENGTH), float: real}[kinds[0]]
+    if type(None) not in kinds:
+        return found
+    return st.sampled_from([None, 0.0]) | found if float in kinds else st.none() | found  # None is not given, 0.0 is zero
+
+
+def _valid_record(record: Any) -> bool:
+    """Return whether a record's fields are what it requires of them."""
+    return all(holds(text, _fields(record)) for text in getattr(record, "requires", ()))
 
 
 def _fields(record: Any) -> Values:
@@ -204,7 +233,7 @@ def _sizes(draw: st.DrawFn, arrays: Mapping[str, Sequence[str]], known: Mapping[
     """Draw the sizes that no option fixes; a star's are a tuple."""
     names: dict[str, None] = {}
     for token in (token.lstrip("~") for tokens in arrays.values() for token in tokens if not token.startswith("=")):
-        names |= dict.fromkeys([token] if token.startswith("*") else _compiled(token).co_names)
+        names |= dict.fromkeys([token] if token.startswith("*") else sorted(names_in(token)))
     sizes, alone = st.sampled_from(SIZES), st.sampled_from(ALONE).map(lambda n: (n,))
     leading = st.lists(st.sampled_from(LEADING), max_size=2).map(tuple) | alone
     return {n: draw(leading if n.startswith("*") else sizes) for n in names if n not in known}

@@ -159,9 +159,7 @@ def load(
     if isolate:
         from .serve import isolated
 
-        return isolated(
-            target, backend=backend, device=device, timeout=timeout, memory=memory, suite=suite, **stated
-        )
+        return isolated(target, backend=backend, device=device, timeout=timeout, memory=memory, suite=suite, **stated)
     return load_python(target, backend=backend, device=device, **stated)
 
 

@@ -16,6 +16,10 @@ from posref.bias.t5_buckets import t5_buckets
 from posref.configs import rope_from_config
 from posref.relative.shaw import shaw_scores, shaw_values
 from posref.rotary.apply_rope import apply_rope
+from posref.rotary.axial_frequencies import axial_frequencies
+from posref.rotary.axial_table import axial_table
+from posref.rotary.mrope import mrope
+from posref.rotary.permute_qk_weights import permute_qk_weights
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -29,8 +33,12 @@ __all__ = [
     "apply_rope",
     "attention",
     "attention_logits",
+    "axial_frequencies",
+    "axial_table",
     "configs",
     "learned",
+    "mrope",
+    "permute_qk_weights",
     "positions",
     "rope",
     "rope_frequencies",

@@ -17,21 +17,26 @@ TURNS_PER_RADIAN = (0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4107F9458EAF7
 
 
 def cos_sin(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
-    """
-    Return cos and sin of ``positions[..., None] * frequencies`` in the working dtype of `dtype` (float32 or wider).
+    """Return cos and sin of ``positions[..., None] * frequencies``: see `cos_sin_of_pairs`."""
+    return cos_sin_of_pairs(positions[..., None], frequencies, dtype=dtype)
 
-    `positions` are integer or floating, of any shape; `frequencies` of shape ``(n,)`` are radians per token: host numbers, or
-    an array of the caller's, which carries gradients. Frequencies that are traced on a library without float64 use a float32
-    product, of class ``angle32``.
+
+def cos_sin_of_pairs(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+    """
+    Return cos and sin of ``positions * frequencies`` in the working dtype of `dtype` (float32 or wider).
+
+    `positions` are integer or floating, their last axis 1, or n: a position for every frequency; `frequencies` of shape
+    ``(n,)`` are radians per token: host numbers, or an array of the caller's, which carries gradients. Frequencies that are
+    traced on a library without float64 use a float32 product, of class ``angle32``.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
     if has_float64(positions):
-        angles = cast(positions, xp.float64)[..., None] * beside(frequencies, positions, xp.float64)
+        angles = cast(positions, xp.float64) * beside(frequencies, positions, xp.float64)
         return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
     exact = _host_numbers(frequencies)
     if exact is None:
-        angles = cast(positions, xp.float32)[..., None] * beside(frequencies, positions, xp.float32)
+        angles = cast(positions, xp.float32) * beside(frequencies, positions, xp.float32)
         return xp.cos(angles), xp.sin(angles)
     return _cos_sin_of_turns(positions, exact)
 
@@ -58,7 +63,7 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array
     g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], positions, xp.int32) for k in range(LIMBS))
     floating = xp.isdtype(positions.dtype, "real floating")
     whole = xp.trunc(positions) if floating else positions  # towards zero: the two parts of an angle do not cancel
-    n = cast(whole, xp.int32)[..., None]
+    n = cast(whole, xp.int32)
     high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
     t5 = low * g5
     t4 = middle * g5 + low * g4 + (t5 >> BITS)
@@ -72,7 +77,7 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array
     quarters = fraction * 2**-22  # quarter turns, [-1/2, 1/2]
     if floating:
         per_token = beside([float(Fraction(f) * 4 * _turns_per_radian()) for f in frequencies], positions, xp.float32)
-        quarters = quarters + cast(positions - whole, xp.float32)[..., None] * per_token
+        quarters = quarters + cast(positions - whole, xp.float32) * per_token
         nearest = xp.round(quarters)
         quarters, quadrant = quarters - nearest, quadrant + cast(nearest, xp.int32)
     angle = quarters * (xp.pi / 2)

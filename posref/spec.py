@@ -70,7 +70,19 @@ class Record:
         return "a record of posref.scaling, or None"
 
 
-Domain = OneOf | Integer | Real | Flag | Record
+@dataclass(frozen=True)
+class Integers:
+    """A sequence of ints of at least `low`, multiples of `step`."""
+
+    low: int
+    step: int = 1
+
+    def __str__(self) -> str:
+        """Return what it holds in words."""
+        return f"{'even ' if self.step == 2 else ''}ints, each {self.low} or more"
+
+
+Domain = OneOf | Integer | Integers | Real | Flag | Record
 
 
 @dataclass(frozen=True)
@@ -79,9 +91,9 @@ class Axes:
     An array argument: its axes and what its numbers are.
 
     `shape` names the axes: a letter is a size, the same one wherever it occurs; ``*R`` any number of axes; anything else an
-    expression of letters and options, such as ``left+right+1``. A ``~`` before it says that the axis may also be 1, or missing
-    where no axis stands before it; ``~*R`` has all axes of R, or none. ``|`` separates alternatives, of which all arguments
-    of a call take the same one. ``=cos`` is the shape of the argument cos.
+    expression of letters and options, such as ``left+right+1`` or ``sum(sections)``. A ``~`` before it says that the axis may
+    also be 1, or missing where no axis stands before it; ``~*R`` has all axes of R, or none. ``|`` separates alternatives, of
+    which all arguments of a call take the same one. ``=cos`` is the shape of the argument cos.
 
     `kind` is "real", in the dtype of the call; "position", integer or at least float32; "integer"; or "mask". `low` and `high`
     are the least and the largest value, as expressions.

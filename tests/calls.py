@@ -11,7 +11,19 @@ from conftest import Library
 
 import posref
 from posref.backends.bounds import bounds
-from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
+from posref.scaling import (
+    DynamicNTK,
+    DynamicYaRN,
+    Linear,
+    Llama3,
+    LongRoPE,
+    NTKAlpha,
+    NTKAware,
+    NTKFixed,
+    NTKMixed,
+    Proportional,
+    YaRN,
+)  # fmt: skip
 
 RNG = np.random.default_rng(7)
 
@@ -33,6 +45,7 @@ PLACES = np.asarray([0, 1, 2, 7, 255, 257, 4097, 131071], dtype=np.int64)
 Q, K = np.asarray([3, 9, 400], dtype=np.int64), np.asarray([0, 1, 3, 5, 8, 20, 399], dtype=np.int64)
 FREQUENCIES = 10000.0 ** (-np.arange(3) / 3)
 X = reals(2, 3, 8, 12)
+AXES = np.stack([PLACES, PLACES[::-1], PLACES // 3])
 
 
 def _rope(**options: Any) -> Call:
@@ -97,6 +110,33 @@ CALLS: dict[str, Call] = {
     "rope DynamicNTK": _rope(scaling=DynamicNTK(2.0, 100), length=333),
     "rope Llama3": _rope(scaling=Llama3(8.0, 128), base=5e5),
     "rope YaRN": _rope(scaling=YaRN(8.0, 256, truncate=False), layout="interleaved"),
+    "rope YaRN turns": _rope(scaling=YaRN(8.0, 256, ramp="turns")),
+    "rope DynamicYaRN": _rope(scaling=DynamicYaRN(100), length=333),
+    "rope NTKAlpha": _rope(scaling=NTKAlpha(6.5)),
+    "rope NTKFixed": _rope(scaling=NTKFixed(4.0)),
+    "rope NTKMixed": _rope(scaling=NTKMixed(4.0)),
+    "rope LongRoPE": _rope(
+        scaling=LongRoPE((1.0, 1.5, 2.0, 2.5, 3.0, 4.0), (2.0, 3.0, 4.0, 6.0, 7.0, 9.0), 32, 256), length=99
+    ),
+    "rope Proportional": _rope(scaling=Proportional(0.5)),
+    **{
+        f"axial_table {arrangement}": Call(
+            (AXES,),
+            lambda p, dtype, arrangement=arrangement, sections=sections: posref.axial_table(
+                p, FREQUENCIES, sections=sections, arrangement=arrangement, attention_factor=1.25, dtype=dtype
+            ),
+            takes_dtype=True,
+        )
+        for arrangement, sections in (("chunked", (1, 1, 1)), ("ernie", (1, 1, 1)), ("interleaved", (1, 1, 1)))
+    },
+    "mrope": Call(
+        (X, AXES),
+        lambda x, p, dtype: posref.mrope(x, p, sections=(2, 3, 1), arrangement="round_robin", layout="half", base=10000.0),
+    ),
+    "permute_qk_weights": Call(
+        (reals(20, 3),),
+        lambda w, dtype: posref.permute_qk_weights(w, heads=2, rotary_dim=8, source="half", target="interleaved"),
+    ),
     "rotation_matrix": Call(
         (PLACES,),
         lambda p, dtype: posref.rotation_matrix(p, 6, layout="interleaved_to_half", base=10000.0, dtype=dtype),

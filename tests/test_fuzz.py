@@ -75,7 +75,7 @@ def consistent(op: str, given: list[tuple[str, tuple[int, ...]]], known: Sizes) 
         except ValueError:
             return False
     texts = {token.lstrip("~") for token, _ in given if not (is_star(token) or token.lstrip("~").isidentifier())}
-    unknown = sorted({n for text in texts for n in compile(text, "", "eval").co_names} - set(sizes))
+    unknown = sorted({n for text in texts for n in strategies.names_in(text)} - set(sizes))
     top = max((axes[0] for token, axes in given if token.lstrip("~") in texts), default=0)
     for values in itertools.product(range(top + 1), repeat=len(unknown)):
         all_sizes = sizes | dict(zip(unknown, values, strict=True))

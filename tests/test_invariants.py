@@ -71,6 +71,11 @@ def via(function: str, x: np.ndarray, p: Any, layout: str, base: float, rotary_d
     """Return the rotation by `rope`, or by its stages."""
     if function == "rope":
         return turned(x, p, layout, base, rotary_dim=rotary_dim)
+    if function == "mrope":
+        axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2, 3)])
+        pairs = (rotary_dim or x.shape[-1]) // 2
+        options = {"sections": (pairs - 2, 1, 1), "arrangement": "chunked", "layout": layout, "base": base}
+        return posref.mrope(x, axes, **options)
     frequencies, _ = posref.rope_frequencies(rotary_dim or x.shape[-1], base=base)
     table = posref.rope_table(np.asarray(p), frequencies, dtype=np.dtype("float64"))
     return posref.apply_rope(x, *table, layout=layout)
@@ -81,6 +86,57 @@ def identity_at_0(function: str, seed: int, layout: str, base: float) -> None:
     x = normal(seed, 2, 8)
     expected = x if layout != "interleaved_to_half" else np.concatenate([x[:, 0::2], x[:, 1::2]], -1)
     np.testing.assert_array_equal(turned(x, [0, 0], layout, base), expected)
+
+
+sections = st.sampled_from(
+    [((1, 3, 2), "chunked"), ((2, 2, 2), "ernie"), ((3, 2, 1), "interleaved"), ((1, 2, 3), "round_robin"), ((4, 2), "chunked")]
+)
+
+
+@given(seed=seeds, layout=layouts, base=bases, axes=sections)
+def text_is_rope(function: str, seed: int, layout: str, base: float, axes: tuple[tuple[int, ...], str]) -> None:
+    """Bit for bit: the same angles, put together in another order."""
+    x, p = normal(seed, 5, 14), places(seed, 5)
+    options = {"sections": axes[0], "arrangement": axes[1], "layout": layout, "base": base}
+    found = posref.mrope(x, np.stack([p] * len(axes[0])), **options)
+    np.testing.assert_array_equal(found, turned(x, p, layout, base, rotary_dim=12))
+
+
+@given(seed=seeds, layout=layouts, axes=sections)
+def mrope_decodes(function: str, seed: int, layout: str, axes: tuple[tuple[int, ...], str]) -> None:
+    """One token at its positions is that row of the whole, and a row of a batch is the row alone."""
+    x, p = normal(seed, 2, 5, 12), places(seed, len(axes[0]) * 10).reshape(-1, 2, 5)
+    options = {"sections": axes[0], "arrangement": axes[1], "layout": layout, "base": 1e6}
+    whole = posref.mrope(x, p, **options)
+    for t in range(5):
+        np.testing.assert_array_equal(posref.mrope(x[1, t : t + 1], p[:, 1, t : t + 1], **options)[0], whole[1, t])
+
+
+@given(seed=seeds, heads=st.sampled_from([(4, 4), (6, 2), (3, 1)]), partial=st.booleans(), back=st.booleans())
+def logits_kept(function: str, seed: int, heads: tuple[int, int], partial: bool, back: bool) -> None:
+    """
+    Weights and biases, permuted, give the same q.k in the other layout: the same products in another order.
+
+    Each lane is a sum of 7 products and a bias, turned by 3 operations; each logit a sum of 10 products.
+    """
+    source, target = ("half", "interleaved") if back else ("interleaved", "half")
+    width, rotated, inputs = 10, 6 if partial else 10, normal(seed, 5, 7)
+    p, largest = places(seed, 5), []
+
+    def logits(layout: str, permuted: bool) -> np.ndarray:
+        lanes = []
+        for n, count in enumerate(heads):
+            weight, bias = normal(seed + n + 1, count * width, 7), normal(seed + n + 3, count * width)
+            if permuted:
+                options = {"heads": count, "rotary_dim": rotated, "source": source, "target": target}
+                weight, bias = (posref.permute_qk_weights(part, **options) for part in (weight, bias))
+            x = np.moveaxis((inputs @ weight.T + bias).reshape(5, count, width), 1, 0)
+            largest.append(norm((np.abs(inputs) @ np.abs(weight).T + np.abs(bias)).reshape(5, count, width)).max())
+            lanes.append(np.repeat(turned(x, p, layout, rotary_dim=rotated), heads[0] // count, axis=0))
+        return np.einsum("hqd,hkd->hqk", *lanes)
+
+    apart = np.abs(logits(source, False) - logits(target, True))
+    assert np.max(apart) <= 2 * (2 * (8 + 2 * 3) + width) * U * largest[0] * largest[1]
 
 
 @given(seed=seeds, p=positions, q=positions, shift=positions, layout=layouts, base=bases)
@@ -235,8 +291,10 @@ def permutation_equivariant(function: str, seed: int) -> None:
 
 
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
-    "norm kept": {"rope": norm_kept, "apply_rope": norm_kept},
-    "tail unchanged": {"rope": tail_unchanged, "apply_rope": tail_unchanged},
+    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope"), norm_kept),
+    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope"), tail_unchanged),
+    "text is rope": {"mrope": text_is_rope},
+    "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
     "relative": {"rope": relative},
     "chunks": {"rope": rope_in_chunks},
@@ -249,7 +307,8 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "distinct": {"sinusoidal": distinct},
     "linear in PE(p)": {"sinusoidal": linear},
     "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
-    "decode": {"rope": rope_decodes} | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
+    "decode": {"rope": rope_decodes, "mrope": mrope_decodes}
+    | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }
 NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in record.invariants]

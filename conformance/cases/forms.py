@@ -153,6 +153,49 @@ def _attention(op: str) -> tuple[Case, ...]:
     )
 
 
+SECTIONS: dict[str, Any] = {"sections": [1, 2, 2], "arrangement": "chunked"}
+TURNING: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
+PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))
+
+
+def _axes(op: str) -> tuple[Case, ...]:
+    """Return what a rotation over several axes, or its table, is asked."""
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, comment: str = "") -> Case:
+        places = np.asarray(positions, dtype=np.int64)
+        if op == "axial_table":
+            inv_freq = np.asarray((*FREQUENCIES, 0.5))
+            return _case(op, name, flags, {"positions": places, "inv_freq": inv_freq}, SECTIONS, comment)
+        return _case(op, name, flags, {"x": reals(op + name, *x), "positions": places}, TURNING, comment)
+
+    rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 10), rows, "heads before tokens"),
+        case("strided-rows", "non-contiguous", (4, 12), PLACES),
+        case("expanded", "broadcast-view", (-3, 4, 10), (PLACES[0],) * 3, "one row of positions for all axes, and heads"),
+        case("batch-one", "batch-one", (1, 3, 4, 10), rows[:, :1]),
+        case("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
+        case("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0))),
+    )
+
+
+def _weights() -> tuple[Case, ...]:
+    """Return what permute_qk_weights is asked."""
+
+    def case(name: str, flags: str, weight: tuple[int, ...], heads: int, **params: Any) -> Case:
+        options = {"heads": heads, "source": "interleaved", "target": "half", **params}
+        return _case("permute_qk_weights", name, flags, {"weight": reals("weights" + name, *weight)}, options)
+
+    return (
+        case("strided", "non-contiguous", (24, 5), 3),
+        case("strided-back", "non-contiguous", (20, 3), 2, source="half", target="interleaved"),
+        case("expanded", "broadcast-view", (24, -3, 2), 2),
+        case("batch-one", "batch-one", (12, 1), 1),
+        case("length-one", "length-one", (16, 1), 2),
+        case("length-zero", "length-zero", (16, 0), 2, rotary_dim=6),
+    )
+
+
 CASES: tuple[Case, ...] = (
     *_places("sinusoidal", "positions", SINES),
     *_places("learned", "positions", {"offset": 2}, table=reals("learned", 11, 6)),
@@ -166,4 +209,7 @@ CASES: tuple[Case, ...] = (
     *_shaw("shaw_values", VALUES),
     *_attention("attention_logits"),
     *_attention("attention"),
+    *_axes("axial_table"),
+    *_axes("mrope"),
+    *_weights(),
 )

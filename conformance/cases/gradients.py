@@ -19,7 +19,7 @@ FLAGS = {
     "vjp-sign": Flag("the cotangent turned forwards, or by another pair's sine", "PaddlePaddle #74716"),
     "vjp-layout": Flag("the cotangent read or written in another layout than the forward's", "PaddlePaddle #74716"),
     "vjp-tail": Flag("a gradient of the lanes that do not rotate that is not their cotangent", "apex #1750"),
-    "vjp-gain": Flag("a factor dropped, or applied twice, on the way back", "oneflow #10513, with tables as inputs"),
+    "vjp-gain": Flag("a factor dropped, or applied twice, on the way back"),
     "vjp-inverse": Flag("the gradient of the inverse turned as that of the forward"),
     "vjp-offsets": Flag("row 0's positions used for every row on the way back", "Liger-Kernel #477"),
     "vjp-broadcast": Flag("a gradient not summed over the axes along which its input repeats", "flash-sparse-attention #194"),
@@ -188,4 +188,21 @@ ATTENTION = (
                mask=ONE, bias=(2, 3), wrt="q k v bias"),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
+PROMPT = ((0, 3, 9), (1, 257, 2), (4, 0, 7))
+AXES = (
+    _case("mrope", "half", "sign layout", {"x": reals("mrope-half", 3, 10), "positions": PROMPT}, {"out": (3, 10)},
+          sections=[1, 2, 2], arrangement="chunked", layout="half", base=10000.0),
+    _case("mrope", "interleaved", "sign layout tail gain", {"x": reals("mrope-interleaved", 2, 3, 9), "positions": PROMPT},
+          {"out": (2, 3, 9)}, sections=[2, 1, 1], arrangement="interleaved", layout="interleaved", base=500.0,
+          scaling=YaRN(4, 64)),
+    _case("axial_table", "chunked", "angle", {"positions": PROMPT, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
+          {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
+    _case("axial_table", "ernie", "angle gain", {"positions": PROMPT, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},
+          {"cos": (3, 5), "sin": (3, 5)}, sections=[1, 2, 2], arrangement="ernie", attention_factor=1.25),
+    _case("permute_qk_weights", "half", "layout", {"weight": reals("permute-half", 12, 3)}, {"out": (12, 3)}, heads=2,
+          source="interleaved", target="half"),
+    _case("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)}, heads=2,
+          rotary_dim=8, source="half", target="interleaved"),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)

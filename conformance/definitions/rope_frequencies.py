@@ -7,6 +7,12 @@ NTKAware    b' = b s^(d/(d-2))                                bloc97, 2023; YaRN
 DynamicNTK  b' = b (s l/L - (s-1))^(d/(d-2)), l = max(l, L)   emozilla, 2023; transformers' "dynamic"; YaRN, section 3.3
 Llama3      wavelengths against L/low and L/high              Meta's llama-models, models/llama3, apply_scaling
 YaRN        NTK by parts over the dimension index             Peng et al., arXiv:2309.00071, sections 3.2 and 3.4
+NTKAlpha    b' = b alpha^(d/(d-2))                            HunYuan's modeling code, "dynamic" with alpha
+NTKFixed    (s b)^(-2i/d) / s^(2/d)                           Su, kexue.fm/archives/9706, "NTK-RoPE-fixed"
+NTKMixed    theta_i exp(-a (i+1)^beta), a (d/2)^beta = ln s   the same, "NTK-RoPE-mixed"
+DynamicYaRN YaRN with s = l/L                                 the authors' code, LlamaDynamicYaRNScaledRotaryEmbedding
+LongRoPE    theta_i / lambda_i; sqrt(1 + ln s / ln L)         Ding et al., arXiv:2402.13753, equation (1); Phi-3's code
+Proportional theta_i for i < floor(p d / 2), else 0           transformers' "proportional" (Gemma 4)
 
 YaRN is as in the authors' scaled_rope/LlamaYaRNScaledRotaryEmbedding.py (find_correction_range, linear_ramp_mask); its
 mscale and mscale_all_dim as in DeepSeek-V2's yarn_get_mscale; without `truncate` as in gpt-oss.
@@ -20,7 +26,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # Llama 3.1's configuration; YaRN's pap
     "Llama3": {"low_freq_factor": 1, "high_freq_factor": 4},
     "YaRN": {
         "beta_fast": 32, "beta_slow": 1, "truncate": True, "attention_factor": None, "mscale": None, "mscale_all_dim": None,
+        "ramp": "index",
     },
+    "DynamicYaRN": {"beta_fast": 32, "beta_slow": 1, "truncate": True},
+    "LongRoPE": {"max_length": None, "factor": None, "attention_factor": None, "short_mscale": None, "long_mscale": None},
+    "Proportional": {"factor": 1},
+    "NTKMixed": {"mix": 0.75},
 }  # fmt: skip
 
 
@@ -28,25 +39,62 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
     """Return the dim/2 frequencies in radians per position, and the factor on cos and sin."""
     kind = None if scaling is None else scaling["type"]
     scaling = {**DEFAULTS.get(kind or "", {}), **(scaling or {})}
-    base, s = mpf(base), mpf(scaling.get("factor", 1))
+    base, s = mpf(base), mpf(scaling.get("factor") or 1)
+    if kind == "NTKAlpha":
+        base = base * mpf(scaling["alpha"]) ** (mpf(dim) / (dim - 2))
+    if kind == "NTKFixed":
+        return [(base * s) ** (mpf(-2 * i) / dim) / s ** (mpf(2) / dim) for i in range(dim // 2)], mpf(1)
     if kind == "NTKAware":
         base = base * s ** (mpf(dim) / (dim - 2))
     if kind == "DynamicNTK":
         old = scaling["original_length"]
         base = base * (s * max(length, old) / old - (s - 1)) ** (mpf(dim) / (dim - 2))
     theta = [base ** (mpf(-2 * (i - 1)) / dim) for i in range(1, dim // 2 + 1)]
-    if kind in (None, "NTKAware", "DynamicNTK"):
+    if kind in (None, "NTKAware", "NTKAlpha", "DynamicNTK"):
         return theta, mpf(1)
     if kind == "Linear":
         return [f / s for f in theta], mpf(1)
     if kind == "Llama3":
         return [_llama3(f, s, scaling) for f in theta], mpf(1)
-    if kind == "YaRN":
+    if kind == "NTKMixed":
+        beta = mpf(scaling["mix"])
+        a = mp.log(s) / (mpf(dim) / 2) ** beta
+        return [f * mp.exp(-a * mpf(i) ** beta) for i, f in enumerate(theta, 1)], mpf(1)
+    if kind == "Proportional":
+        rope_angles = int(mp.floor(mpf(scaling["rotated"]) * dim / 2))
+        return [f / s if i < rope_angles else mpf(0) for i, f in enumerate(theta)], mpf(1)
+    if kind == "LongRoPE":
+        return _longrope(theta, scaling, length)
+    if kind == "DynamicYaRN":
+        s = mpf(max(length, scaling["original_length"])) / scaling["original_length"]
+        scaling = {**DEFAULTS["YaRN"], **scaling}
+    if scaling.get("ramp") == "turns":
+        return [_by_parts(f, s, scaling) for f in theta], _attention_factor(s, scaling)
+    if kind in ("YaRN", "DynamicYaRN"):
         low, high = _correction_range(dim, base, scaling)
         ramp = [min(max((i - low) / (high - low), mpf(0)), mpf(1)) for i in range(dim // 2)]
         mask = [1 - r for r in ramp]
         return [f / s * (1 - m) + f * m for f, m in zip(theta, mask, strict=True)], _attention_factor(s, scaling)
     raise ValueError(kind)
+
+
+def _longrope(theta: list[Any], scaling: Any, length: int) -> tuple[list[Any], Any]:
+    old = scaling["original_length"]
+    which = "long" if length > old else "short"
+    freqs = [f / mpf(factor) for f, factor in zip(theta, scaling[f"{which}_factor"], strict=True)]
+    for given in (scaling["attention_factor"], scaling[f"{which}_mscale"]):
+        if given is not None:
+            return freqs, mpf(given)
+    scale = mpf(scaling["factor"]) if scaling["factor"] is not None else mpf(scaling["max_length"]) / old
+    return freqs, mpf(1) if scale <= 1 else mp.sqrt(1 + mp.log(scale) / mp.log(old))
+
+
+def _by_parts(freq: Any, s: Any, scaling: Any) -> Any:
+    """h(theta) of YaRN's section 3.2, gamma over r = L / wavelength between alpha and beta."""
+    alpha, beta = mpf(scaling["beta_slow"]), mpf(scaling["beta_fast"])
+    r = scaling["original_length"] * freq / (2 * mp.pi)
+    gamma = mpf(0) if r < alpha else mpf(1) if r >= beta else (r - alpha) / (beta - alpha)
+    return (1 - gamma) * freq / s + gamma * freq
 
 
 def _llama3(freq: Any, s: Any, scaling: Any) -> Any:

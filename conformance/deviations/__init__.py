@@ -4,9 +4,10 @@ The registry of deviations: the ways in which positional encodings go wrong, as 
 One list, three uses: hypotheses that explain a failure, mutants that measure the suite, and a page of the docs.
 """
 
-from . import angles, others, rotation
+from . import angles, axes, extended, others, rotation, weights
 from .compose import Deviation
 
-DEVIATIONS: dict[str, Deviation] = {d.name: d for d in (*rotation.DEVIATIONS, *angles.DEVIATIONS, *others.DEVIATIONS)}
+MODULES = (rotation, angles, extended, axes, weights, others)
+DEVIATIONS: dict[str, Deviation] = {d.name: d for module in MODULES for d in module.DEVIATIONS}
 
 __all__ = ["DEVIATIONS", "Deviation"]

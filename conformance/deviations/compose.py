@@ -18,7 +18,7 @@ Real = Any  # a NumPy array of reals
 
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
-    "shaw_values", "attention_logits",
+    "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table",
 )  # fmt: skip
 
 
@@ -68,6 +68,7 @@ PARTS = {  # what a composed operation is made of
     "rope_table": ("angles",),
     "rope": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
     "rotation_matrix": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
+    "mrope": ("rope_frequencies", "axial_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -91,7 +92,8 @@ def leaves(jitter: float = 0.0) -> Operations:
         return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
-    for op in ("rope_frequencies", "angles", "alibi_slopes", "apply_rope"):
+    found["axial_table"] = argument(1, larger)(found["axial_table"])
+    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope"):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     found["attention_logits"] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(
         found["attention_logits"]
@@ -127,6 +129,15 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         lanes = np.broadcast_to(np.eye(dim), (*position.shape, dim, dim)).copy()  # row j is where lane j goes
         return np.swapaxes(rope(lanes, position[..., None], **options), -1, -2)
 
+    def mrope(
+        x: Any, positions: Any, /, *, sections: Any, arrangement: str, layout: str, base: float, scaling: Any = None,
+        length: int | None = None, inverse: bool = False,
+    ) -> Any:  # fmt: skip
+        inv_freq, factor = f["rope_frequencies"](2 * sum(sections), base=base, scaling=scaling, length=length)
+        options = {"sections": sections, "arrangement": arrangement, "attention_factor": factor}
+        cos, sin = f["axial_table"](positions, inv_freq, dtype=np.float64, **options)
+        return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
+
     def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
         return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
 
@@ -142,6 +153,7 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "rope_table": rope_table,
         "rope": wrapped("rope", rope),
         "rotation_matrix": wrapped("rotation_matrix", rotation_matrix),
+        "mrope": wrapped("mrope", mrope),
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),

@@ -3,8 +3,21 @@
 from typing import Any
 
 from posref.arrays import Array, DType, Namespace, check_integer, check_positive, constants, created
-from posref.rotary import llama3, yarn
-from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, Scaling, YaRN
+from posref.rotary import llama3, longrope, ntk, yarn
+from posref.scaling import (
+    DynamicNTK,
+    DynamicYaRN,
+    Linear,
+    Llama3,
+    LongRoPE,
+    NTKAlpha,
+    NTKAware,
+    NTKFixed,
+    NTKMixed,
+    Proportional,
+    Scaling,
+    YaRN,
+)
 from posref.spec import Integer, Real, Record, encoding
 
 
@@ -39,9 +52,11 @@ def rope_frequencies(
     A `scaling` changes them, with s its factor and L its original length:
 
     - ``Linear``: :math:`\theta_i / s`.
-    - ``NTKAware``: b becomes :math:`b \, s^{d/(d-2)}`.
+    - ``NTKAware``, ``NTKAlpha``: b becomes :math:`b \, s^{d/(d-2)}`, with s the factor or alpha.
     - ``DynamicNTK``: as NTKAware with :math:`s l/L - (s - 1)` for s, where l = max(length, L).
-    - ``Llama3``: see `posref.rotary.llama3`.  ``YaRN``: see `posref.rotary.yarn`.
+    - ``NTKFixed``: :math:`(b s)^{-2i/d} / s^{2/d}`.  ``NTKMixed``: :math:`\theta_i \, s^{-(2(i+1)/d)^{\beta}}`.
+    - ``Llama3``, ``YaRN``, ``DynamicYaRN``, ``LongRoPE``: see the module of that name in `posref.rotary`.
+    - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs, 0 for the others.
 
     Parameters
     ----------
@@ -52,7 +67,8 @@ def rope_frequencies(
     scaling : record of posref.scaling, optional
         A context extension.
     length : int, optional
-        Tokens in the sequence, cached ones included; required by ``DynamicNTK``, ignored by the others.
+        Tokens in the sequence, cached ones included; required by ``DynamicNTK``, ``DynamicYaRN`` and ``LongRoPE``, ignored by
+        the others.
     xp, device, dtype : optional
         Where the frequencies go; by default host NumPy float64, also when everything else is in another library.
 
@@ -61,12 +77,12 @@ def rope_frequencies(
     inv_freq : array, shape ``(d/2,)``
         Radians per token.
     attention_factor : float
-        Multiplies cos and sin; 1 except for YaRN.
+        Multiplies cos and sin; 1 except for YaRN and LongRoPE.
 
     Raises
     ------
     ValueError
-        If `dim` is odd, `base` or a factor is not positive, or ``DynamicNTK`` has no `length`.
+        If `dim` is odd, `base` or a factor is not positive, a list has not d/2 entries, or a required `length` is missing.
     TypeError
         If `scaling` is not one of the records.
 
@@ -89,14 +105,23 @@ def rope_frequencies(
             inv_freq = powers(b, dim, c)
         case Linear():
             inv_freq = powers(b, dim, c) / _factor(scaling)
-        case NTKAware():
-            inv_freq = powers(_ntk_base(b, c.asarray(_factor(scaling), dtype=c.float64), dim, c), dim, c)
+        case NTKAware() | NTKAlpha():
+            inv_freq = powers(ntk.raised(b, ntk.factor_of(scaling, c), dim, c), dim, c)
         case DynamicNTK():
-            inv_freq = powers(_ntk_base(b, _dynamic_factor(scaling, length, c), dim, c), dim, c)
+            inv_freq = powers(ntk.raised(b, ntk.dynamic_factor(scaling, length, c), dim, c), dim, c)
+        case NTKFixed():
+            inv_freq = ntk.fixed(b, dim, scaling, c)
+        case NTKMixed():
+            inv_freq = ntk.mixed(powers(b, dim, c), scaling, c)
         case Llama3():
             inv_freq = llama3.scaled(powers(b, dim, c), scaling, c)
-        case YaRN():
-            inv_freq, factor = yarn.scaled(powers(b, dim, c), b, scaling, c), yarn.attention_factor(scaling, c)
+        case YaRN() | DynamicYaRN():
+            inv_freq, factor = yarn.scaled(powers(b, dim, c), b, scaling, length, c), yarn.attention_factor(scaling, length, c)
+        case LongRoPE():
+            inv_freq = longrope.scaled(powers(b, dim, c), scaling, length, c)
+            factor = longrope.attention_factor(scaling, length, c)
+        case Proportional():
+            inv_freq = proportional(powers(b, dim, c), scaling, c)
         case _:
             msg = f"rope_frequencies: scaling must be a record of posref.scaling or None; got {scaling!r}."
             raise TypeError(msg)
@@ -116,26 +141,18 @@ def check_dim(function: str, dim: int) -> None:
         raise ValueError(msg)
 
 
-def _factor(scaling: Linear | NTKAware | DynamicNTK) -> float:
+def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
+    """Return the first pairs' frequencies over the whole head's denominator, divided by the factor, and zeros."""
+    rotated = scaling.rotated
+    if not 0 <= rotated <= 1:
+        msg = f"rope_frequencies: Proportional.rotated must be a share of the head, from 0 to 1; got {rotated}."
+        raise ValueError(msg)
+    pairs = inv_freq.shape[0]
+    turning = c.arange(pairs, dtype=c.float64) < int(rotated * 2 * pairs // 2)
+    return c.where(turning, inv_freq / _factor(scaling), c.asarray(0.0, dtype=c.float64))
+
+
+def _factor(scaling: Linear | Proportional) -> float:
     """Return the record's factor, checked."""
     check_positive("rope_frequencies", f"{type(scaling).__name__}.factor", scaling.factor)
     return float(scaling.factor)
-
-
-def _ntk_base(base: Array, factor: Array, dim: int, c: Namespace) -> Array:
-    """Return ``base * factor**(dim/(dim-2))``."""
-    if dim < 4:
-        msg = f"rope_frequencies: dim must be at least 4 with NTK scaling (its exponent is dim/(dim-2)); got {dim}."
-        raise ValueError(msg)
-    return base * c.pow(factor, c.asarray(float(dim), dtype=c.float64) / (dim - 2))
-
-
-def _dynamic_factor(scaling: DynamicNTK, length: int | None, c: Namespace) -> Array:
-    """Return ``s l/L - (s - 1)``, which is 1 up to the original length."""
-    if length is None:
-        msg = "rope_frequencies: length must be given with DynamicNTK (the number of tokens, cached ones included); got None."
-        raise ValueError(msg)
-    check_integer("rope_frequencies", "length", length, 0)
-    check_integer("rope_frequencies", "DynamicNTK.original_length", scaling.original_length, 1)
-    s = c.asarray(_factor(scaling), dtype=c.float64)
-    return s * max(length, scaling.original_length) / scaling.original_length - (s - 1)

@@ -4,10 +4,13 @@ import math
 from typing import Any
 
 from posref.arrays import Array, Namespace, check_integer, check_positive
-from posref.scaling import YaRN
+from posref.rotary.ntk import longest
+from posref.scaling import DynamicYaRN, YaRN
+
+RAMPS = ("index", "turns")
 
 
-def scaled(inv_freq: Array, base: Array, scaling: YaRN, c: Namespace) -> Array:
+def scaled(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, length: int | None, c: Namespace) -> Array:
     r"""
     Return frequencies with slow pairs divided by the factor s, fast ones kept, and a ramp over the pair's index between.
 
@@ -18,10 +21,33 @@ def scaled(inv_freq: Array, base: Array, scaling: YaRN, c: Namespace) -> Array:
 
     .. math:: \mathrm{dim}(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
 
-    rounded down and up when `truncate`. The paper's equation has its ramp over the number of turns; all code has this one.
-    Where low = high the ramp is 1/1000 wide.
+    rounded down and up when `truncate`. Where low = high the ramp is 1/1000 wide.
+
+    So it is in all code, and with ``ramp="index"``. The paper's equation, ``ramp="turns"``, has for r_i
+
+    .. math:: 1 - \mathrm{clip}\left(\frac{L \theta_i / 2\pi - \beta_{slow}}{\beta_{fast} - \beta_{slow}}, 0, 1\right)
+
+    a step, kept from beta_slow turns on, where both are equal; `truncate` then says nothing.
+
+    ``DynamicYaRN`` has max(length, L) / L for s.
     """
     _check(scaling)
+    ramp = _turns_ramp(inv_freq, scaling, c) if _ramp(scaling) == "turns" else _index_ramp(inv_freq, base, scaling, c)
+    return inv_freq / _factor(scaling, length, c) * ramp + inv_freq * (1 - ramp)
+
+
+def _turns_ramp(inv_freq: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
+    """Return the share of the slowed frequency, by the turns that a pair makes in the original length."""
+    slow, fast = float(scaling.beta_slow), float(scaling.beta_fast)
+    turns = inv_freq * scaling.original_length / (2 * c.pi)
+    zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
+    if slow == fast:
+        return c.where(turns >= slow, zero, one)
+    return 1 - c.minimum(c.maximum((turns - slow) / (fast - slow), zero), one)
+
+
+def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
+    """Return the share of the slowed frequency, by the index of the pair."""
     dim = 2 * inv_freq.shape[0]
     low, high = (_correction_dim(beta, dim, base, scaling, c) for beta in (scaling.beta_fast, scaling.beta_slow))
     if scaling.truncate:
@@ -34,45 +60,64 @@ def scaled(inv_freq: Array, base: Array, scaling: YaRN, c: Namespace) -> Array:
     else:
         width = c.where(high == low, thousandth, high - low)
     zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
-    ramp = c.minimum(c.maximum((c.arange(dim // 2, dtype=c.float64) - low) / width, zero), one)
-    return inv_freq / float(scaling.factor) * ramp + inv_freq * (1 - ramp)
+    return c.minimum(c.maximum((c.arange(dim // 2, dtype=c.float64) - low) / width, zero), one)
 
 
-def attention_factor(scaling: YaRN, c: Namespace) -> Any:
+def attention_factor(scaling: YaRN | DynamicYaRN, length: int | None, c: Namespace) -> Any:
     r"""
     Return the factor on cos and sin: as given; else g(mscale)/g(mscale_all_dim) when both are given (DeepSeek); else g(1).
 
     .. math:: g(m) = 1 \text{ for } s \le 1, \text{ else } m \ln(s) / 10 + 1
     """
+    if isinstance(scaling, DynamicYaRN):
+        longer = longest("DynamicYaRN", length, scaling.original_length)
+        return _g(1, longer, scaling.original_length, c)
     if scaling.attention_factor is not None:
         return float(scaling.attention_factor)
     if scaling.mscale is not None and scaling.mscale_all_dim is not None:
-        return _g(scaling.mscale, scaling.factor, c) / _g(scaling.mscale_all_dim, scaling.factor, c)
-    return _g(1, scaling.factor, c)
+        return _g(scaling.mscale, scaling.factor, 1, c) / _g(scaling.mscale_all_dim, scaling.factor, 1, c)
+    return _g(1, scaling.factor, 1, c)
 
 
-def _g(m: float, factor: float, c: Namespace) -> Any:
-    """Return ``m ln(factor)/10 + 1``: a Python float, or a number of the system `c`."""
-    if factor <= 1:
+def _g(m: float, over: float, under: int, c: Namespace) -> Any:
+    """Return ``m ln(over/under)/10 + 1``: a Python float, or a number of the system `c`."""
+    if over <= under:
         return 1.0
-    log = c.log(c.asarray(float(factor), dtype=c.float64)) if getattr(c, "computes_constants", False) else math.log(factor)
-    return float(m) * log / 10 + 1
+    if getattr(c, "computes_constants", False):
+        return float(m) * c.log(c.asarray(float(over), dtype=c.float64) / under) / 10 + 1
+    return float(m) * math.log(over / under) / 10 + 1
 
 
-def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN, c: Namespace) -> Array:
+def _factor(scaling: YaRN | DynamicYaRN, length: int | None, c: Namespace) -> Any:
+    """Return s: a float, or a ratio of lengths in the system `c`."""
+    if isinstance(scaling, YaRN):
+        return float(scaling.factor)
+    longer = longest("DynamicYaRN", length, scaling.original_length)
+    return c.asarray(float(longer), dtype=c.float64) / scaling.original_length
+
+
+def _ramp(scaling: YaRN | DynamicYaRN) -> str:
+    return scaling.ramp if isinstance(scaling, YaRN) else "index"
+
+
+def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
     """Return the index of the pair that makes `beta` turns in the original length."""
     turns = scaling.original_length / (c.asarray(float(beta), dtype=c.float64) * 2 * c.pi)
     return dim * c.log(turns) / (2 * c.log(base))
 
 
-def _check(scaling: YaRN) -> None:
+def _check(scaling: YaRN | DynamicYaRN) -> None:
     """Refuse settings for which the formulas mean nothing."""
-    for name in ("factor", "beta_fast", "beta_slow"):
-        check_positive("rope_frequencies", f"YaRN.{name}", getattr(scaling, name))
-    check_integer("rope_frequencies", "YaRN.original_length", scaling.original_length, 1)
+    record = type(scaling).__name__
+    for name in ("factor", "beta_fast", "beta_slow") if isinstance(scaling, YaRN) else ("beta_fast", "beta_slow"):
+        check_positive("rope_frequencies", f"{record}.{name}", getattr(scaling, name))
+    check_integer("rope_frequencies", f"{record}.original_length", scaling.original_length, 1)
+    if _ramp(scaling) not in RAMPS:
+        msg = f"rope_frequencies: YaRN.ramp must be one of {RAMPS}; got {scaling.ramp!r}."  # type: ignore[union-attr]
+        raise ValueError(msg)
     if scaling.beta_fast < scaling.beta_slow:
         msg = (
-            "rope_frequencies: YaRN.beta_fast must be at least beta_slow (fast pairs turn more often); "
+            f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs turn more often); "
             f"got {scaling.beta_fast} and {scaling.beta_slow}."
         )
         raise ValueError(msg)

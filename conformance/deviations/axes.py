@@ -1,0 +1,95 @@
+"""Deviations of RoPE over several position axes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
+
+from .compose import Deviation, Function, Real, Wrap, after, argument, option
+
+
+def _map(change: Callable[[list[int], list[int], str], list[int]]) -> dict[str, Wrap]:
+    """Return a wrap that changes the axis of pairs: `change` takes the right axes, the sections and the arrangement."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(
+            positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, attention_factor: float = 1.0, **rest: Any
+        ) -> Any:
+            axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
+            angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
+            return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
+
+        return deviating
+
+    return {"axial_table": wrap}
+
+
+def _arranged(other: str) -> Callable[[list[int], list[int], str], list[int]]:
+    """Return axes arranged in another way, where the sections allow it."""
+
+    def change(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
+        try:
+            return axes_of_pairs("axial_table", sections, other)
+        except ValueError:
+            return axes
+
+    return change
+
+
+def _tail_last(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
+    last = max((i for i, axis in enumerate(axes) if axis), default=-1)
+    return axes if arrangement == "chunked" else [2 if i > last else axis for i, axis in enumerate(axes)]
+
+
+def _exchanged(a: int, b: int) -> Callable[[Any], Any]:
+    """Return a function that exchanges two rows of positions."""
+
+    def change(p: Real) -> Real:
+        order = list(range(len(p)))
+        order[a], order[b] = order[b], order[a]
+        return p[order]
+
+    return change
+
+
+def _first_row(p: Real) -> Real:
+    return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
+
+
+def _one_ladder(f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", **rest: Any) -> Real:
+    whole = base ** -(2 * np.arange(sum(dims) // 2) / sum(dims))
+    return np.asarray(whole * (2 * np.pi if unit == "turns" else 1.0))
+
+
+def _allocated(other: str) -> Wrap:
+    def wrap(function: Function) -> Function:
+        def deviating(dims: Any, /, *, allocation: str, **rest: Any) -> Any:
+            return function(dims, allocation=other if len(set(dims)) == 1 else allocation, **rest)
+
+        return deviating
+
+    return wrap
+
+
+DEVIATIONS = (
+    *(
+        Deviation(f"axes-{name.replace('_', '-')}", f"sections are arranged {name.replace('_', ' ')} whatever is asked for",
+                  _map(_arranged(name)), "Which pairs are of which axis: Qwen2-VL has chunks, Qwen3-VL interleaves.")
+        for name in ARRANGEMENTS
+    ),
+    Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last)),
+    Deviation("axes-first-alone", "every pair turns with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
+    Deviation("axes-exchanged", "the last two axes, height and width, are exchanged", {"axial_table": argument(0, _exchanged(-1, -2))}),
+    Deviation("axes-time-last", "the first and the last axis are exchanged", {"axial_table": argument(0, _exchanged(0, -1))}),
+    Deviation("axes-first-row", "the first row's positions serve every row", {"axial_table": argument(0, _first_row)}),
+    Deviation("ladder-shared", "all axes share one ladder, of which each has every n-th frequency",
+              {"axial_frequencies": _allocated("shared")}),
+    Deviation("ladder-own", "every axis has a ladder of its own where one is shared", {"axial_frequencies": _allocated("own")}),
+    Deviation("ladder-chunked", "one ladder is cut into pieces, the fast frequencies for the first axis",
+              {"axial_frequencies": after(_one_ladder)}, "", "vllm-omni#1784"),
+    Deviation("ladder-radians", "coordinates are not multiplied by 2 pi", {"axial_frequencies": option(unit=lambda _: "radians")}),
+    Deviation("ladder-base-10000", "the base of the ladders is 10000 whatever is asked for",
+              {"axial_frequencies": option(base=lambda _: 10000.0)}),
+)  # fmt: skip

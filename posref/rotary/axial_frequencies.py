@@ -1,0 +1,85 @@
+"""Frequencies of axial RoPE, a ladder for each axis. Source: Heo et al., RoPE for Vision Transformer, arXiv:2403.13298."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from posref.arrays import Array, DType, Namespace, check_integer, check_positive, check_word, constants, created
+from posref.spec import Integers, OneOf, Real, encoding
+
+ALLOCATIONS = ("own", "shared")
+UNITS = ("radians", "turns")
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2403.13298, section 3.2",
+    models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "CogVideoX", "Wan", "Flux"),
+    domains={"dims": Integers(2, step=2), "base": Real(0), "allocation": OneOf(ALLOCATIONS), "unit": OneOf(UNITS)},
+    requires=("allocation == 'own' or max(dims) == min(dims)",),
+)
+def axial_frequencies(
+    dims: Sequence[int],
+    /,
+    *,
+    base: float,
+    allocation: str,
+    unit: str = "radians",
+    xp: Namespace | None = None,
+    device: Any = None,
+    dtype: DType | None = None,
+) -> Array:
+    r"""
+    Return the angle per position of every pair, the pairs of axis 0 first, then those of axis 1, and so on.
+
+    With d_a lanes for axis a, A axes and :math:`d = \sum_a d_a`, pair k of axis a has
+
+    .. math:: \text{own}: \; b^{-2k/d_a}, \qquad \text{shared}: \; b^{-2(kA + a)/d}
+
+    Parameters
+    ----------
+    dims : sequence of ints
+        Lanes of each axis, even: (d/2, d/2) for images; Flux has (16, 56, 56), CogVideoX (d/4, 3d/8, 3d/8), and Wan
+        (d - 4 floor(d/6), 2 floor(d/6), 2 floor(d/6)).
+    base : float
+        b, above 0: 10000 (Qwen2-VL, Pixtral, Flux), 100 (RoPE-ViT, DINOv3, Gemma 4's encoder).
+    allocation : {"own", "shared"}
+        Every axis has a ladder of its own width (nearly all), or the axes share one of the whole width, of which each has
+        every A-th frequency (Pixtral: even ones for the height, odd ones for the width).
+    unit : {"radians", "turns"}
+        "turns" multiplies by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3; see `posref.positions.centred`).
+    xp, device, dtype : optional
+        Where the frequencies go; by default host NumPy float64.
+
+    Returns
+    -------
+    array, shape ``(d/2,)``
+        For `axial_table` with ``arrangement="chunked"`` and ``sections=[d_a / 2 ...]``.
+
+    Raises
+    ------
+    ValueError
+        If a width is odd, `base` is not positive, or widths differ where the ladder is shared.
+
+    Examples
+    --------
+    >>> axial_frequencies((4, 4), base=100.0, allocation="own").round(6).tolist()
+    [1.0, 0.1, 1.0, 0.1]
+    """
+    name = "axial_frequencies"
+    check_word(name, "allocation", allocation, ALLOCATIONS)
+    check_word(name, "unit", unit, UNITS)
+    check_positive(name, "base", base)
+    for dim in dims:
+        check_integer(name, "dims", dim, 2)
+    if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
+        msg = f"{name}: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got {tuple(dims)}."
+        raise ValueError(msg)
+    c = constants(xp)
+    b, axes = c.asarray(float(base), dtype=c.float64), len(dims)
+    if allocation == "own":
+        exponents = [(2 * k, dim) for dim in dims for k in range(dim // 2)]
+    else:
+        exponents = [(2 * (k * axes + axis), sum(dims)) for axis, dim in enumerate(dims) for k in range(dim // 2)]
+    over, under = (c.asarray([float(pair[n]) for pair in exponents], dtype=c.float64) for n in (0, 1))
+    inv_freq = c.pow(b, -over / under)
+    return created(2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)

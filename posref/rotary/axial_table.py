@@ -1,0 +1,146 @@
+"""Tables of RoPE over several position axes. Sources: Wang et al., arXiv:2409.12191 (M-RoPE); Heo et al., arXiv:2403.13298."""
+
+from collections.abc import Sequence
+
+from posref.angles import cos_sin_of_pairs
+from posref.arrays import (
+    Array,
+    DType,
+    cast,
+    check_integer,
+    check_positions,
+    check_word,
+    index_dtype,
+    namespace,
+    placement,
+    result_dtype,
+)
+from posref.spec import Axes, Integers, OneOf, Real, encoding
+
+ARRANGEMENTS = ("chunked", "interleaved", "round_robin", "ernie")
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2409.12191, section 2.1",
+    models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "ERNIE-4.5-VL", "GLM-4.5V"),
+    outputs=("cos", "sin"),
+    domains={"sections": Integers(0), "arrangement": OneOf(ARRANGEMENTS), "attention_factor": Real(0)},
+    arrays={"positions": Axes("len(sections) *P", "position"), "inv_freq": Axes("sum(sections)")},
+    requires=(
+        "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
+        "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",
+        "arrangement != 'ernie' or 0 <= sections[1] - sections[2] <= 1",
+        "sum(sections) >= 1",
+    ),
+)
+def axial_table(
+    positions: Array,
+    inv_freq: Array,
+    /,
+    *,
+    sections: Sequence[int],
+    arrangement: str,
+    attention_factor: float = 1.0,
+    dtype: DType | None = None,
+) -> tuple[Array, Array]:
+    r"""
+    Return the cosine and sine of every pair's angle, where a pair turns with one of several position axes.
+
+    .. math:: c_i = f \cos(p_{a(i)} \, \theta_i), \qquad s_i = f \sin(p_{a(i)} \, \theta_i)
+
+    with a(i) the axis of pair i, from how many pairs each axis has and how these are arranged:
+
+    - ``chunked``: the first ``sections[0]`` pairs are of axis 0, the next ``sections[1]`` of axis 1, and so on (Qwen2-VL,
+      Qwen2.5-VL, HunYuan; and vision encoders, with a ladder of frequencies for each axis: `axial_frequencies`).
+    - ``interleaved``: of three axes, pair i is of axis i mod 3 if that is 1 or 2 and ``i < 3 sections[i mod 3]``, else of
+      axis 0, which so takes the tail (Qwen3-VL, Qwen3.5).
+    - ``round_robin``: axes take turns, and one whose section is full is passed over (GLM-4.5V in SGLang).
+    - ``ernie``: of three axes, pairs of axis 1 and axis 2 alternate until both sections are full, then axis 0 (ERNIE 4.5-VL,
+      whose configuration writes its sections as height, width, time).
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Positions along each axis; in language models time, height and width. Text has the same number on all.
+    inv_freq : array, shape ``(d/2,)``
+        Radians per position, in the order of pairs.
+    sections : sequence of A ints
+        Pairs of each axis, in the order of `positions`; they add up to d/2.
+    arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
+        Which pairs are of which axis.
+    attention_factor, dtype
+        As in `rope_table`.
+
+    Returns
+    -------
+    cos, sin : arrays, shape ``(*P, d/2)``
+        For `apply_rope`.
+
+    Raises
+    ------
+    ValueError
+        If positions are half precision or have not one row for each section, sections do not add up to d/2, or, where
+        interleaved, an axis cannot have as many pairs as its section says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cos, sin = axial_table(np.asarray([[0], [1]]), np.asarray([1.0, 1.0]), sections=(1, 1), arrangement="chunked")
+    >>> sin.round(4).tolist()
+    [[0.0, 0.8415]]
+    """
+    name = "axial_table"
+    check_positions(name, "positions", positions)
+    if len(inv_freq.shape) != 1:
+        msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
+        raise ValueError(msg)
+    axes = axes_of_pairs(name, sections, arrangement)
+    if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
+        msg = (
+            f"{name}: sections must add up to {inv_freq.shape[0]} (the pairs of inv_freq), one for each axis of positions; "
+            f"got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
+        )
+        raise ValueError(msg)
+    xp = namespace(positions)
+    dtype = result_dtype(positions, dtype)
+    index = xp.asarray(axes, dtype=index_dtype(positions), **placement(positions, xp))
+    of_pairs = xp.moveaxis(xp.take(positions, index, axis=0), 0, -1)
+    cos, sin = cos_sin_of_pairs(of_pairs, inv_freq, dtype=dtype)
+    return cast(cos * attention_factor, dtype), cast(sin * attention_factor, dtype)
+
+
+def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> list[int]:
+    """Return the axis of every pair."""
+    check_word(function, "arrangement", arrangement, ARRANGEMENTS)
+    for section in sections:
+        check_integer(function, "sections", section, 0)
+    if arrangement in ("interleaved", "ernie") and len(sections) != 3:
+        msg = f"{function}: sections must be three with arrangement {arrangement!r}; got {tuple(sections)}."
+        raise ValueError(msg)
+    pairs = sum(sections)
+    if arrangement == "chunked":
+        axes = [axis for axis, section in enumerate(sections) for _ in range(section)]
+    elif arrangement == "interleaved":
+        axes = [i % 3 if i % 3 and i < 3 * sections[i % 3] else 0 for i in range(pairs)]
+    elif arrangement == "ernie":
+        both = sections[1] + sections[2]
+        axes = [1 + i % 2 if i < both else 0 for i in range(pairs)]
+    else:
+        axes = _round_robin(sections)
+    found = tuple(axes.count(axis) for axis in range(len(sections)))
+    if found != tuple(sections):
+        msg = f"{function}: sections {tuple(sections)} cannot be arranged {arrangement!r}: the axes would have {found} pairs."
+        raise ValueError(msg)
+    return axes
+
+
+def _round_robin(sections: Sequence[int]) -> list[int]:
+    """Return axes in turn, each as often as its section says."""
+    axes: list[int] = []
+    for i in range(sum(sections)):
+        axis = i % len(sections)
+        while axes.count(axis) == sections[axis]:
+            axis = (axis + 1) % len(sections)
+        axes.append(axis)
+    return axes

@@ -1,0 +1,66 @@
+"""LongRoPE. Source: Ding et al., arXiv:2402.13753, sections 2 and 3; the released code and configurations of Phi-3."""
+
+import math
+from typing import Any
+
+from posref.arrays import Array, Namespace, check_integer, check_positive
+from posref.rotary.ntk import longest
+from posref.scaling import LongRoPE
+
+
+def scaled(inv_freq: Array, scaling: LongRoPE, length: int | None, c: Namespace) -> Array:
+    r"""
+    Return frequencies divided, pair by pair, by the list in use.
+
+    .. math:: \theta'_i = \theta_i / \lambda_i, \qquad
+        \lambda = \text{long\_factor if length} > L \text{ else short\_factor}
+
+    At exactly the original length L the short list is in use. A model that has cached keys under the short list and then passes
+    L has keys rotated by two lists: the paper leaves that open; transformers recomputes nothing.
+    """
+    lists = {"short_factor": scaling.short_factor, "long_factor": scaling.long_factor}
+    pairs = inv_freq.shape[0]
+    for name, values in lists.items():
+        if len(values) != pairs:
+            msg = f"rope_frequencies: LongRoPE.{name} must have one entry for each of {pairs} pairs; got {len(values)}."
+            raise ValueError(msg)
+        for value in values:
+            check_positive("rope_frequencies", f"LongRoPE.{name}", value)
+    chosen = lists["long_factor" if _is_long(scaling, length) else "short_factor"]
+    return inv_freq / c.asarray([float(value) for value in chosen], dtype=c.float64)
+
+
+def attention_factor(scaling: LongRoPE, length: int | None, c: Namespace) -> Any:
+    r"""
+    Return the factor on cos and sin: as given; else the override of the list in use; else
+
+    .. math:: \sqrt{1 + \ln s / \ln L} \text{ for } s > 1, \text{ else } 1
+
+    where s is `factor` when given, else `max_length` over L.
+    """
+    override = scaling.long_mscale if _is_long(scaling, length) else scaling.short_mscale
+    for given in (scaling.attention_factor, override):
+        if given is not None:
+            return float(given)
+    if scaling.factor is None and scaling.max_length is None:
+        msg = "rope_frequencies: LongRoPE needs factor, max_length or attention_factor for the factor on cos and sin; got none."
+        raise ValueError(msg)
+    if scaling.factor is not None:
+        check_positive("rope_frequencies", "LongRoPE.factor", scaling.factor)
+        over, under = float(scaling.factor), 1
+    else:
+        check_integer("rope_frequencies", "LongRoPE.max_length", scaling.max_length, 1)
+        over, under = float(scaling.max_length or 1), scaling.original_length
+    if over <= under:
+        return 1.0
+    if scaling.original_length < 2:
+        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (its logarithm divides); got 1."
+        raise ValueError(msg)
+    if getattr(c, "computes_constants", False):
+        number = c.log(c.asarray(over, dtype=c.float64) / under)
+        return c.sqrt(1 + number / c.log(c.asarray(float(scaling.original_length), dtype=c.float64)))
+    return math.sqrt(1 + math.log(over / under) / math.log(scaling.original_length))
+
+
+def _is_long(scaling: LongRoPE, length: int | None) -> bool:
+    return longest("LongRoPE", length, scaling.original_length) > scaling.original_length

@@ -1,0 +1,109 @@
+"""M-RoPE, rotary embedding over time, height and width. Source: Wang et al., Qwen2-VL, arXiv:2409.12191, section 2.1."""
+
+from collections.abc import Sequence
+
+from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
+from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.axial_table import ARRANGEMENTS, axial_table
+from posref.rotary.rope_frequencies import rope_frequencies
+from posref.scaling import Scaling
+from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2409.12191, section 2.1",
+    models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "Qwen3.5", "ERNIE-4.5-VL", "GLM-4.5V", "HunYuan-VL"),
+    domains={
+        "sections": Integers(0),
+        "arrangement": OneOf(ARRANGEMENTS),
+        "layout": OneOf(tuple(LAYOUTS)),
+        "base": Real(0),
+        "scaling": Record("2 * sum(sections)"),
+        "length": Integer(0, optional=True),
+        "inverse": Flag(),
+    },
+    invariants=("text is rope", "norm kept", "tail unchanged", "decode"),
+    stages=("rope_frequencies", "axial_table", "apply_rope"),
+    arrays={
+        "x": Axes("2*sum(sections)+E | *R T 2*sum(sections)+E | *R T 2*sum(sections)+E"),  # E lanes of the tail
+        "positions": Axes("len(sections) | len(sections) T | len(sections) ~*R ~T", "position"),
+    },
+    requires=(
+        "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
+        "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",
+        "arrangement != 'ernie' or 0 <= sections[1] - sections[2] <= 1",
+        "sum(sections) >= 1",
+    ),
+)
+def mrope(
+    x: Array,
+    positions: Array,
+    /,
+    *,
+    sections: Sequence[int],
+    arrangement: str,
+    layout: str,
+    base: float,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+    inverse: bool = False,
+) -> Array:
+    r"""
+    Return `x` with every pair of lanes rotated by the position along the axis that the pair belongs to.
+
+    .. math:: (R_p x)_a = x_a \cos p_{a(i)}\theta_i - x_b \sin p_{a(i)}\theta_i, \qquad
+        (R_p x)_b = x_b \cos p_{a(i)}\theta_i + x_a \sin p_{a(i)}\theta_i, \qquad \theta_i = b^{-2i/d}
+
+    With the same position on every axis it is `rope`, whatever the sections.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, D)``
+        Queries or keys.
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Positions along time, height and width; `posref.positions.multimodal` makes them. P broadcasts from the right
+        against R and never enlarges it.
+    sections : sequence of A ints
+        Pairs of each axis, time first; d, the rotated leading lanes, is twice their sum: (16, 24, 24) in Qwen2-VL,
+        (24, 20, 20) in Qwen3-VL, (20, 22, 22) in ERNIE 4.5-VL (whose configuration writes height, width, time).
+    arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
+        Which pairs are of which axis: see `axial_table`.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Which lanes are a pair: see `apply_rope`. Half in Qwen, interleaved in ERNIE and GLM-4.5V.
+    base, scaling, length
+        Frequencies of d lanes: see `rope_frequencies`.
+    inverse : bool
+        The transpose: see `apply_rope`.
+
+    Returns
+    -------
+    array, shape ``(*R, D)``
+        In the dtype of `x`; lanes from d on as they came.
+
+    Raises
+    ------
+    ValueError
+        If sections do not fit the positions or x, positions do not broadcast or are half precision, or an option is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, places = np.asarray([[1.0, 1.0, 0.0, 0.0]]), np.asarray([[0], [1]])
+    >>> mrope(x, places, sections=(1, 1), arrangement="chunked", layout="half", base=1.0).round(4).tolist()
+    [[1.0, 0.5403, 0.0, 0.8415]]
+    """
+    check_word("mrope", "layout", layout, tuple(LAYOUTS))
+    xp = namespace(x, positions)
+    check_positions("mrope", "positions", positions)
+    dim = 2 * sum(sections)
+    if not 2 <= dim <= x.shape[-1] or positions.ndim < 1:
+        msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (the lanes of x); got {tuple(sections)}."
+        raise ValueError(msg)
+    check_rows("mrope", "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
+    system = xp if getattr(xp, "computes_constants", False) else None
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    cos, sin = axial_table(
+        positions, inv_freq, sections=sections, arrangement=arrangement, attention_factor=factor, dtype=wide(x.dtype, xp)
+    )
+    return apply_rope(x, cos, sin, layout=layout, inverse=inverse)

@@ -1,0 +1,58 @@
+"""NTK-aware changes of the base. Sources: bloc97, "NTK-Aware Scaled RoPE", and emozilla, 2023; Su, kexue.fm/archives/9706."""
+
+from posref.arrays import Array, Namespace, check_integer, check_positive
+from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
+
+
+def raised(base: Array, factor: Array, dim: int, c: Namespace) -> Array:
+    r"""Return :math:`b \, s^{d/(d-2)}`, with which the slowest frequency is divided by s and the fastest kept."""
+    if dim < 4:
+        msg = f"rope_frequencies: dim must be at least 4 with NTK scaling (its exponent is dim/(dim-2)); got {dim}."
+        raise ValueError(msg)
+    return base * c.pow(factor, c.asarray(float(dim), dtype=c.float64) / (dim - 2))
+
+
+def factor_of(scaling: NTKAware | NTKAlpha, c: Namespace) -> Array:
+    """Return s: the record's factor or alpha."""
+    name = "alpha" if isinstance(scaling, NTKAlpha) else "factor"
+    return _positive(scaling, name, c)
+
+
+def dynamic_factor(scaling: DynamicNTK, length: int | None, c: Namespace) -> Array:
+    r"""Return :math:`s l/L - (s - 1)` with l = max(length, L), which is 1 up to the original length."""
+    s = _positive(scaling, "factor", c)
+    return s * longest("DynamicNTK", length, scaling.original_length) / scaling.original_length - (s - 1)
+
+
+def fixed(base: Array, dim: int, scaling: NTKFixed, c: Namespace) -> Array:
+    r"""Return :math:`(b s)^{-2i/d} / s^{2/d}`: pair i is slowed by s to the power 2(i+1)/d."""
+    s = _positive(scaling, "factor", c)
+    exponent = c.arange(0, dim, 2, dtype=c.float64) / dim
+    return c.pow(base * s, -exponent) / c.pow(s, c.asarray(2.0, dtype=c.float64) / dim)
+
+
+def mixed(inv_freq: Array, scaling: NTKMixed, c: Namespace) -> Array:
+    r"""Return :math:`\theta_i \exp(-a (i+1)^\beta)`, where :math:`a = \ln s / (d/2)^\beta` and beta is `mix`."""
+    s = _positive(scaling, "factor", c)
+    check_positive("rope_frequencies", "NTKMixed.mix", scaling.mix)
+    mix = c.asarray(float(scaling.mix), dtype=c.float64)
+    pairs = inv_freq.shape[0]
+    share = c.pow(c.arange(1, pairs + 1, dtype=c.float64) / pairs, mix)
+    return inv_freq * c.exp(-c.log(s) * share)
+
+
+def longest(record: str, length: int | None, original_length: int) -> int:
+    """Return the larger of the sequence's length and the original one; ValueError where the length was not given."""
+    if length is None:
+        msg = f"rope_frequencies: length must be given with {record} (the number of tokens, cached ones included); got None."
+        raise ValueError(msg)
+    check_integer("rope_frequencies", "length", length, 0)
+    check_integer("rope_frequencies", f"{record}.original_length", original_length, 1)
+    return max(length, original_length)
+
+
+def _positive(scaling: object, name: str, c: Namespace) -> Array:
+    """Return a field of a record, checked, as a constant."""
+    value = getattr(scaling, name)
+    check_positive("rope_frequencies", f"{type(scaling).__name__}.{name}", value)
+    return c.asarray(float(value), dtype=c.float64)

@@ -1,0 +1,86 @@
+"""Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
+
+from posref.arrays import Array, check_integer, check_word, namespace
+from posref.rotary.apply_rope import LAYOUTS, WORDS
+from posref.spec import Axes, Integer, OneOf, encoding
+
+
+@encoding(
+    family="rotary",
+    source="transformers, convert_llama_weights_to_hf.py, permute",
+    models=("Llama", "Mistral", "GPT-NeoX", "GLM"),
+    domains={
+        "heads": Integer(1),
+        "rotary_dim": Integer(2, step=2, optional=True),
+        "source": OneOf(WORDS),
+        "target": OneOf(WORDS),
+    },
+    invariants=("logits kept",),
+    arrays={"weight": Axes("heads*K *R")},
+    requires=("2 <= (rotary_dim or K) <= K", "(rotary_dim or K) % 2 == 0"),
+)
+def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None = None, source: str, target: str) -> Array:
+    r"""
+    Return a query or key projection whose heads hold their rotated lanes in another layout.
+
+    With W the weight for `source`, the permuted one gives the same logits under `rope` with ``layout=target`` as W does
+    with ``layout=source``: queries and keys are permuted alike, so that :math:`q \cdot k` is unchanged.
+
+    .. math:: \text{half} \to \text{interleaved}: \quad W'_{2i} = W_i, \quad W'_{2i+1} = W_{i + r/2}, \qquad i = 0 \dots r/2-1
+
+    in each head, and the lanes from r on stay.
+
+    Parameters
+    ----------
+    weight : array, shape ``(heads * D, ...)``
+        The projection, one row for each output lane, as ``torch.nn.Linear`` holds it (transpose a kernel of shape
+        ``(in, heads * D)`` before and after), or its bias, ``(heads * D,)``. Any dtype; values are moved, not changed.
+    heads : int
+        Heads in this weight: of a key projection the key heads, which may be fewer.
+    rotary_dim : int, optional
+        Rotated leading lanes r of each head, even; None is all D.
+    source, target : {"half", "interleaved", "interleaved_to_half"}
+        The layout that `weight` is stored for, and the one wanted. What counts is how a layout reads its pairs, so
+        "interleaved_to_half" is the same as "interleaved" here.
+
+    Returns
+    -------
+    array, shape and dtype of `weight`
+
+    Raises
+    ------
+    ValueError
+        If the first axis does not hold `heads` heads of at least `rotary_dim` lanes, or a layout is not one of the three.
+
+    Notes
+    -----
+    Values and output projections are not permuted: RoPE does not touch them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> permute_qk_weights(np.arange(6), heads=1, rotary_dim=4, source="half", target="interleaved").tolist()
+    [0, 2, 1, 3, 4, 5]
+    """
+    name = "permute_qk_weights"
+    check_integer(name, "heads", heads, 1)
+    check_word(name, "source", source, WORDS)
+    check_word(name, "target", target, WORDS)
+    if weight.ndim < 1 or weight.shape[0] % heads:
+        msg = f"{name}: the first axis of weight must hold {heads} heads; got shape {tuple(weight.shape)}."
+        raise ValueError(msg)
+    width = weight.shape[0] // heads
+    rotated = width if rotary_dim is None else rotary_dim
+    check_integer(name, "rotary_dim", rotated, 2)
+    if rotated % 2 or rotated > width:
+        msg = f"{name}: rotary_dim must be even and at most {width} (the lanes of a head); got {rotated}."
+        raise ValueError(msg)
+    read, wanted = LAYOUTS[source][0], LAYOUTS[target][0]
+    if read == wanted:
+        return weight
+    xp, rest = namespace(weight), weight.shape[1:]
+    by_head = xp.reshape(weight, (heads, width, *rest))
+    pairs = (2, rotated // 2) if read == "half" else (rotated // 2, 2)
+    lanes = xp.reshape(by_head[:, :rotated, ...], (heads, *pairs, *rest))
+    moved = xp.reshape(xp.moveaxis(lanes, 1, 2), (heads, rotated, *rest))
+    return xp.reshape(xp.concat([moved, by_head[:, rotated:, ...]], axis=1), weight.shape)

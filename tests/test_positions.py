@@ -1,0 +1,154 @@
+"""Position ids against counting by hand, against transformers, and on every array library."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Library
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posref import positions
+
+MASKS = [
+    [[1, 1, 1, 1]],
+    [[0, 0, 1, 1], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]],
+    [[0], [1]],
+]
+
+
+def counted(row: list[int], padding: int) -> list[int]:
+    return [sum(row[: t + 1]) - 1 if row[t] else padding for t in range(len(row))]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("padding", [0, 1, -7])
+def test_masks_are_counted(library: Library, mask: list[list[int]], padding: int) -> None:
+    expected = [counted(row, padding) for row in mask]
+    for given_mask in (np.asarray(mask), np.asarray(mask, dtype=bool)):
+        found = positions.from_mask(library.array(given_mask), padding=padding)
+        assert library.host(found).tolist() == expected
+
+
+@pytest.mark.parametrize("mask", [[[1, 0, 1]], [[0, 1, 0, 1]], [[2, 0]], [[-1, 1]], [[101, 2054, 102, 0]]])
+def test_a_mask_that_is_none_is_refused(mask: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match=r"from_mask: (padding must stand|mask must be 1 for tokens)"):
+        positions.from_mask(np.asarray(mask), padding=0)
+    with pytest.raises(ValueError, match="must be boolean or integer"):
+        positions.from_mask(np.asarray(mask, dtype=np.float64), padding=0)
+
+
+def test_tokens_without_any_and_none(library: Library) -> None:
+    found = positions.from_tokens(library.array([[1, 1, 5, 6], [5, 6, 1, 1]]), padding_idx=1)
+    assert library.host(found).tolist() == [[1, 1, 2, 3], [2, 3, 1, 1]]
+    assert positions.from_mask(np.zeros((2, 0), dtype=np.int64), padding=0).shape == (2, 0)
+
+
+def test_roberta_is_transformers_roberta() -> None:
+    import torch
+    from transformers.models.roberta.modeling_roberta import RobertaEmbeddings
+
+    ids = torch.tensor([[0, 31414, 232, 2, 1, 1], [0, 9, 9, 9, 9, 2]])
+    theirs = RobertaEmbeddings.create_position_ids_from_input_ids(ids, padding_idx=1)
+    assert positions.from_tokens(ids, padding_idx=1).tolist() == theirs.tolist()
+
+
+@given(st.lists(st.integers(0, 9), max_size=6))
+def test_packed_sequences_begin_anew(lengths: list[int]) -> None:
+    found = positions.packed(np.cumsum([0, *lengths]))
+    assert found.tolist() == [i for n in lengths for i in range(n)]
+
+
+@pytest.mark.parametrize("starts", [[1, 3], [0, 3, 2], [[0, 3]], []])
+def test_starts_that_are_none_are_refused(starts: Any) -> None:
+    with pytest.raises(ValueError, match="packed: cu_seqlens must"):
+        positions.packed(np.asarray(starts, dtype=np.int64))
+
+
+@given(ranks=st.integers(1, 8), chunk=st.integers(0, 5))
+def test_shards_hold_every_position_once_and_equal_causal_work(ranks: int, chunk: int) -> None:
+    shards = [positions.zigzag(2 * ranks * chunk, rank=r, ranks=ranks).tolist() for r in range(ranks)]
+    assert sorted(p for shard in shards for p in shard) == list(range(2 * ranks * chunk))
+    assert len({sum(shard) for shard in shards}) <= 1
+
+
+def test_decoding_continues_what_a_mask_counts() -> None:
+    mask = np.asarray([[0, 0, 1, 1], [1, 1, 1, 1]])
+    whole = np.concatenate([mask, np.ones((2, 3), dtype=mask.dtype)], axis=1)
+    counts = positions.from_mask(whole, padding=0)[:, 4:]
+    assert np.array_equal(positions.decode(mask.sum(axis=1), 3), counts)
+
+
+def test_caches_that_lost_keys() -> None:
+    kept = np.asarray([[0, 1, 40, 41], [0, 2, 3, 9]])
+    assert positions.evicted(kept, reindex=False).tolist() == kept.tolist()
+    assert positions.evicted(kept, reindex=True).tolist() == [[0, 1, 2, 3]] * 2
+    with pytest.raises(ValueError, match="increase along"):
+        positions.evicted(np.asarray([3, 3]), reindex=True)
+
+
+def test_grids_and_centres() -> None:
+    assert positions.grid(2, 1, 2).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]
+    assert positions.grid(0, 3).shape == (2, 0)
+    assert positions.centred((2, 4))[1].tolist() == [-0.75, -0.25, 0.25, 0.75] * 2
+    assert positions.centred((2, 4))[0].tolist() == [-0.5] * 4 + [0.5] * 4
+
+
+PROMPTS = [
+    [("text", 3), ("image", 2, 3), ("text", 4)],
+    [("image", 4, 1), ("text", 1), ("image", 2, 2), ("text", 5)],
+    [("text", 2), ("video", 3, 2, 2, 1.0), ("text", 3)],
+    [("text", 1), ("video", 2, 2, 4, 1.0), ("text", 2), ("image", 3, 2), ("text", 1)],
+    [("text", 6)],
+]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("interval", [1.0, 2.0, 0.5])
+def test_prompts_are_those_of_transformers(prompt: list[tuple[Any, ...]], interval: float) -> None:
+    import torch
+    from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLModel
+
+    merge = 2
+    prompt = [(*s[:4], interval) if s[0] == "video" else s for s in prompt]
+    kinds: list[int] = []
+    for s in prompt:
+        kinds += {"text": [0] * s[1], "image": [1] * int(np.prod(s[1:3])), "video": [2] * int(np.prod(s[1:4]))}[s[0]]
+    images = [(1, s[1] * merge, s[2] * merge) for s in prompt if s[0] == "image"]
+    videos = [(s[1], s[2] * merge, s[3] * merge) for s in prompt if s[0] == "video"]
+    model = SimpleNamespace(
+        config=SimpleNamespace(vision_config=SimpleNamespace(spatial_merge_size=merge, tokens_per_second=1))
+    )
+    model.get_vision_position_ids = Qwen2_5_VLModel.get_vision_position_ids.__get__(model)
+    theirs, _ = Qwen2_5_VLModel.get_rope_index(
+        model,
+        torch.zeros((1, len(kinds)), dtype=torch.int64),
+        torch.tensor([kinds]),
+        torch.tensor(images) if images else None,
+        torch.tensor(videos) if videos else None,
+        second_per_grid_ts=torch.tensor([interval] * len(videos)) if videos else None,
+    )
+    assert positions.multimodal(prompt, after="spatial").tolist() == theirs[:, 0].tolist()
+
+
+def test_what_follows_a_long_video() -> None:
+    prompt = [("video", 3, 1, 2, 2.0), ("text", 1)]
+    assert positions.multimodal(prompt, after="max")[:, -1].tolist() == [5, 5, 5]
+    assert positions.multimodal(prompt, after="spatial")[:, -1].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("segment", [("audio", 3), ("text",), ("image", -1, 2), ("video", 1, 2, 2, -1.0), ("image", 1.5, 2)])
+def test_segments_that_are_none_are_refused(segment: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="multimodal: "):
+        positions.multimodal([segment], after="max")
+
+
+def test_host_numbers_go_where_they_are_wanted(library: Library) -> None:
+    for made in (
+        positions.grid(2, 3, xp=library.xp),
+        positions.zigzag(8, rank=1, ranks=2, xp=library.xp),
+        positions.multimodal(PROMPTS[0], after="max", xp=library.xp),
+        positions.centred((2, 3), xp=library.xp),
+    ):
+        assert type(made) is type(library.array(np.zeros(2)))
