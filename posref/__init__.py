@@ -13,7 +13,9 @@ from posref.bias.alibi import alibi
 from posref.bias.alibi_slopes import alibi_slopes
 from posref.bias.t5_bias import t5_bias
 from posref.bias.t5_buckets import t5_buckets
-from posref.configs import rope_from_config
+from posref.configs import mrope_from_config, rope_from_config
+from posref.gguf import rope_from_gguf
+from posref.presets import presets
 from posref.relative.shaw import shaw_scores, shaw_values
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
@@ -38,11 +40,14 @@ __all__ = [
     "configs",
     "learned",
     "mrope",
+    "mrope_from_config",
     "permute_qk_weights",
     "positions",
+    "presets",
     "rope",
     "rope_frequencies",
     "rope_from_config",
+    "rope_from_gguf",
     "rope_table",
     "rotation_matrix",
     "scaling",

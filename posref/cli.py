@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from dataclasses import fields, is_dataclass
 
 import click
 from rich.markup import escape
@@ -14,6 +15,7 @@ from posref.conformance.protocol_commands import protocol
 from posref.conformance.shell import console as _console
 from posref.conformance.shell import errors as _errors
 from posref.conformance.shell import operation as _operation
+from posref.presets import MARKS
 from posref.spec import FAMILIES, REGISTRY
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -28,8 +30,12 @@ def cli() -> None:
 @cli.command("list")
 @click.option("--family", type=click.Choice(FAMILIES), help="Only one family.")
 @click.option("--cases", "op", metavar="OP", help="The core cases of one operation instead.")
-def list_command(family: str | None, op: str | None) -> None:
-    """List the operations, or the cases of one."""
+@click.option("--presets", is_flag=True, help="The named parameters of released models instead.")
+def list_command(family: str | None, op: str | None, presets: bool) -> None:
+    """List the operations, the cases of one, or the presets."""
+    if presets:
+        _list_presets()
+        return
     if op is not None:
         _list_cases(op)
         return
@@ -49,6 +55,29 @@ def _list_cases(op: str) -> None:
             for case in group.cases:
                 table.add_row(case.id, case.kind, " ".join(case.dtypes), " ".join(case.flags))
         _console().print(table)
+
+
+def _list_presets() -> None:
+    columns = ("preset", "function", "arguments", "factors", "verified", "note")
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for preset in posref.presets.values():
+        function, arguments = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
+        text = ", ".join(f"{name}={_brief(value)}" for name, value in (arguments or {}).items() if value is not None)
+        gains = " ".join(f"{place} {factor:.6g}" for place, factor in preset.factors.items() if factor != 1)
+        table.add_row(preset.name, function, escape(text), gains, preset.verified, escape(preset.note))
+    console = _console()
+    console.print(table)
+    console.print("\nVerified: " + "; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items()), highlight=False)
+
+
+def _brief(value: object) -> str:
+    """Return an argument in one line: a record without what it leaves at its default, long lists by their ends."""
+    if is_dataclass(value) and not isinstance(value, type):
+        given = ((f.name, getattr(value, f.name)) for f in fields(value) if getattr(value, f.name) != f.default)
+        return f"{type(value).__name__}({', '.join(f'{name}={_brief(inner)}' for name, inner in given)})"
+    if isinstance(value, tuple) and len(value) > 4:
+        return f"({value[0]}, ..., {value[-1]})"
+    return str(value)
 
 
 @cli.command()

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from posref.configs import DEFAULTS, LAYOUTS, SOFTMAX, factors, rope_from_config
-from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
+from posref.config_values import DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE, SOFTMAX
+from posref.configs import factors, rope_from_config
+from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
 
 HEADS = {"hidden_size": 4096, "num_attention_heads": 32}
 LLAMA31 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
@@ -48,6 +49,14 @@ GPTJ = {"model_type": "gptj", "n_embd": 4096, "n_head": 16, "n_positions": 2048,
 PHI2 = {"model_type": "phi", "hidden_size": 2560, "num_attention_heads": 32}
 GLM = {"model_type": "glm", "head_dim": 128, **HEADS}
 YARN128K = {"factor": 4.0, "original_max_position_embeddings": 32768}
+
+SHORT, LONG = [1 + i / 8 for i in range(48)], [1 + i for i in range(48)]  # the real lists are in posref/presets.py
+PHI3 = {"model_type": "phi3", "hidden_size": 3072, "num_attention_heads": 32, "max_position_embeddings": 131072}
+LISTS = {"short_factor": SHORT, "long_factor": LONG}
+LONGROPE = LongRoPE(tuple(SHORT), tuple(map(float, LONG)), 4096, max_length=131072)
+HUNYUAN = {"model_type": "hunyuan_v1_dense", "head_dim": 128, **HEADS, "max_position_embeddings": 32768}
+ALPHA = {"alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 0.0}
+CHATGLM = {"model_type": "chatglm", **HEADS, "kv_channels": 128, "original_rope": True, "seq_length": 1048576}
 
 REAL: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
     (
@@ -110,6 +119,42 @@ REAL: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
             {**GLM, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
         ],
         {"layout": "interleaved", "base": 1e4, "rotary_dim": 64, "scaling": None},
+    ),
+    (
+        "Phi-3.5-mini: the top level's original length wins over the dict's, and a silent file means 4096",
+        [
+            *both({**PHI3, "original_max_position_embeddings": 4096}, 1e4, "longrope", LISTS),
+            *both({**PHI3, "original_max_position_embeddings": 4096}, 1e4, "su", LISTS),
+            *both(PHI3, 1e4, "su", LISTS | {"original_max_position_embeddings": 8192}),
+            *both(PHI3, 1e4, "yarn", LISTS),  # a mislabelled file, which Phi-3's configuration class reads as longrope
+        ],
+        {"layout": "half", "base": 1e4, "rotary_dim": 96, "scaling": LONGROPE},
+    ),
+    (
+        "HunYuan: dynamic with alpha reads nothing else",
+        both(HUNYUAN, 1e4, "dynamic", ALPHA),
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": NTKAlpha(1000.0)},
+    ),
+    (
+        "GLM-4-9B-chat-1M",
+        [CHATGLM | {"rope_ratio": 10000}],
+        {"layout": "interleaved", "base": 1e8, "rotary_dim": 64, "scaling": None},
+    ),
+    ("ChatGLM2", [CHATGLM], {"layout": "interleaved", "base": 1e4, "rotary_dim": 64, "scaling": None}),
+    (
+        "Kimi K2",
+        both(
+            {"model_type": "kimi_k2", "hidden_size": 7168, "num_attention_heads": 64},
+            50000.0,
+            "yarn",
+            DEEPSEEK | {"factor": 32.0, "beta_fast": 1.0, "beta_slow": 1.0},
+        ),
+        {
+            "layout": "interleaved_to_half",
+            "base": 50000.0,
+            "rotary_dim": 64,
+            "scaling": YaRN(32.0, 4096, 1, 1, mscale=1.0, mscale_all_dim=1.0),
+        },
     ),
     (
         "dynamic NTK: the dict's own length is not read",
@@ -178,6 +223,52 @@ def test_models_that_always_had_two_bases() -> None:
     assert rope_from_config(OLMO3, layer_type="sliding_attention")["scaling"] is None
 
 
+GEMMA4 = {
+    "model_type": "gemma4_text",
+    "head_dim": 256,
+    "hidden_size": 2304,
+    "num_attention_heads": 8,
+    "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.25},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {},
+        {"global_head_dim": 512},
+        {
+            "layer_types": ["sliding_attention", "full_attention"] * 2,
+            "per_layer_config": {"1": {"head_dim": 512}, "03": {"head_dim": 512}},
+        },
+    ],
+    ids=["silent", "first files", "v5 saved"],
+)
+def test_gemma4_full_layers_have_their_own_head_and_most_pairs_do_not_turn(sizes: dict[str, Any]) -> None:
+    for config in (GEMMA4 | sizes, {**GEMMA4, **sizes, "rope_parameters": None}):
+        full = rope_from_config(config, layer_type="full_attention")
+        local = rope_from_config(config, layer_type="sliding_attention")
+        assert full == {"layout": "half", "base": 1e6, "rotary_dim": 512, "scaling": Proportional(0.25)}
+        assert local == {"layout": "half", "base": 1e4, "rotary_dim": 256, "scaling": None}
+
+
+def test_truncate_false_is_honoured_in_the_dict_of_a_layer_type() -> None:
+    layers = {"full_attention": {"rope_type": "yarn", "rope_theta": 1e4, **GPT_OSS}, "sliding_attention": {"rope_theta": 1e4}}
+    scaling = rope_from_config({**LLAMA2, "rope_parameters": layers}, layer_type="full_attention")["scaling"]
+    assert scaling == YaRN(32.0, 4096, truncate=False)
+
+
+def test_silent_files_mean_what_the_configuration_classes_say() -> None:
+    assert rope_from_config(OSS) == rope_from_config(both(OSS, 150_000.0, "yarn", GPT_OSS)[2])
+    assert rope_from_config({"model_type": "apertus", **HEADS})["scaling"] == Llama3(8.0, 8192, 1.0, 4.0)
+    ministral = rope_from_config({"model_type": "ministral3"})
+    assert (ministral["base"], ministral["scaling"]) == (1e6, YaRN(16.0, 16384, mscale=1.0, mscale_all_dim=1.0))
+    assert rope_from_config(OSS | {"rope_parameters": {"rope_type": "default"}})["scaling"] is None
+
+
 def test_original_length_top_level_then_dict_then_maximum() -> None:
     yarn = {"rope_type": "yarn", "factor": 4.0}
     config = {**LLAMA2, "rope_scaling": yarn}
@@ -210,14 +301,16 @@ def test_zero_is_not_given_in_yarn_as_in_transformers() -> None:
 
 def test_layout_argument_wins_and_serves_unknown_models() -> None:
     assert rope_from_config(LLAMA2, layout="interleaved")["layout"] == "interleaved"
-    unknown = {**HEADS, "model_type": "chatglm", "rope_theta": 1e4}
+    unknown = {**HEADS, "model_type": "klingon", "rope_theta": 1e4}
     assert rope_from_config(unknown, layout="interleaved")["base"] == 1e4
     assert rope_from_config(DEEPSEEK_V3 | {"rope_interleave": False})["layout"] == "half"
 
 
 def test_tables_agree_with_each_other() -> None:
     assert len(LAYOUTS) >= 100
-    assert set(DEFAULTS) <= set(LAYOUTS)
+    assert set(DEFAULTS) <= set(LAYOUTS) | set(MROPE)
+    assert set(SILENT_ROPE) <= set(LAYOUTS)
+    assert not set(MROPE) & set(LAYOUTS)
     assert set(SOFTMAX) <= set(LAYOUTS)
     assert LAYOUTS["llama"] == "half"
     assert LAYOUTS["cohere"] == "interleaved"
@@ -256,6 +349,19 @@ def test_factors_say_where_they_go(config: dict[str, Any], table: float, softmax
     assert found["input"] == 1.0
 
 
+def test_factor_of_longrope_is_on_the_table_and_may_depend_on_the_length() -> None:
+    root = math.sqrt(1 + math.log(32) / math.log(4096))
+    config = {**PHI3, "rope_scaling": {"type": "longrope", **LISTS}}
+    found = factors(config)
+    assert abs(found["table"] - root) <= 8 * 2**-53 * root  # two logarithms, their quotient, a sum and a root
+    assert (found["input"], found["softmax"]) == (1.0, 1.0)
+    moe = {**PHI3, "model_type": "phimoe", "head_dim": 96, "original_max_position_embeddings": 4096}
+    moe |= {"rope_scaling": {"type": "longrope", **LISTS, "short_mscale": 1.25, "long_mscale": 1.5}}
+    assert [factors(moe, length=n)["table"] for n in (4096, 4097)] == [1.25, 1.5]
+    with pytest.raises(ValueError, match=r"^factors: length must be given .* differ; got None\.$"):
+        factors(moe)
+
+
 def test_deepseek_softmax_factor_is_the_published_one() -> None:
     assert round(factors({**DEEPSEEK_V3, "rope_scaling": {"type": "yarn", **DEEPSEEK}})["softmax"], 5) == 1.87385
 
@@ -277,16 +383,16 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (
         {**HEADS, "model_type": "klingon"},
         {"layout": "half"},
-        "config must have rope_theta or rotary_emb_base; got none.",
+        "the file must have rope_theta or rotary_emb_base; got none.",
     ),
     (
         LLAMA2,
         {"layout": "neox"},
         "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got 'neox'.",
     ),
-    ({"model_type": "llama"}, {}, "config must have hidden_size or n_embd; got none."),
+    ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd; got none."),
     ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd must be an int of at least 1; got '4096'."),
-    ({**LLAMA2, "head_dim": 63}, {}, "config must have an even number of rotated lanes, at least 2; got 63."),
+    ({**LLAMA2, "head_dim": 63}, {}, "the file must have an even number of rotated lanes, at least 2; got 63."),
     ({**LLAMA2, "partial_rotary_factor": 1.5}, {}, "the partial rotary factor must be at most 1; got 1.5."),
     ({**LLAMA2, "rope_theta": -1}, {}, "base must be a number above 0; got -1."),
     ({**LLAMA2, "rope_theta": True}, {}, "base must be a number above 0; got True."),
@@ -308,24 +414,64 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ),
 ]
 SCALINGS: list[tuple[Any, str]] = [
-    ({"type": "linear"}, "config must have factor; got none."),
+    ({"type": "linear"}, "the file must have factor; got none."),
     ({"type": "linear", "factor": "8"}, "factor must be a number of at least 1; got '8'."),
     ({"type": "linear", "factor": 0.5}, "factor must be a number of at least 1; got 0.5."),
     ({"type": "linear", "factor": math.inf}, "factor must be a number of at least 1; got inf."),
-    ({"type": "llama3", "factor": 8.0, "high_freq_factor": 4}, "config must have low_freq_factor; got none."),
+    ({"type": "llama3", "factor": 8.0, "high_freq_factor": 4}, "the file must have low_freq_factor; got none."),
     ({"type": "yarn", "factor": 4, "truncate": 0}, "truncate must be true or false; got 0."),
     ({"type": "yarn", "factor": 4, "beta_fast": "32"}, "beta_fast must be a number of at least 0; got '32'."),
     (
         {"type": "dynamic", "factor": 1, "alpha": 1000.0},
         "parameters of rope_type 'dynamic' must be among ('factor',); got ['alpha']",
     ),
-    ({"type": "default", "mrope_section": [16, 24, 24]}, "got ['mrope_section'], which rope cannot do."),
+    (
+        {"type": "default", "mrope_section": [16, 24, 24]},
+        "config must be of a model with one position for each token; got a dict with 'mrope_section' (M-RoPE). "
+        "Use mrope_from_config.",
+    ),
+    ({"type": "longrope", "short_factor": [1.0] * 64}, "long_factor must be a list of 64 numbers above 0, one for each "),
+    ({"type": "su", "short_factor": [1.0] * 48, "long_factor": [1.0] * 64}, "short_factor must be a list of 64 numbers"),
+    ({"type": "su", "short_factor": [0.0] * 64}, "short_factor must be a list of 64 numbers above 0, one for each rotated"),
+    ({"type": "proportional", "partial_rotary_factor": 2}, "the partial rotary factor must be at most 1; got 2.0."),
     *(
         (
             {"rope_type": kind},
-            f"rope_type must be one of ('default', 'linear', 'dynamic', 'yarn', 'llama3'); got {kind!r}.",
+            "rope_type must be one of ('default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proportional'), "
+            f"or su or mrope; got {kind!r}.",
         )
-        for kind in ("longrope", "su", "mrope", "proportional", "ntk", "axial", ["yarn"])
+        for kind in ("ntk", "axial", "xdrope", ["yarn"])
+    ),
+]
+ERRORS += [
+    (
+        {"model_type": "qwen2_vl", **HEADS},
+        {},
+        "config must be of a model with one position for each token; got 'qwen2_vl' (M-RoPE). Use mrope_from_config.",
+    ),
+    ({"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text"}}, {}, "got 'qwen3_vl_text' (M-RoPE). Use"),
+    ({**LLAMA2, "rope_ratio": 2, "rope_theta": 1e4}, {}, "a model with rope_ratio must have no rope_theta, since its base"),
+    (
+        {"model_type": "gemma4_text", "rope_theta": 1e4},
+        {"layer_type": "full_attention"},
+        "rope_theta without a rope dict must be by layer type for this model, as in transformers; got 10000.0.",
+    ),
+    (GEMMA4 | {"per_layer_config": [512]}, {"layer_type": "full_attention"}, "per_layer_config must be dicts by layer number"),
+    ({"model_type": "chatglm", **HEADS, "position_encoding_2d": True}, {}, "config of 'chatglm' must have kv_channels"),
+    (
+        {"model_type": "ministral3", "rope_theta": 1e4},
+        {},
+        "rope_theta without a rope dict must be 1000000.0 for this model, as in transformers; got 10000.0.",
+    ),
+    (
+        GEMMA3_NEW | {"rope_parameters": {**GEMMA3_NEW["rope_parameters"], "truncate": False}},
+        {"layer_type": "full_attention"},
+        "got ['truncate']. Move them inside.",
+    ),
+    (
+        GEMMA4 | {"per_layer_config": {"0": {"head_dim": 512}}, "layer_types": ["full_attention"] * 2},
+        {"layer_type": "full_attention"},
+        "per_layer_config must give all 'full_attention' layers of layer_types one head_dim; got ",
     ),
 ]
 ERRORS += [({**LLAMA2, "rope_scaling": scaling}, {}, message) for scaling, message in SCALINGS]
@@ -339,8 +485,8 @@ def test_what_cannot_be_read_is_refused(config: Any, options: dict[str, Any], me
 
 
 def test_factors_are_not_guessed_for_an_unknown_model() -> None:
-    config = {**HEADS, "model_type": "kimi_k2", "rope_scaling": {"type": "yarn", **DEEPSEEK}}
-    message = r"^factors: config\['model_type'\] must be a known one where mscale_all_dim is given; got 'kimi_k2'\."
+    config = {**HEADS, "model_type": "klingon", "rope_scaling": {"type": "yarn", **DEEPSEEK}}
+    message = r"^factors: config\['model_type'\] must be a known one where mscale_all_dim is given; got 'klingon'\."
     with pytest.raises(ValueError, match=message):
         factors(config)
     assert factors(config | {"model_type": "deepseek_v3"})["softmax"] > 1

@@ -52,7 +52,7 @@ def axial_table(
     with a(i) the axis of pair i, from how many pairs each axis has and how these are arranged:
 
     - ``chunked``: the first ``sections[0]`` pairs are of axis 0, the next ``sections[1]`` of axis 1, and so on (Qwen2-VL,
-      Qwen2.5-VL, HunYuan; and vision encoders, with a ladder of frequencies for each axis: `axial_frequencies`).
+      Qwen2.5-VL, GLM-4.1V; and vision encoders, with a ladder of frequencies for each axis: `axial_frequencies`).
     - ``interleaved``: of three axes, pair i is of axis i mod 3 if that is 1 or 2 and ``i < 3 sections[i mod 3]``, else of
       axis 0, which so takes the tail (Qwen3-VL, Qwen3.5).
     - ``round_robin``: axes take turns, and one whose section is full is passed over (GLM-4.5V in SGLang).

@@ -70,7 +70,7 @@ def mrope(
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
         Which pairs are of which axis: see `axial_table`.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. Half in Qwen, interleaved in ERNIE and GLM-4.5V.
+        Which lanes are a pair: see `apply_rope`. Half in Qwen and GLM-4.5V, interleaved in ERNIE and GLM-4.1V.
     base, scaling, length
         Frequencies of d lanes: see `rope_frequencies`.
     inverse : bool

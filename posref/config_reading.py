@@ -1,0 +1,70 @@
+"""Values out of parsed configuration files: checked, and refused with an error that says what is wrong."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+
+class ConfigError(ValueError):
+    """What is wrong with a configuration; the public function adds its name."""
+
+
+def refuse(problem: str) -> NoReturn:
+    """Raise what `speaking_as` turns into the public error."""
+    raise ConfigError(problem)
+
+
+@contextmanager
+def speaking_as(function: str) -> Iterator[None]:
+    """Name the public function in every refusal."""
+    try:
+        yield
+    except ConfigError as problem:
+        msg = f"{function}: {problem}"
+        raise ValueError(msg) from None
+
+
+def first(names: tuple[str, ...], *places: Mapping[str, Any]) -> Any:
+    """Return the first value that is not null, place by place and name by name; None where there is none."""
+    return next((place[n] for place in places for n in names if place.get(n) is not None), None)
+
+
+def number(what: str, names: tuple[str, ...], /, *places: Mapping[str, Any], low: float, strict: bool = False) -> float:
+    """Return the first of `names` in `places`; it must be finite and at least `low`, or above it where `strict`."""
+    value = first(names, *places)
+    if value is None:
+        refuse(f"the file must have {' or '.join(names)}; got none.")
+    if not _is_number(value) or value < low or (strict and value == low):
+        refuse(f"{what} must be a number {'above' if strict else 'of at least'} {low}; got {value!r}.")
+    return float(value)
+
+
+def integer(names: tuple[str, ...], /, *places: Mapping[str, Any]) -> int:
+    """Return the first of `names` in `places`; it must be an int of at least 1."""
+    value = first(names, *places)
+    if value is None:
+        refuse(f"the file must have {' or '.join(names)}; got none.")
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        refuse(f"{' or '.join(names)} must be an int of at least 1; got {value!r}.")
+    return value
+
+
+def positives(what: str, values: Any, count: int) -> tuple[float, ...]:
+    """Return a list of `count` numbers above 0 as a tuple."""
+    listed = isinstance(values, Sequence) and not isinstance(values, str)
+    if not listed or len(values) != count or not all(_is_number(value) and value > 0 for value in values):
+        found = f"{len(values)} of them" if listed and len(values) != count else repr(values)
+        refuse(f"{what} must be a list of {count} numbers above 0, one for each rotated pair; got {found}.")
+    return tuple(float(value) for value in values)
+
+
+def even(lanes: int) -> int:
+    """Return a number of rotated lanes, which must be whole pairs."""
+    if lanes < 2 or lanes % 2:
+        refuse(f"the file must have an even number of rotated lanes, at least 2; got {lanes}.")
+    return lanes
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,207 @@
+"""
+From the metadata of a GGUF file to the keyword arguments of `posref.rope`.
+
+Keys are those of gguf-py 0.19.0 (gguf/constants.py), and what they mean is llama.cpp's: llama_model::load_hparams,
+llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from posref.config_dicts import WORDS
+from posref.config_reading import even, first, integer, number, positives, refuse, speaking_as
+from posref.scaling import Linear, LongRoPE, Scaling, YaRN
+
+# Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Those are left out whose positions have
+# several axes (qwen2vl), whose layer types have RoPE of their own (gemma3, modern-bert), that may have ALiBi or a learned table
+# instead (baichuan, starcoder, bert), and grok, which has constants beside the keys.
+NORM = (
+    "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2 plm chatglm glm4 "
+    "granite granitemoe chameleon bailingmoe neo-bert smollm3 arcee ernie4_5 ernie4_5-moe"
+)
+NEOX = (
+    "falcon falcon-h1 dbrx jina-bert-v3 nomic-bert nomic-bert-moe stablelm bitnet qwen qwen2 dream qwen2moe qwen3 qwen3moe "
+    "qwen3next llada-moe olmo2 olmoe phi2 phi3 phimoe plamo plamo2 gemma gemma2 starcoder2 openelm gptneox codeshell orion "
+    "nemotron exaone exaone4 minicpm3 bailingmoe2 dots1 hunyuan-moe gpt-oss hunyuan-dense lfm2 lfm2moe smallthinker glm4moe "
+    "seed_oss grovemoe apertus"
+)
+GGUF_LAYOUTS: dict[str, str] = {
+    **dict.fromkeys(NORM.split(), "interleaved"),
+    **dict.fromkeys(NEOX.split(), "half"),
+}
+TYPES = ("none", "linear", "yarn", "longrope")
+BETAS = {"beta_fast": "scaling.yarn_beta_fast", "beta_slow": "scaling.yarn_beta_slow"}
+KNOWN = (
+    *("dimension_count", "freq_base", "scale_linear", "dimension_sections", "scaling.type", "scaling.factor"),
+    *("scaling.attn_factor", "scaling.original_context_length", "scaling.finetuned", "scaling.yarn_log_multiplier"),
+    *BETAS.values(),
+)
+BOTH = ("rope_factors_short.weight", "rope_factors_long.weight")
+ALWAYS = "rope_freqs.weight"
+
+
+def rope_from_gguf(
+    metadata: Mapping[str, Any],
+    /,
+    *,
+    rope_factors: Mapping[str, Sequence[float]] | None = None,
+    layout: str | None = None,
+) -> dict[str, Any]:
+    """
+    Return the keyword arguments of `posref.rope` that a GGUF file means.
+
+    Parameters
+    ----------
+    metadata : mapping
+        The file's key-value pairs as Python values, "general.architecture" and "<architecture>.rope.freq_base" among them.
+    rope_factors : mapping, optional
+        The file's tensors "rope_freqs.weight" (Llama 3.1 and later, Gemma 4: divisors at every length), or
+        "rope_factors_short.weight" and "rope_factors_long.weight" (Phi-3: LongRoPE). No key says that a file has
+        "rope_freqs.weight": look for the tensor, since without its divisors the frequencies of Llama 3.1 are wrong.
+    layout : {"half", "interleaved", "interleaved_to_half"}, optional
+        Overrides the layout that `GGUF_LAYOUTS` has for the architecture; needed for architectures that are not in it.
+
+    Returns
+    -------
+    dict
+        ``layout``, ``base``, ``rotary_dim`` and ``scaling``. Divisors become a `posref.scaling.LongRoPE` (with the same list
+        twice where they are for every length), which also needs the call's ``length``.
+
+    Raises
+    ------
+    ValueError
+        If a key is missing or ill-typed, is not known, or says something that `posref.rope` cannot. Nothing is guessed.
+
+    Notes
+    -----
+    A layout is that of the weights in the file: converters permute those of Llama, so it is not always the one of
+    `rope_from_config`. ggml always rounds YaRN's correction dimensions, so gpt-oss, which does not, has slightly other
+    frequencies there than in `rope_from_config`. llama.cpp reads ``yarn_beta_fast`` and ``yarn_beta_slow`` for some
+    architectures only, and chooses LongRoPE's list once by the size of its context; here both keys are taken at their word,
+    and the list by the call's length. Softmax factors (DeepSeek) and layers without rotation are not part of the result.
+
+    Examples
+    --------
+    >>> metadata = {"general.architecture": "qwen2", "qwen2.embedding_length": 3584, "qwen2.attention.head_count": 28}
+    >>> rope_from_gguf(metadata | {"qwen2.context_length": 32768, "qwen2.rope.freq_base": 1000000.0})
+    {'layout': 'half', 'base': 1000000.0, 'rotary_dim': 128, 'scaling': None}
+    """
+    with speaking_as("rope_from_gguf"):
+        if not isinstance(metadata, Mapping):
+            refuse(f"metadata must be a mapping, the file's key-value pairs; got {type(metadata).__name__}.")
+        name = metadata.get("general.architecture")
+        if not isinstance(name, str):
+            refuse(f"metadata must have general.architecture, a string; got {name!r}.")
+        rope = _rope_keys(metadata, name)
+        lanes = _lanes(metadata, rope, name)
+        return {
+            "layout": _layout(name, layout),
+            "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
+            "rotary_dim": lanes,
+            "scaling": _scaling(rope, _context(metadata, rope, name), name, _factors(rope_factors, lanes // 2)),
+        }
+
+
+def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return what follows "<architecture>.rope.", without what is null; refuse what is not known."""
+    prefix = f"{name}.rope."
+    rope = {
+        key.removeprefix(prefix): value
+        for key, value in metadata.items()
+        if isinstance(key, str) and key.startswith(prefix) and value is not None
+    }
+    sections = rope.get("dimension_sections", ())
+    if not isinstance(sections, Sequence) or any(sections):
+        refuse(f"metadata must be of a model with one position for each token; got {prefix}dimension_sections.")
+    if name == "olmo2" and metadata.get("olmo2.attention.sliding_window"):
+        refuse("metadata must be of a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
+    if name.startswith("granite") and rope.get("scaling.finetuned") is False:
+        refuse("metadata must be of a model with rotary embeddings; got Granite's scaling.finetuned false, which means none.")
+    strange = [prefix + key for key in sorted(set(rope) - set(KNOWN))]
+    if strange:
+        refuse(f"rope keys of metadata must be among {KNOWN}; got {strange}, which rope cannot do.")
+    return rope
+
+
+def _layout(name: str, layout: str | None) -> str:
+    if layout is None and name not in GGUF_LAYOUTS:
+        known = ", ".join(sorted(GGUF_LAYOUTS))
+        refuse(f"general.architecture must be a known one; got {name!r}. Pass layout, one of {WORDS}. Known: {known}.")
+    if layout is not None and layout not in WORDS:
+        refuse(f"layout must be one of {WORDS} or None; got {layout!r}.")
+    return GGUF_LAYOUTS[name] if layout is None else layout
+
+
+def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
+    """Return the rotated lanes: their own key, else the key length, else the embedding length over the heads."""
+    if "dimension_count" in rope:
+        return even(integer(("dimension_count",), rope))
+    if metadata.get(f"{name}.attention.key_length") is not None:
+        return even(integer((f"{name}.attention.key_length",), metadata))
+    heads = integer((f"{name}.attention.head_count",), metadata)
+    return even(integer((f"{name}.embedding_length",), metadata) // heads)
+
+
+def _context(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> tuple[int | None, bool]:
+    """Return the original length, and whether it is other than the model's own."""
+    own = first((f"{name}.context_length",), metadata)
+    original = first(("scaling.original_context_length",), rope)
+    if own is None and original is None:
+        return None, False
+    length = integer(("scaling.original_context_length",), rope) if original else integer((f"{name}.context_length",), metadata)
+    return length, own is not None and own != length
+
+
+def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[str, tuple[float, ...]]:
+    """Return the divisors by the name of their tensor; they are one for every length, or two."""
+    if given is not None and not isinstance(given, Mapping):
+        refuse(f"rope_factors must be a mapping from the names of tensors; got {type(given).__name__}.")
+    listed = {key: values.tolist() if hasattr(values, "tolist") else values for key, values in (given or {}).items()}
+    found = {key: positives(key, values, pairs) for key, values in listed.items()}
+    if found and set(found) not in ({ALWAYS}, set(BOTH)):
+        refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(found)}.")
+    return found
+
+
+def _scaling(
+    rope: Mapping[str, Any], context: tuple[int | None, bool], name: str, factors: Mapping[str, tuple[float, ...]]
+) -> Scaling | None:
+    kind = rope.get("scaling.type", "linear")
+    if not isinstance(kind, str) or kind not in TYPES:
+        refuse(f"scaling.type must be one of {TYPES}; got {kind!r}.")
+    slowed = number("scaling.factor", ("scaling.factor", "scale_linear"), rope, {"scaling.factor": 1.0}, low=0)
+    s = 1.0 if kind == "none" or slowed == 0 else slowed  # llama.cpp reads 0 as not given
+    gain = number("scaling.attn_factor", ("scaling.attn_factor",), rope, {"scaling.attn_factor": 1.0}, low=0, strict=True)
+    original, extended = context
+    if factors and (kind == "yarn" or s != 1):
+        refuse(f"rope_factors must come without another scaling; got scaling.type {kind!r} and factor {s}.")
+    if factors:
+        short, long = (factors[key] for key in (BOTH if BOTH[0] in factors else (ALWAYS, ALWAYS)))
+        return LongRoPE(short, long, _length(original, name), attention_factor=gain)
+    if kind == "yarn":
+        return _yarn(rope, s, _length(original, name), name, gain)
+    if kind == "longrope" or gain != 1 or (extended and kind != "none"):
+        refuse(f"rope_factors must be given for this file (LongRoPE): the tensors {' and '.join(BOTH)}; got none.")
+    return None if s == 1 else Linear(s)
+
+
+def _length(original: int | None, name: str) -> int:
+    if original is None:
+        refuse(f"metadata must have {name}.rope.scaling.original_context_length or {name}.context_length; got none.")
+    return original
+
+
+def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: float) -> YaRN:
+    """Return YaRN with llama.cpp's factor on cos and sin; DeepSeek's yarn_log_multiplier moves all of it to the softmax."""
+    betas: dict[str, Any] = {
+        field: number(key, (key,), rope, low=0, strict=True) for field, key in BETAS.items() if key in rope
+    }
+    key = "scaling.yarn_log_multiplier"
+    moved = number(key, (key,), rope, {key: 0.0}, low=0)
+    if moved and name != "deepseek2":
+        refuse(f"{key} must be 0 or not given, but for deepseek2; got {moved} for {name!r}.")
+    if moved:
+        return YaRN(factor, length, **betas, attention_factor=gain)
+    own = None if gain == 1 else gain * (1 + math.log(factor) / 10 if factor > 1 else 1)
+    return YaRN(factor, length, **betas, attention_factor=own)

@@ -1,0 +1,147 @@
+"""A config.json read by posref and by transformers' own classes: the same frequencies and factors, within float32's bounds."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rotary_modules import built, frequencies
+from test_configs import ALPHA, GEMMA3_OLD, GEMMA4, GPT_OSS, HUNYUAN, LISTS, LLAMA2, LLAMA31, MODERNBERT, OLMO3, PHI3, both
+
+from posref import presets, rope_frequencies, rope_from_config
+from posref.config_values import LAYOUTS
+from posref.conformance.prove import golden, half_widths
+from posref.scaling import YaRN
+
+SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}
+VISION, MINI35, MINI4 = (presets[name].rope["scaling"] for name in ("phi-3-vision-128k", "phi-3.5-mini", "phi-4-mini"))
+
+
+def phi(scaling: Any, kind: str, **others: Any) -> dict[str, Any]:
+    """A file with released lists."""
+    lists = {"short_factor": list(scaling.short_factor), "long_factor": list(scaling.long_factor)}
+    return {**PHI3, "rope_theta": 1e4, "rope_scaling": {"type": kind, **lists}, **others}
+
+
+SHORT16 = {"short_factor": [1 + i / 16 for i in range(16)], "long_factor": [1 + i for i in range(16)]}
+MINICPM3 = {"model_type": "minicpm3", "hidden_size": 2560, "num_attention_heads": 40, "max_position_embeddings": 32768}
+MINICPM3 |= {"rope_scaling": {"rope_type": "longrope", **SHORT16, "original_max_position_embeddings": 8192}}
+SCOUT = {"model_type": "llama4_text", "rope_theta": 500_000.0, "max_position_embeddings": 10485760}
+SCOUT |= {"rope_scaling": {"rope_type": "llama3", **LLAMA31, "factor": 16.0, "high_freq_factor": 1.0}}
+FULL, SLIDING = "full_attention", "sliding_attention"
+CASES: list[tuple[str, dict[str, Any], str | None, tuple[int, ...]]] = [
+    ("Phi-3-vision", phi(VISION, "longrope", original_max_position_embeddings=4096), None, (1, 4096, 4097, 131072)),
+    ("Phi-3.5-mini", phi(MINI35, "longrope", original_max_position_embeddings=4096), None, (4096, 4097)),
+    (
+        "Phi-4-mini",
+        phi(MINI4, "longrope", num_attention_heads=24, partial_rotary_factor=0.75, original_max_position_embeddings=4096),
+        None,
+        (4096, 4097),
+    ),
+    ("Phi-3, yarn for longrope", phi(MINI35, "yarn"), None, (4096, 4097)),
+    ("Phi-4-multimodal", phi(MINI35, "longrope", model_type="phi4_multimodal"), None, (4096, 4097)),
+    (
+        "factor wins over lengths",
+        phi(MINI35, "longrope", rope_scaling={"type": "longrope", **LISTS, "factor": 2.0}),
+        None,
+        (5000,),
+    ),
+    (
+        "attention_factor wins over factor",
+        phi(MINI35, "longrope", rope_scaling={"type": "longrope", **LISTS, "factor": 2.0, "attention_factor": 1.5}),
+        None,
+        (5000,),
+    ),
+    ("MiniCPM3", MINICPM3, None, (8192, 8193)),
+    ("HunYuan", both(HUNYUAN, 1e4, "dynamic", ALPHA)[0], None, (1, 32768, 65536)),
+    ("HunYuan v5", both(HUNYUAN, 1e4, "dynamic", ALPHA)[2], None, (65536,)),
+    ("dynamic NTK", both(LLAMA2, 1e4, "dynamic", {"factor": 2.0})[0], None, (4096, 4097, 9000)),
+    ("Gemma 4 full", GEMMA4, FULL, (1,)),
+    ("Gemma 4 sliding", GEMMA4, SLIDING, (1,)),
+    ("Gemma 4 silent", {"model_type": "gemma4_text"}, FULL, (1,)),
+    ("Gemma 3 full", GEMMA3_OLD, FULL, (1,)),
+    ("Gemma 3 sliding", GEMMA3_OLD, SLIDING, (1,)),
+    ("ModernBERT full", MODERNBERT, FULL, (1,)),
+    ("ModernBERT sliding", MODERNBERT, SLIDING, (1,)),
+    ("OLMo 3 full", OLMO3 | {"max_position_embeddings": 65536}, FULL, (1,)),
+    ("OLMo 3 sliding", OLMO3 | {"max_position_embeddings": 65536}, SLIDING, (1,)),
+    ("Llama 4 Scout", SCOUT, None, (1,)),
+    *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("gpt_oss", "apertus", "cwm")),
+    *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("ministral3", "mistral4")),
+]
+
+
+@pytest.mark.parametrize(("config", "layer_type", "lengths"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_frequencies_and_factor_are_those_of_transformers(
+    config: dict[str, Any], layer_type: str | None, lengths: tuple[int, ...]
+) -> None:
+    options = rope_from_config(config, layer_type=layer_type)
+    for length in lengths:
+        check(options, length, *frequencies(config, length, layer_type))
+
+
+def check(options: dict[str, Any], length: int, inv_freq: np.ndarray, factor: float) -> None:
+    """Compare with what is true of these options, within the bounds of an implementation in float32."""
+    params = {"dim": options["rotary_dim"], "base": options["base"], "scaling": options["scaling"], "length": length}
+    true = golden("rope_frequencies", {}, params)
+    width = half_widths("rope_frequencies", {}, params, "angle32", true)
+    assert inv_freq.shape == true["inv_freq"].shape
+    assert np.all(np.abs(inv_freq - true["inv_freq"]) <= width["inv_freq"])
+    assert abs(factor - true["attention_factor"]) <= width["attention_factor"]
+
+
+def test_transformers_passes_over_a_nested_truncate_and_posref_does_not() -> None:
+    """It looks for the key beside the dicts of the layer types (modeling_rope_utils.py, _compute_yarn_parameters)."""
+    layers = {FULL: {"rope_type": "yarn", "rope_theta": 1e4, **GPT_OSS}, SLIDING: {"rope_type": "default", "rope_theta": 1e4}}
+    config = {"model_type": "gemma3_text", **SIZES, "head_dim": 64, "rope_parameters": layers}
+    options = rope_from_config(config, layer_type=FULL)
+    assert options["scaling"] == YaRN(32.0, 4096, truncate=False)
+    theirs = frequencies(config, 1, FULL)
+    check(options | {"scaling": YaRN(32.0, 4096)}, 1, *theirs)
+    with pytest.raises(AssertionError):
+        check(options, 1, *theirs)
+
+
+def test_phi_3_5_moe_in_transformers_has_the_long_factor_but_never_the_long_list() -> None:
+    """PhimoeRotaryEmbedding.forward computes its frequencies without a length, and looks up long_mscale by it."""
+    config = phi(MINI35, "longrope", model_type="phimoe")
+    config["rope_scaling"] |= {"short_mscale": 1.25, "long_mscale": 1.5, "original_max_position_embeddings": 4096}
+    scaling = rope_from_config(config)["scaling"]
+    assert (scaling.short_mscale, scaling.long_mscale) == (1.25, 1.5)
+    module, _ = built(config)
+    cos, _ = module(torch.zeros(1), torch.tensor([[1, 4096]]))  # so that the length is 4097
+    inv_freq, factor = rope_frequencies(96, base=1e4, scaling=scaling, length=4097)
+    listed = {name: 1e4 ** (-np.arange(48) / 48) / getattr(scaling, name) for name in ("short_factor", "long_factor")}
+    assert np.allclose(inv_freq, listed["long_factor"], rtol=1e-12, atol=0)
+    assert factor == 1.5
+    found = cos[0, 0, :48].to(torch.float64).numpy() / 1.5
+    rounding = 8 * 2**-24  # of a frequency, its cosine and a product in float32; angles are at most 1
+    assert np.all(np.abs(found - np.cos(listed["short_factor"])) <= rounding)
+    assert np.max(np.abs(found - np.cos(listed["long_factor"]))) > 0.01
+
+
+def test_an_old_su_file_without_its_own_length_is_read_though_transformers_cannot() -> None:
+    """Its configuration classes move the top level's length into the dict before they rename the type."""
+    config = phi(VISION, "su", original_max_position_embeddings=4096)
+    with pytest.raises(KeyError, match="original_max_position_embeddings"):
+        built(config)
+    assert rope_from_config(config)["scaling"] == VISION
+
+
+ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights
+TABLES = {"codegen", "gptj", "roformer"}  # a sinusoidal table of base 10000 instead of a rotary module
+ODD = {"glm4_moe"}  # whose silent file would rotate 21 lanes
+
+
+@pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - TABLES - ODD))
+def test_a_silent_file_means_what_the_configuration_class_does(model: str) -> None:
+    module, _ = built({"model_type": model})
+    known = ("hidden_size", "num_attention_heads", "max_position_embeddings")
+    file = {"model_type": model, **{name: getattr(module.config, name) for name in known if hasattr(module.config, name)}}
+    buffers = [name for name, _ in module.named_buffers() if name.endswith("inv_freq") and "original" not in name]
+    assert buffers
+    for name in buffers:
+        prefix = name.removesuffix("inv_freq")
+        options = rope_from_config(file, layer_type=prefix.removesuffix("_") or None)
+        inv_freq = getattr(module, name).to(torch.float64).numpy()
+        check(options, 1, inv_freq, float(getattr(module, f"{prefix}attention_scaling")))

@@ -1,0 +1,168 @@
+"""GGUF metadata -> parameters, on the keys that llama.cpp's converters write, against the formulas of ggml's rope."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posref import presets, rope_frequencies, rope_from_config, rope_from_gguf
+from posref.gguf import GGUF_LAYOUTS
+from posref.scaling import Linear, LongRoPE, YaRN
+
+
+def of(arch: str, **keys: Any) -> dict[str, Any]:
+    """Metadata of an architecture; "__" in a name stands for a dot."""
+    sizes = {"embedding_length": 4096, "attention.head_count": 32, "context_length": 131072}
+    named = {key.replace("__", "."): value for key, value in keys.items()}
+    return {"general.architecture": arch, **{f"{arch}.{key}": value for key, value in (sizes | named).items()}}
+
+
+ORIGINAL = "rope__scaling__original_context_length"
+QWEN_YARN = {"rope__freq_base": 1e6, "rope__scaling__type": "yarn", "rope__scaling__factor": 4.0, ORIGINAL: 32768}
+DEEPSEEK = {"rope__dimension_count": 64, "rope__scaling__type": "yarn", "rope__scaling__factor": 40.0, ORIGINAL: 4096}
+FILES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("silent", of("qwen2"), {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": None}),
+    (
+        "Llama's weights are permuted by the converter",
+        of("llama", rope__freq_base=500000.0, rope__dimension_count=128),
+        {"layout": "interleaved", "base": 500000.0, "rotary_dim": 128, "scaling": None},
+    ),
+    (
+        "key length wins over embedding and heads",
+        of("qwen3", attention__key_length=64, rope__scaling__type="none", rope__scaling__factor=4.0),
+        {"layout": "half", "base": 1e4, "rotary_dim": 64, "scaling": None},
+    ),
+    (
+        "part of the head",
+        of("gptneox", rope__dimension_count=24, rope__scaling__factor=0.0),
+        {"layout": "half", "base": 1e4, "rotary_dim": 24, "scaling": None},
+    ),
+    (
+        "linear",
+        of("gemma2", rope__scaling__type="linear", rope__scaling__factor=8.0),
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": Linear(8.0)},
+    ),
+    (
+        "the old key of linear",
+        of("falcon", rope__scale_linear=4.0),
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": Linear(4.0)},
+    ),
+    (
+        "Qwen2.5 with YaRN",
+        of("qwen2", **QWEN_YARN),
+        {"layout": "half", "base": 1e6, "rotary_dim": 128, "scaling": YaRN(4.0, 32768)},
+    ),
+    (
+        "YaRN's betas, and the model's own length",
+        of("qwen2", **{k: v for k, v in QWEN_YARN.items() if k != ORIGINAL}, rope__scaling__yarn_beta_fast=8.0),
+        {"layout": "half", "base": 1e6, "rotary_dim": 128, "scaling": YaRN(4.0, 131072, beta_fast=8.0)},
+    ),
+    (
+        "DeepSeek-V3 has all of the factor on the softmax",
+        of("deepseek2", **DEEPSEEK, rope__scaling__yarn_log_multiplier=0.1),
+        {"layout": "interleaved", "base": 1e4, "rotary_dim": 64, "scaling": YaRN(40.0, 4096, attention_factor=1.0)},
+    ),
+    (
+        "ggml truncates gpt-oss",
+        of("gpt-oss", **QWEN_YARN, attention__key_length=64),
+        {"layout": "half", "base": 1e6, "rotary_dim": 64, "scaling": YaRN(4.0, 32768)},
+    ),
+    (
+        "an unknown architecture by the caller's word",
+        of("klingon"),
+        {"layout": "half", "base": 1e4, "rotary_dim": 128, "scaling": None},
+    ),
+]
+
+
+@pytest.mark.parametrize(("metadata", "expected"), [file[1:] for file in FILES], ids=[file[0] for file in FILES])
+def test_files_mean_what_llama_cpp_computes(metadata: dict[str, Any], expected: dict[str, Any]) -> None:
+    layout = None if metadata["general.architecture"] in GGUF_LAYOUTS else "half"
+    assert rope_from_gguf(metadata, layout=layout) == expected
+
+
+def test_yarn_factor_multiplies_the_files_own() -> None:
+    """ggml multiplies attn_factor by 1 + ln(factor)/10 where YaRN mixes."""
+    scaling = rope_from_gguf(of("qwen2", **QWEN_YARN, rope__scaling__attn_factor=1.5))["scaling"]
+    assert abs(scaling.attention_factor - 1.5 * (1 + math.log(4) / 10)) <= 4 * 2**-52
+
+
+def test_yarn_frequencies_are_those_of_ggml() -> None:
+    """rope_yarn of ggml-cpu/ops.cpp, transcribed: ramp over pairs between rounded correction dimensions."""
+    options = rope_from_gguf(of("qwen2", **QWEN_YARN))
+    base, factor, n_dims, n_ctx = 1e6, 4.0, 128, 32768
+    ends = [n_dims * math.log(n_ctx / (beta * 2 * math.pi)) / (2 * math.log(base)) for beta in (32, 1)]
+    low, high = max(0, math.floor(ends[0])), min(n_dims - 1, math.ceil(ends[1]))
+    expected = []
+    for pair in range(n_dims // 2):
+        theta = base ** (-2 * pair / n_dims)
+        ramp = 1 - min(1, max(0, (pair - low) / max(0.001, high - low)))
+        expected.append(theta / factor * (1 - ramp) + theta * ramp)
+    inv_freq, gain = rope_frequencies(options["rotary_dim"], base=options["base"], scaling=options["scaling"])
+    assert np.allclose(inv_freq, expected, rtol=64 * 2**-52, atol=0)
+    assert abs(gain - (1 + math.log(factor) / 10)) <= 4 * 2**-52
+
+
+def llama3_divisors() -> list[float]:
+    """What the converter writes into rope_freqs.weight for Llama 3.1: 1, a ramp, then the factor, in float32."""
+    config = {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5}
+    rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    rope["original_max_position_embeddings"] = 8192
+    options = rope_from_config(config | {"rope_scaling": rope})
+    slowed, _ = rope_frequencies(128, base=5e5, scaling=options["scaling"])
+    return [float(np.float32(x)) for x in rope_frequencies(128, base=5e5)[0] / slowed]
+
+
+def test_divisors_at_every_length_are_llama_3_1() -> None:
+    divisors = llama3_divisors()
+    assert (divisors[0], divisors[-1]) == (1.0, 8.0)
+    options = rope_from_gguf(of("llama", rope__freq_base=500000.0), rope_factors={"rope_freqs.weight": divisors})
+    true, _ = rope_frequencies(128, base=5e5, scaling=presets["llama-3.1-8b"].rope["scaling"])
+    for length in (1, 8192, 131072, 200000):
+        inv_freq, gain = rope_frequencies(128, base=options["base"], scaling=options["scaling"], length=length)
+        assert np.max(np.abs(inv_freq / true - 1)) <= 2**-23  # the divisors' rounding
+        assert gain == 1.0
+
+
+def test_short_and_long_divisors_are_longrope() -> None:
+    lists = {"rope_factors_short.weight": [1.0] * 48, "rope_factors_long.weight": [2.0] * 48}
+    metadata = of(
+        "phi3", rope__dimension_count=96, rope__scaling__original_context_length=4096, rope__scaling__attn_factor=1.25
+    )
+    options = rope_from_gguf(metadata, rope_factors=lists)
+    assert options["scaling"] == LongRoPE((1.0,) * 48, (2.0,) * 48, 4096, attention_factor=1.25)
+    assert rope_from_gguf(metadata | {"phi3.rope.scaling.type": "longrope"}, rope_factors=lists) == options
+
+
+LISTS = {"rope_freqs.weight": [1.0] * 64}
+ERRORS: list[tuple[Any, dict[str, Any], str]] = [
+    ([], {}, "metadata must be a mapping, the file's key-value pairs; got list."),
+    ({}, {}, "metadata must have general.architecture, a string; got None."),
+    (of("klingon"), {}, "general.architecture must be a known one; got 'klingon'. Pass layout, one of ("),
+    (of("gemma3"), {}, "general.architecture must be a known one; got 'gemma3'."),
+    (of("llama"), {"layout": "neox"}, "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got"),
+    (of("llama", attention__head_count=[32, 8]), {}, "llama.attention.head_count must be an int of at least 1; got [32, 8]."),
+    (of("llama", rope__dimension_count=63), {}, "the file must have an even number of rotated lanes, at least 2; got 63."),
+    (of("llama", rope__freq_base=-1.0), {}, "freq_base must be a number above 0; got -1.0."),
+    (of("qwen2", rope__scaling__type="ntk"), {}, "scaling.type must be one of ('none', 'linear', 'yarn', 'longrope'); got"),
+    (of("qwen2", rope__scaling__type="longrope"), {}, "rope_factors must be given for this file (LongRoPE): the tensors"),
+    (of("phi3", **{ORIGINAL: 4096}), {}, "rope_factors must be given for this file (LongRoPE): the tensors"),
+    (of("phi3", rope__scaling__attn_factor=1.19), {}, "rope_factors must be given for this file (LongRoPE): the tensors"),
+    (of("qwen2", rope__scaling__alpha=1000.0), {}, "got ['qwen2.rope.scaling.alpha'], which rope cannot do."),
+    (of("olmo3", rope__freq_base_swa=1e4), {}, "got ['olmo3.rope.freq_base_swa'], which rope cannot do."),
+    (of("glm4", rope__dimension_sections=[8, 12, 12, 0]), {}, "one position for each token; got glm4.rope.dimension_sections."),
+    (of("qwen2", **QWEN_YARN, rope__scaling__yarn_log_multiplier=1.0), {}, "yarn_log_multiplier must be 0 or not given, but"),
+    (of("olmo2", **QWEN_YARN, attention__sliding_window=4096), {}, "got OLMo 3, whose sliding layers have no YaRN."),
+    (of("granite", rope__scaling__finetuned=False), {}, "got Granite's scaling.finetuned false, which means none."),
+    (of("llama"), {"rope_factors": {"rope_freqs.weight": [1.0]}}, "rope_freqs.weight must be a list of 64 numbers above 0"),
+    (of("llama"), {"rope_factors": {"freqs": [1.0] * 64}}, "rope_factors must have rope_freqs.weight, or rope_factors_short"),
+    (of("qwen2", **QWEN_YARN), {"rope_factors": LISTS}, "rope_factors must come without another scaling; got scaling.type"),
+]
+
+
+@pytest.mark.parametrize(("metadata", "options", "message"), ERRORS)
+def test_what_cannot_be_read_is_refused(metadata: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^rope_from_gguf: ") as error:
+        rope_from_gguf(metadata, **options)
+    assert message in str(error.value)
