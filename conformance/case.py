@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +142,5 @@ def _fits(value: Any, hint: Any) -> bool:
     """Return whether a value from JSON is of a field's type; an integer is a float as well, and a boolean is neither."""
     if get_origin(hint) is tuple:
         return isinstance(value, list) and all(_fits(item, get_args(hint)[0]) for item in value)
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
     kinds = get_args(hint) or (hint,)
     return type(value) in kinds or (type(value) is int and float in kinds)

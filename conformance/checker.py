@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from . import classes, curves, diagnose, invoke, places, tensors
@@ -200,6 +201,9 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
     answer = Answer(case, dtype) if answer is None else answer
     repeat = f"{target.reproduce} --case {case.id} --dtype {dtype}"
     result = CaseResult(case.id, case.op, case.kind, case.tier, dtype, "pass", flags=case.flags, reproduce=repeat)
+    lacking = {type(s).__name__ for c in case.calls for s in c.params.values() if isinstance(s, Scaling)} - {*target.scalings}
+    if lacking and case.kind != "reject":
+        return replace(result, verdict="unsupported", message=f"{', '.join(sorted(lacking))} is not among its scalings")
     try:
         target.begin(case)
         if case.kind == "reject":

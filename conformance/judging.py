@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from posref.backends.exact import Unproved
+from posref.backends.numbers import Undecided
 
 from . import build, checker, classes
-from .errors import BuildError, Disagreement, TargetError
+from .errors import Disagreement, TargetError
 from .report import CaseResult
 from .strategies import Drawn
 from .suite import Call, LoadedCase
@@ -76,7 +77,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
 
 def _not_judged(op: str, drawn: Drawn, error: Exception) -> NotJudged:
     """Return why there is nothing to compare with."""
-    if isinstance(error, BuildError) and not isinstance(error, Disagreement):
+    if isinstance(error.__cause__, Undecided):
         return NotJudged("a decision lies within the error of its class")
     if isinstance(error, Unproved):
         return NotJudged("not proved: on a boundary of rounding, as the mean of three may be")

@@ -14,7 +14,7 @@ from . import gradients, invoke
 from .errors import Stopped, TargetError, Unsupported
 from .session import Reply, Session
 from .suite import INSTALLED, Call, LoadedCase
-from .target import Target, settle_claims
+from .target import SCALINGS, Target, settle_claims, settle_scalings
 from .text import shown
 
 
@@ -129,6 +129,7 @@ def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | Non
     return {
         "name": name, "library": shown(who.get("language") or "unknown language", 60), "dtypes": dtypes,
         "claims": settle_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
+        "scalings": settle_scalings(name, stated.get("scalings", SCALINGS)),
         "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
     }  # fmt: skip
 

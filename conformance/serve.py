@@ -103,6 +103,7 @@ class Server:
             "implementation": {"name": target.name, "language": f"Python, {target.library}"},
             "operations": operations, "vjp": operations, "dtypes": list(target.dtypes),
             "claims": claims | ({"trig": max(declared)} if declared else {}),
+            "scalings": list(target.scalings),
             "own_dtype": [op for op in operations if takes_dtype(op) and not self._told(op)],
             "notes": list(target.notes), "versions": dict(target.versions),
         }  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from types import CodeType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -201,8 +201,6 @@ def _record(draw: st.DrawFn, kind: type[Any]) -> Any:
 def _field(hint: Any, entries: int) -> st.SearchStrategy[Any]:
     """Return a strategy for a field of a record."""
     real = _real(*FACTOR.usual)
-    if get_origin(hint) is Literal:
-        return st.sampled_from(get_args(hint))
     if get_origin(hint) is tuple:
         return st.lists(real, min_size=entries, max_size=entries).map(tuple)
     kinds = get_args(hint) or (hint,)

@@ -14,15 +14,18 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from posref import backends
+from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from . import classes, gradients, invoke
 from .errors import Stopped, TargetError, Unsupported
 from .suite import INSTALLED, Call, LoadedCase
 
+# What an implementation that does not say knows: records are added to posref.scaling, and older code may not look at the type
+SCALINGS = ("Linear", "NTKAware", "DynamicNTK", "Llama3", "YaRN")
 FOLDER = Path(__file__).with_name("adapters")
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
 PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
@@ -39,6 +42,7 @@ class Target(ABC):
     reproduce: str  # how a command that checks it begins
     notes: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    scalings: tuple[str, ...] = SCALINGS  # the records of posref.scaling that it knows
     kind: ClassVar[str]  # "python", "program" or "outputs"
 
     @abstractmethod
@@ -185,8 +189,26 @@ def load_python(
     return PythonTarget(
         name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
-        tuple(getattr(implementation, "NOTES", ())), _versions(library, implementation), implementation, library, device,
+        tuple(getattr(implementation, "NOTES", ())), _versions(library, implementation),
+        _scalings(name, implementation), implementation, library, device,
     )  # fmt: skip
+
+
+def _scalings(name: str, implementation: Any) -> tuple[str, ...]:
+    known = tuple(kind.__name__ for kind in get_args(Scaling))
+    if name == "posref":
+        return known
+    return settle_scalings(name, getattr(implementation, "scalings", SCALINGS))
+
+
+def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
+    """Return the records of posref.scaling that an implementation states, or raise `TargetError` for one that is none."""
+    known = [kind.__name__ for kind in get_args(Scaling)]
+    unknown = [record for record in stated if record not in known]
+    if unknown:
+        msg = f"{name}: scalings must be of {', '.join(known)}; got {', '.join(map(repr, unknown))}."
+        raise TargetError(msg)
+    return tuple(stated)
 
 
 def check_dtypes(name: str, dtypes: Iterable[str]) -> None:

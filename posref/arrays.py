@@ -173,6 +173,13 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
         raise ValueError(msg)
 
 
+def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape to which shapes `a` and `b` broadcast, aligned from the right."""
+    length = max(len(a), len(b))
+    pairs = zip((1,) * (length - len(a)) + a, (1,) * (length - len(b)) + b, strict=True)
+    return tuple(m if n == 1 else n for m, n in pairs)
+
+
 def distances(q_positions: Array, k_positions: Array) -> Array:
     """Return query minus key position, shape ``(*B, Q, K)``."""
     return q_positions[..., :, None] - k_positions[..., None, :]

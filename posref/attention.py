@@ -107,6 +107,8 @@ def attention(
     values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
     if 0 in logits.shape:  # no query, or no key: sums of nothing
         return cast(xp.matmul(logits, values), q.dtype)
+    if mask is not None and mask.ndim == 0:
+        mask = mask[None]  # of all keys alike
     if mask is None:
         exps = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
         total = xp.sum(exps, axis=-1, keepdims=True)

@@ -6,7 +6,6 @@ Each is frozen and holds host numbers; `posref.rope_frequencies` says what they 
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,9 @@ class YaRN:
     """
     NTK by parts with an attention factor on cos and sin. Source: Peng et al., arXiv:2309.00071.
 
-    The `ramp` runs over the dimension "index" between the correction dimensions of `beta_fast` and `beta_slow`, as in all
-    code; `truncate` rounds these outwards to integers (gpt-oss does not). Or it runs over the "turns" that a pair makes in the
-    original length, from `beta_slow` to `beta_fast`, as in the paper's equation. The factor on cos and sin is
-    `attention_factor` when given; else ``g(mscale)/g(mscale_all_dim)`` when both are given (DeepSeek); else ``g(1)``, where
+    The ramp runs over the dimension index between the correction dimensions of `beta_fast` and `beta_slow`, as in all code;
+    `truncate` rounds these outwards to integers (gpt-oss does not). The factor on cos and sin is `attention_factor` when
+    given; else ``g(mscale)/g(mscale_all_dim)`` when both are given (DeepSeek); else ``g(1)``, where
     ``g(m) = m ln(factor)/10 + 1``, and 1 for ``factor <= 1``.
     """
 
@@ -100,7 +98,23 @@ class YaRN:
     attention_factor: float | None = None
     mscale: float | None = None
     mscale_all_dim: float | None = None
-    ramp: Literal["index", "turns"] = "index"
+
+
+@dataclass(frozen=True)
+class YaRNByTurns:
+    """
+    YaRN as the paper's equation has it: its ramp runs over the turns that a pair makes in the original length.
+
+    Slowed below `beta_slow` turns, kept above `beta_fast`. Source: Peng et al., arXiv:2309.00071, section 3.2; no released
+    model is known to use it, since all code has the ramp of `YaRN`.
+    """
+
+    requires = ("beta_slow <= beta_fast", "base > 1")
+    factor: float
+    original_length: int
+    beta_fast: float = 32
+    beta_slow: float = 1
+    attention_factor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -159,5 +173,6 @@ class Proportional:
 
 
 Scaling = (
-    Linear | NTKAware | NTKAlpha | NTKFixed | NTKMixed | DynamicNTK | Llama3 | YaRN | DynamicYaRN | LongRoPE | Proportional
-)
+    Linear | NTKAware | NTKAlpha | NTKFixed | NTKMixed | DynamicNTK | Llama3 | YaRN | YaRNByTurns | DynamicYaRN | LongRoPE
+    | Proportional
+)  # fmt: skip

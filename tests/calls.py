@@ -23,6 +23,7 @@ from posref.scaling import (
     NTKMixed,
     Proportional,
     YaRN,
+    YaRNByTurns,
 )  # fmt: skip
 
 RNG = np.random.default_rng(7)
@@ -110,7 +111,7 @@ CALLS: dict[str, Call] = {
     "rope DynamicNTK": _rope(scaling=DynamicNTK(2.0, 100), length=333),
     "rope Llama3": _rope(scaling=Llama3(8.0, 128), base=5e5),
     "rope YaRN": _rope(scaling=YaRN(8.0, 256, truncate=False), layout="interleaved"),
-    "rope YaRN turns": _rope(scaling=YaRN(8.0, 256, ramp="turns")),
+    "rope YaRN turns": _rope(scaling=YaRNByTurns(8.0, 256)),
     "rope DynamicYaRN": _rope(scaling=DynamicYaRN(100), length=333),
     "rope NTKAlpha": _rope(scaling=NTKAlpha(6.5)),
     "rope NTKFixed": _rope(scaling=NTKFixed(4.0)),

@@ -18,6 +18,7 @@ from posref.conformance.suite import INSTALLED, load_groups, parse, validator
 from posref.spec import REGISTRY
 
 Options = Mapping[str, Any]
+APART = ("reject", "vjp")  # cases that ask for no values
 
 
 def right(x: Any, positions: Any, /, **options: Any) -> Any:
@@ -25,9 +26,9 @@ def right(x: Any, positions: Any, /, **options: Any) -> Any:
 
 
 def verdicts(report: Report, *, reject: bool = False) -> dict[str, int]:
-    """Return cases by verdict, leaving out (or taking only) those that must be rejected."""
+    """Return cases with values by verdict, or only those that must be rejected. Of gradients NumPy has none."""
     found: dict[str, int] = {}
-    for case in (case for op in report.operations for case in op.cases):
+    for case in (case for op in report.operations for case in op.cases if case.kind != "vjp"):
         if (case.kind == "reject") == reject:
             found[case.verdict] = found.get(case.verdict, 0) + 1
     return found
@@ -35,8 +36,8 @@ def verdicts(report: Report, *, reject: bool = False) -> dict[str, int]:
 
 @cache
 def sizes() -> dict[str, int]:
-    """Return how many values are expected in every case of rope that is not to be rejected."""
-    cases = [case for group in load_groups(INSTALLED, op="rope") for case in group.cases if case.kind != "reject"]
+    """Return how many values are expected in every case of rope that asks for them."""
+    cases = [case for group in load_groups(INSTALLED, op="rope") for case in group.cases if case.kind not in APART]
     return {case.id: sum(call.expected["out"].size for call in case.calls) for case in cases}
 
 
@@ -174,7 +175,7 @@ def test_never_right(name: str) -> None:
     assert not report.conformant
     assert report.exit_code == 1
     assert {case.verdict for case in report.failures} == {verdict}
-    refused = [c for c in report.operations[0].cases if c.verdict == "unsupported" and c.kind != "reject"]
+    refused = [c for c in report.operations[0].cases if c.verdict == "unsupported" and c.kind not in APART]
     assert {c.id for c in refused} <= empty()  # raising there says only that there is nothing to compute
     assert len(report.failures) + len(passed) + len(refused) == asked(report)
     assert set(passed) <= empty()  # nothing to be wrong about
@@ -193,7 +194,7 @@ def test_raising_on_nothing_is_not_a_failure() -> None:
 
     report = check_call(rope, op="rope")
     assert report.conformant
-    assert {c.id for c in report.operations[0].cases if c.verdict == "unsupported"} == empty()
+    assert {c.id for c in report.operations[0].cases if c.verdict == "unsupported" and c.kind not in APART} == empty()
 
 
 def test_right() -> None:
@@ -303,7 +304,7 @@ def test_all_unsupported_is_not_conformant(error: Exception) -> None:
     report = check_call(lacking, op="rope")
     assert not report.conformant
     assert verdicts(report) == {"unsupported": asked(report)}
-    assert {case.message for case in report.operations[0].cases if case.kind != "reject"} == {"not here"}
+    assert {case.message for case in report.operations[0].cases if case.kind not in APART} == {"not here"}
     assert report.operations[0].diagnosis is None
     assert not report.failures
 
@@ -324,7 +325,7 @@ def test_an_option_that_the_signature_lacks_is_omitted_at_its_default() -> None:
         return posref.sinusoidal(positions, dim, layout=layout, base=base, dtype=dtype)
 
     report = check_call(plain, op="sinusoidal")
-    lacking = [case for case in report.operations[0].cases if case.verdict == "unsupported" and case.kind != "reject"]
+    lacking = [case for case in report.operations[0].cases if case.verdict == "unsupported" and case.kind not in APART]
     assert lacking
     assert {case.message for case in lacking} == {"no option 'endpoint'"}
     assert report.conformant

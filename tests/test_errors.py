@@ -10,7 +10,7 @@ import torch
 
 import posref
 import posref.backends
-from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
+from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, LongRoPE, NTKAlpha, NTKAware, Proportional, YaRN
 
 X = np.ones((2, 3, 5, 64))
 T = np.arange(5)
@@ -18,6 +18,11 @@ TABLE = np.ones((8, 3))
 ROPE = {"layout": "half", "base": 10000.0}
 SHAW = {"left": 1, "right": 1, "order": "key_minus_query"}
 HALF = "must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 2048 from 2049); got {dtype}."
+
+
+LONG = LongRoPE((1.0, 1.5, 2.0, 3.0), (2.0, 3.0, 4.0, 8.0), 32, max_length=64)
+AXES = np.stack([T, T, T])
+MROPE = {"sections": (8, 12, 12), "arrangement": "chunked"} | ROPE
 
 
 def frequencies(scaling: Any = None, dim: Any = 8, **options: Any) -> Callable[[], Any]:
@@ -175,6 +180,64 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "frequencies: YaRN length": (
         frequencies(YaRN(4.0, 64.0)),
         "rope_frequencies: YaRN.original_length must be an int of at least 1; got 64.0.",
+    ),
+    "frequencies: YaRN base": (
+        frequencies(YaRN(4.0, 64), base=1.0),
+        "rope_frequencies: base must be above 1 with YaRN (its ramp divides by ln(base)); got 1.0.",
+    ),
+    "frequencies: NTKAlpha with one pair": (
+        frequencies(NTKAlpha(4.0), dim=2),
+        "rope_frequencies: dim must be at least 4 with NTK scaling (its exponent is dim/(dim-2)); got 2.",
+    ),
+    "frequencies: DynamicYaRN without length": (
+        frequencies(DynamicYaRN(64)),
+        "rope_frequencies: length must be given with DynamicYaRN (the number of tokens, cached ones included); got None.",
+    ),
+    "frequencies: LongRoPE without length": (
+        frequencies(LONG),
+        "rope_frequencies: length must be given with LongRoPE (the number of tokens, cached ones included); got None.",
+    ),
+    "frequencies: LongRoPE lists": (
+        frequencies(LONG, dim=10, length=5),
+        "rope_frequencies: LongRoPE.short_factor must have one entry for each of 5 pairs; got 4.",
+    ),
+    "frequencies: LongRoPE factor": (
+        frequencies(LongRoPE(LONG.short_factor, LONG.long_factor, 32), length=5),
+        "rope_frequencies: LongRoPE needs factor, max_length or attention_factor for the factor on cos and sin; got none.",
+    ),
+    "frequencies: Proportional share": (
+        frequencies(Proportional(1.5)),
+        "rope_frequencies: Proportional.rotated must be a share of the head, from 0 to 1; got 1.5.",
+    ),
+    "axial_frequencies: odd width": (
+        lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
+        "axial_frequencies: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got (4, 5).",
+    ),
+    "axial_table: sections": (
+        lambda: posref.axial_table(AXES, np.ones(4), sections=(1, 1, 1), arrangement="chunked"),
+        "axial_table: sections must add up to 4 (the pairs of inv_freq), one for each axis of positions; "
+        "got (1, 1, 1) and positions of shape (3, 5).",
+    ),
+    "axial_table: tail": (
+        lambda: posref.axial_table(AXES, np.ones(6), sections=(1, 1, 4), arrangement="interleaved"),
+        "axial_table: sections (1, 1, 4) cannot be arranged 'interleaved': the axes would have (3, 1, 2) pairs.",
+    ),
+    "mrope: sections": (
+        lambda: posref.mrope(X, AXES, **MROPE | {"sections": (16, 24, 24)}),
+        "mrope: sections must add up to 1 to 32 pairs (the lanes of x); got (16, 24, 24).",
+    ),
+    "mrope: positions": (
+        lambda: posref.mrope(X, np.zeros((3, 2, 5)), **MROPE),
+        "mrope: positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+    ),
+    "permute_qk_weights: heads": (
+        lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=4, source="half", target="interleaved"),
+        "permute_qk_weights: the first axis of weight must hold 4 heads; got shape (10, 3).",
+    ),
+    "permute_qk_weights: rotary_dim": (
+        lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=1, rotary_dim=12, source="half", target="interleaved"),
+        "permute_qk_weights: rotary_dim must be even and at most 10 (the lanes of a head); got 12.",
     ),
     "rotation_matrix: odd dim": (
         lambda: posref.rotation_matrix(np.asarray(1), 3, **ROPE),

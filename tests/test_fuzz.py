@@ -279,6 +279,8 @@ FOUND = (  # calls on which the reference, its bounds or the witnesses once fail
     ("rope_table", {}, {"positions": 896518393, "inv_freq": [153.30299377441406]}),
     ("rope_frequencies", {"dim": 24, "base": 500.0, "scaling": Llama3(36.75, 512, 1.77030752915909, 10.0)}, {}),
     ("t5_bias", {"bidirectional": False}, {"q_positions": [1, 2], "k_positions": [[3, 4], [5, 6]], "table": [[0.5]] * 3}),
+    ("alibi", {"heads": 3, "form": "key"}, {"q_positions": [[1, 2], [3, 4]], "k_positions": [0, 5, 6]}),
+    ("attention", {}, {"q": [[0.5]], "k": [[0.25], [2.0]], "v": [[1.0], [3.0]], "mask": True}),
 )  # fmt: skip
 
 

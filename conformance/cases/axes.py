@@ -16,6 +16,7 @@ from posref.scaling import (
     Proportional,
     Scaling,
     YaRN,
+    YaRNByTurns,
 )
 
 from ..case import Case, Flag, Step, floats
@@ -195,7 +196,7 @@ SCALED = (
     *_scaled("yarn-20", "yarn-truncate yarn-mscale", UNROUNDED, UNEQUAL, YaRN(6, 900, truncate=False), dim=20),
     *_scaled("yarn-64", "yarn-range yarn-singular", YaRN(4, 131072), KIMI, YaRN(6, 200000), dim=64),
     *_scaled("yarn-turns", "yarn-turns", TURNS, TURNS_NARROW),
-    *_scaled("yarn-turns-20", "yarn-turns", TURNS, YaRN(4, 900, beta_fast=20, beta_slow=3, ramp="turns"), dim=20),
+    *_scaled("yarn-turns-20", "yarn-turns", TURNS, YaRNByTurns(4, 900, beta_fast=20, beta_slow=3), dim=20),
     *_scaled("yarn-dynamic", "yarn-dynamic", DynamicYaRN(64), DynamicYaRN(90, beta_fast=20, beta_slow=2), lengths=(200, 33)),
     *_scaled("longrope", "longrope-switch longrope-gain", SMALL_LONG, GIVEN_FACTOR, MSCALES, lengths=(20, 32, 190)),
     *_scaled("longrope-limits", "longrope-switch longrope-mscale", GIVEN_FACTOR, MSCALES, lengths=(48, 20)),

@@ -10,7 +10,7 @@ from posref.scaling import (
     NTKMixed,
     Proportional,
     Scaling,
-    YaRN,
+    YaRNByTurns,
 )
 
 from ..case import Case, Flag, Step, floats
@@ -56,8 +56,8 @@ SMALL = LongRoPE(SIX, SIX_LONG, 32, max_length=256)
 GIVEN_FACTOR = LongRoPE(SIX, SIX_LONG, 48, max_length=96, factor=6.0)
 MSCALES = LongRoPE(SIX, SIX_LONG, 20, max_length=200, short_mscale=1.125, long_mscale=1.375)
 ONE_MSCALE = LongRoPE(SIX[:5], SIX_LONG[:5], 24, factor=3.0, long_mscale=0.875)
-TURNS = YaRN(6, 500, ramp="turns")
-TURNS_NARROW = YaRN(4, 300, beta_fast=9, beta_slow=2.5, ramp="turns")
+TURNS = YaRNByTurns(6, 500)
+TURNS_NARROW = YaRNByTurns(4, 300, beta_fast=9, beta_slow=2.5)
 
 
 def _three(name: str, flags: str, dim: int, scaling: Scaling, comment: str = "", **options: Any) -> tuple[Case, ...]:
@@ -113,8 +113,8 @@ CASES = (
     *_three("ntk-mixed/mix", "ntk-mixed", 12, NTKMixed(6.0, mix=0.5), base=5e5),
     *_three("yarn-turns/6", "yarn-turns", 20, TURNS),
     *_three("yarn-turns/narrow", "yarn-turns", 12, TURNS_NARROW, base=500.0),
-    *_three("yarn-turns/step", "yarn-turns yarn-singular", 14, YaRN(5, 400, beta_fast=3, beta_slow=3, ramp="turns")),
-    *_three("yarn-turns/llama-2", "yarn-turns true-size", 128, YaRN(16, 4096, ramp="turns"), "Llama 2, 64k"),
+    *_three("yarn-turns/step", "yarn-turns yarn-singular", 14, YaRNByTurns(5, 400, beta_fast=3, beta_slow=3)),
+    *_three("yarn-turns/llama-2", "yarn-turns true-size", 128, YaRNByTurns(16, 4096), "Llama 2, 64k"),
     *_three("yarn-dynamic/below", "yarn-dynamic", 12, DynamicYaRN(64), length=33),
     *_three("yarn-dynamic/far-below", "yarn-dynamic", 14, DynamicYaRN(900, beta_fast=16), base=500.0, length=100),
     *_three("yarn-dynamic/at", "yarn-dynamic", 10, DynamicYaRN(64), length=64),
@@ -151,7 +151,7 @@ CASES = (
     _refused("longrope-ratio", 12, LongRoPE(SIX, SIX_LONG, 32), "nothing says the factor on cos and sin", length=5),
     _refused("longrope-zero", 12, LongRoPE((0.0, *SIX[1:]), SIX_LONG, 32, factor=2.0), "an entry of 0 divides", length=5),
     _refused("yarn-dynamic-length", 12, DynamicYaRN(64), "DynamicYaRN needs the length"),
-    _refused("yarn-ramp", 12, YaRN(4, 2048, ramp="rotations"), "an unknown ramp"),
+    _refused("yarn-turns-betas", 12, YaRNByTurns(4, 2048, beta_fast=1, beta_slow=8), "fast pairs turn more often"),
     _refused("proportional-share", 12, Proportional(1.5), "more than the head"),
     _refused("ntk-alpha-dim", 2, NTKAlpha(4.0), "the power d/(d-2) is infinite"),
     _refused("ntk-mixed-factor", 12, NTKMixed(0.0), "a factor of 0"),

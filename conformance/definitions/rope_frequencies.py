@@ -10,6 +10,7 @@ YaRN        NTK by parts over the dimension index             Peng et al., arXiv
 NTKAlpha    b' = b alpha^(d/(d-2))                            HunYuan's modeling code, "dynamic" with alpha
 NTKFixed    (s b)^(-2i/d) / s^(2/d)                           Su, kexue.fm/archives/9706, "NTK-RoPE-fixed"
 NTKMixed    theta_i exp(-a (i+1)^beta), a (d/2)^beta = ln s   the same, "NTK-RoPE-mixed"
+YaRNByTurns NTK by parts over turns                          the same, equations of section 3.2
 DynamicYaRN YaRN with s = l/L                                 the authors' code, LlamaDynamicYaRNScaledRotaryEmbedding
 LongRoPE    theta_i / lambda_i; sqrt(1 + ln s / ln L)         Ding et al., arXiv:2402.13753, equation (1); Phi-3's code
 Proportional theta_i for i < floor(p d / 2), else 0           transformers' "proportional" (Gemma 4)
@@ -26,8 +27,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # Llama 3.1's configuration; YaRN's pap
     "Llama3": {"low_freq_factor": 1, "high_freq_factor": 4},
     "YaRN": {
         "beta_fast": 32, "beta_slow": 1, "truncate": True, "attention_factor": None, "mscale": None, "mscale_all_dim": None,
-        "ramp": "index",
     },
+    "YaRNByTurns": {"beta_fast": 32, "beta_slow": 1, "attention_factor": None, "mscale": None, "mscale_all_dim": None},
     "DynamicYaRN": {"beta_fast": 32, "beta_slow": 1, "truncate": True},
     "LongRoPE": {"max_length": None, "factor": None, "attention_factor": None, "short_mscale": None, "long_mscale": None},
     "Proportional": {"factor": 1},
@@ -68,7 +69,7 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
     if kind == "DynamicYaRN":
         s = mpf(max(length, scaling["original_length"])) / scaling["original_length"]
         scaling = {**DEFAULTS["YaRN"], **scaling}
-    if scaling.get("ramp") == "turns":
+    if kind == "YaRNByTurns":
         return [_by_parts(f, s, scaling) for f in theta], _attention_factor(s, scaling)
     if kind in ("YaRN", "DynamicYaRN"):
         low, high = _correction_range(dim, base, scaling)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from posref.scaling import DynamicYaRN, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN
+from posref.rotary import yarn
+from posref.scaling import DynamicYaRN, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN, YaRNByTurns
 
 from .compose import Deviation, Function, Real, Wrap
 
@@ -100,6 +101,12 @@ def _always_dynamic(s: DynamicYaRN, length: Any) -> Any:
                 attention_factor=1.0 if shorter == length else None), length  # fmt: skip
 
 
+def _other(kind: type[YaRN | YaRNByTurns], s: YaRN | YaRNByTurns) -> Any:
+    given = {} if isinstance(s, YaRNByTurns) else {"attention_factor": yarn.attention_factor(s, None, np)}
+    shared = {n: getattr(s, n) for n in ("factor", "original_length", "beta_fast", "beta_slow", "attention_factor")}
+    return kind(**{**shared, **given})
+
+
 def _unscaled(s: Scaling, length: Any) -> Any:
     return None, length
 
@@ -112,9 +119,9 @@ DEVIATIONS = (
     Deviation("ntk-mixed-from-zero", "mixed NTK counts pairs from 0", _results(NTKMixed, _mixed(0, None))),
     Deviation("ntk-mixed-exponent", "mixed NTK's exponent is 1 whatever is asked for", _results(NTKMixed, _mixed(1, 1.0))),
     Deviation("yarn-turns-by-index", "YaRN's ramp runs over the pair's index where turns are asked for",
-              _records(YaRN, lambda s, n: (replace(s, ramp="index"), n)), "The paper's equation and all code differ here."),
+              _records(YaRNByTurns, lambda s, n: (_other(YaRN, s), n)), "The paper's equation and all code differ here."),
     Deviation("yarn-index-by-turns", "YaRN's ramp runs over turns where the pair's index is asked for",
-              _records(YaRN, lambda s, n: (replace(s, ramp="turns"), n)), "The paper's equation and all code differ here."),
+              _records(YaRN, lambda s, n: (_other(YaRNByTurns, s), n)), "The paper's equation and all code differ here."),
     Deviation("yarn-dynamic-below", "dynamic YaRN speeds frequencies up below the original length",
               _records(DynamicYaRN, _always_dynamic)),
     Deviation("yarn-dynamic-ignored", "dynamic YaRN is ignored", _records(DynamicYaRN, _unscaled)),

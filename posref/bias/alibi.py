@@ -7,6 +7,7 @@ from posref.arrays import (
     cast,
     check_positions,
     check_word,
+    common_shape,
     constants,
     distances,
     namespace,
@@ -24,7 +25,7 @@ FORMS = ("distance", "causal", "key")
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
     domains={"heads": Integer(1), "form": OneOf(FORMS)},
-    arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
+    arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("~*B K", "position")},
     invariants=("shift invariant", "decode"),
     stages=("alibi_slopes",),
 )
@@ -76,7 +77,9 @@ def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, d
     system = xp if constants(xp) is xp else None
     slopes = beside(alibi_slopes(heads, xp=system), q_positions, work)[:, None, None]
     if form == "key":
-        return cast(cast(k_positions, work)[..., None, None, :] * slopes, dtype)
+        batch = common_shape(tuple(q_positions.shape[:-1]), tuple(k_positions.shape[:-1]))
+        keys = xp.broadcast_to(cast(k_positions, work), (*batch, k_positions.shape[-1]))
+        return cast(keys[..., None, None, :] * slopes, dtype)
     apart = distances(q_positions, k_positions)
     apart = xp.abs(apart) if form == "distance" else apart
     return cast(cast(apart, work)[..., None, :, :] * -slopes, dtype)

@@ -17,6 +17,7 @@ from posref.scaling import (
     Proportional,
     Scaling,
     YaRN,
+    YaRNByTurns,
 )
 from posref.spec import Integer, Real, Record, encoding
 
@@ -55,7 +56,7 @@ def rope_frequencies(
     - ``NTKAware``, ``NTKAlpha``: b becomes :math:`b \, s^{d/(d-2)}`, with s the factor or alpha.
     - ``DynamicNTK``: as NTKAware with :math:`s l/L - (s - 1)` for s, where l = max(length, L).
     - ``NTKFixed``: :math:`(b s)^{-2i/d} / s^{2/d}`.  ``NTKMixed``: :math:`\theta_i \, s^{-(2(i+1)/d)^{\beta}}`.
-    - ``Llama3``, ``YaRN``, ``DynamicYaRN``, ``LongRoPE``: see the module of that name in `posref.rotary`.
+    - ``Llama3``, ``YaRN`` (and ``YaRNByTurns``, ``DynamicYaRN``), ``LongRoPE``: see the module of that name in `posref.rotary`.
     - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs, 0 for the others.
 
     Parameters
@@ -115,7 +116,10 @@ def rope_frequencies(
             inv_freq = ntk.mixed(powers(b, dim, c), scaling, c)
         case Llama3():
             inv_freq = llama3.scaled(powers(b, dim, c), scaling, c)
-        case YaRN() | DynamicYaRN():
+        case YaRN() | YaRNByTurns() | DynamicYaRN():
+            if base <= 1:
+                msg = f"rope_frequencies: base must be above 1 with YaRN (its ramp divides by ln(base)); got {base}."
+                raise ValueError(msg)
             inv_freq, factor = yarn.scaled(powers(b, dim, c), b, scaling, length, c), yarn.attention_factor(scaling, length, c)
         case LongRoPE():
             inv_freq = longrope.scaled(powers(b, dim, c), scaling, length, c)

@@ -5,12 +5,12 @@ from typing import Any
 
 from posref.arrays import Array, Namespace, check_integer, check_positive
 from posref.rotary.ntk import longest
-from posref.scaling import DynamicYaRN, YaRN
+from posref.scaling import DynamicYaRN, YaRN, YaRNByTurns
 
-RAMPS = ("index", "turns")
+Record = YaRN | YaRNByTurns | DynamicYaRN
 
 
-def scaled(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, length: int | None, c: Namespace) -> Array:
+def scaled(inv_freq: Array, base: Array, scaling: Record, length: int | None, c: Namespace) -> Array:
     r"""
     Return frequencies with slow pairs divided by the factor s, fast ones kept, and a ramp over the pair's index between.
 
@@ -23,20 +23,20 @@ def scaled(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, length: in
 
     rounded down and up when `truncate`. Where low = high the ramp is 1/1000 wide.
 
-    So it is in all code, and with ``ramp="index"``. The paper's equation, ``ramp="turns"``, has for r_i
+    So it is in all code. The paper's equation, ``YaRNByTurns``, has for r_i
 
     .. math:: 1 - \mathrm{clip}\left(\frac{L \theta_i / 2\pi - \beta_{slow}}{\beta_{fast} - \beta_{slow}}, 0, 1\right)
 
-    a step, kept from beta_slow turns on, where both are equal; `truncate` then says nothing.
+    a step, kept from beta_slow turns on, where both are equal.
 
     ``DynamicYaRN`` has max(length, L) / L for s.
     """
     _check(scaling)
-    ramp = _turns_ramp(inv_freq, scaling, c) if _ramp(scaling) == "turns" else _index_ramp(inv_freq, base, scaling, c)
+    ramp = _turns_ramp(inv_freq, scaling, c) if isinstance(scaling, YaRNByTurns) else _index_ramp(inv_freq, base, scaling, c)
     return inv_freq / _factor(scaling, length, c) * ramp + inv_freq * (1 - ramp)
 
 
-def _turns_ramp(inv_freq: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
+def _turns_ramp(inv_freq: Array, scaling: YaRNByTurns, c: Namespace) -> Array:
     """Return the share of the slowed frequency, by the turns that a pair makes in the original length."""
     slow, fast = float(scaling.beta_slow), float(scaling.beta_fast)
     turns = inv_freq * scaling.original_length / (2 * c.pi)
@@ -63,7 +63,7 @@ def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Na
     return c.minimum(c.maximum((c.arange(dim // 2, dtype=c.float64) - low) / width, zero), one)
 
 
-def attention_factor(scaling: YaRN | DynamicYaRN, length: int | None, c: Namespace) -> Any:
+def attention_factor(scaling: Record, length: int | None, c: Namespace) -> Any:
     r"""
     Return the factor on cos and sin: as given; else g(mscale)/g(mscale_all_dim) when both are given (DeepSeek); else g(1).
 
@@ -74,7 +74,7 @@ def attention_factor(scaling: YaRN | DynamicYaRN, length: int | None, c: Namespa
         return _g(1, longer, scaling.original_length, c)
     if scaling.attention_factor is not None:
         return float(scaling.attention_factor)
-    if scaling.mscale is not None and scaling.mscale_all_dim is not None:
+    if isinstance(scaling, YaRN) and scaling.mscale is not None and scaling.mscale_all_dim is not None:
         return _g(scaling.mscale, scaling.factor, 1, c) / _g(scaling.mscale_all_dim, scaling.factor, 1, c)
     return _g(1, scaling.factor, 1, c)
 
@@ -88,16 +88,12 @@ def _g(m: float, over: float, under: int, c: Namespace) -> Any:
     return float(m) * math.log(over / under) / 10 + 1
 
 
-def _factor(scaling: YaRN | DynamicYaRN, length: int | None, c: Namespace) -> Any:
+def _factor(scaling: Record, length: int | None, c: Namespace) -> Any:
     """Return s: a float, or a ratio of lengths in the system `c`."""
-    if isinstance(scaling, YaRN):
+    if not isinstance(scaling, DynamicYaRN):
         return float(scaling.factor)
     longer = longest("DynamicYaRN", length, scaling.original_length)
     return c.asarray(float(longer), dtype=c.float64) / scaling.original_length
-
-
-def _ramp(scaling: YaRN | DynamicYaRN) -> str:
-    return scaling.ramp if isinstance(scaling, YaRN) else "index"
 
 
 def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
@@ -106,15 +102,12 @@ def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicY
     return dim * c.log(turns) / (2 * c.log(base))
 
 
-def _check(scaling: YaRN | DynamicYaRN) -> None:
+def _check(scaling: Record) -> None:
     """Refuse settings for which the formulas mean nothing."""
     record = type(scaling).__name__
-    for name in ("factor", "beta_fast", "beta_slow") if isinstance(scaling, YaRN) else ("beta_fast", "beta_slow"):
+    for name in ("factor", "beta_fast", "beta_slow") if not isinstance(scaling, DynamicYaRN) else ("beta_fast", "beta_slow"):
         check_positive("rope_frequencies", f"{record}.{name}", getattr(scaling, name))
     check_integer("rope_frequencies", f"{record}.original_length", scaling.original_length, 1)
-    if _ramp(scaling) not in RAMPS:
-        msg = f"rope_frequencies: YaRN.ramp must be one of {RAMPS}; got {scaling.ramp!r}."  # type: ignore[union-attr]
-        raise ValueError(msg)
     if scaling.beta_fast < scaling.beta_slow:
         msg = (
             f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs turn more often); "
