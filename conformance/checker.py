@@ -137,6 +137,7 @@ def _check(target: Target, cases: list[LoadedCase], tier: str, suite: Path, prog
         for name in names
         if name not in missing
         for width in asked_dtypes(target, name)
+        if any(c.op == name and asked_in(c, width) for c in cases)
     ]
     complete = True
     try:

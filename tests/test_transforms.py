@@ -88,10 +88,13 @@ def test_torch_compile_captures_one_graph(name: str) -> None:
         assert torch.equal(got, expected)
 
 
+TABLES = ("rope_table", "axial_table")  # of two outputs
+
+
 def test_torch_compile_generates_code_for_all() -> None:
     """One graph of everything through Inductor: within the bounds of its class."""
     torch.compiler.reset()
-    given_inputs = {name: given(call, TORCH, "float32") for name, call in CALLS.items() if name != "rope_table"}
+    given_inputs = {name: given(call, TORCH, "float32") for name, call in CALLS.items() if name.split()[0] not in TABLES}
 
     def everything(inputs: dict[str, list[Any]]) -> dict[str, Any]:
         return {name: CALLS[name].function(*arguments, dtype=torch.float32) for name, arguments in inputs.items()}

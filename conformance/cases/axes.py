@@ -34,11 +34,11 @@ FLAGS = {
     "axis-rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
     "refuse-sections": Flag("sections that do not tile the pairs accepted"),
 }
-QWEN2 = {"sections": [16, 24, 24], "arrangement": "chunked"}
-QWEN3 = {"sections": [24, 20, 20], "arrangement": "interleaved"}
-QWEN35 = {"sections": [11, 11, 10], "arrangement": "interleaved"}
-ERNIE = {"sections": [20, 22, 22], "arrangement": "ernie"}
-GLM = {"sections": [8, 12, 12], "arrangement": "round_robin"}
+QWEN2: dict[str, Any] = {"sections": [16, 24, 24], "arrangement": "chunked"}
+QWEN3: dict[str, Any] = {"sections": [24, 20, 20], "arrangement": "interleaved"}
+QWEN35: dict[str, Any] = {"sections": [11, 11, 10], "arrangement": "interleaved"}
+ERNIE: dict[str, Any] = {"sections": [20, 22, 22], "arrangement": "ernie"}
+GLM: dict[str, Any] = {"sections": [8, 12, 12], "arrangement": "round_robin"}
 SMALL = {
     "chunked": [1, 3, 2],
     "interleaved": [3, 2, 1],
@@ -82,7 +82,8 @@ def _table(
 
 def _tables(arrangement: str) -> tuple[Case, ...]:
     """Return what every arrangement is asked of axial_table."""
-    group, small = arrangement.replace("_", "-"), {"sections": SMALL[arrangement], "arrangement": arrangement}
+    group = arrangement.replace("_", "-")
+    small: dict[str, Any] = {"sections": SMALL[arrangement], "arrangement": arrangement}
     first = "smoke" if arrangement == "chunked" else "core"
     far = (FAR, FAR[::-1], tuple(p // 2 for p in FAR))
     return (
@@ -126,7 +127,8 @@ def _mrope(
 
 def _arranged(arrangement: str) -> tuple[Case, ...]:
     """Return what every arrangement is asked of mrope."""
-    group, small = arrangement.replace("_", "-"), {"sections": SMALL[arrangement], "arrangement": arrangement}
+    group = arrangement.replace("_", "-")
+    small: dict[str, Any] = {"sections": SMALL[arrangement], "arrangement": arrangement}
     first = "smoke" if arrangement == "chunked" else "core"
     rows = np.asarray((PROMPT, tuple(row[::-1] for row in PROMPT), PROMPT[::-1]))[:, :2]
     return (
@@ -177,7 +179,11 @@ def _scaled(
     layouts = ("half", "interleaved", "interleaved_to_half")
     cases = []
     for n, (scaling, length) in enumerate((s, length) for s in scalings for length in lengths):
-        options = {"sections": [1, 3, 2] if dim == 12 else [dim // 2 - 6, 3, 3], "scaling": scaling, "layout": layouts[n % 3]}
+        options: dict[str, Any] = {
+            "sections": [1, 3, 2] if dim == 12 else [dim // 2 - 6, 3, 3],
+            "scaling": scaling,
+            "layout": layouts[n % 3],
+        }
         options |= {"arrangement": "chunked" if n % 2 else "round_robin"} | ({} if length is None else {"length": length})
         cases.append(_mrope(f"scaled/{name}-{n}", flag, (9, dim), PROMPT, **options))
     return tuple(cases)

@@ -172,7 +172,7 @@ def _axes(op: str) -> tuple[Case, ...]:
     return (
         case("strided", "non-contiguous", (2, 3, 4, 10), rows, "heads before tokens"),
         case("strided-rows", "non-contiguous", (4, 12), PLACES),
-        case("expanded", "broadcast-view", (-3, 4, 10), (PLACES[0],) * 3, "one row of positions for all axes, and heads"),
+        case("expanded", "broadcast-view", (-2, 4, 10), [[row, row] for row in PLACES], "one row stands for two"),
         case("batch-one", "batch-one", (1, 3, 4, 10), rows[:, :1]),
         case("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
         case("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0))),

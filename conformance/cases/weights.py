@@ -18,7 +18,7 @@ def _weight(
     name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, kind: str = "value", tier: str = "core",
     source: str = "interleaved", target: str = "half", **params: Any,
 ) -> Case:  # fmt: skip
-    inputs = {"weight": floats(*shape, seed=seed_of(name), bits=24 if len(shape) == 2 else 8)}
+    inputs = {"weight": floats(*shape, seed=seed_of(name), bits=24 if len(shape) == 2 and tier == "core" else 8)}
     params = {"source": source, "target": target, **params}
     return Case(f"permute_qk_weights/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
 

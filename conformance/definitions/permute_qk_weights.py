@@ -16,7 +16,7 @@ def permute_qk_weights(weight: Any, *, heads: int, rotary_dim: int | None = None
     sizes = shape(weight)
     width = sizes[0] // heads
     r = width if rotary_dim is None else rotary_dim
-    comes_from = {}
+    comes_from: dict[int, int] = {}
     for i in range(r // 2):
         old = (i, i + r // 2) if source == "half" else (2 * i, 2 * i + 1)
         new = (i, i + r // 2) if target == "half" else (2 * i, 2 * i + 1)

@@ -79,7 +79,7 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
     raise ValueError(kind)
 
 
-def _longrope(theta: list[Any], scaling: Any, length: int) -> tuple[list[Any], Any]:
+def _longrope(theta: list[Any], scaling: Any, length: Any) -> tuple[list[Any], Any]:
     old = scaling["original_length"]
     which = "long" if length > old else "short"
     freqs = [f / mpf(factor) for f, factor in zip(theta, scaling[f"{which}_factor"], strict=True)]

@@ -30,7 +30,7 @@ ARRANGEMENTS = ("chunked", "interleaved", "round_robin", "ernie")
     requires=(
         "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
         "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",
-        "arrangement != 'ernie' or 0 <= sections[1] - sections[2] <= 1",
+        "arrangement != 'ernie' or sections[1] == sections[2]",
         "sum(sections) >= 1",
     ),
 )
@@ -56,7 +56,7 @@ def axial_table(
     - ``interleaved``: of three axes, pair i is of axis i mod 3 if that is 1 or 2 and ``i < 3 sections[i mod 3]``, else of
       axis 0, which so takes the tail (Qwen3-VL, Qwen3.5).
     - ``round_robin``: axes take turns, and one whose section is full is passed over (GLM-4.5V in SGLang).
-    - ``ernie``: of three axes, pairs of axis 1 and axis 2 alternate until both sections are full, then axis 0 (ERNIE 4.5-VL,
+    - ``ernie``: of three axes, pairs of axis 1 and axis 2, as many of each, alternate, then comes axis 0 (ERNIE 4.5-VL,
       whose configuration writes its sections as height, width, time).
 
     Parameters
@@ -117,6 +117,9 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
         check_integer(function, "sections", section, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
         msg = f"{function}: sections must be three with arrangement {arrangement!r}; got {tuple(sections)}."
+        raise ValueError(msg)
+    if arrangement == "ernie" and sections[1] != sections[2]:
+        msg = f"{function}: sections of axes 1 and 2 must be equal with arrangement 'ernie'; got {tuple(sections)}."
         raise ValueError(msg)
     pairs = sum(sections)
     if arrangement == "chunked":

@@ -32,7 +32,7 @@ from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, enco
     requires=(
         "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
         "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",
-        "arrangement != 'ernie' or 0 <= sections[1] - sections[2] <= 1",
+        "arrangement != 'ernie' or sections[1] == sections[2]",
         "sum(sections) >= 1",
     ),
 )

@@ -43,7 +43,8 @@ def _turns_ramp(inv_freq: Array, scaling: YaRNByTurns, c: Namespace) -> Array:
     zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
     if slow == fast:
         return c.where(turns >= slow, zero, one)
-    return 1 - c.minimum(c.maximum((turns - slow) / (fast - slow), zero), one)
+    width = c.asarray(fast, dtype=c.float64) - slow
+    return 1 - c.minimum(c.maximum((turns - slow) / width, zero), one)
 
 
 def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
