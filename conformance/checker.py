@@ -160,7 +160,7 @@ def _check(target: Target, cases: list[LoadedCase], tier: str, suite: Path, prog
 
 def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Report:
     """Return what one function does on the vectors of the operation `op`; `options` are those of `check`."""
-    stated = {n: getattr(function, n) for n in ("backend", "dtypes", "claims") if hasattr(function, n)}
+    stated = {n: getattr(function, n) for n in ("backend", "dtypes", "claims", "scalings") if hasattr(function, n)}
     implementation = SimpleNamespace(**stated, **{op: function}, __name__=getattr(function, "__name__", op))
     return check(implementation, op=op, **options)
 

@@ -31,6 +31,7 @@ class Child:
         self.mark = uuid.uuid4().hex
         self.noise: deque[bytes] = deque(maxlen=5)
         self.errors = b""
+        self._asked = False
         self._buffer, self._searched = bytearray(), 0
         held, self._lifeline = os.pipe()
         supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(int(memory * 2**30)), *command]
@@ -52,7 +53,9 @@ class Child:
     def ask(self, message: bytes, *, seconds: float, limit: int) -> bytes:
         """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
         deadline = time.monotonic() + seconds
-        self._refuse_more(limit)
+        if self._asked:
+            self._refuse_more(limit)
+        self._asked = True
         unsent, reply = memoryview(message), None
         while True:
             reply = reply or self._line(limit)

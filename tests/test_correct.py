@@ -29,13 +29,13 @@ def of_reference(backend: str) -> Report:
 
 @cache
 def ratios() -> Ratios:
-    """Return the worst error of every operation, in tolerances of its claim; nobody where the tolerance is zero throughout."""
+    """Return the worst error of every operation, in tolerances of its claim; nobody where all results are exact."""
     reports = {file.stem: of_file(file) for file in FILES} | {f"posref on {b}": of_reference(b) for b in REFERENCE}
     found: Ratios = defaultdict(dict)
     for who, report in reports.items():
         for operation in report.operations:
             if operation.counts["pass"] and operation.dtype and operation.claim:
-                known = {} if operation.worst_ratio is None else {who: operation.worst_ratio}
+                known = {who: operation.worst_ratio} if operation.worst_ratio else {}
                 found[operation.op, operation.dtype, operation.claim] |= known
     return found
 

@@ -25,7 +25,7 @@ FORMS = ("distance", "causal", "key")
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
     domains={"heads": Integer(1), "form": OneOf(FORMS)},
-    arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("~*B K", "position")},
+    arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
     invariants=("shift invariant", "decode"),
     stages=("alibi_slopes",),
 )
