@@ -106,6 +106,7 @@ def doctor() -> None:
     """Say what is installed here: array libraries, their dtypes, whether their float64 is real, and the vectors."""
     from posref import backends
     from posref.conformance.suite import INSTALLED, load_manifest
+    from posref.conformance.target import ADAPTERS
 
     table = Table("backend", "state", "dtypes", "float64", box=None, pad_edge=False, header_style="bold")
     for name in backends.names():
@@ -122,6 +123,7 @@ def doctor() -> None:
     console = _console()
     console.print(f"posref {posref.__version__}, Python {sys.version.split()[0]}", highlight=False)
     console.print(table)
+    console.print(f"adapters (posref check NAME): {', '.join(ADAPTERS)}", highlight=False)
     with _errors():
         manifest = load_manifest(INSTALLED)
         cases = sum(len(entry["cases"]) for entry in manifest["groups"])

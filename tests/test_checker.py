@@ -281,6 +281,39 @@ def test_claims_too_much() -> None:
     assert {case.achieved for case in boasting.failures} == {"angle32"}
 
 
+def rough(positions: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dtype: Any = None) -> Any:
+    """Sines and cosines off by up to 2**-12, as WGSL allows 2**-11."""
+    cos, sin = posref.rope_table(positions, inv_freq, attention_factor=attention_factor, dtype=np.float64)
+    off = attention_factor * 2.0**-12
+    return (cos + off * np.sin(7 * cos)).astype(dtype), (sin - off * np.cos(5 * sin)).astype(dtype)
+
+
+def test_a_declared_accuracy_of_the_trigonometry_is_honoured_and_shown() -> None:
+    declared = {"float32": "angle32", "trig": 2.0**-11}
+    silent, honest, boasting = (
+        check(SimpleNamespace(rope_table=rough, claims=claims), op="rope_table")
+        for claims in ({}, declared, {"float32": "angle32", "trig": 2.0**-13})
+    )
+    assert not silent.conformant
+    assert honest.conformant
+    assert honest.operations[0].achieved == honest.operations[0].claim == "angle32+trig(0.00048828125)"
+    assert not boasting.conformant
+    assert "angle32+trig(0.0001220703125) allows" in boasting.failures[0].message
+    exact = check(SimpleNamespace(rope_table=posref.rope_table, claims=declared), op="rope_table")
+    assert exact.operations[0].achieved == "angle64"  # the tightest class that holds
+    with pytest.raises(TargetError, match="must lie between 0 and 1"):
+        check(SimpleNamespace(rope_table=rough), op="rope_table", trig=2.0)
+
+
+def test_stated_scalings_are_asked_for() -> None:
+    target = SimpleNamespace(rope_frequencies=posref.rope_frequencies, scalings=("LongRoPE",))
+    verdict = {c.id: c.verdict for c in check(target, op="rope_frequencies").operations[0].cases}
+    assert verdict["rope_frequencies/longrope/at"] == "pass"
+    assert verdict["rope_frequencies/yarn/qwen-2.5"] == "unsupported"
+    with pytest.raises(TargetError, match=r"scalings must be of .*LongRoPE.*; got 'Su'"):
+        check(SimpleNamespace(rope=right, scalings=("Su",)))
+
+
 def test_stated_claims_are_read() -> None:
     target = SimpleNamespace(rope=single, claims={"float32": "angle64"})
     assert check(target).operations[0].claim == "angle64"
