@@ -37,7 +37,7 @@ def isolated(
         raise TargetError(msg)
     options = {"--backend": backend, "--dtype": dtype, "--device": device}
     words = [str(word) for name, value in options.items() if value is not None for word in (name, value)]
-    command = [sys.executable, "-m", __name__, *words, "--", target]
+    command = [sys.executable, "-P", "-m", __name__, *words, "--", target]  # -P: a folder named posref here is not this package
     program = Program.start(command, timeout=timeout, memory=memory, suite=suite, dtype=dtype, claim=claim, trig=trig)
     program.name, program.library = target, program.library.removeprefix("Python, ")
     program.reproduce = f"posref check {shlex.quote(target)} --isolate" + (f" --backend {backend}" if backend else "")

@@ -108,7 +108,7 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_pipe_sees_no_colours_and_no_progress() -> None:
-    command = [sys.executable, "-m", "posref", "check", EXAMPLE]
+    command = [sys.executable, "-P", "-m", "posref", "check", EXAMPLE]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     assert result.returncode == 1
     assert "\x1b" not in result.stdout

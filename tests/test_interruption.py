@@ -19,7 +19,7 @@ from posref.conformance.suite import INSTALLED, load_groups
 from posref.conformance.whole import put_aside, whole_directory, whole_file
 
 HERE = Path(__file__).parent
-POSREF = [sys.executable, "-m", "posref"]
+POSREF = [sys.executable, "-P", "-m", "posref"]
 
 
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def snippet(report: dict[str, Any], op: str) -> str:
 )
 def test_the_snippet_of_a_failure_repeats_it(target: str, op: str, expected: str) -> None:
     report = check(str(ROOT / target)).to_json()
-    done = subprocess.run([sys.executable, "-c", snippet(report, op)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", snippet(report, op)], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith(f"{op} {{")
     assert expected in done.stdout
