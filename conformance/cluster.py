@@ -52,6 +52,7 @@ class Cluster:
             msg = f"fuzz: no scheduler answers at {address!r} ({type(error).__name__}: {error})."
             raise TargetError(msg) from error
         with client, client.as_current():
+            _require_workers(client, address)
             try:
                 yield cls(client, options, seed, until, progress, max(1, sum(client.nthreads().values())))
             finally:
@@ -88,6 +89,19 @@ class Cluster:
             if self.progress:
                 self.progress(f"{sum(found.tally.verdicts.values())} draws")
         return left
+
+
+def _require_workers(client: Client, address: str) -> None:
+    """Raise `TargetError` unless the cluster has workers, and posref is where they run; tasks would wait for ever."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError as error:
+        msg = f"fuzz: the scheduler at {address!r} has no workers; start one with: dask worker {address}"
+        raise TargetError(msg) from error
+    for worker, error in client.run(exec, f"import {__name__}", on_error="return").items():
+        if error is not None:
+            msg = f"fuzz: worker {worker} cannot import posref ({type(error).__name__}: {error}); install posref[fuzz] there."
+            raise TargetError(msg) from error
 
 
 def _joined(futures: Sequence[Future]) -> Searched:

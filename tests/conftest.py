@@ -3,6 +3,7 @@ The array libraries on which every definition is tried. One that is missing fail
 failed.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ class Library:
 
     def host(self, x: Any) -> np.ndarray:
         return self.backend.to_numpy(x)
+
+
+@pytest.fixture(autouse=True)
+def path_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo what commands and targets add to sys.path: processes that later tests start would look there first."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.fixture(params=LIBRARIES)

@@ -444,6 +444,26 @@ def test_a_cluster_finds_what_one_process_finds(scheduler: str, tmp_path: Path) 
     assert bytes_of(tmp_path / "Non") == bytes_of(tmp_path / "tcp")
 
 
+def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("posref.conformance.cluster.PATIENCE", 0.5)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        pytest.raises(TargetError, match="has no workers; start one with: dask worker"),
+    ):
+        fuzz(examples=1, scheduler=cluster.scheduler_address)
+
+
+def test_workers_without_posref_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "posref").mkdir()
+    (tmp_path / "posref" / "__init__.py").write_text("raise ImportError('an old one')")
+    monkeypatch.syspath_prepend(tmp_path)  # which a worker's process inherits
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        pytest.raises(TargetError, match=r"cannot import posref \(ImportError: an old one\); install posref\[fuzz\]"),
+    ):
+        fuzz("posref", examples=1, scheduler=cluster.scheduler_address)
+
+
 def told(findings: Findings) -> Any:
     finds = [(f.op, f.dtype, f.draw, f.result.message, f.diagnosis, judging.written(f.op, f.call)) for f in findings.finds]
     return finds, findings.tallies, findings.plan.pairs

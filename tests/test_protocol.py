@@ -197,7 +197,9 @@ def test_dtypes_are_those_that_it_states() -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_survives_the_end_of_posref(number: int, nothing_left: str) -> None:
     words = ["check", "--command", shlex.join(command("hang_with_daemon")), "--case", CASE, "--timeout", "600"]
-    posref = subprocess.Popen([sys.executable, "-P", "-m", "posref", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    posref = subprocess.Popen(
+        [sys.executable, "-P", "-m", "posref", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 60
     while len(alive(nothing_left)) < 4 and time.monotonic() < deadline:  # posref, supervisor, program, daemon
         time.sleep(0.02)
