@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FAMILIES = ("absolute", "rotary", "bias", "relative", "attention")
+FAMILIES = ("absolute", "rotary", "bias", "relative", "attention", "extension")
 
 
 @dataclass(frozen=True)
