@@ -14,10 +14,12 @@ import numpy as np
 from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
-from . import classes, curves, diagnose, invoke, places, tensors
+from . import classes, invoke, places, tensors
 from .calls import makes_constants
+from .diagnosis import diagnose
 from .errors import Stopped, TargetError, Unsupported
 from .report import CaseResult, Operation, Report, number
+from .reports import curves
 from .suite import INSTALLED, LoadedCase, load_groups, load_manifest, withdrawn_cases
 from .target import Target, load
 

@@ -57,7 +57,8 @@ def check(json_file: Path | None, suite: Path | None, **options: Any) -> None:
     TARGET is an adapter's name (posref doctor lists them), a module, module:object, or file.py, with functions named as the
     operations. Exit code 0: conformant; 1: not; 2: could not run.
     """
-    from . import checker, terminal
+    from . import checker
+    from .reports import terminal
     from .suite import INSTALLED
 
     sys.path.insert(0, "")
@@ -85,7 +86,7 @@ def report(file: Path, **forms: Path | None) -> None:
         validate("report", document, file)
         _render(document, **forms)
         if not any(forms.values()):
-            from . import summaries
+            from .reports import summaries
 
             click.echo(summaries.markdown(document), nl=False)
 
@@ -98,11 +99,11 @@ def _render(document: dict[str, Any], **forms: Path | None) -> None:
         if path is None:
             continue
         if form == "html":
-            from .html import render
+            from .reports.html import render
 
             whole_file(path, render(document))
         else:
-            from . import summaries
+            from .reports import summaries
 
             whole_file(path, getattr(summaries, form)(document))
 
@@ -162,7 +163,7 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
 def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
     """Write requests without expectations into DIR, to be computed anywhere and checked with check --outputs DIR."""
     with errors():
-        from .exchange import export
+        from .remote.exchange import export
         from .suite import INSTALLED
 
         count = export(INSTALLED, directory, ops, tier=tier)
@@ -173,7 +174,7 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 @click.option("--json", "json_file", type=FILE, help="Write it as JSON.")
 def vectors_strength(json_file: Path | None) -> None:
     """Say, for every known deviation, how many core cases catch it; exit code 1 if one is caught by fewer than two."""
-    from . import strength
+    from .diagnosis import strength
     from .whole import whole_file
 
     with errors(), progress("trying") as show:

@@ -102,7 +102,8 @@ class Suite(pytest.Collector):
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say why operations fail, and what is missing."""
-        from . import checker, terminal
+        from . import checker
+        from .reports import terminal
 
         checker.finish(list(self.operations.values()))
         lines = [
@@ -186,7 +187,7 @@ class CaseFailure(Exception):
 
 def _told(result: CaseResult) -> str:
     """Return a failing result in words."""
-    from .terminal import printable
+    from .reports.terminal import printable
 
     return f"{result.verdict} {result.id}: {printable(result.message)}\nrepeat: {printable(result.reproduce)}"
 

@@ -145,25 +145,25 @@ class Report:
 
     def write_html(self, path: Path) -> None:
         """Write the report as one page; PosrefError if jinja2 is not installed."""
-        from . import html
+        from .reports import html
 
         whole_file(path, html.render(self.to_json()))
 
     def write_markdown(self, path: Path) -> None:
         """Write a summary in Markdown."""
-        from . import summaries
+        from .reports import summaries
 
         whole_file(path, summaries.markdown(self.to_json()))
 
     def write_junit(self, path: Path) -> None:
         """Write the report as JUnit XML."""
-        from . import summaries
+        from .reports import summaries
 
         whole_file(path, summaries.junit(self.to_json()))
 
     def write_badge(self, path: Path) -> None:
         """Write a badge in SVG."""
-        from . import summaries
+        from .reports import summaries
 
         whole_file(path, summaries.badge(self.to_json()))
 

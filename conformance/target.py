@@ -152,16 +152,16 @@ def load(
         raise TargetError(msg)
     stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
     if outputs is not None:
-        from .exchange import Outputs
+        from .remote.exchange import Outputs
 
         return Outputs.load(Path(outputs), suite, **stated)
     if command is not None:
-        from .program import Program
+        from .remote.program import Program
 
         words = shlex.split(command) if isinstance(command, str) else list(command)
         return Program.start(words, timeout=timeout, memory=memory, suite=suite, **stated)
     if isolate:
-        from .serve import isolated
+        from .remote.serve import isolated
 
         return isolated(target, backend=backend, device=device, timeout=timeout, memory=memory, suite=suite, **stated)
     return load_python(target, backend=backend, device=device, **stated)

@@ -50,9 +50,9 @@ The first wrong stage is named first, and a first failing position that a dtype 
 only gradients fail, that of a rotation is looked at as the rotation it is.
 
 A deviation is compared in float64 with values that were rounded on another way. The constants that say how near it must come
-(`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/hypotheses.py`) are chosen, not derived. They cannot pass or fail
-anything: cases are judged before and elsewhere, by the stored tolerances. They decide only what a failure is called: too small,
-and it stays unexplained; too large, and two deviations tie.
+(`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`) are chosen, not derived. They cannot pass
+or fail anything: cases are judged before and elsewhere, by the stored tolerances. They decide only what a failure is called:
+too small, and it stays unexplained; too large, and two deviations tie.
 
 ## Measured
 

@@ -10,8 +10,8 @@ from rich.table import Table
 
 import posref
 from posref.conformance import commands
-from posref.conformance.fuzz_command import fuzz
-from posref.conformance.protocol_commands import protocol
+from posref.conformance.fuzzing.fuzz_command import fuzz
+from posref.conformance.remote.protocol_commands import protocol
 from posref.conformance.shell import console as _console
 from posref.conformance.shell import errors as _errors
 from posref.conformance.shell import operation as _operation

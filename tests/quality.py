@@ -8,10 +8,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from posref.conformance import check, diagnose, invoke, strength
+from posref.conformance import check, invoke
 from posref.conformance.checker import Answer
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import together
+from posref.conformance.diagnosis import diagnose, strength
 from posref.conformance.report import Report
 from posref.conformance.suite import LoadedCase
 from posref.conformance.target import load

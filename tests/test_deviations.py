@@ -13,7 +13,7 @@ import posref
 from posref.conformance import check, invoke
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import PARTS, together
-from posref.conformance.strength import CLASS, DTYPE, INNER, fits, stage, touched
+from posref.conformance.diagnosis.strength import CLASS, DTYPE, INNER, fits, stage, touched
 from posref.spec import REGISTRY
 
 NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing to pass on, and no inverse

@@ -12,14 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from posref.cli import cli
-from posref.conformance import check, classes, protocol, tensors
-from posref.conformance.byfile import written
+from posref.conformance import check, classes, tensors
 from posref.conformance.case import from_json
 from posref.conformance.copying import copy
 from posref.conformance.errors import TargetError, VectorError
-from posref.conformance.exchange import export
+from posref.conformance.remote import protocol
+from posref.conformance.remote.byfile import written
+from posref.conformance.remote.exchange import export
+from posref.conformance.remote.serve import Server
 from posref.conformance.report import Report
-from posref.conformance.serve import Server
 from posref.conformance.suite import INSTALLED, load_groups, load_manifest, validator
 from posref.conformance.target import load_python
 from posref.scaling import Scaling

@@ -15,13 +15,14 @@ from hypothesis import given, settings
 
 import posref
 from posref.cli import cli
-from posref.conformance import check, hunt, judging, strategies
+from posref.conformance import check
 from posref.conformance.calls import bind, takes_dtype
 from posref.conformance.case import all_cases
 from posref.conformance.checker import Answer
 from posref.conformance.errors import Disagreement, TargetError
-from posref.conformance.fuzz import Findings, fuzz, opened
-from posref.conformance.hunt import Hunt
+from posref.conformance.fuzzing import hunt, judging, strategies
+from posref.conformance.fuzzing.fuzz import Findings, fuzz, opened
+from posref.conformance.fuzzing.hunt import Hunt
 from posref.conformance.verify import verify
 from posref.scaling import Llama3
 from posref.spec import REGISTRY
@@ -413,7 +414,7 @@ def test_what_cannot_run_is_exit_2(
     arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("posref.conformance.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("posref.conformance.fuzzing.cluster.PATIENCE", 0.5)
     (tmp_path / "mine.py").write_text(TARGET)
     outcome = run(*arguments)
     assert outcome.exit_code == 2
@@ -445,7 +446,7 @@ def test_a_cluster_finds_what_one_process_finds(scheduler: str, tmp_path: Path) 
 
 
 def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("posref.conformance.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("posref.conformance.fuzzing.cluster.PATIENCE", 0.5)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
         pytest.raises(TargetError, match="has no workers; start one with: dask worker"),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from posref.conformance import Report, check
-from posref.conformance.lint import lint
+from posref.conformance.remote.lint import lint
 from posref.conformance.suite import INSTALLED
 
 ROOT = Path(__file__).parents[1]

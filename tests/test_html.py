@@ -13,7 +13,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from posref.conformance import check, html
+from posref.conformance import check
+from posref.conformance.reports import html
 
 ROOT = Path(__file__).parents[1]
 INSTALL = "apt-get install chromium chromium-driver"

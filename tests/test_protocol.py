@@ -19,13 +19,14 @@ import pytest
 from click.testing import CliRunner
 
 from posref.cli import cli
-from posref.conformance import check, protocol
+from posref.conformance import check
 from posref.conformance.calls import array_names
-from posref.conformance.child import Child
 from posref.conformance.errors import Stopped, TargetError
-from posref.conformance.lint import lint
+from posref.conformance.remote import protocol
+from posref.conformance.remote.child import Child
+from posref.conformance.remote.lint import lint
+from posref.conformance.remote.session import RESTARTS, Session
 from posref.conformance.report import Report
-from posref.conformance.session import RESTARTS, Session
 from posref.conformance.suite import INSTALLED, LoadedCase, load_groups, validator
 from posref.spec import REGISTRY
 

@@ -19,9 +19,10 @@ from reporting import case, document, every_verdict, hostile, operation, unfinis
 from rich.console import Console
 
 import posref
-from posref.conformance import check, classes, curves, html, places, summaries, terminal
+from posref.conformance import check, classes, places
 from posref.conformance.checker import Answer
 from posref.conformance.report import Operation, Report, state
+from posref.conformance.reports import curves, html, summaries, terminal
 from posref.conformance.suite import INSTALLED, Call, LoadedCase, load_groups, validate
 from posref.spec import REGISTRY
 

@@ -9,10 +9,10 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from posref.conformance import strength
 from posref.conformance.case import all_flags
 from posref.conformance.deviations import DEVIATIONS, Deviation
-from posref.conformance.strength import Strength
+from posref.conformance.diagnosis import strength
+from posref.conformance.diagnosis.strength import Strength
 
 
 @cache

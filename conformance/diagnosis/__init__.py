@@ -1,0 +1,1 @@
+"""Why an implementation differs, and how strong the suite is at telling."""

@@ -1,0 +1,233 @@
+"""
+What a deviation predicts for the calls that were made, and how far that is from what an implementation gave.
+
+`JITTER`, `UNITS`, `SAMPLES` and `HOPELESS` are chosen, not derived: they say how near a prediction, which is computed in
+float64, must come to values that were rounded along another way before the deviation is *named*. Whether a case passes is
+decided before and elsewhere, by the stored tolerances alone; none of these four can change a verdict. Were they too small, a
+failure would stay unexplained; too large, and two deviations would tie.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.spec import REGISTRY
+
+from .. import invoke
+from ..calls import bind, takes_dtype
+from ..deviations import Deviation
+from ..suite import Call
+
+if TYPE_CHECKING:
+    from ..checker import Answer
+
+JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
+UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
+SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
+HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner are not asked for: two bfloat16 roundings
+SUMS = ("rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values")
+Array = npt.NDArray[Any]
+Outputs = list[invoke.Arrays]
+Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One output of one call: what is to be reproduced (the expected value where the case passed), and its tolerance."""
+
+    call: int
+    name: str
+    expected: Array
+    wanted: Array
+    width: Array
+    failed: bool
+
+
+class Question:
+    """A case as it was asked: its calls with their arguments in order, and what is to be reproduced."""
+
+    def __init__(self, op: str, answer: Answer, *, failed: bool, claim: str, turn: int = 0) -> None:
+        self.op, self.answer, self.failed, self.claim, self.turn = op, answer, failed, claim, turn
+        self.id, self.dtype, self.calls = answer.case.id, answer.dtype, answer.case.calls
+        self.size = sum(value.size for call in self.calls for value in call.expected.values())
+
+    @cached_property
+    def found(self) -> list[Asked]:
+        """What the implementation gave, and where the case passed what the definition gives."""
+        return self._asked(failed=self.failed)
+
+    @cached_property
+    def true(self) -> list[Asked]:
+        """What the definition gives."""
+        return self._asked(failed=False)
+
+    def _asked(self, *, failed: bool) -> list[Asked]:
+        found = []
+        for k, call in enumerate(self.calls):
+            for name, expected in call.expected.items():
+                wanted = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
+                _, width = invoke.errors(self.op, call, name, expected, self.claim, self.dtype)
+                found.append(Asked(k, name, expected, wanted, width, failed))
+        return found
+
+    @cached_property
+    def arguments(self) -> list[tuple[list[Any], dict[str, Any]]]:
+        """The positional and keyword arguments of every call."""
+        return [_arguments(self.op, call) for call in self.calls]
+
+    def outputs(self, function: Any) -> Outputs:
+        """Return the outputs of every call, by name."""
+        return [_once(self.op, function, *arguments) for arguments in self.arguments]
+
+
+def predict(deviation: Deviation, op: str, calls: Sequence[Call]) -> Outputs:
+    """Return what an implementation with a deviation would give for the calls of one case, in float64."""
+    function = deviation.operations()[op]
+    with quiet():
+        return [_once(op, function, *_arguments(op, call)) for call in calls]
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what wrong hypotheses provoke: overflows, divisions by zero."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _arguments(op: str, call: Call) -> tuple[list[Any], dict[str, Any]]:
+    positional, keywords = bind(op, call.inputs, call.params)
+    return positional, keywords | ({"dtype": np.float64} if takes_dtype(op) else {})
+
+
+def _once(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> invoke.Arrays:
+    """Return the outputs of one call by name; none where the deviation makes no sense for it."""
+    try:
+        result = function(*positional, **keywords)
+    except Exception:  # it may index outside a table, or want another shape
+        return {}
+    names = REGISTRY[op].outputs
+    results = result if len(names) > 1 else (result,)
+    return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+
+
+class Hypothesis:
+    """A deviation and what it predicts for every question, each from a new start."""
+
+    def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
+        self.deviation, self.questions = deviation, questions
+
+    def told(self, n: int) -> Predict:
+        """Return what is predicted for one question; kept while it is compared."""
+        return cache(partial(self._told, n))
+
+    def _told(self, n: int, jitter: float) -> Outputs:
+        question = self.questions[n]
+        return question.outputs(self.deviation.operations(jitter)[question.op])
+
+    def score(self, n: int) -> float:
+        """Return the distance, in tolerances, from what was found in one case."""
+        return score(self.questions[n], self.questions[n].found, self.told(n))
+
+
+class Kept(Hypothesis):
+    """A deviation whose state lives on from case to case: all of them, in the order of asking."""
+
+    def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
+        super().__init__(deviation, questions)
+        self.found: dict[float, dict[int, Outputs]] = {}
+
+    def _told(self, n: int, jitter: float) -> Outputs:
+        if jitter not in self.found:
+            function = self.deviation.operations(jitter)[self.questions[n].op]
+            asked = sorted(self.questions, key=lambda q: q.turn)
+            self.found[jitter] = {q.turn: q.outputs(function) for q in asked}
+        return self.found[jitter][self.questions[n].turn]
+
+
+def score(question: Question, wanted: list[Asked], told: Predict) -> float:
+    """
+    Return the distance, in tolerances, of the values that are wanted from what is predicted.
+
+    A prediction is an interval: the hypothesis with angles a little smaller and larger, as honest roundings may have made them.
+    """
+    predicted = [told(0.0)]
+    found = _distance(question, wanted, predicted)
+    if 1 < found < np.inf:
+        for outer, j in enumerate(SAMPLES):
+            predicted.append(told(j * JITTER[question.dtype]))
+            if outer % 2:
+                found = _distance(question, wanted, predicted)
+                if not 1 < found < HOPELESS:
+                    break
+    return found
+
+
+def plausible(question: Question, told: Predict) -> bool:
+    """Return whether at least half of the values that are wrong are predicted without any jitter: a quick look."""
+    near, count = 0, 0
+    for asked in question.found:
+        wrong = ~(np.abs(asked.wanted - asked.expected) <= asked.width)
+        ratios = _ratios(question, asked, [told(0.0)[asked.call].get(asked.name)])
+        near, count = near + int(np.sum(ratios[wrong] <= 1)), count + int(np.sum(wrong))
+    return 2 * near >= count
+
+
+def _distance(question: Question, wanted: list[Asked], predicted: list[Outputs]) -> float:
+    """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
+    found = 0.0
+    for asked in wanted:
+        ratios = _ratios(question, asked, [p[asked.call].get(asked.name) for p in predicted])
+        found = max(found, float(np.max(ratios, initial=0.0)))
+        if found == np.inf:
+            break
+    return found
+
+
+def _ratios(question: Question, asked: Asked, told: list[Any]) -> Array:
+    """Return every value's distance from a prediction; infinite where they cannot be compared."""
+    hopeless = np.full(asked.expected.shape, np.inf)
+    if any(value is None for value in told):
+        return hopeless
+    try:
+        values = [np.broadcast_to(value, asked.expected.shape) for value in told]
+    except ValueError:
+        return hopeless
+    value = values[0]
+    if asked.expected.dtype.kind != "f":
+        return np.where(value == asked.wanted, 0.0, np.inf)
+    if not np.array_equal(np.isfinite(value), np.isfinite(asked.wanted)):
+        return hopeless
+    return _compared(question, asked, values)
+
+
+def _compared(question: Question, asked: Asked, values: list[Array]) -> Array:
+    """Return every value's distance from the interval of a prediction."""
+    value = values[0]
+    sums = question.op in SUMS and value.ndim and value.size
+    size = np.max(np.abs(value), axis=-1, keepdims=True) if sums else np.abs(value)
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)
+    shift = np.abs(value - asked.expected)
+    touched = shift > UNITS["float64"] * size  # elsewhere the tolerance of the case itself holds
+    allowed = np.where(touched, asked.width + UNITS[question.dtype] * size, asked.width)
+    distance = np.where(touched, outside, np.abs(value - asked.wanted))
+    if asked.failed and value.size:  # the worst value must be one that the deviation moves, or it is not what is wrong
+        worst = np.argmax(_quotient(np.abs(asked.wanted - asked.expected), asked.width))
+        if shift.flat[worst] <= asked.width.flat[worst]:
+            distance, allowed = np.array(distance), np.array(allowed)
+            distance.flat[worst] = np.abs(value - asked.wanted).flat[worst]
+            allowed.flat[worst] = asked.width.flat[worst]
+    return _quotient(distance, allowed)
+
+
+def _quotient(distance: Array, allowed: Array) -> Array:
+    return np.where(distance > 0, distance / np.where(allowed > 0, allowed, 2.0**-1022), 0.0)

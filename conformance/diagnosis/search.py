@@ -1,0 +1,154 @@
+"""The search for deviations that explain a failure: one, several in different cases, or two at once in the same ones."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from ..deviations import DEVIATIONS, Deviation
+from ..deviations.compose import together
+from .hypotheses import Hypothesis, Kept, Question, plausible, score
+
+PARTS = 3  # deviations that may share the cases out among themselves
+UNIONS = 64  # ways to take one explanation of every stage that are tried
+Together = tuple[Deviation, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Deviations that explain some of the failing cases, each by itself, and leave the others alone."""
+
+    ties: tuple[Deviation, ...]
+    cases: tuple[str, ...]
+
+
+def ordered(questions: Sequence[Question]) -> list[Question]:
+    """Return failing cases first, and small ones before large ones."""
+    return sorted(questions, key=lambda q: (not q.failed, q.size))
+
+
+def touching(op: str) -> list[Deviation]:
+    """Return the deviations that an operation may have."""
+    return [d for d in DEVIATIONS.values() if d.touches(op)]
+
+
+def one(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], float]:
+    """
+    Return the deviations that explain all cases by themselves with their scores, and the score of the best of the others.
+
+    Best first: always the hypothesis with the lowest score so far is asked about its next case, so that most are dropped after
+    one small case and the best of those that do not fit is still known exactly.
+    """
+    heap: list[tuple[float, int, int, Hypothesis]] = []
+    for deviation in touching(questions[0].op):
+        for kind in (Hypothesis, Kept) if deviation.stateful else (Hypothesis,):
+            heap.append((0.0, len(heap), 0, kind(deviation, questions)))
+    fitting: list[tuple[float, Deviation]] = []
+    while heap:
+        worst, tie, count, hypothesis = heapq.heappop(heap)
+        if count == len(questions):
+            if worst > 1:
+                return fitting, worst
+            fitting.append((worst, hypothesis.deviation))
+            continue
+        heapq.heappush(heap, (max(worst, hypothesis.score(count)), tie, count + 1, hypothesis))
+    return fitting, np.inf
+
+
+def apart(questions: Sequence[Question]) -> list[Part]:
+    """
+    Return two or three deviations (with ties) that together explain all failures, each some of the cases; none if none do.
+
+    Each must explain two cases at least, change no other failing case, and contradict no passing one.
+    """
+    failing = frozenset(q.id for q in questions if q.failed)
+    explained: dict[frozenset[str], list[Deviation]] = {}
+    for deviation in touching(questions[0].op):
+        mine = _explained(Hypothesis(deviation, questions))
+        if len(mine) > 1:
+            explained.setdefault(mine, []).append(deviation)
+    chosen = next(_covers(failing, sorted(explained, key=len, reverse=True), PARTS), ())
+    return [Part(tuple(explained[mine]), tuple(q.id for q in questions if q.id in mine)) for mine in chosen]
+
+
+def _explained(hypothesis: Hypothesis) -> frozenset[str]:
+    """Return the failing cases that a deviation explains, it leaving all others as they must be; else none."""
+    mine = []
+    for n, question in enumerate(hypothesis.questions):
+        told = hypothesis.told(n)
+        if score(question, question.true, told) <= 1:
+            continue
+        if not question.failed or score(question, question.found, told) > 1:
+            return frozenset()
+        mine.append(question.id)
+    return frozenset(mine)
+
+
+def _covers(left: frozenset[str], sets: Sequence[frozenset[str]], count: int) -> Iterator[tuple[frozenset[str], ...]]:
+    """Yield ways to make up a set of at most `count` disjoint ones."""
+    if not left:
+        yield ()
+    elif count:
+        for n, chosen in enumerate(sets):
+            if chosen <= left:
+                for rest in _covers(left - chosen, sets[n + 1 :], count - 1):
+                    yield (chosen, *rest)
+
+
+def at_once(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
+    """
+    Return deviations that explain all cases together, none of them alone: ties, the best first.
+
+    `known` has the explanations of the stages that failed too, by stage. First all of those at once are tried; then pairs with
+    one of them; then all pairs.
+    """
+    found = _fitting(_unions(known), questions)
+    if found:
+        return found
+    all_of_them = touching(questions[0].op)
+    named = {name for explanations in known.values() for names in explanations for name in names}
+    pairs = list(combinations(all_of_them, 2))
+    likely = [pair for pair in pairs if named & {d.name for d in pair}]
+    return _fitting(likely, questions) or _fitting([pair for pair in pairs if pair not in set(likely)], questions)
+
+
+def _unions(known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
+    """Return what the stages' explanations are together: one of every stage, each deviation once."""
+    found: dict[frozenset[str], None] = {}
+    for choice in product(*list(known.values())):
+        found[frozenset(name for names in choice for name in names)] = None
+        if len(found) == UNIONS:
+            break
+    return [tuple(d for d in DEVIATIONS.values() if d.name in names) for names in found if len(names) > 1]
+
+
+def _fitting(candidates: Sequence[Together], questions: Sequence[Question]) -> list[Together]:
+    """Return those of several deviations at once that explain all cases, in one order of nesting or the other."""
+    scores: list[tuple[float, int]] = []
+    for n, deviations in enumerate(candidates):
+        found = min(_worst(Hypothesis(together(*order), questions)) for order in _orders(deviations))
+        if found <= 1:
+            scores.append((found, n))
+    return [candidates[n] for _, n in sorted(scores)]
+
+
+def _orders(deviations: Together) -> list[Together]:
+    """Return the orders in which deviations may be nested: one, unless two change the same operation."""
+    ops = [op for d in deviations for op in d.wraps]
+    return [deviations] if len(ops) == len(set(ops)) else [deviations, deviations[::-1]]
+
+
+def _worst(hypothesis: Hypothesis) -> float:
+    """Return the score over all cases; infinite from the first one that does not fit."""
+    if not plausible(hypothesis.questions[0], hypothesis.told(0)):
+        return np.inf
+    worst = 0.0
+    for n in range(len(hypothesis.questions)):
+        worst = max(worst, hypothesis.score(n))
+        if worst > 1:
+            return np.inf
+    return worst

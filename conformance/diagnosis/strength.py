@@ -1,0 +1,190 @@
+"""
+How strong the suite is: for every deviation of the registry, how many core cases tell it from the definition.
+
+A mutant is the definition with one deviation, its reals stored in float32 and judged by class angle32. A gradient of a
+rotation is measured as the rotation of its cotangent that it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from posref.spec import REGISTRY
+
+from .. import invoke
+from ..case import all_flags
+from ..deviations import DEVIATIONS, Deviation
+from ..suite import INSTALLED, LoadedCase, load_groups
+from . import hypotheses
+from .backward import as_rotation
+
+CLASS, DTYPE = "angle32", "float32"
+INNER = {"angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention"}
+LEAST = 2  # cases that must catch a deviation at its stage
+Progress = Callable[[str], None]
+Cases = dict[str, list[LoadedCase]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One deviation: the operation where it sits, and how many cases of each operation that it touches catch it."""
+
+    name: str
+    stage: str
+    caught: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A case that no deviation of the registry fails: why it is there."""
+
+    case: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How many cases catch every deviation, which cases catch none, and which cannot be measured, counted by the reason."""
+
+    lines: tuple[Line, ...]
+    idle: tuple[Idle, ...]
+    measured: int
+    apart: dict[str, int]
+
+    @property
+    def weak(self) -> list[Line]:
+        """The deviations that fewer than two cases catch where they sit."""
+        return [line for line in self.lines if line.caught[line.stage] < LEAST]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every deviation is caught twice and every case that can be measured catches one, else 1."""
+        return 1 if self.weak or self.idle else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the measurement as JSON."""
+        return {
+            "class": CLASS, "dtype": DTYPE, "measured": self.measured, "not_measured": self.apart,
+            "deviations": [{"name": line.name, "stage": line.stage, "caught": line.caught} for line in self.lines],
+            "weak": [line.name for line in self.weak],
+            "catch_nothing": [{"case": idle.case, "flags": list(idle.flags)} for idle in self.idle],
+        }  # fmt: skip
+
+
+def touched(name: str) -> list[str]:
+    """Return the operations that a deviation may change."""
+    return [op for op in REGISTRY if DEVIATIONS[name].touches(op)]
+
+
+def stage(name: str) -> str:
+    """Return the operation where a deviation sits."""
+    first = next(iter(DEVIATIONS[name].wraps))
+    return INNER.get(first, first)
+
+
+def apart(case: LoadedCase) -> str:
+    """Return why a case cannot be measured; empty if it can."""
+    if case.kind == "reject":
+        return "ask for a refusal, which no deviation gives"
+    if DTYPE not in case.dtypes:
+        return f"are not asked in {DTYPE}"
+    if case.kind == "vjp" and as_rotation(case) is None:
+        return "ask for gradients other than those of a rotation"
+    if all(value.size == 0 for call in case.calls for value in call.expected.values()):
+        return "have no values: they ask for a shape"
+    return ""
+
+
+def cases(suite: Path = INSTALLED) -> tuple[Cases, Counter[str]]:
+    """Return the core cases that can be measured by operation, and how many others there are by the reason."""
+    found: Cases = {op: [] for op in REGISTRY}
+    others: Counter[str] = Counter()
+    for group in load_groups(suite):
+        for case in group.cases:
+            why = apart(case)
+            if why:
+                others[why] += 1
+            else:
+                found[group.op].append(as_rotation(case) or case)
+    return found, others
+
+
+def outputs(deviation: Deviation, case: LoadedCase) -> list[invoke.Arrays]:
+    """Return what a mutant gives in float32; a call that makes no sense for it gives nothing."""
+    found = hypotheses.predict(deviation, case.op, case.calls)
+    with hypotheses.quiet():
+        return [{n: v.astype(np.float32) if v.dtype.kind == "f" else v for n, v in o.items()} for o in found]
+
+
+def fails(case: LoadedCase, given: list[invoke.Arrays]) -> bool:
+    """Return whether outputs fail a case."""
+    for call, output in zip(case.calls, given, strict=True):
+        if any(n not in output or not fits(output[n], e) for n, e in call.expected.items()):
+            return True
+        if invoke.compare(case.op, call, output, CLASS, DTYPE) is not None:
+            return True
+    return False
+
+
+def fits(value: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
+    """Return whether a value broadcasts to the shape that is expected."""
+    try:
+        return bool(np.broadcast_shapes(value.shape, expected.shape) == expected.shape)
+    except ValueError:
+        return False
+
+
+def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Strength:
+    """Return how many cases catch every deviation; `progress` is called with the name of each as its turn comes."""
+    asked, others = cases(suite)
+    seen: set[str] = set()
+    lines = []
+    for name, deviation in DEVIATIONS.items():
+        if progress:
+            progress(name)
+        by_op = {op: {c.id for c in asked[op] if fails(c, outputs(deviation, c))} for op in touched(name)}
+        seen |= set[str]().union(*by_op.values())
+        lines.append(Line(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
+    every = [case for found in asked.values() for case in found]
+    idle = tuple(Idle(case.id, case.flags) for case in every if case.id not in seen)
+    return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
+
+
+def show(strength: Strength, console: Console) -> None:
+    """Print a measurement: a table in a terminal, lines in a pipe."""
+    if console.is_terminal:
+        table = Table("deviation", "at its stage", "", "and through", box=None, pad_edge=False, header_style="bold")
+        for line in strength.lines:
+            count, colour = line.caught[line.stage], "red" if line in strength.weak else "green"
+            table.add_row(line.name, line.stage, f"[{colour}]{count}[/{colour}]", _elsewhere(line))
+        console.print(table)
+    else:
+        for line in strength.lines:
+            rest = _elsewhere(line)
+            console.print(f"{line.name}: {line.stage} {line.caught[line.stage]}{rest and ', ' + rest}", soft_wrap=True)
+    flags = all_flags()
+    for idle in strength.idle:
+        why = "; ".join(f"{name}: {flags[name].catches}" for name in idle.flags if name in flags)
+        console.print(f"[red]catches nothing[/red] {idle.case} ({why})", highlight=False, soft_wrap=True)
+    for line in strength.weak:
+        count = line.caught[line.stage]
+        console.print(f"[red]weak[/red] {line.name}: {count} cases of {line.stage} catch it; {LEAST} must", soft_wrap=True)
+    for why, count in strength.apart.items():
+        console.print(f"{count} cases {why}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{len(strength.lines)} deviations, {len(strength.weak)} caught by fewer than {LEAST} cases; "
+        f"{strength.measured} cases, {len(strength.idle)} catch no registered deviation",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _elsewhere(line: Line) -> str:
+    return ", ".join(f"{op} {count}" for op, count in line.caught.items() if op != line.stage)

@@ -1,0 +1,1 @@
+"""Calls at random, judged against proofs."""

@@ -1,0 +1,204 @@
+"""
+Fuzzing: calls drawn at random, judged against what is proved on the spot, and the first failure of each operation shrunk.
+
+Draws are numbered. Draw i of an operation in a dtype depends on the seed alone, so that a longer run finds what a shorter one
+did and more, and a cluster what one process does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from posref.spec import REGISTRY
+
+from ..checker import asked_dtypes
+from ..errors import TargetError
+from ..target import Target, load
+from .hunt import Find, Hunt, Progress, Searched
+from .judging import Asking, Tally
+
+ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
+SECONDS = 60.0
+Pair = tuple[str, str]  # operation, dtype
+Options = Mapping[str, Any]
+Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be searched: the target as messages call it, and the operations and dtypes that it is asked in."""
+
+    name: str
+    reproduce: str
+    pairs: tuple[Pair, ...]
+
+
+@dataclass
+class Findings:
+    """What a run found."""
+
+    plan: Plan
+    seed: int
+    tallies: dict[Pair, Tally]
+    finds: list[Find] = field(default_factory=list)
+    complete: bool = True
+    folder: Path | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """All draws together."""
+        return sum(self.tallies.values(), Tally())
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing found; 1 found; 2 interrupted before anything was found, or nothing could be judged."""
+        if self.finds:
+            return 1
+        judged = self.tally.verdicts.total() - self.tally.verdicts["unsupported"]
+        return 0 if self.complete and judged else 2
+
+
+def fuzz(
+    target: Any = None,
+    *,
+    seconds: float | None = None,
+    examples: int | None = None,
+    seed: int = 0,
+    op: str | None = None,
+    scheduler: str | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Findings:
+    """
+    Return what fails of an implementation on calls drawn at random, the smallest call for every operation and dtype.
+
+    An interruption from the keyboard gives what was found so far.
+
+    Parameters
+    ----------
+    target : str, module or object, optional
+        As for `check`; ``command`` among the options takes its place.
+    seconds : float, optional
+        How long to draw; 60 unless `examples` says how much. A failure that is found is shrunk however long that takes.
+    examples : int, optional
+        The number of draws for every operation and dtype.
+    seed : int
+        Where the draws begin: the same seed, target and version of hypothesis find the same failures.
+    op : str, optional
+        Only this operation.
+    scheduler : str, optional
+        The address of a dask.distributed scheduler over which the draws are spread; its workers load the target by its name.
+    output : path, optional
+        The folder of a suite with the failures, written if there are any; one that is there is replaced.
+    progress : callable, optional
+        Called with what is being asked.
+    options
+        Of the target: ``command``, ``isolate``, ``timeout``, ``memory``, ``backend``, ``dtype``, ``claim``, ``trig`` and
+        ``device``, as for `check`.
+
+    Raises
+    ------
+    TargetError
+        If the target cannot be loaded, here or on a worker, or has not the operation.
+    """
+    if op is not None and op not in REGISTRY:
+        msg = f"fuzz: op must be one of {', '.join(REGISTRY)}; got {op!r}."
+        raise TargetError(msg)
+    seconds = SECONDS if seconds is None and examples is None else seconds
+    until = None if seconds is None else time.monotonic() + seconds
+    given = {"target": target, **options}
+    if scheduler is None:
+        asking = opened(given)
+        try:
+            findings = _run(plan_of(asking.target, op), seed, examples, until, _Here(asking, seed, until, progress))
+        finally:
+            asking.target.close()
+    else:
+        from .cluster import Cluster
+
+        with Cluster.connected(scheduler, given, seed, until, progress) as cluster:
+            findings = _run(cluster.plan(op), seed, examples, until, cluster)
+    if findings.finds and output is not None:
+        from .found import write
+
+        findings.folder = write(findings, output)
+    return findings
+
+
+def opened(options: Options) -> Asking:
+    """Return a target that can be opened again."""
+
+    def opener() -> Target:
+        return load(**options)
+
+    return Asking(opener, opener())
+
+
+def plan_of(target: Target, op: str | None) -> Plan:
+    """Return what there is to search."""
+    wanted = [name for name in REGISTRY if op in (None, name) and target.has(name)]
+    if not wanted:
+        msg = f"{target.name}: has no {'operation' if op is None else op}."
+        raise TargetError(msg)
+    return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in asked_dtypes(target, n)))
+
+
+class Searcher(Protocol):
+    """Where draws are made."""
+
+    workers: int
+
+    def search(self, tasks: Sequence[Task]) -> list[Searched]:
+        """Return what each of `tasks` gave, as far as time allowed."""
+
+
+@dataclass
+class _Here:
+    """A search in this process."""
+
+    asking: Asking
+    seed: int
+    until: float | None
+    progress: Progress | None
+    workers: int = 1
+
+    def search(self, tasks: Sequence[Task]) -> list[Searched]:
+        """Return what each of `tasks` gave, as far as time allowed."""
+        found = []
+        for op, dtype, first, last in tasks:
+            found.append(Hunt(self.asking, op, dtype, self.seed).search(first, last, self.until, self.progress))
+            if not found[-1].complete:
+                break
+        return found
+
+
+def _rounds(examples: int | None, wide: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of draws, short ones first, so that every operation is asked soon; `wide` is how many go at a time."""
+    first, turn = 0, 0
+    while examples is None or first < examples:
+        last = first + wide * ROUNDS[min(turn, len(ROUNDS) - 1)]
+        yield first, last if examples is None else min(last, examples)
+        first, turn = last, turn + 1
+
+
+def _run(plan: Plan, seed: int, examples: int | None, until: float | None, where: Searcher) -> Findings:
+    """Search round after round where nothing was found yet, until time or draws are used up."""
+    findings = Findings(plan, seed, {pair: Tally() for pair in plan.pairs})
+    for first, last in _rounds(examples, -(-where.workers // len(plan.pairs))):
+        failed = {(find.op, find.dtype) for find in findings.finds}
+        left = [pair for pair in plan.pairs if pair not in failed]
+        if not left or (until is not None and time.monotonic() >= until):
+            break
+        results = where.search([(*pair, first, last) for pair in left])
+        for pair, result in zip(left, results, strict=False):
+            findings.tallies[pair] += result.tally
+            findings.finds += [result.find] if result.find else []
+        if len(results) < len(left) or not all(result.complete for result in results):
+            findings.complete = until is not None and time.monotonic() >= until  # else it was the keyboard
+            break
+    return findings

@@ -1,0 +1,310 @@
+"""
+Calls at random: valid options and inputs of any operation, drawn with hypothesis from what the registry says of them.
+
+Everything is simplest first, so that shrinking ends in a short call: defaults left out, sizes of 1, positions near 0, zeros.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, lru_cache
+from types import CodeType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+from posref.backends.rounding import BITS, round_to
+from posref.scaling import Scaling
+from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
+
+from .. import classes
+from ..calls import AT_LEAST_FLOAT32
+from ..consistency import SIZES as SIZES_OF_OPTIONS
+
+SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
+LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one
+MOST, WORK = 400, 1500  # elements of an array, and of the product of all sizes
+DISTINCT = 24  # different elements of an array
+TOPS = (8, 40, 300, 4100, 70_000, 2**20, 2**24 + 8, 2**30 - 1)  # of positions: differences stay within int32
+EDGES = tuple(2**k + d for k in range(3, 31) for d in (-1, 0, 1))
+LENGTH, FACTOR = Integer(1, usual=2**17), Real(0)  # of the fields of a record
+
+FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max}  # that expressions may use
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One call: options by name, arrays by name (reals float64, integers int64)."""
+
+    params: Values
+    inputs: dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A call without its numbers: options, the shapes of the arrays, and the sizes drawn for them."""
+
+    params: Values
+    shapes: dict[str, tuple[int, ...]]
+    sizes: Values
+
+    def known(self, record: Encoding) -> Values:
+        """Return what the names in expressions stand for."""
+        return {**_defaults(record), **self.params, **self.sizes}
+
+
+@st.composite
+def calls(draw: st.DrawFn, op: str, dtype: str) -> Drawn:
+    """Draw a call of an operation whose real inputs are representable in `dtype`."""
+    arrays = REGISTRY[op].arrays
+    frame = draw(frames(op))
+    known = frame.known(REGISTRY[op])
+    fractional = any(axes.kind == "position" for axes in arrays.values()) and draw(st.booleans())
+    inputs = {}
+    for name, shape in frame.shapes.items():
+        wide = "float32" if name in AT_LEAST_FLOAT32 and dtype in classes.UNIT else dtype
+        inputs[name] = np.asarray(draw(numbers(arrays[name], shape, wide, fractional, known)))  # NumPy's 0-d sums are scalars
+    return Drawn(frame.params, inputs)
+
+
+@cache
+def frames(op: str) -> st.SearchStrategy[Frame]:
+    """Return a strategy for the frames of an operation's calls that meet its requirements."""
+    return _frames(op).filter(lambda frame: _valid(REGISTRY[op], frame))
+
+
+@st.composite
+def _frames(draw: st.DrawFn, op: str) -> Frame:
+    record = REGISTRY[op]
+    params = {n: v for n, v in ((n, draw(option(op, n))) for n in record.domains) if v is not ...}
+    known = {**_defaults(record), **params}
+    given = {n: axes for n, axes in record.arrays.items() if not axes.optional or draw(st.booleans())}
+    tokens = _one_way(draw, given)
+    sizes = _sizes(draw, tokens, known)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, axes in tokens.items():
+        alike = axes and axes[0].startswith("=")
+        shapes[name] = shapes[axes[0][1:]] if alike else _shape(draw, axes, known | sizes)
+    return Frame(params, shapes, sizes)
+
+
+def _valid(record: Encoding, frame: Frame) -> bool:
+    """Return whether a frame meets its requirements and is not too large."""
+    known = frame.known(record)
+    counts = [n for size in frame.sizes.values() for n in (size if isinstance(size, tuple) else (size,))]
+    counts += [known[name] for name in SIZES_OF_OPTIONS if name in record.domains]
+    small = all(math.prod(shape) <= MOST for shape in frame.shapes.values())
+    return small and math.prod(counts) <= WORK and meets(record, known)
+
+
+def meets(record: Encoding, known: Mapping[str, Any]) -> bool:
+    """Return whether options and sizes are what an operation requires."""
+    known, required = dict(known), list(record.requires)
+    for name, domain in record.domains.items():
+        scaling = known.get(name)
+        if isinstance(domain, Record) and scaling is not None:
+            known |= {"dim": value_of(domain.dim, known)} | _fields(scaling)
+            required += getattr(scaling, "requires", ())
+    return all(holds(text, known) for text in required)
+
+
+def holds(text: str, known: Mapping[str, Any]) -> bool:
+    """Return whether a requirement holds; one that speaks of what is not there does."""
+    return not names_in(text) <= set(known) or bool(value_of(text, known))
+
+
+def value_of(text: str, known: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of the registry."""
+    return eval(_compiled(text), {"__builtins__": FUNCTIONS}, dict(known))
+
+
+def names_in(text: str) -> set[str]:
+    """Return the options and sizes that an expression speaks of."""
+    return set(_compiled(text).co_names) - set(FUNCTIONS)
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    return compile(text, text, "eval")
+
+
+# ---- options -------------------------------------------------------------------------------------------------------------
+def _defaults(record: Encoding) -> Values:
+    """Return the options that an operation has defaults for."""
+    parameters = inspect.signature(record.function).parameters
+    return {n: parameters[n].default for n in record.domains if parameters[n].default is not inspect.Parameter.empty}
+
+
+@cache
+def option(op: str, name: str) -> st.SearchStrategy[Any]:
+    """Return a strategy for an option; an ellipsis says that it is left out, so that its default holds."""
+    told, domain = _defaults(REGISTRY[op]), REGISTRY[op].domains[name]
+    if name not in told:
+        return of_domain(domain)
+    return st.just(...) | of_domain(domain)
+
+
+@cache
+def of_domain(domain: Domain) -> st.SearchStrategy[Any]:
+    """Return a strategy for the values of a domain."""
+    found: st.SearchStrategy[Any]
+    match domain:
+        case OneOf():
+            return st.sampled_from(domain.words)
+        case Flag():
+            return st.booleans()
+        case Record():
+            return st.none() | st.one_of([_record(kind).filter(_valid_record) for kind in get_args(Scaling)])
+        case Integers():
+            few = st.sampled_from(range(domain.low, domain.low + 5 * domain.step, domain.step))
+            return st.lists(few, min_size=1, max_size=3)
+        case Integer():
+            found = _integers(domain)
+        case Real():
+            found = _real(*domain.usual)
+    return st.none() | found if domain.optional else found
+
+
+def _integers(domain: Integer) -> st.SearchStrategy[int]:
+    """Return a strategy for the ints of a domain: small ones, those around powers of two, and any up to what is usual."""
+    top = max(domain.low, domain.usual if domain.high is None else domain.high)
+    all_of_them = range(domain.low, top + 1, domain.step)
+    kinds = [st.sampled_from(all_of_them[:9]), st.sampled_from(all_of_them)]
+    edges = [e for e in EDGES if e in all_of_them]
+    return st.one_of(*kinds, st.sampled_from(edges)) if edges else st.one_of(*kinds)
+
+
+def _real(low: float, high: float) -> st.SearchStrategy[float]:
+    """Return a strategy for the floats of a range: round ones, and others spread evenly over their logarithm."""
+    tens = [a * 10.0**k for k in range(-4, 9) for a in (1, 5)]
+    round_ones = sorted({1.0, 2.0, 0.5, *tens}, key=lambda x: abs(math.log2(x)))
+    spread = st.integers(0, 1000).map(lambda k: low * (high / low) ** (k / 1000))
+    return st.sampled_from([x for x in round_ones if low <= x <= high]) | spread
+
+
+@st.composite
+def _record(draw: st.DrawFn, kind: type[Any]) -> Any:
+    """Draw a record of a kind, by the types of its fields: an int is a length, a float above 0; lists have one length."""
+    entries = draw(st.integers(1, 6))
+    hints = get_type_hints(kind)
+    return kind(**{f.name: draw(_field(hints[f.name], entries)) for f in fields(kind)})
+
+
+@cache
+def _field(hint: Any, entries: int) -> st.SearchStrategy[Any]:
+    """Return a strategy for a field of a record."""
+    real = _real(*FACTOR.usual)
+    if get_origin(hint) is tuple:
+        return st.lists(real, min_size=entries, max_size=entries).map(tuple)
+    kinds = get_args(hint) or (hint,)
+    found = {bool: st.booleans(), int: _integers(LENGTH), float: real}[kinds[0]]
+    if type(None) not in kinds:
+        return found
+    return st.sampled_from([None, 0.0]) | found if float in kinds else st.none() | found  # None is not given, 0.0 is zero
+
+
+def _valid_record(record: Any) -> bool:
+    """Return whether a record's fields are what it requires of them."""
+    return all(holds(text, _fields(record)) for text in getattr(record, "requires", ()))
+
+
+def _fields(record: Any) -> Values:
+    return {f.name: getattr(record, f.name) for f in fields(record)}
+
+
+# ---- shapes --------------------------------------------------------------------------------------------------------------
+def _one_way(draw: st.DrawFn, arrays: Mapping[str, Axes]) -> dict[str, list[str]]:
+    """Return the axes of every array, of one alternative for all."""
+    ways = {n: [way.split() for way in axes.shape.split("|")] for n, axes in arrays.items()}
+    which = draw(st.integers(0, max((len(way) for way in ways.values()), default=1) - 1))
+    return {n: way[min(which, len(way) - 1)] for n, way in ways.items()}
+
+
+def _sizes(draw: st.DrawFn, arrays: Mapping[str, Sequence[str]], known: Mapping[str, Any]) -> Values:
+    """Draw the sizes that no option fixes; a star's are a tuple."""
+    names: dict[str, None] = {}
+    for token in (token.lstrip("~") for tokens in arrays.values() for token in tokens if not token.startswith("=")):
+        names |= dict.fromkeys([token] if token.startswith("*") else sorted(names_in(token)))
+    sizes, alone = st.sampled_from(SIZES), st.sampled_from(ALONE).map(lambda n: (n,))
+    leading = st.lists(st.sampled_from(LEADING), max_size=2).map(tuple) | alone
+    return {n: draw(leading if n.startswith("*") else sizes) for n in names if n not in known}
+
+
+def _shape(draw: st.DrawFn, tokens: Sequence[str], known: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return an array's shape; which of its axes are 1 or missing is drawn where they may be."""
+    shape: list[int] = []
+    for token in tokens:
+        name = token.lstrip("~")
+        full = known[name] if name.startswith("*") else (value_of(name, known),)
+        if not token.startswith("~"):
+            shape += full
+        elif shape or not draw(st.booleans()):
+            shape += (1 if draw(st.booleans()) else n for n in full)
+    return tuple(shape)
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------------------
+def numbers(
+    axes: Axes, shape: tuple[int, ...], dtype: str, fractional: bool, known: Mapping[str, Any]
+) -> st.SearchStrategy[Any]:
+    """Return a strategy for an array of a shape; a call's positions are all integers, or `fractional`."""
+    if axes.kind == "mask":
+        return _filled(st.booleans(), shape, "bool")
+    if axes.kind == "real":
+        return _reals(shape, dtype)
+    if axes.high is not None:
+        low, high = (int(value_of(text or "0", known)) for text in (axes.low, axes.high))
+        return _filled(st.integers(low, high), shape, "int64")
+    return _fractions(shape, dtype) if fractional and axes.kind == "position" else _positions(shape)
+
+
+def _filled(elements: st.SearchStrategy[Any], shape: tuple[int, ...], kind: str) -> st.SearchStrategy[npt.NDArray[Any]]:
+    """Return a strategy for an array of drawn elements, over and over: in a smaller one, when shrunk, they stay the same."""
+    found = st.lists(elements, min_size=1, max_size=DISTINCT)
+    return found.map(lambda some: np.resize(np.asarray(some, dtype=kind), shape))
+
+
+@st.composite
+def _positions(draw: st.DrawFn, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Draw integer positions: a run from anywhere, or any of a range in no order, with repeats; negative ones too."""
+    top = draw(st.sampled_from(TOPS))
+    low = -top if draw(st.booleans()) else 0
+    if draw(st.booleans()):
+        return draw(_filled(_within(low, top), shape, "int64"))
+    start = draw(st.integers(low, top - 8))
+    return start + np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+
+
+@lru_cache
+def _within(low: int, high: int) -> st.SearchStrategy[int]:
+    """Return a strategy for the ints of a range, those around powers of two more often."""
+    edges = [sign * e for e in EDGES for sign in (1, -1) if low <= sign * e <= high]
+    return st.integers(low, high) | st.sampled_from(edges)
+
+
+@st.composite
+def _fractions(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> npt.NDArray[np.float64]:
+    """Draw positions between the integers."""
+    parts = 2 ** draw(st.integers(0, 6))
+    return round_to(draw(_positions(shape)) / parts, dtype)
+
+
+@st.composite
+def _reals(draw: st.DrawFn, shape: tuple[int, ...], dtype: str) -> npt.NDArray[np.float64]:
+    """Draw reals of a dtype: of few bits, so that ties and exact results occur, or of all; near 1, small, or large."""
+    bits = draw(st.sampled_from((2, 8, BITS[dtype])))
+    exponents = (0, -1, 3, -8) if bits == 2 else (2 - bits, -bits, 8 - bits, -bits - 8, 12 - bits)
+    exponent = draw(st.sampled_from(exponents))
+    return round_to(draw(_filled(_mantissas(bits), shape, "float64")) * 2.0**exponent, dtype)
+
+
+@lru_cache
+def _mantissas(bits: int) -> st.SearchStrategy[int]:
+    return st.integers(1 - 2**bits, 2**bits - 1)

@@ -1,0 +1,124 @@
+"""The HTML report: one page that needs no network and no script to be read, made from a report's JSON alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import PosrefError
+from ..report import BAD, nearest, ordered, printable, standing, state
+from . import drawing
+
+ORDER = ("pass", *BAD, "unsupported")
+TEMPLATES = Path(__file__).parent / "templates"
+SNIPPET = """\
+import numpy as np
+from posref.conformance import suite, target
+
+implementation = target.load({name!r}, backend={backend!r}, dtype={dtype!r})
+[group] = suite.load_groups(suite.INSTALLED, group={group!r})
+[case] = [c for c in group.cases if c.id == {case!r}]
+implementation.begin(case)
+for call in case.calls:
+    print(case.op, dict(call.params), {{name: x.shape for name, x in call.inputs.items()}})
+    outputs = implementation.run(case, call, {dtype!r})
+    for name, expected in call.expected.items():
+        got = np.broadcast_to(outputs[name], expected.shape)
+        error = np.abs(got - expected)
+        at = tuple(map(int, np.unravel_index(np.argmax(error), error.shape)))
+        print(f"{{name}}{{list(at)}}: expected {{expected[at]!r}}, got {{got[at]!r}}, off by {{error[at]:.2g}}")
+"""
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """
+    Return the page of a report, given its JSON.
+
+    Raises
+    ------
+    PosrefError
+        If jinja2 is not installed.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError as error:
+        msg = "an HTML report needs jinja2: pip install 'posref[html]'"
+        raise PosrefError(msg) from error
+    document = ordered(document)
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+    )  # fmt: skip
+    environment.filters |= {
+        "sentence": lambda text: text[:1].upper() + text[1:],
+        "short": _short,
+        "svg": Markup,
+        "lines": lambda text: Markup(Markup.escape(text)),
+    }
+    inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
+    return environment.get_template("report.html.j2").render(
+        document=document, target=document["target"], state=state(document), operations=_operations(document),
+        counts=_counts(document["counts"]),
+        legend=drawing.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
+    )  # fmt: skip
+
+
+def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what is shown of every operation, those that are not conformant first."""
+    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for case in document["cases"]:
+        found.setdefault((case["op"], case["dtype"]), []).append(case)
+    operations = [_operation(op, found.get((op["op"], op["dtype"]), []), document["target"]) for op in document["operations"]]
+    return sorted(operations, key=lambda op: ("fail", "partial", "pass").index(op["standing"]))
+
+
+def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation with its cases, the failing ones first and the nearest of them foremost, and what is drawn of it."""
+    bad = sorted((c for c in cases if c["kind"] != "reject" and c["verdict"] in BAD), key=nearest)
+    chosen = {id(c) for c in bad}
+    curve, heat = op.get("curve") or [], op.get("heat")
+    whole = f"{target.get('reproduce', '')} --op {op['op']} --dtype {op['dtype']}".strip()
+    return {
+        **op,
+        "anchor": re.sub(r"[^A-Za-z0-9]+", "-", f"{op['op']}-{op['dtype']}"),
+        "standing": standing(op["conformant"], op["counts"]),
+        "counts": _counts(op["counts"]),
+        "cases": [{**c, "shown": _shown(c)} for c in (*bad, *(c for c in cases if id(c) not in chosen))],
+        "asked": sum(op["counts"].values()),
+        "curve": drawing.curve(curve, op["claim"], op["first_failing_position"]) if curve else "",
+        "map": drawing.heat(heat) if heat and len(heat["values"]) * len(heat["values"][0]) > 1 else "",
+        "ratios": "" if heat is None else ";".join(",".join(_short(v) for v in row) for row in heat["values"]),
+        "reproduce": bad[0].get("reproduce", "") if bad else whole,
+        "snippet": _snippet(bad[0], target) if bad and target.get("kind", "python") == "python" else "",
+    }
+
+
+def _counts(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return how many cases had which verdict, in the order of verdicts."""
+    return {verdict: counts[verdict] for verdict in ORDER if counts.get(verdict)}
+
+
+def _shown(case: Mapping[str, Any]) -> str:
+    """Return a case's verdict; a call that must be refused and was not is no failure, for it decides nothing."""
+    return "not refused" if case["kind"] == "reject" and case["verdict"] == "fail" else str(case["verdict"])
+
+
+def _snippet(case: Mapping[str, Any], target: Mapping[str, Any]) -> str:
+    """Return Python that puts one case to the implementation again, and prints where it is farthest off."""
+    group = case["id"].rsplit("/", maxsplit=1)[0]
+    return SNIPPET.format(name=target["name"], backend=target["backend"], dtype=case["dtype"], group=group, case=case["id"])
+
+
+def _short(value: float | str | None) -> str:
+    """Return a number of a report's JSON in two digits, and nothing for null."""
+    return "" if value is None else drawing.plain(float(value))
+
+
+def _hash(text: str) -> str:
+    """Return the source expression by which a content security policy admits one inline text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

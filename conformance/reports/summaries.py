@@ -1,0 +1,216 @@
+"""The short forms of a report, each made from its JSON alone: Markdown for a CI summary, JUnit XML, and a badge in SVG."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from xml.sax.saxutils import escape
+
+from .. import classes
+from ..report import BAD, nearest, ordered, printable, standing, state
+
+SHOWN = 3  # failing cases spelled out for each operation
+INCOMPLETE = "This report ended before everything was asked, or a part of it is missing: it decides nothing."
+COLOURS = {"conformant": "#1e7a4f", "not conformant": "#b3261e", "incomplete": "#855300"}
+NARROW, WIDE = "fijlrt.,:;|!'()[] ", "mwMWQOG@%"  # for the widths of letters in a badge
+
+Json = Mapping[str, Any]
+
+
+def markdown(document: Json) -> str:
+    """Return a summary in Markdown: verdict, a table of operations, and why those that are not conformant are not."""
+    document = ordered(document)
+    suite, target = document["suite"], document["target"]
+    versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
+    lines = [
+        f"# posref: {_code(target['name'])}", "",
+        f"**{state(document).upper()}**: {_tally(document['counts'])}", "",
+        *([INCOMPLETE, ""] if state(document) == "incomplete" else []),
+        f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
+        f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}.", "",
+        "| operation | dtype | verdict | achieved | claimed | error/bound | cases | fails from position |",
+        "|---|---|---|---|---|---:|---|---:|",
+        *(_row(op) for op in document["operations"]), "",
+    ]  # fmt: skip
+    for op in document["operations"]:
+        if not op["conformant"]:
+            lines += [*_reasons(op, _bad(document, op)), ""]
+    refused = document["validation"]
+    if refused["asked"]:
+        lines += [f"Calls that must be refused: {refused['rejected']} of {refused['asked']} (does not decide conformance).", ""]
+    if document.get("missing"):
+        lines += [f"Not offered: {', '.join(map(_prose, document['missing']))}.", ""]
+    lines += [f"Note: {_prose(note)}\n" for note in target.get("notes", ())]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def junit(document: Json) -> str:
+    """
+    Return JUnit XML: a suite for each operation and dtype, and one each for refusals and what is missing.
+
+    A fail is a failure; error, crash, timeout, protocol and not-run are errors; unsupported and missing are skipped. What must
+    be refused and was not is skipped too, for it never decides conformance. An operation that is not conformant although no
+    case failed, and a report that is incomplete, have a test of their own, so that JUnit is green just where posref is.
+    """
+    document = ordered(document)
+    target = document["target"]
+    root = ET.Element("testsuites", name=printable(f"posref check {target['name']}"))
+    if state(document) == "incomplete":
+        suite = _suite(root, "report", {})
+        ET.SubElement(_case(suite, "report", "complete"), "error", type="incomplete", message=f"INCOMPLETE: {INCOMPLETE}")
+    for op in document["operations"]:
+        about = {n: op[n] for n in ("conformant", "achieved", "claim", "worst_ratio", "first_failing_position")}
+        about["diagnosis"] = (op["diagnosis"] or {}).get("text")
+        suite = _suite(root, f"{op['op']} {op['dtype']}", about)
+        for case in _cases(document, op):
+            if case["kind"] != "reject":
+                _outcome(_case(suite, f"{op['op']}.{op['dtype']}", case["id"]), case)
+        if standing(op["conformant"], op["counts"]) == "partial":
+            broken = _case(suite, f"{op['op']}.{op['dtype']}", "enough is supported")
+            ET.SubElement(broken, "failure", type="partial", message=printable(op["reason"]))
+    refusals = [c for c in document["cases"] if c["kind"] == "reject"]
+    suite = _suite(root, "calls to refuse (these do not decide conformance)", document["validation"]) if refusals else root
+    for case in refusals:
+        element = _case(suite, f"refuse.{case['op']}.{case['dtype']}", case["id"])
+        if case["verdict"] != "rejected":
+            ET.SubElement(element, "skipped", message=printable(f"{case['verdict']}: {case['message']}"))
+    if document.get("missing"):
+        suite = _suite(root, "missing", {})
+        for name in document["missing"]:
+            ET.SubElement(_case(suite, "missing", name), "skipped", message="the target does not offer this operation")
+    _count(root)
+    ET.indent(root, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def badge(document: Json) -> str:
+    """Return a badge in SVG, as ``posref 0.1.0 core | angle32 | 412/412``: the loosest class achieved, and cases passed."""
+    word = state(document)
+    passed = document["counts"].get("pass", 0)
+    asked = sum(n for verdict, n in document["counts"].items() if verdict != "missing")
+    left = printable(f"posref {document['suite']['version']} {document['tier']}")
+    parts = [
+        (left, "#41474d"),
+        (word if word != "conformant" else _loosest(document), COLOURS[word]),
+        (f"{passed}/{asked}", COLOURS[word]),
+    ]
+    label = escape(" | ".join(text for text, _ in parts), {'"': "&quot;"})
+    boxes, texts, x = [], [], 0
+    for text, colour in parts:
+        wide = 12 + round(sum(3.9 if c in NARROW else 9.3 if c in WIDE else 6.9 for c in text))
+        boxes.append(f'<rect x="{x}" width="{wide}" height="20" fill="{colour}"/>')
+        boxes.append(f'<rect x="{x}" width="1" height="20" fill="#fff" opacity="{0.3 if x else 0}"/>')
+        texts.append(f'<text x="{x + wide / 2:g}" y="14" textLength="{wide - 12}">{escape(text)}</text>')
+        x += wide
+    font = 'font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11"'
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="20" role="img" aria-label="{label}">
+<title>{label}</title>
+<clipPath id="round"><rect width="{x}" height="20" rx="3"/></clipPath>
+<g clip-path="url(#round)">{"".join(boxes)}</g>
+<g fill="#fff" {font} text-anchor="middle">{"".join(texts)}</g>
+</svg>
+"""
+
+
+def _loosest(document: Json) -> str:
+    """Return the loosest class that an operation achieved; one widened for its trigonometry is looser than the same without."""
+    order = [*classes.BASE[:3], "low"]
+    found = {op["achieved"] for op in document["operations"] if op["achieved"]}
+    return printable(max(found, key=lambda name: (order.index(classes.TRIG.sub("", name)), name), default="no class"))
+
+
+def _row(op: Json) -> str:
+    ratio = "exact" if op["worst_ratio"] is None else f"{float(op['worst_ratio']):.2g}"
+    first = "" if op["first_failing_position"] is None else f"{op['first_failing_position']:.9g}"
+    cells = [op["op"], op["dtype"], standing(op["conformant"], op["counts"]), op["achieved"] or "none", op["claim"]]
+    return f"| {' | '.join(_prose(cell) for cell in (*cells, ratio, _tally(op['counts']), first))} |"
+
+
+def _reasons(op: Json, bad: Sequence[Json]) -> Iterator[str]:
+    """Yield why an operation is not conformant."""
+    yield f"**{_prose(op['op'])} {_prose(op['dtype'])}**: {_prose(op['reason'])}"
+    if op["diagnosis"]:
+        yield f"- Diagnosis: {_prose(op['diagnosis']['text'])}"
+        for key, title in (("hint", "Look at"), ("seen_in", "Seen in")):
+            if op["diagnosis"].get(key):
+                yield f"- {title}: {_prose(op['diagnosis'][key])}"
+    for case in bad[:SHOWN]:
+        yield f"- {_code(case['id'])} {case['verdict']}: {_prose(case['message'])}"
+    if len(bad) > SHOWN:
+        yield f"- and {len(bad) - SHOWN} more"
+    if bad and bad[0].get("reproduce"):
+        yield f"- Repeat: {_code(bad[0]['reproduce'])}"
+
+
+def _cases(document: Json, op: Json) -> list[Json]:
+    return [c for c in document["cases"] if (c["op"], c["dtype"]) == (op["op"], op["dtype"])]
+
+
+def _bad(document: Json, op: Json) -> list[Json]:
+    """Return the cases that keep an operation from being conformant, the nearest position first."""
+    return sorted((c for c in _cases(document, op) if c["kind"] != "reject" and c["verdict"] in BAD), key=nearest)
+
+
+def _tally(counts: Mapping[str, int]) -> str:
+    """Return how many cases had which verdict, and how many operations are missing."""
+    names = {"missing": "operations not offered"}
+    words = [f"{counts[v]} {names.get(v, v)}" for v in ("pass", *BAD, "unsupported", "missing") if counts.get(v)]
+    return ", ".join(words) or "nothing asked"
+
+
+def _suite(root: ET.Element, name: str, about: Json) -> ET.Element:
+    suite = ET.SubElement(root, "testsuite", name=printable(name))
+    stated = {n: v for n, v in about.items() if v is not None}
+    if stated:
+        properties = ET.SubElement(suite, "properties")
+        for key, value in stated.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            ET.SubElement(properties, "property", name=key, value=printable(text))
+    return suite
+
+
+def _case(suite: ET.Element, group: str, name: str) -> ET.Element:
+    return ET.SubElement(suite, "testcase", classname=printable(group), name=printable(name))
+
+
+def _outcome(element: ET.Element, case: Json) -> None:
+    """Add to a test what became of its case."""
+    verdict = case["verdict"]
+    if verdict == "pass":
+        return
+    kind = "failure" if verdict == "fail" else "error" if verdict in BAD else "skipped"
+    found = ET.SubElement(element, kind, message=printable(case["message"]))
+    if kind != "skipped":
+        found.set("type", verdict)
+        found.text = printable(f"repeat: {case.get('reproduce', '')}")
+
+
+def _count(root: ET.Element) -> None:
+    """Write the numbers of tests, failures, errors and skipped ones on every suite, and their sums on the root."""
+    sums: Counter[str] = Counter()
+    for suite in root:
+        tests = suite.findall("testcase")
+        found = {f"{kind}s": sum(t.find(kind) is not None for t in tests) for kind in ("failure", "error")}
+        found = {"tests": len(tests), **found, "skipped": sum(t.find("skipped") is not None for t in tests)}
+        sums.update(found)
+        for name, n in found.items():
+            suite.set(name, str(n))
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sums[name]))
+
+
+def _prose(text: str) -> str:
+    """Return third-party text that stays text in Markdown: no markup, HTML, links, formulas or columns of a table."""
+    return re.sub(r"([\\`*_\[\]<>&|~!@$]|:(?=//)|(?<=www)\.)", r"\\\1", printable(text))
+
+
+def _code(text: str) -> str:
+    """Return third-party text as Markdown code, between more backticks than it has."""
+    text = printable(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{room}{text}{room}{fence}"

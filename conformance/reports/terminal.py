@@ -1,0 +1,103 @@
+"""A report in a terminal or a pipe: the verdict, a line an operation, the reasons, and how to repeat a failure."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..report import BAD, CaseResult, Operation, Report, printable, standing, state
+
+__all__ = ["plain", "printable", "show", "verdict"]
+COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}
+SHOWN = 3  # failing cases spelled out for each operation
+
+
+def show(report: Report, console: Console) -> None:
+    """Print a report."""
+    versions = ", ".join(f"{name} {number}" for name, number in report.target["versions"].items())
+    of = f" ({plain(versions)})" if versions else ""
+    console.print(f"[bold]{plain(report.target['name'])}[/bold]{of} on vectors {report.suite['version']}, tier {report.tier}")
+    console.print(_table(report))
+    for operation in report.operations:
+        _explain(operation, console)
+    rejected, asked = report.validation
+    if asked:
+        console.print(f"validation: {rejected} of {asked} calls that must be refused were (does not decide conformance)")
+    for note in report.target.get("notes", ()):
+        console.print(f"note: {plain(note)}")
+    console.print(verdict(report))
+
+
+def verdict(report: Report) -> str:
+    """Return the closing line, with what was unsupported counted and named."""
+    counts = report.counts
+    unsupported = sorted({op.op for op in report.operations if op.counts["unsupported"]})
+    parts = [f"{counts['pass']} passed"]
+    parts += [f"{counts[v]} {v}" for v in BAD if counts[v]]
+    if counts["unsupported"]:
+        parts.append(f"{counts['unsupported']} unsupported ({', '.join(unsupported)})")
+    if report.missing:
+        parts.append(f"{len(report.missing)} operations missing ({', '.join(report.missing)})")
+    word = state(report.to_json()).upper()
+    colour = "green" if report.conformant else "red"
+    return f"[bold {colour}]{word}[/bold {colour}]: {', '.join(parts)}"
+
+
+def plain(text: str) -> str:
+    """Return third-party text without control characters, and with markup made harmless."""
+    return escape(printable(text))
+
+
+def _table(report: Report) -> Table:
+    table = Table(
+        "operation",
+        "dtype",
+        "verdict",
+        "achieved",
+        "claimed",
+        "error/bound",
+        "cases",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for op in report.operations:
+        word = standing(op.conformant, op.counts)
+        word = f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]"
+        ratio = "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}"
+        cases = ", ".join(f"{n} {v}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
+        table.add_row(op.op, op.dtype, word, op.achieved or "none", op.claim, ratio, cases)
+    return table
+
+
+def _explain(operation: Operation, console: Console) -> None:
+    """Print why an operation is not conformant."""
+    if operation.conformant:
+        return
+    console.print(f"\n[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
+    if operation.diagnosis:
+        console.print(f"  [bold]diagnosis[/bold]: {plain(operation.diagnosis['text'])}")
+        for key, title in (("hint", "look at"), ("seen_in", "seen in")):
+            if operation.diagnosis.get(key):
+                console.print(f"  {title}: {plain(operation.diagnosis[key])}")
+    bad = sorted((c for c in operation.cases if c.kind != "reject" and c.verdict in BAD), key=_nearest)
+    if operation.first_failing_position is not None:
+        below = f"; in class {operation.achieved_below} below it" if operation.achieved_below else ""
+        console.print(f"  first failing position: {operation.first_failing_position:g}{below}")
+    for case in bad[:SHOWN]:
+        console.print(f"  {_line(case)}")
+    if len(bad) > SHOWN:
+        console.print(f"  and {len(bad) - SHOWN} more")
+    if bad:
+        console.print(f"  repeat: {plain(bad[0].reproduce)}")
+
+
+def _nearest(case: CaseResult) -> float:
+    """Return the position of a case's worst value, so that the nearest failures are shown first."""
+    position = None if case.worst is None else case.worst["position"]
+    return float("inf") if position is None else float(position)
+
+
+def _line(case: CaseResult) -> str:
+    return f"[red]{case.verdict}[/red] {case.id}: {plain(case.message)}"
