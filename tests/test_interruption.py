@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -46,17 +45,16 @@ def test_a_kill_at_any_moment_leaves_the_old_the_new_or_nothing(
     assert sum(seen.values()) >= max(count, 30)
 
 
+LIMITED = """import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+os.execv(sys.argv[2], sys.argv[2:])"""
+
+
 def full(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run posref where no file may grow beyond `limit` bytes, as on a disk that is full then."""
-
-    def prepare() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
+    command = [sys.executable, "-c", LIMITED, str(limit), *POSREF, *arguments]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [*POSREF, *arguments], capture_output=True, text=True, check=False, preexec_fn=prepare, env=environment
-    )
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 @pytest.mark.parametrize(
