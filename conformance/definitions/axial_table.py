@@ -3,7 +3,7 @@ Tables over several axes: which axis a pair turns with.
 
 chunked      torch.split(mrope_section) of Qwen2-VL's apply_multimodal_rotary_pos_emb: section by section
 interleaved  Qwen3-VL's apply_interleaved_mrope: freqs_t with [1 : 3 s_h : 3] from height and [2 : 3 s_w : 3] from width
-round_robin  SGLang's "mrope_interleaved_glm": axes in turn, one whose section is used up is skipped
+round_robin  SGLang's "mrope_interleaved_glm": pair i starts at axis i mod 3 and goes on to one that has room
 ernie        Ernie4_5_VLMoe's recomposition_frequencies: stack([freq_h, freq_w], -1).flatten, then freq_t
 """
 

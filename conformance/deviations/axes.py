@@ -43,6 +43,12 @@ def _tail_last(axes: list[int], sections: list[int], arrangement: str) -> list[i
     return axes if arrangement == "chunked" else [2 if i > last else axis for i, axis in enumerate(axes)]
 
 
+def _turn_goes_on(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
+    if arrangement != "round_robin":
+        return axes
+    return [axis for turn in range(max(sections)) for axis, section in enumerate(sections) if turn < section]
+
+
 def _exchanged(a: int, b: int) -> Callable[[Any], Any]:
     """Return a function that exchanges two rows of positions."""
 
@@ -80,6 +86,7 @@ DEVIATIONS = (
         for name in ARRANGEMENTS
     ),
     Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last)),
+    Deviation("axes-turn-goes-on", "where an axis is full, the turn goes on from the axis that stands in for it", _map(_turn_goes_on)),
     Deviation("axes-first-alone", "every pair turns with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
     Deviation("axes-exchanged", "the last two axes, height and width, are exchanged", {"axial_table": argument(0, _exchanged(-1, -2))}),
     Deviation("axes-time-last", "the first and the last axis are exchanged", {"axial_table": argument(0, _exchanged(0, -1))}),

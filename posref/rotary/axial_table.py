@@ -55,7 +55,8 @@ def axial_table(
       Qwen2.5-VL, GLM-4.1V; and vision encoders, with a ladder of frequencies for each axis: `axial_frequencies`).
     - ``interleaved``: of three axes, pair i is of axis i mod 3 if that is 1 or 2 and ``i < 3 sections[i mod 3]``, else of
       axis 0, which so takes the tail (Qwen3-VL, Qwen3.5).
-    - ``round_robin``: axes take turns, and one whose section is full is passed over (GLM-4.5V in SGLang).
+    - ``round_robin``: pair i is of axis i mod A or, where the section of that axis is full, of the next one after it, around,
+      that has room; the turn does not move with it (GLM-4.5V in SGLang).
     - ``ernie``: of three axes, pairs of axis 1 and axis 2, as many of each, alternate, then comes axis 0 (ERNIE 4.5-VL,
       whose configuration writes its sections as height, width, time).
 
@@ -139,7 +140,7 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
 
 
 def _round_robin(sections: Sequence[int]) -> list[int]:
-    """Return axes in turn, each as often as its section says."""
+    """Return for every pair the axis whose turn it is, or the next one with room."""
     axes: list[int] = []
     for i in range(sum(sections)):
         axis = i % len(sections)
