@@ -4,7 +4,8 @@ Position times frequency, as cosine and sine: accurate at every position, in eve
 Where the library has float64 the angle is a float64 product. Elsewhere an angle in float32 would be off by 0.7 at position 1e7,
 so the product is formed exactly: a frequency is a fraction of a turn, held in five limbs of 12 bits, and integer positions
 multiply limbs in int32; whole turns drop out and what is left is at most an eighth of a turn. The error then stays below
-2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic.
+2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic. Of a floating position the whole
+tokens and the 4096ths of one are treated so, and only the rest, below 2^-12, is multiplied in float32.
 """
 
 from fractions import Fraction
@@ -59,11 +60,34 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
 def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array, Array]:
     """Return cos and sin in float32 from int32 arithmetic on fractions of a turn."""
     xp = namespace(positions)
+    if xp.isdtype(positions.dtype, "real floating"):
+        quarters, quadrant = _of_fractional(positions, frequencies)
+    else:
+        quarters, quadrant = _quarter_turns(positions, frequencies)
+    angle = quarters * (xp.pi / 2)
+    return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
+
+
+def _of_fractional(positions: Array, frequencies: list[float]) -> tuple[Array, Array]:
+    """Return the angles of floating positions as `_quarter_turns` does: whole tokens, 4096ths of one, and what is left."""
+    xp = namespace(positions)
+    whole = xp.trunc(positions)  # towards zero, here and below: the parts of an angle do not cancel
+    part = (positions - whole) * 2**BITS
+    fine = xp.trunc(part)
+    quarters, quadrant = _quarter_turns(whole, frequencies)
+    more, further = _quarter_turns(fine, [f / 2**BITS for f in frequencies])
+    per_part = [float(Fraction(f) * 4 * _turns_per_radian() / 2**BITS) for f in frequencies]
+    quarters = quarters + more + cast(part - fine, xp.float32) * beside(per_part, positions, xp.float32)
+    nearest = xp.round(quarters)
+    return quarters - nearest, quadrant + further + cast(nearest, xp.int32)
+
+
+def _quarter_turns(numbers: Array, frequencies: list[float]) -> tuple[Array, Array]:
+    """Return the angles of whole numbers as quarter turns in [-1/2, 1/2], and how many quarter turns were left out."""
+    xp = namespace(numbers)
     limbs = [turn_limbs(f) for f in frequencies]
-    g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], positions, xp.int32) for k in range(LIMBS))
-    floating = xp.isdtype(positions.dtype, "real floating")
-    whole = xp.trunc(positions) if floating else positions  # towards zero: the two parts of an angle do not cancel
-    n = cast(whole, xp.int32)
+    g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], numbers, xp.int32) for k in range(LIMBS))
+    n = cast(numbers, xp.int32)
     high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
     t5 = low * g5
     t4 = middle * g5 + low * g4 + (t5 >> BITS)
@@ -74,14 +98,7 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array
     head = (t1 - (quadrant << 10) << BITS) + (t2 & 4095)  # exact in float32
     rest = ((t4 & 4095) << BITS) + (t5 & 4095)  # so that small angles keep their relative accuracy
     fraction = cast(head, xp.float32) + cast(t3 & 4095, xp.float32) * 2**-BITS + cast(rest, xp.float32) * 2 ** (-3 * BITS)
-    quarters = fraction * 2**-22  # quarter turns, [-1/2, 1/2]
-    if floating:
-        per_token = beside([float(Fraction(f) * 4 * _turns_per_radian()) for f in frequencies], positions, xp.float32)
-        quarters = quarters + cast(positions - whole, xp.float32) * per_token
-        nearest = xp.round(quarters)
-        quarters, quadrant = quarters - nearest, quadrant + cast(nearest, xp.int32)
-    angle = quarters * (xp.pi / 2)
-    return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
+    return fraction * 2**-22, quadrant
 
 
 def _turns_per_radian() -> Fraction:
