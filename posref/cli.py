@@ -15,7 +15,8 @@ from posref.conformance.remote.protocol_commands import protocol
 from posref.conformance.shell import console as _console
 from posref.conformance.shell import errors as _errors
 from posref.conformance.shell import operation as _operation
-from posref.presets import MARKS
+from posref.presets import MARKS, Preset
+from posref.scaling import LongRoPE
 from posref.spec import FAMILIES, REGISTRY
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -83,7 +84,10 @@ def _brief(value: object) -> str:
 @cli.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show what an operation is: its signature, specification, options and sources."""
+    """Show what an operation is, its signature, specification, options and sources; or the parameters of a preset."""
+    if name in posref.presets:
+        _show_preset(posref.presets[name])
+        return
     with _errors():
         record = REGISTRY[_operation(name)]
     console = _console()
@@ -96,6 +100,19 @@ def show(name: str) -> None:
     facts |= {f"Array {n}": str(axes) for n, axes in record.arrays.items()}
     facts |= {f"Option {n}": str(domain) for n, domain in record.domains.items()}
     facts |= {"Requires": "; ".join(record.requires)}
+    for title, text in facts.items():
+        if text:
+            console.print(f"[bold]{title}[/bold]: {escape(text)}", highlight=False)
+
+
+def _show_preset(preset: Preset) -> None:
+    function, arguments = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
+    facts = {f"Option {name}": str(value) for name, value in (arguments or {}).items()}
+    facts |= {f"Factor on the {place}": f"{factor!r}" for place, factor in preset.factors.items()}
+    facts |= {"Read in": preset.source, "Note": preset.note}
+    console = _console()
+    length = ", length=tokens" if isinstance((arguments or {})["scaling"], LongRoPE) else ""
+    console.print(f'[bold]posref.{function}[/bold](x, positions, **posref.presets["{preset.name}"].{function}{length})\n')
     for title, text in facts.items():
         if text:
             console.print(f"[bold]{title}[/bold]: {escape(text)}", highlight=False)

@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import posref
 from posref.cli import cli
 from posref.conformance.suite import INSTALLED, validator
 from posref.spec import REGISTRY
@@ -33,6 +35,20 @@ def test_show_prints_the_specification(name: str) -> None:
     assert result.exit_code == 0
     assert REGISTRY[name].source in result.output
     assert "Parameters" in result.output
+
+
+@pytest.mark.parametrize("name", posref.presets)
+def test_show_prints_a_preset_and_a_call_that_runs(name: str) -> None:
+    result = run("show", name)
+    assert result.exit_code == 0
+    preset = posref.presets[name]
+    given = preset.rope or preset.mrope or {}
+    text = result.output.replace("\n", " ")
+    assert all(f"Option {option}: {value}" in text for option, value in given.items())
+    assert f"Read in: {preset.source}" in text
+    positions = np.arange(3 * len(given.get("sections", (0,)))).reshape(-1, 3)
+    names = {"posref": posref, "x": np.ones((3, 512)), "positions": positions if preset.mrope else positions[0], "tokens": 3}
+    assert eval(result.output.splitlines()[0], names).shape == (3, 512)
 
 
 def test_unknown_names_are_exit_code_2() -> None:
