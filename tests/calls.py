@@ -106,6 +106,10 @@ CALLS: dict[str, Call] = {
         f"rope {layout} inverse partial": _rope(layout=layout, rotary_dim=6, inverse=True)
         for layout in ("half", "interleaved", "interleaved_to_half")
     },
+    **{
+        f"rope {layout} trailing": _rope(layout=layout, rotary_dim=6, lanes="trailing")
+        for layout in ("half", "interleaved", "interleaved_to_half")
+    },
     "rope Linear": _rope(scaling=Linear(4.0)),
     "rope NTKAware": _rope(scaling=NTKAware(4.0), base=5e5),
     "rope DynamicNTK": _rope(scaling=DynamicNTK(2.0, 100), length=333),

@@ -22,6 +22,8 @@ NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing 
 }  # fmt: skip
 INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
     ("max-bias-8", "alibi"),  # alibi has no such option
+    ("leading-lanes", "mrope"),  # nor have these two
+    ("leading-lanes", "rotation_matrix"),
 }
 FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite
 TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
@@ -188,7 +190,8 @@ def test_a_gain_that_is_lost_on_the_way_back_is_called_so() -> None:
         frequency = {n: params[n] for n in ("base", "scaling", "length") if n in params}
         kept = params.get("rotary_dim") or cotangent.shape[-1]
         out = np.array(posref.rope(cotangent, positions, **params))
-        out[..., :kept] /= posref.rope_frequencies(kept, **frequency)[1]
+        start = cotangent.shape[-1] - kept if params.get("lanes") == "trailing" else 0
+        out[..., start : start + kept] /= posref.rope_frequencies(kept, **frequency)[1]
         return out
 
     assert ["factor-dropped"] in backward(turn)["explanations"]
@@ -198,7 +201,8 @@ def test_a_tail_of_ones_is_called_so() -> None:
     def turn(cotangent: Any, positions: Any, **params: Any) -> Any:
         params |= {"inverse": not params.get("inverse", False)}
         out = np.array(posref.rope(cotangent, positions, **params))
-        out[..., params.get("rotary_dim") or cotangent.shape[-1] :] = 1
+        turned = params.get("rotary_dim") or cotangent.shape[-1]
+        out[..., slice(-turned) if params.get("lanes") == "trailing" else slice(turned, None)] = 1
         return out
 
     assert backward(turn)["explanations"] == [["tail-ones"]]

@@ -58,6 +58,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.rope(X, T, layout="neox", base=10000.0),
         "rope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
     ),
+    "rope: lanes": (
+        lambda: posref.rope(X, T, rotary_dim=32, lanes="last", **ROPE),
+        "rope: lanes must be one of 'leading', 'trailing'; got 'last'.",
+    ),
     "rope: positions do not broadcast": (
         lambda: posref.rope(X, np.arange(4), **ROPE),
         "rope: positions must broadcast to the leading axes of x, (2, 3, 5), without enlarging them; got (4,).",
@@ -125,6 +129,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.apply_rope(X, np.ones((5, 33)), np.ones((5, 33)), layout="half"),
         "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "
         "got (5, 33) and (5, 33).",
+    ),
+    "apply_rope: lanes": (
+        lambda: posref.apply_rope(X, np.ones((5, 8)), np.ones((5, 8)), layout="half", lanes=None),
+        "apply_rope: lanes must be one of 'leading', 'trailing'; got None.",
     ),
     "apply_rope: tables of two shapes": (
         lambda: posref.apply_rope(X, np.ones((5, 32)), np.ones((4, 32)), layout="half"),

@@ -15,6 +15,7 @@ from transformers import LlamaConfig, T5Config
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import apply_rotary_pos_emb_interleave
+from transformers.models.deepseek_v4.modeling_deepseek_v4 import apply_rotary_pos_emb as apply_v4
 from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
 from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as apply_glm
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
@@ -64,11 +65,11 @@ def rope_table(
     return cos[..., :pairs], sin[..., :pairs]
 
 
-def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading") -> Tensor:
     """The function of a model with that layout, on tables in the dtype of `x`, as LlamaRotaryEmbedding makes them."""
     rows, pairs = x.shape[:-1], cos.shape[-1]
     cos, sin = (torch.broadcast_to(table, (*rows, pairs)).reshape(1, -1, pairs).to(x.dtype) for table in (cos, sin))
-    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout)
+    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout, lanes)
 
 
 def rope(
@@ -81,13 +82,14 @@ def rope(
     rotary_dim: int | None = None,
     scaling: Scaling = None,
     length: int | None = None,
+    lanes: str = "leading",
 ) -> Tensor:
     """LlamaRotaryEmbedding, one for each set of parameters and kept, then `apply_rope`'s functions."""
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
     if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
         lacks("the length of dynamic NTK is always the largest position of the call plus 1")
     cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
-    return _rotate(x, cos, sin, layout)
+    return _rotate(x, cos, sin, layout, lanes)
 
 
 def sinusoidal(
@@ -158,10 +160,14 @@ def reset() -> None:
     _module.cache_clear()
 
 
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str) -> Tensor:
     """Rotate `x` by tables of shape (1, rows, d) whose columns are there twice, as the modules return them."""
     flat, pairs, full = x.reshape(1, 1, -1, x.shape[-1]), cos.shape[-1] // 2, cos.shape[-1] == x.shape[-1]
-    if layout == "half":
+    if lanes == "trailing" and layout == "interleaved":
+        out = apply_v4(flat, cos[..., :pairs], sin[..., :pairs])
+    elif lanes == "trailing" and not full:
+        lacks(f"no function rotates trailing lanes with layout {layout!r}")
+    elif layout == "half":
         out, _ = (apply_llama if full else apply_neox)(flat, flat, cos, sin)
     elif layout == "interleaved" and full:
         out = apply_gptj(flat.transpose(1, 2), sin[..., :pairs], cos[..., :pairs])
@@ -234,7 +240,10 @@ NOTES = (
     "Llama's default frequencies ignore partial_rotary_factor (modeling_llama.py:101), its linear ones do not: with "
     "0.5 and 64 lanes they are 32 and 16 frequencies, and the 16 do not fit its apply function.",
     "Phi-3 renames rope_type yarn to longrope (configuration_phi3.py:103): YaRN parameters end in a KeyError.",
-    "NanoChat rotates by the negative angle (modeling_nanochat.py:173): rope with inverse=True.",
+    "NanoChat rotates by the negative angle (modeling_nanochat.py:173): rope with inverse=True. It turns queries and "
+    "keys alike, so that logits are those of the other direction with positions negated.",
+    "DeepSeek-V4 rotates the trailing lanes (modeling_deepseek_v4.py:368), interleaved: rope with lanes='trailing'. Gemma 4's "
+    "full-attention layers rotate all lanes, most by 0 (modeling_rope_utils.py, proportional): rope with scaling=Proportional.",
     "Falcon rounds slopes to bfloat16 before the product (modeling_falcon.py:176): with 71 heads its bias is off by "
     "0.3 %, at key 2048 by 2 in the logits. BLOOM, which is asked here, has float32 (modeling_bloom.py:87).",
     "Positions become float32 (modeling_llama.py:111), so 16777217 is 16777216, whatever the dtype of x.",

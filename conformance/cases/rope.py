@@ -28,6 +28,7 @@ QWEN = YaRN(factor=4, original_length=32768)  # Qwen2.5, base 1e6
 GPT_OSS = YaRN(factor=32, original_length=4096, truncate=False)  # base 150000, head 64
 DEEPSEEK_V3 = YaRN(factor=40, original_length=4096, mscale=1.0, mscale_all_dim=1.0)
 DEEPSEEK_V2 = YaRN(factor=40, original_length=4096, mscale=0.707, mscale_all_dim=0.707)
+DEEPSEEK_V4 = YaRN(factor=16, original_length=65536, attention_factor=1.0)  # base 160000; length 2^20
 KIMI = YaRN(factor=32, original_length=4096, beta_fast=1, beta_slow=1, mscale=1.0, mscale_all_dim=1.0)  # base 50000
 UNEQUAL = YaRN(factor=6, original_length=512, mscale=1.5, mscale_all_dim=0.25)  # a ratio that is not 1
 GIVEN = YaRN(factor=3, original_length=300, beta_fast=20, beta_slow=2, attention_factor=1.25)
@@ -129,6 +130,23 @@ PARTIAL = (
     _rope("partial/all", "partial", (5, 12), NEAR, "rotary_dim given, and all of d", layout="half", rotary_dim=12),
     _rope("partial/gpt-j", "true-size partial", (3, 256), (1, 7, 2047), layout="interleaved", rotary_dim=64),
     _rope("partial/gpt-neox-20b", "true-size partial", (5, 96), (0, 1, 7, 63, 2047), layout="half", rotary_dim=24),
+)  # fmt: skip
+
+TRAILING = (
+    _rope("trailing/half", "lanes layout", (3, 2, 5, 14), UNSORTED, layout="half", rotary_dim=8, lanes="trailing"),
+    _rope("trailing/interleaved", "lanes layout", (3, 5, 22), UNSORTED, bits=24, layout="interleaved", rotary_dim=12,
+          base=5e5, lanes="trailing"),
+    _rope("trailing/mixed", "lanes mixed-layout", (5, 17), NEAR, "an odd head size", layout="interleaved_to_half",
+          rotary_dim=6, lanes="trailing"),
+    _rope("trailing/deepseek-v4", "lanes true-size", (2, 512), (7, 131071), layout="interleaved", rotary_dim=64,
+          lanes="trailing"),
+    _rope("trailing/deepseek-v4-compress", "lanes true-size yarn-gain", (2, 512), (63, 65537), "layers with a compressor",
+          layout="interleaved", base=160000.0, rotary_dim=64, lanes="trailing", scaling=DEEPSEEK_V4),
+    _rope("trailing/inverse", "lanes inverse", (2, 5, 15), NEAR, bits=24, layout="interleaved", rotary_dim=10,
+          lanes="trailing", inverse=True),
+    _rope("trailing/inverse-mixed", "lanes inverse yarn-gain", (5, 20), NEAR, layout="interleaved_to_half",
+          rotary_dim=12, lanes="trailing", inverse=True, scaling=GIVEN),
+    _rope("trailing/all", "lanes", (5, 10), NEAR, "all lanes rotate: no difference", layout="half", lanes="trailing"),
 )  # fmt: skip
 
 INVERSE = (
@@ -291,6 +309,8 @@ REFUSED = (
           base=0.0),
     _rope("refused/no-length", "refuse-option", (3, 8), (0, 1, 5), "dynamic NTK without a length", kind="reject",
           layout="half", scaling=DynamicNTK(2, 16)),
+    _rope("refused/lanes", "refuse-option", (3, 8), (0, 1, 5), "no such lanes", kind="reject", layout="half", rotary_dim=4,
+          lanes="last"),
 )  # fmt: skip
 
 CASES: tuple[Case, ...] = (
@@ -299,6 +319,7 @@ CASES: tuple[Case, ...] = (
     *POSITIONS,
     *BASES,
     *PARTIAL,
+    *TRAILING,
     *INVERSE,
     *SCALED,
     *YARN,

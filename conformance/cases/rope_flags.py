@@ -41,6 +41,7 @@ FLAGS = {
     "true-size": Flag("a model's own parameters not applied as they are written", "mlx-vlm #1710"),
     # partial rotation
     "partial": Flag("rotary_dim ignored, applied twice, or taken from the end", "maxtext #4616, vLLM #41185"),
+    "lanes": Flag("the first lanes rotated where the last are asked for, or the other way", "DeepSeek-V4"),
     "partial-exponent": Flag("the exponent divided by the head size, not by rotary_dim", "neuronx-distributed-inference #106"),
     "partial-tail": Flag("lanes past rotary_dim zeroed, rounded or rotated", "apex #1750, labml #215"),
     # context extensions

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from .apply_rope import lanes
+from .apply_rope import pair
 from .lists import at, build, shape
 from .rope_frequencies import rope_frequencies
 
@@ -23,7 +23,7 @@ def rotation_matrix(position: Any, dim: int, *, layout: str, base: Any, scaling:
     def matrix(*where: int) -> list[list[Any]]:
         m = [[mpf(0)] * dim for _ in range(dim)]
         for i, theta in enumerate(inv_freq):
-            (a, b), (c, e) = lanes(layout, i, dim)
+            (a, b), (c, e) = pair(layout, i, dim)
             angle = at(position, where) * theta
             m[c][a], m[c][b] = factor * mp.cos(angle), -factor * mp.sin(angle)
             m[e][a], m[e][b] = factor * mp.sin(angle), factor * mp.cos(angle)

@@ -118,12 +118,12 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
 
     def rope(
         x: Any, positions: Any, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Any = None,
-        length: int | None = None, inverse: bool = False,
+        length: int | None = None, inverse: bool = False, lanes: str = "leading",
     ) -> Any:  # fmt: skip
         dim = rotary_dim or x.shape[-1]
         inv_freq, factor = f["rope_frequencies"](dim, base=base, scaling=scaling, length=length)
         cos, sin = rope_table(positions, inv_freq, attention_factor=factor)
-        return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
+        return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)
 
     def rotation_matrix(position: Any, dim: int, /, *, dtype: Any = None, **options: Any) -> Any:
         lanes = np.broadcast_to(np.eye(dim), (*position.shape, dim, dim)).copy()  # row j is where lane j goes

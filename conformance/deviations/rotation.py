@@ -37,7 +37,7 @@ def _second_from_first(function: Function) -> Function:
 
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         sine = -sin if inverse else sin
-        reads, writes = (lanes(cos.shape[-1], halves) for halves in reads_writes(layout, inverse))
+        reads, writes = (members(cos.shape[-1], halves) for halves in reads_writes(layout, inverse))
         out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
         out[..., writes[0]] = first = a * cos - b * sine
         out[..., writes[1]] = b * cos + first * sine
@@ -46,29 +46,48 @@ def _second_from_first(function: Function) -> Function:
     return deviating
 
 
-def _tail_zeroed(out: Real, x: Real, cos: Real, *rest: Any, **options: Any) -> Real:
-    kept = 2 * cos.shape[-1]
-    return np.concatenate([out[..., :kept], 0 * out[..., kept:]], axis=-1)
+def _others(value: float) -> Wrap:
+    """Return a wrap in which lanes that do not rotate come out as a constant."""
+
+    def change(out: Real, x: Real, cos: Real, *rest: Any, lanes: str = "leading", **options: Any) -> Real:
+        out = np.array(out, dtype=np.float64)
+        out[..., : _start(x, cos, lanes)] = value
+        out[..., _start(x, cos, lanes) + 2 * cos.shape[-1] :] = value
+        return out
+
+    return after(change)
 
 
-def _tail_ones(out: Real, x: Real, cos: Real, *rest: Any, **options: Any) -> Real:
-    kept = 2 * cos.shape[-1]
-    return np.concatenate([out[..., :kept], np.ones_like(out[..., kept:])], axis=-1)
+def _start(x: Real, cos: Real, lanes: str) -> int:
+    """Return the first lane that rotates."""
+    return int(x.shape[-1] - 2 * cos.shape[-1]) if lanes == "trailing" else 0
 
 
-def _trailing(function: Function) -> Function:
-    def deviating(x: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
-        kept = x.shape[-1] - 2 * cos.shape[-1]
-        return np.concatenate([x[..., :kept], function(x[..., kept:], cos, sin, **options)], axis=-1)
+def _of_rotated(wrap: Wrap) -> Wrap:
+    """Return a wrap that takes leading lanes for granted as one of whichever lanes rotate."""
 
-    return deviating
+    def wrapped(function: Function) -> Function:
+        leading = wrap(function)
+
+        def deviating(x: Real, cos: Real, sin: Real, /, *, lanes: str = "leading", **options: Any) -> Real:
+            start = _start(x, cos, lanes)
+            return np.concatenate([x[..., :start], leading(x[..., start:], cos, sin, **options)], axis=-1)
+
+        return deviating
+
+    return wrapped
+
+
+def _lanes(which: str) -> Wrap:
+    """Return a wrap that rotates these lanes, whichever are asked for."""
+    return before(lambda *args, **options: (args, options | {"lanes": which}))
 
 
 def _whole_head(function: Function) -> Function:
     return lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None}))
 
 
-def lanes(half: int, halves: bool) -> Any:
+def members(half: int, halves: bool) -> Any:
     """Return the lanes of every pair of a rotated part of ``2 * half`` lanes: first members, then second ones."""
     return np.arange(2 * half).reshape(2, half) if halves else np.arange(2 * half).reshape(half, 2).T
 
@@ -82,13 +101,14 @@ def reads_writes(layout: str, inverse: bool) -> tuple[bool, bool]:
 def _head_exponent(function: Function) -> Function:
     """The pairs of the rotated part take the frequencies that the whole head's first pairs would have."""
 
-    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
+    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, lanes: str = "leading", **options: Any) -> Real:
         half, whole = (rotary_dim or x.shape[-1]) // 2, x.shape[-1] // 2
+        start = x.shape[-1] - 2 * half if lanes == "trailing" else 0
         reads, writes = reads_writes(options["layout"], options.get("inverse", False))
         spread, out = np.zeros(x.shape), np.array(x, dtype=np.float64)
-        spread[..., lanes(whole, reads)[:, :half]] = x[..., lanes(half, reads)]
+        spread[..., members(whole, reads)[:, :half]] = x[..., start + members(half, reads)]
         turned = function(spread, positions, **options)
-        out[..., lanes(half, writes)] = turned[..., lanes(whole, writes)[:, :half]]
+        out[..., start + members(half, writes)] = turned[..., members(whole, writes)[:, :half]]
         return out
 
     return deviating
@@ -104,12 +124,12 @@ def _partial_twice(function: Function) -> Function:
 
 
 def _inverse_exchanged(function: Function) -> Function:
-    return lambda x, cos, sin, /, *, layout, inverse=False: function(x, cos, sin, layout=layout, inverse=not inverse)
+    return lambda x, cos, sin, /, *, inverse=False, **rest: function(x, cos, sin, inverse=not inverse, **rest)
 
 
 def _inverse_keeps_lanes(function: Function) -> Function:
     """The inverse negates the sine and forgets that the third layout reads and writes differently."""
-    return lambda x, cos, sin, /, *, layout, inverse=False: function(x, cos, -sin if inverse else sin, layout=layout)
+    return lambda x, cos, sin, /, *, inverse=False, **rest: function(x, cos, -sin if inverse else sin, **rest)
 
 
 def _concatenated(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: bool = False) -> Real:
@@ -144,7 +164,7 @@ def _narrow_rotation(dtype: str) -> Wrap:
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         half = cos.shape[-1]
         x, cos, sin = narrow(x), narrow(cos), narrow(-sin if inverse else sin)
-        reads, writes = (lanes(half, halves) for halves in reads_writes(layout, inverse))
+        reads, writes = (members(half, halves) for halves in reads_writes(layout, inverse))
         out, a, b = np.array(x), x[..., reads[0]], x[..., reads[1]]
         out[..., writes[0]] = narrow(narrow(a * cos) - narrow(b * sin))
         out[..., writes[1]] = narrow(narrow(b * cos) + narrow(a * sin))
@@ -181,11 +201,12 @@ def _factor_if_not(function: Function) -> Function:
     """The factor reaches only one layout's path."""
 
     def deviating(x: Real, positions: Any, /, *, layout: str, **options: Any) -> Real:
-        out = function(x, positions, layout=layout, **options)
+        out = np.array(function(x, positions, layout=layout, **options), dtype=np.float64)
         frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
         kept = options.get("rotary_dim") or x.shape[-1]
-        factor = posref.rope_frequencies(kept, **frequency)[1] if layout != "half" else 1.0
-        return np.concatenate([out[..., :kept] / factor, out[..., kept:]], axis=-1)
+        start = x.shape[-1] - kept if options.get("lanes") == "trailing" else 0
+        out[..., start : start + kept] /= posref.rope_frequencies(kept, **frequency)[1] if layout != "half" else 1.0
+        return out
 
     return deviating
 
@@ -198,9 +219,9 @@ DEVIATIONS = (
     Deviation("layout-interleaved-to-half", "layout is 'interleaved_to_half' whatever is asked for",
               {"apply_rope": option(layout=always("interleaved_to_half"))}, LANES, "vllm-metal#44"),
     Deviation("writes-halves", "interleaved pairs are read, and their results written as halves",
-              {"apply_rope": after(_concatenated)}, "Results are concatenated rather than interleaved.", "vllm-metal#44"),
+              {"apply_rope": _of_rotated(after(_concatenated))}, "Results are concatenated rather than interleaved.", "vllm-metal#44"),
     Deviation("table-other-layout", "the table is duplicated for one layout and lanes are paired as in the other",
-              {"apply_rope": _mixed_table}, "repeat and repeat_interleave are exchanged.", "ark-nlp#47, Megatron-LM#3900"),
+              {"apply_rope": _of_rotated(_mixed_table)}, "repeat and repeat_interleave are exchanged.", "ark-nlp#47, Megatron-LM#3900"),
     Deviation("sign-flipped", "the rotation goes the other way: the sign of the sine is flipped",
               {"apply_rope": argument(2, lambda sin: -sin)}, "rotate_half returns (x2, -x1), or a sine is negated.", "lalamo#268"),
     Deviation("writes-interleaved", "layout 'interleaved_to_half' writes its results back interleaved",
@@ -212,24 +233,26 @@ DEVIATIONS = (
     Deviation("inverse-keeps-layout", "the inverse reads and writes lanes as the forward rotation does",
               {"apply_rope": _inverse_keeps_lanes}, "The transpose swaps the read and the write layout."),
     Deviation("in-place-update", "the second member of a pair is computed from the first one, already rotated in place",
-              {"apply_rope": _second_from_first}, "The first half is overwritten before it is read again.", "transformers#11725"),
+              {"apply_rope": _of_rotated(_second_from_first)}, "The first half is overwritten before it is read again.", "transformers#11725"),
     Deviation("not-rotated", "nothing is rotated: the input comes back", {"apply_rope": after(lambda out, x, *a, **o: x)}, "",
               "Liger-Kernel#342"),
-    Deviation("last-pair-unrotated", "the last pair is not rotated", {"apply_rope": after(_last_pair)}, "A loop ends one early.",
+    Deviation("last-pair-unrotated", "the last pair is not rotated", {"apply_rope": _of_rotated(after(_last_pair))}, "A loop ends one early.",
               "flashinfer#2470"),
     Deviation("vector-tail-unrotated", "pairs beyond a multiple of four are not rotated", {"apply_rope": _vector_tail},
               "A vectorised loop has no tail.", "flashinfer#2470"),
     Deviation("rotation-float16", "the rotation is computed in float16: inputs, products and sums",
-              {"apply_rope": _narrow_rotation("float16")}, "", "sglang#3134, flashinfer#585"),
+              {"apply_rope": _of_rotated(_narrow_rotation("float16"))}, "", "sglang#3134, flashinfer#585"),
     Deviation("rotation-bfloat16", "the rotation is computed in bfloat16: inputs, products and sums",
-              {"apply_rope": _narrow_rotation("bfloat16")}, "", "sglang#3134, flashinfer#585"),
+              {"apply_rope": _of_rotated(_narrow_rotation("bfloat16"))}, "", "sglang#3134, flashinfer#585"),
     Deviation("single-head-unrotated", "nothing is rotated when there is one head", {"apply_rope": after(_one_head)}, "",
               "Liger-Kernel#342"),
     Deviation("head-zero-unrotated", "head 0 is not rotated", {"apply_rope": after(_head_zero)}, "", "transformers#47403"),
-    Deviation("tail-zeroed", "lanes beyond rotary_dim are zero", {"apply_rope": after(_tail_zeroed)}, "", "labml#215"),
-    Deviation("tail-ones", "lanes beyond rotary_dim are one", {"apply_rope": after(_tail_ones)}, "", "apex#1750, in the gradient"),
-    Deviation("trailing-lanes", "the last rotary_dim lanes are rotated rather than the first", {"apply_rope": _trailing}, "",
+    Deviation("tail-zeroed", "lanes that do not rotate are zero", {"apply_rope": _others(0.0)}, "", "labml#215"),
+    Deviation("tail-ones", "lanes that do not rotate are one", {"apply_rope": _others(1.0)}, "", "apex#1750, in the gradient"),
+    Deviation("trailing-lanes", "the last rotary_dim lanes are rotated whatever is asked for", {"apply_rope": _lanes("trailing")}, "",
               "the convention of DeepSeek-V4"),
+    Deviation("leading-lanes", "the first rotary_dim lanes are rotated whatever is asked for", {"apply_rope": _lanes("leading")}, "",
+              "the convention of GPT-NeoX, where DeepSeek-V4 rotates the last"),
     Deviation("x-through-bfloat16", "the input is held in bfloat16", {"apply_rope": argument(0, narrowed("bfloat16"))}, "",
               "Modalities#462"),
     Deviation("x-through-float16", "the input is held in float16", {"apply_rope": argument(0, narrowed("float16"))}),

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 import posref
 
-from ..deviations.rotation import lanes, reads_writes
+from ..deviations.rotation import members, reads_writes
 from .hypotheses import JITTER, UNITS, Question
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
@@ -79,6 +79,8 @@ def seen_in(question: Question) -> Seen | None:
         turns = np.broadcast_to(turns, (*x.shape[:-1], dim // 2)).reshape(-1, dim // 2)
     if not x.size or dim < 2:
         return None
+    if params.get("lanes") == "trailing":
+        x, y = x[..., -dim:], y[..., -dim:]
     positions = np.broadcast_to(positions, x.shape[:-1]).reshape(-1).astype(np.float64)
     x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1])
     return Seen(x, y, params, dim, positions, turns, UNITS[question.dtype], JITTER[question.dtype])
@@ -102,7 +104,7 @@ def turned_in(seen: Seen) -> Turned | None:
 def _in_layout(seen: Seen, layout: str, dim: int) -> Turned | None:
     """Return the phases in a layout, if they all have one gain there."""
     reads, writes = reads_writes(layout, seen.sign < 0)
-    (a, b), (c, d) = lanes(dim // 2, reads), lanes(dim // 2, writes)
+    (a, b), (c, d) = members(dim // 2, reads), members(dim // 2, writes)
     given, got = seen.x[:, a] + 1j * seen.x[:, b], seen.y[:, c] + 1j * seen.y[:, d]
     if seen.turns is not None:
         given = given * np.abs(seen.turns)

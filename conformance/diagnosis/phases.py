@@ -45,14 +45,16 @@ class Facts:
         names = ("layout", "rotary_dim", "base")
         return options | {n: getattr(self, n) for n in names if getattr(self, n) is not None}
 
-    def _gained(self, out: Any, kept: int) -> Any:
-        return np.concatenate([self.gain * out[..., :kept], out[..., kept:]], axis=-1)
+    def _gained(self, out: Any, kept: int, lanes: str = "leading") -> Any:
+        start = out.shape[-1] - kept if lanes == "trailing" else 0
+        parts = [out[..., :start], self.gain * out[..., start : start + kept], out[..., start + kept :]]
+        return np.concatenate(parts, axis=-1)
 
     def _rope(self, definition: Function) -> Function:
         def deviating(x: Any, positions: Any, /, **options: Any) -> Any:
             options = self._options(options)
             out = definition(x, self.scale * (positions + self.offset), **options)
-            return self._gained(out, options.get("rotary_dim") or x.shape[-1])
+            return self._gained(out, options.get("rotary_dim") or x.shape[-1], options.get("lanes", "leading"))
 
         return deviating
 
@@ -65,7 +67,7 @@ class Facts:
     def _apply(self, definition: Function) -> Function:
         def deviating(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
             out = definition(x, cos, np.copysign(1.0, self.scale) * sin, **self._options(options))
-            return self._gained(out, 2 * cos.shape[-1])
+            return self._gained(out, 2 * cos.shape[-1], options.get("lanes", "leading"))
 
         return deviating
 

@@ -1,7 +1,7 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
 from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
-from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.apply_rope import LANES, LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
@@ -19,6 +19,7 @@ from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
         "scaling": Record("rotary_dim or D"),
         "length": Integer(0, optional=True, usual=2**20),
         "inverse": Flag(),
+        "lanes": OneOf(LANES),
     },
     invariants=("identity at 0", "relative", "norm kept", "tail unchanged", "batch equivariant", "chunks", "decode"),
     stages=("rope_frequencies", "rope_table", "apply_rope"),
@@ -36,6 +37,7 @@ def rope(
     scaling: Scaling | None = None,
     length: int | None = None,
     inverse: bool = False,
+    lanes: str = "leading",
 ) -> Array:
     r"""
     Return `x` with every pair of lanes rotated by an angle proportional to its position.
@@ -56,14 +58,17 @@ def rope(
     base, scaling, length
         Frequencies: see `rope_frequencies`.
     rotary_dim : int, optional
-        Leading lanes d that rotate, even; None is all. The frequencies' exponent has this d, as in GPT-J and GPT-NeoX.
+        Lanes d that rotate, even; None is all. The frequencies' exponent has this d, as in GPT-J and GPT-NeoX.
     inverse : bool
-        The transpose: see `apply_rope`. A factor of the scaling still multiplies.
+        The transpose: see `apply_rope`. A factor of the scaling still multiplies. In a layout that writes where it reads it is
+        the rotation by the negative angle, of models that turn the other way, as NanoChat does.
+    lanes : {"leading", "trailing"}
+        Which of the D lanes rotate, where not all do: see `apply_rope`.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from `rotary_dim` on as they came.
+        In the dtype of `x`; lanes that do not rotate as they came.
 
     Raises
     ------
@@ -72,6 +77,9 @@ def rope(
 
     Notes
     -----
+    Where the pairs of the whole head keep their lanes and the slow ones stand still (Gemma 4's proportional rotation), give
+    `posref.scaling.Proportional` and no `rotary_dim`.
+
     For many calls with the same positions, build the table once: `rope_frequencies`, `rope_table`, then `apply_rope`.
 
     Examples
@@ -81,6 +89,7 @@ def rope(
     [[0.5403, 0.8415]]
     """
     check_word("rope", "layout", layout, tuple(LAYOUTS))
+    check_word("rope", "lanes", lanes, LANES)
     xp = namespace(x, positions)
     check_positions("rope", "positions", positions)
     check_rows("rope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
@@ -91,4 +100,4 @@ def rope(
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=wide(x.dtype, xp))
-    return apply_rope(x, cos, sin, layout=layout, inverse=inverse)
+    return apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)

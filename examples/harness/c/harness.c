@@ -217,9 +217,10 @@ static size_t lane(bool half, size_t pairs, size_t i, size_t second) { return ha
 
 static array rope(const char *message, const char *params, format dtype) {
     array x = input(message, "x"), p = input(message, "positions"), out = create(dtype, x.axes, x.shape);
-    const char *layout = member(params, "layout");
+    const char *layout = member(params, "layout"), *lanes = member(params, "lanes");
     bool read = is(layout, "half"), write = read || is(layout, "interleaved_to_half"), inverse = flag(params, "inverse");
     if (!write && !is(layout, "interleaved")) refuse("rejected", "layout", "must be half, interleaved or interleaved_to_half");
+    if (lanes && !is(lanes, "leading") && !is(lanes, "trailing")) refuse("rejected", "lanes", "must be leading or trailing");
     int rows = x.axes - 1;
     size_t width = rows < 0 ? 0 : x.shape[rows], dim = member(params, "rotary_dim") ? integer(params, "rotary_dim", 2) : width;
     if (dim < 2 || dim % 2 || dim > width) refuse("rejected", "rotary_dim", "must be even, and at most the last axis of x");
@@ -228,15 +229,14 @@ static array rope(const char *message, const char *params, format dtype) {
     for (int a = 1; fits && a <= p.axes; a++) fits = p.shape[p.axes - a] == 1 || p.shape[p.axes - a] == x.shape[rows - a];
     if (!fits) refuse("rejected", "positions", "must broadcast to the leading axes of x, without enlarging them");
     double *theta = allocate(dim / 2, sizeof *theta), factor = frequencies(params, dim, theta);
-    for (size_t i = 0; i < x.size; i++) put(&out, i, get(&x, i)); /* the lanes from rotary_dim on stay as they are */
+    for (size_t i = 0; i < x.size; i++) put(&out, i, get(&x, i)); /* the lanes that do not rotate stay as they are */
     for (size_t n = 0, pairs = dim / 2; n < x.size / width * pairs; n++) {
-        size_t row = n / pairs, i = n % pairs, start = row * width;
+        size_t row = n / pairs, i = n % pairs, start = row * width + (is(lanes, "trailing") ? width - dim : 0);
         double angle = get(&p, broadcast(&p, p.axes, x.shape, rows, row)) * theta[i];
         double c = factor * cos(angle), s = factor * sin(inverse ? -angle : angle); /* the transpose keeps the factor */
         bool from = inverse ? write : read, to = inverse ? read : write;
         double a = get(&x, start + lane(from, pairs, i, 0)), b = get(&x, start + lane(from, pairs, i, 1));
-        put(&out, start + lane(to, pairs, i, 0), a * c - b * s);
-        put(&out, start + lane(to, pairs, i, 1), b * c + a * s);
+        put(&out, start + lane(to, pairs, i, 0), a * c - b * s), put(&out, start + lane(to, pairs, i, 1), b * c + a * s);
     }
     return out;
 }

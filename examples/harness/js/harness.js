@@ -196,20 +196,20 @@ function rope(message, params, dtype) {
   if (!Number.isSafeInteger(dim) || dim % 2 || dim < 2 || dim > width) {
     throw new Refusal("rejected", `rotary_dim must be even and at most ${width}, the last axis of x; got ${dim}`);
   }
-  const thetas = frequencies(params, dim);
-  const factor = gain(params.scaling);
+  const skipped = word({ lanes: "leading", ...params }, "lanes", ["leading", "trailing"]) === "trailing" ? width - dim : 0;
+  const [thetas, factor] = [frequencies(params, dim), gain(params.scaling)];
   const sign = params.inverse ? -1 : 1; // the transpose: the factor still multiplies
   const out = array(dtype, x.shape);
-  out.values.set(x.values); // lanes from rotary_dim on stay as they are
+  out.values.set(x.values); // lanes that do not rotate stay as they are
   for (let row = 0; row < x.values.length / width; row++) {
     const position = positions.values[broadcast(positions.shape, rows, row)];
     thetas.forEach((theta, i) => {
       const cos = factor * Math.cos(position * theta);
       const sin = factor * Math.sin(position * theta) * sign;
-      const [a, b] = LANES[read](i, dim / 2).map((lane) => x.values[row * width + lane]);
+      const [a, b] = LANES[read](i, dim / 2).map((lane) => x.values[row * width + skipped + lane]);
       const [first, second] = LANES[write](i, dim / 2);
-      out.values[row * width + first] = a * cos - b * sin;
-      out.values[row * width + second] = b * cos + a * sin;
+      out.values[row * width + skipped + first] = a * cos - b * sin;
+      out.values[row * width + skipped + second] = b * cos + a * sin;
     });
   }
   return out;
