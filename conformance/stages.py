@@ -36,6 +36,13 @@ def _mrope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> 
     return found | call("axial_table", {"positions": inputs["positions"], "inv_freq": found["inv_freq"]}, table)
 
 
+def _xpos(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    dim = params.get("rotary_dim") or _last_axis(inputs["x"])
+    options = {name: params[name] for name in ("role", "centre", "scale_base", "gamma") if name in params}
+    scales = call("xpos_scales", {"positions": inputs["positions"]}, {"dim": dim, **options})["out"]
+    return _rotary(call, dim, inputs["positions"], params) | {"scales": scales}
+
+
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
 
@@ -76,6 +83,7 @@ STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[st
     "rope": _rope,
     "rotation_matrix": _rotation_matrix,
     "mrope": _mrope,
+    "xpos": _xpos,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

@@ -26,6 +26,8 @@ from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.rotary.rotation_matrix import rotation_matrix
+from posref.rotary.xpos import xpos
+from posref.rotary.xpos_scales import xpos_scales
 
 __version__ = "0.1.0"
 
@@ -56,4 +58,6 @@ __all__ = [
     "sinusoidal",
     "t5_bias",
     "t5_buckets",
+    "xpos",
+    "xpos_scales",
 ]

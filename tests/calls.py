@@ -46,6 +46,7 @@ PLACES = np.asarray([0, 1, 2, 7, 255, 257, 4097, 131071], dtype=np.int64)
 Q, K = np.asarray([3, 9, 400], dtype=np.int64), np.asarray([0, 1, 3, 5, 8, 20, 399], dtype=np.int64)
 FREQUENCIES = 10000.0 ** (-np.arange(3) / 3)
 X = reals(2, 3, 8, 12)
+XPOS: dict[str, Any] = {"layout": "interleaved", "base": 10000.0, "centre": 4096}
 AXES = np.stack([PLACES, PLACES[::-1], PLACES // 3])
 
 
@@ -138,6 +139,16 @@ CALLS: dict[str, Call] = {
         (X, AXES),
         lambda x, p, dtype: posref.mrope(x, p, sections=(2, 3, 1), arrangement="round_robin", layout="half", base=10000.0),
     ),
+    **{
+        f"xpos_scales {role}": Call(
+            (PLACES // 64,),
+            lambda p, dtype, role=role: posref.xpos_scales(p, 6, role=role, centre=500, gamma=0.75, dtype=dtype),
+            takes_dtype=True,
+        )
+        for role in ("query", "key")
+    },
+    "xpos query": Call((X, PLACES), lambda x, p, dtype: posref.xpos(x, p, role="query", scale_base=2**18, **XPOS)),
+    "xpos key": Call((X, PLACES), lambda x, p, dtype: posref.xpos(x, p, role="key", scale_base=2**17, rotary_dim=6, **XPOS)),
     "permute_qk_weights": Call(
         (reals(20, 3),),
         lambda w, dtype: posref.permute_qk_weights(w, heads=2, rotary_dim=8, source="half", target="interleaved"),

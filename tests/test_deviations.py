@@ -16,15 +16,33 @@ from posref.conformance.deviations.compose import PARTS, together
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, INNER, fits, stage, touched
 from posref.spec import REGISTRY
 
+
+def needs_scaling(deviation: Deviation) -> bool:
+    """Return whether a deviation of frequencies changes them under a context extension alone."""
+    wrap = deviation.wraps.get("rope_frequencies")
+    if wrap is None or set(deviation.wraps) != {"rope_frequencies"}:
+        return False
+    plain, changed = (f(24, base=500.0) for f in (posref.rope_frequencies, wrap(posref.rope_frequencies)))
+    return bool(np.array_equal(plain[0], changed[0]) and plain[1] == changed[1])
+
+
 NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing to pass on, and no inverse
     "inverse-ignored", "inverse-keeps-layout", "single-head-unrotated", "head-zero-unrotated", "tail-zeroed", "tail-ones",
     "trailing-lanes", "x-through-bfloat16", "x-through-float16", "positions-first-row", "positions-reversed",
 }  # fmt: skip
-INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
-    ("max-bias-8", "alibi"),  # alibi has no such option
-    ("leading-lanes", "mrope"),  # nor have these two
-    ("leading-lanes", "rotation_matrix"),
-}
+NOT_IN_XPOS = {"inverse-ignored", "inverse-keeps-layout", "factor-dropped", "factor-squared", "factor-on-cos-only"} | {
+    d.name for d in DEVIATIONS.values() if needs_scaling(d)
+}  # it has no inverse and no scaling
+INEXPRESSIBLE = (
+    {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX}
+    | {
+        ("max-bias-8", "alibi"),  # alibi has no such option
+        ("leading-lanes", "mrope"),  # nor have these two
+        ("leading-lanes", "rotation_matrix"),
+        ("leading-lanes", "xpos"),
+    }
+    | {(name, "xpos") for name in NOT_IN_XPOS}
+)
 FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite
 TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
 

@@ -147,6 +147,43 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.rope_table(T, np.ones((1, 2))),
         "rope_table: inv_freq must have one axis, (d/2,); got shape (1, 2).",
     ),
+    "xpos: odd rotary_dim": (
+        lambda: posref.xpos(X, T, rotary_dim=31, role="key", centre=0, **ROPE),
+        "xpos: rotary_dim must be even and at most 64 (the last axis of x); got 31.",
+    ),
+    "xpos: role": (
+        lambda: posref.xpos(X, T, role="value", centre=0, **ROPE),
+        "xpos_scales: role must be one of 'query', 'key'; got 'value'.",
+    ),
+    "xpos: layout": (
+        lambda: posref.xpos(X, T, role="key", centre=0, layout="neox", base=10000.0),
+        "xpos: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+    ),
+    "xpos: (B, T) against (B, H, T)": (
+        lambda: posref.xpos(X, np.zeros((2, 5)), role="key", centre=0, **ROPE),
+        "xpos: positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+    ),
+    "xpos_scales: odd dim": (
+        lambda: posref.xpos_scales(T, 7, role="key", centre=0),
+        "xpos_scales: dim must be even (lanes rotate in pairs); got 7.",
+    ),
+    "xpos_scales: centre": (
+        lambda: posref.xpos_scales(T, 8, role="key", centre=-1),
+        "xpos_scales: centre must be an int of at least 0; got -1.",
+    ),
+    "xpos_scales: scale_base": (
+        lambda: posref.xpos_scales(T, 8, role="key", centre=0, scale_base=0.0),
+        "xpos_scales: scale_base must be a finite number above 0; got 0.0.",
+    ),
+    "xpos_scales: gamma": (
+        lambda: posref.xpos_scales(T, 8, role="key", centre=0, gamma=0),
+        "xpos_scales: gamma must be a finite number above 0; got 0.",
+    ),
+    "xpos_scales: float16 positions": (
+        lambda: posref.xpos_scales(T.astype(np.float16), 8, role="key", centre=0),
+        "xpos_scales: positions " + HALF.format(dtype="float16"),
+    ),
     "frequencies: odd dim": (
         frequencies(dim=7),
         "rope_frequencies: dim must be even (lanes rotate in pairs); got 7.",

@@ -94,6 +94,54 @@ def identity_at_0(function: str, seed: int, layout: str, base: float) -> None:
     np.testing.assert_array_equal(turned(x, [0, 0], layout, base), expected)
 
 
+# ---- xPos -----------------------------------------------------------
+
+
+def xpos_logit(seed: int, p: int, n: int, centre: int, layout: str) -> tuple[float, float]:
+    """
+    Return the product of a query at p and a key at n, and how far rounding moves it.
+
+    An angle is rounded where it is formed; a scale by an exponent y and a power, |y ln zeta| + 4 units and two of zeta's own
+    to the power y, where -ln zeta is at most 1.26; three operations turn a lane; 8 products are summed.
+    """
+    q, k = normal(seed, 2, 8)
+    options = {"layout": layout, "base": 10000.0, "centre": centre}
+    query = posref.xpos(q[None], np.asarray([p]), role="query", **options)[0]
+    key = posref.xpos(k[None], np.asarray([n]), role="key", **options)[0]
+    exponents = (abs(p - centre) + abs(n - centre)) / 512
+    units = (p + n + 4) + 2 * (3.26 * exponents + 8) + 2 * 4 + 8
+    return float(query @ key), units * U * float(np.abs(query).max() * np.abs(key).max()) * 8
+
+
+@given(seed=seeds, p=st.integers(0, 9000), n=st.integers(0, 9000), shift=st.integers(0, 5000), layout=layouts)
+def xpos_relative(function: str, seed: int, p: int, n: int, shift: int, layout: str) -> None:
+    (one, first), (other, second) = (xpos_logit(seed, p + s, n + s, 4096, layout) for s in (0, shift))
+    assert abs(one - other) <= first + second
+
+
+@given(seed=seeds, p=st.integers(0, 9000), n=st.integers(0, 9000), c=st.integers(0, 9000), layout=layouts)
+def xpos_centre_cancels(function: str, seed: int, p: int, n: int, c: int, layout: str) -> None:
+    (one, first), (other, second) = (xpos_logit(seed, p, n, centre, layout) for centre in (0, c))
+    assert abs(one - other) <= first + second
+
+
+@given(seed=seeds, p=st.integers(0, 9000), layout=layouts)
+def xpos_tail_unchanged(function: str, seed: int, p: int, layout: str) -> None:
+    x = normal(seed, 3, 12)
+    found = posref.xpos(x, np.asarray(p), role="key", layout=layout, base=500.0, centre=7, rotary_dim=8)
+    np.testing.assert_array_equal(found[:, 8:], x[:, 8:])
+
+
+@given(seed=seeds, layout=layouts)
+def xpos_decodes(function: str, seed: int, layout: str) -> None:
+    """One token with the same centre is that row of the whole, and a row of a batch is the row alone."""
+    x, p = normal(seed, 2, 5, 12), places(seed, 10, 9000).reshape(2, 5)
+    options = {"role": "query", "layout": layout, "base": 1e6, "centre": 4500}
+    whole = posref.xpos(x, p, **options)
+    for t in range(5):
+        np.testing.assert_array_equal(posref.xpos(x[1, t : t + 1], p[1, t : t + 1], **options)[0], whole[1, t])
+
+
 sections = st.sampled_from(
     [((1, 3, 2), "chunked"), ((2, 2, 2), "ernie"), ((3, 2, 1), "interleaved"), ((1, 2, 3), "round_robin"), ((4, 2), "chunked")]
 )
@@ -298,11 +346,12 @@ def permutation_equivariant(function: str, seed: int) -> None:
 
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope"), norm_kept),
-    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope"), tail_unchanged),
+    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope"), tail_unchanged) | {"xpos": xpos_tail_unchanged},
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative},
+    "relative": {"rope": relative, "xpos": xpos_relative},
+    "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
         "rope": rope_is_batch_equivariant,
@@ -313,7 +362,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "distinct": {"sinusoidal": distinct},
     "linear in PE(p)": {"sinusoidal": linear},
     "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
-    "decode": {"rope": rope_decodes, "mrope": mrope_decodes}
+    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes}
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }

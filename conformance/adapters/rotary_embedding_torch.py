@@ -5,7 +5,7 @@ A module counts positions from an offset, so tokens with consecutive positions a
 """
 
 import torch
-from rotary_embedding_torch import RotaryEmbedding
+from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from torch import Tensor
 
 from posref.scaling import Linear, NTKAware, Scaling
@@ -17,6 +17,8 @@ PACKAGE = "rotary-embedding-torch"
 backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+LONGEST = 1 << 18  # the centre for which positions are padded
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling | None = None) -> tuple[Tensor, float]:
@@ -41,6 +43,54 @@ def rope(
     return torch.cat(parts).reshape(x.shape) if parts else x.clone()
 
 
+def xpos_scales(
+    positions: Tensor, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4
+) -> Tensor:
+    """RotaryEmbedding.get_scale, of as many positions at once as put the middle at the centre."""
+    module = _xpos_module(dim, 1e4, scale_base, gamma)
+    found = torch.cat([_scale(module, part, centre, role) for part in _parts(positions.reshape(-1), centre)])
+    return found[:, ::2].reshape(*positions.shape, dim // 2)
+
+
+def xpos(
+    x: Tensor, positions: Tensor, /, *, role: str, layout: str, base: float, centre: int, rotary_dim: int | None = None,
+    scale_base: float = 512.0, gamma: float = 0.4,
+) -> Tensor:  # fmt: skip
+    """What RotaryEmbedding.rotate_queries_and_keys does with queries or keys, of other positions than a count from 0."""
+    if layout != "interleaved":
+        lacks(f"no layout {layout!r}: pairs are neighbours, read and written")
+    module = _xpos_module(x.shape[-1] if rotary_dim is None else rotary_dim, base, scale_base, gamma)
+    rows = _parts(x.reshape(-1, x.shape[-1]), centre)
+    places = _parts(torch.broadcast_to(positions, x.shape[:-1]).reshape(-1).to(x.dtype), centre)
+    turned = [
+        apply_rotary_emb(module.forward(part), row, scale=_scale(module, part, centre, role).to(x.dtype))
+        for row, part in zip(rows, places, strict=True)
+    ]
+    return torch.cat(turned).to(x.dtype).reshape(x.shape)
+
+
+def _xpos_module(dim: int, base: float, scale_base: float, gamma: float) -> RotaryEmbedding:
+    if gamma != 0.4:
+        lacks("gamma is 0.4")
+    if dim == 2:
+        lacks("no RotaryEmbedding(2), which is a ZeroDivisionError")
+    return RotaryEmbedding(dim, theta=base, use_xpos=True, xpos_scale_base=scale_base)
+
+
+def _parts(rows: Tensor, centre: int) -> tuple[Tensor, ...]:
+    """Return rows in parts that are no longer than twice the centre, and one."""
+    return rows.split(2 * centre + 1)
+
+
+def _scale(module: RotaryEmbedding, positions: Tensor, centre: int, role: str) -> Tensor:
+    """Return the scales of a few positions, with zeros after them so that half their number is the centre."""
+    if centre > LONGEST:
+        lacks(f"the centre is half the number of positions: {2 * centre} are too many here")
+    padded = torch.nn.functional.pad(positions, (0, 2 * centre + 1 - len(positions)))
+    found = module.get_scale(padded)[: len(positions)]
+    return found if role == "query" else found**-1
+
+
 def _module(dim: int, base: float, scaling: Scaling | None) -> RotaryEmbedding:
     match scaling:
         case None:
@@ -59,6 +109,9 @@ NOTES = (
     "tokens 256 and 257 are turned by one angle.",
     "The angles of a first call are kept for later ones (:347), in whatever dtype its positions were: after a "
     "bfloat16 call float32 queries are turned by its rounded positions.",
+    "xPos: the centre is half the number of positions (:261), so that it moves with every token; "
+    "rotate_queries_with_cached_keys gives queries another centre than keys (:204). Positions are padded here.",
+    "xPos: scales are kept by length (:257): a shorter call after a longer one has the longer one's centre.",
     "A negative offset reads the kept angles from their end (:339); it is not asked.",
     "RotaryEmbedding(2) is a ZeroDivisionError (:112).",
     "interpolate_factor divides positions (:175), in the dtype of the queries.",

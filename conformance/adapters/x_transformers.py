@@ -43,6 +43,43 @@ def rope(
     return apply_rotary_pos_emb(x.reshape(1, 1, -1, x.shape[-1]), freqs, scale).reshape(x.shape)
 
 
+def xpos_scales(
+    positions: Tensor, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4
+) -> Tensor:
+    """The scale that RotaryEmbedding gives of these positions, with one more that puts the middle at the centre."""
+    _, scale = _centred(positions, dim, 1e4, centre, scale_base, gamma)
+    found = scale[0, 1:, ::2].reshape(*positions.shape, dim // 2)
+    return found if role == "query" else found**-1.0
+
+
+def xpos(
+    x: Tensor, positions: Tensor, /, *, role: str, layout: str, base: float, centre: int, rotary_dim: int | None = None,
+    scale_base: float = 512.0, gamma: float = 0.4,
+) -> Tensor:  # fmt: skip
+    """RotaryEmbedding with use_xpos, then apply_rotary_pos_emb as its Attention calls it for queries or for keys."""
+    if layout != "interleaved":
+        lacks(f"no layout {layout!r}: pairs are neighbours, read and written")
+    width = x.shape[-1] if rotary_dim is None else rotary_dim
+    places = torch.broadcast_to(positions, x.shape[:-1])
+    freqs, scale = _centred(places, width, base, centre, scale_base, gamma)
+    flat = x.reshape(1, 1, -1, x.shape[-1])  # the last of the frequencies are taken
+    return apply_rotary_pos_emb(flat, freqs, scale if role == "query" else scale**-1.0).reshape(x.shape)
+
+
+def _centred(
+    positions: Tensor, dim: int, base: float, centre: int, scale_base: float, gamma: float
+) -> tuple[Tensor, Tensor]:
+    """Return frequencies and scales of position 2 c, whose middle is c, and of these positions."""
+    if gamma != 0.4:
+        lacks("gamma is 0.4")
+    flat = positions.reshape(-1)
+    if flat.numel() and flat.max() > 2 * centre:
+        lacks(f"the middle of the positions cannot be {centre}: half the largest of them, and one more, rounded down")
+    last = torch.full((1,), 2 * centre, dtype=flat.dtype, device=flat.device)
+    module = _rotary(dim, base, None, use_xpos=True, scale_base=scale_base)
+    return module(torch.cat((last, flat)))  # type: ignore[no-any-return]
+
+
 def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:
     """ScaledSinusoidalEmbedding with its learned scale, which begins as dim**-0.5, at 1."""
     if layout != "sin_cos" or endpoint:
@@ -94,10 +131,10 @@ def t5_bias(
     return torch.movedim(bias[:, rows, columns], 0, -3)
 
 
-def _rotary(dim: int, base: float, scaling: Scaling | None) -> RotaryEmbedding:
+def _rotary(dim: int, base: float, scaling: Scaling | None, **xpos: float) -> RotaryEmbedding:
     match scaling:
         case None:
-            return RotaryEmbedding(dim, base=base)
+            return RotaryEmbedding(dim, base=base, **xpos)
         case Linear(factor) if factor >= 1:
             return RotaryEmbedding(dim, base=base, interpolation_factor=factor)
         case NTKAware(factor):
@@ -110,5 +147,7 @@ def _rotary(dim: int, base: float, scaling: Scaling | None) -> RotaryEmbedding:
 NOTES = (
     "RotaryEmbedding(2) is a ZeroDivisionError (x_transformers.py:849).",
     "ScaledSinusoidalEmbedding multiplies by a learned scale that begins as dim**-0.5 (:448); here it is 1.",
+    "xPos: the centre is half the largest position and one more (:886), so that it moves with every token; a position "
+    "of twice the centre is put before those asked.",
     "RelativePositionBias multiplies by a scale (:517), in its Decoder the square root of the head size (:2922); here it is 1.",
 )

@@ -25,6 +25,7 @@ FLAGS = {
 NONE = np.zeros(0, dtype=np.int64)
 ROTARY: dict[str, Any] = {"layout": "half", "base": 10000.0}
 MIXED: dict[str, Any] = {"layout": "interleaved", "base": 500000.0}
+ROLE: dict[str, Any] = {"role": "key", "centre": 7, "scale_base": 40.0}
 SINES: dict[str, Any] = {"dim": 6, "layout": "interleaved"}
 LINEAR: dict[str, Any] = {"heads": 6, "form": "distance"}
 BUCKETS: dict[str, Any] = {"bidirectional": True, "max_distance": 20}
@@ -83,8 +84,8 @@ def _rotate(op: str) -> tuple[Case, ...]:
 
     def case(name: str, flags: str, x: tuple[int, ...], positions: Any, params: dict[str, Any], comment: str = "") -> Case:
         array = reals(op + name, *x)
-        if op == "rope":
-            return _case(op, name, flags, {"x": array, "positions": positions}, params, comment)
+        if op in ("rope", "xpos"):
+            return _case(op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment)
         places = np.asarray(positions)
         signs = tuple(-n if "expanded" in name and axis == 0 else n for axis, n in enumerate(places.shape))
         tables = {n: reals(op + name + n, *signs, array.shape[-1] // 2) / 4 for n in ("cos", "sin")}
@@ -202,6 +203,8 @@ CASES: tuple[Case, ...] = (
     *_places("rope_table", "positions", {"attention_factor": 1.25}, inv_freq=np.asarray(FREQUENCIES)),
     *_rotate("apply_rope"),
     *_rotate("rope"),
+    *_rotate("xpos"),
+    *_places("xpos_scales", "positions", {"dim": 6, **ROLE}),
     *_pairs("alibi", LINEAR),
     *_places("t5_buckets", "relative_positions", BUCKETS),
     *_pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),

@@ -211,4 +211,14 @@ AXES = (
           rotary_dim=8, source="half", target="interleaved"),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
+XPOS = tuple(
+    _case("xpos", name, flags, {"x": reals("xpos" + name, *shape), "positions": positions}, {"out": shape}, role=role,
+          layout=layout, base=10000.0, **params)
+    for name, flags, shape, positions, role, layout, params in (
+        ("query", "sign layout gain", (2, 3, 8), (0, 4, 9), "query", "half", {"centre": 4, "scale_base": 16.0}),
+        ("key", "sign layout gain", (3, 6), (100, 260, 7), "key", "interleaved", {"centre": 130}),
+        ("partial", "tail gain", (2, 7), (3, 11), "key", "interleaved_to_half", {"centre": 1, "rotary_dim": 4, "gamma": 1.5}),
+    )
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*XPOS, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)

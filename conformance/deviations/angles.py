@@ -15,7 +15,7 @@ HALF = "Integers beyond 256 are not all bfloat16 numbers, nor beyond 2048 all fl
 
 
 def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
-    return {op: argument(0, change) for op in ("rope_table", "sinusoidal")}
+    return {op: argument(0, change) for op in ("rope_table", "sinusoidal", "xpos_scales")}
 
 
 def _arange(p: Any) -> Any:

@@ -18,7 +18,7 @@ Real = Any  # a NumPy array of reals
 
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
-    "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table",
+    "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales",
 )  # fmt: skip
 
 
@@ -69,6 +69,7 @@ PARTS = {  # what a composed operation is made of
     "rope": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
     "rotation_matrix": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
     "mrope": ("rope_frequencies", "axial_table", "apply_rope"),
+    "xpos": ("rope_frequencies", "angles", "rope_table", "xpos_scales", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -93,7 +94,7 @@ def leaves(jitter: float = 0.0) -> Operations:
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
     found["axial_table"] = argument(1, larger)(found["axial_table"])
-    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope"):
+    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", "xpos_scales"):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     found["attention_logits"] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(
         found["attention_logits"]
@@ -138,6 +139,16 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         cos, sin = f["axial_table"](positions, inv_freq, dtype=np.float64, **options)
         return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
 
+    def xpos(
+        x: Any, positions: Any, /, *, role: str, layout: str, base: float, centre: int, rotary_dim: int | None = None,
+        scale_base: float = 512.0, gamma: float = 0.4,
+    ) -> Any:  # fmt: skip
+        dim = rotary_dim or x.shape[-1]
+        inv_freq, factor = f["rope_frequencies"](dim, base=base)
+        cos, sin = rope_table(positions, inv_freq, attention_factor=factor)
+        scales = f["xpos_scales"](positions, dim, role=role, centre=centre, scale_base=scale_base, gamma=gamma)
+        return f["apply_rope"](x, cos * scales, sin * scales, layout=layout)
+
     def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
         return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
 
@@ -154,6 +165,7 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "rope": wrapped("rope", rope),
         "rotation_matrix": wrapped("rotation_matrix", rotation_matrix),
         "mrope": wrapped("mrope", mrope),
+        "xpos": wrapped("xpos", xpos),
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),

@@ -1,0 +1,110 @@
+"""The scales of xPos, by which lanes grow or decay. Source: Sun et al., arXiv:2212.10554, section 3."""
+
+from posref.arrays import (
+    Array,
+    DType,
+    beside,
+    cast,
+    check_integer,
+    check_positions,
+    check_positive,
+    check_word,
+    constants,
+    index_dtype,
+    namespace,
+    result_dtype,
+    wide,
+)
+from posref.rotary.rope_frequencies import check_dim
+from posref.spec import Axes, Integer, OneOf, Real, encoding
+
+ROLES = ("query", "key")
+NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions whose scales have a common range
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2212.10554, section 3",
+    models=("LEX",),
+    domains={
+        "dim": Integer(2, step=2, usual=64),
+        "role": OneOf(ROLES),
+        "centre": Integer(0, usual=4096),
+        "scale_base": Real(0, usual=(64, 2**20)),
+        "gamma": Real(0, usual=(0.25, 64)),
+    },
+    arrays={"positions": Axes("*P", "position", *NEAR)},
+)
+def xpos_scales(
+    positions: Array,
+    dim: int,
+    /,
+    *,
+    role: str,
+    centre: int,
+    scale_base: float = 512.0,
+    gamma: float = 0.4,
+    dtype: DType | None = None,
+) -> Array:
+    r"""
+    Return the factor of every pair of a query, by which it decays with its position, or of a key, by which it grows.
+
+    .. math:: s_{p,i} = \zeta_i^{(p - c)/S} \text{ for queries}, \quad \zeta_i^{(c - p)/S} \text{ for keys}, \qquad
+        \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(*P,)``
+        Positions in tokens.
+    dim : int
+        Rotated lanes d, even.
+    role : {"query", "key"}
+        Which of the two the scales are for.
+    centre : int
+        c, the position whose scales are 1, at least 0; the same one for queries and keys. Of n tokens it is floor(n/2) in
+        x-transformers, rotary-embedding-torch and flash-attn, ceil(n/2) in the authors' torchscale. It moves with n there, so
+        keys kept from a shorter call do not fit.
+    scale_base : float
+        S, in tokens, above 0.
+    gamma : float
+        Above 0: the smaller, the more the first pairs decay.
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, d/2)``
+        One column a pair. With the defaults the first pair's scale leaves the range of float16 some 4500 tokens from the
+        centre, that of float32 and bfloat16 some 36000, and that of float64 some 290000: beyond, it is infinite or 0, as its
+        dtype has it, and the product of a query and a key no number. A centre near the positions keeps them in range.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is odd, `role` is unknown, `centre` is negative, `scale_base` or `gamma` is not positive, or positions are
+        half precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> xpos_scales(np.asarray([0, 512, 1024]), 2, role="query", centre=512, gamma=1.0).tolist()
+    [[2.0], [1.0], [0.5]]
+    """
+    name = "xpos_scales"
+    check_dim(name, dim)
+    check_word(name, "role", role, ROLES)
+    check_integer(name, "centre", centre, 0)
+    check_positive(name, "scale_base", scale_base)
+    check_positive(name, "gamma", gamma)
+    check_positions(name, "positions", positions)
+    xp = namespace(positions)
+    c = constants(xp)
+    shift = c.asarray(float(gamma), dtype=c.float64)
+    zeta = (c.arange(0, dim, 2, dtype=c.float64) / dim + shift) / (shift + 1)
+    whole = xp.isdtype(positions.dtype, "integral")
+    places = cast(positions, index_dtype(positions)) if whole else positions  # signed: differences are exact integers
+    apart = places - centre if role == "query" else centre - places
+    dtype = result_dtype(positions, dtype)
+    work = wide(dtype, xp)
+    powers = xp.pow(beside(zeta, positions, work), cast(apart, work)[..., None] / float(scale_base))
+    return cast(powers, dtype)
