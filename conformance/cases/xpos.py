@@ -19,7 +19,10 @@ FLAGS = {
     "xpos-tail": Flag("lanes that do not rotate scaled"),
 }
 ROLES = ("query", "key")
-WIDE = 2.0**18  # so that positions up to a million stay in range
+FROM_AFAR = FAR[:-2]  # to 65537
+HALFWAY = {"centre": 32768, "scale_base": 8192.0}  # so that scales stay in range, with a base of 512 too
+BEYOND = (131071, 131073, 130817, 131080)
+BESIDE = {"centre": 131072, "scale_base": 8192.0}  # with a centre of 0 too
 
 
 def _scales(
@@ -34,13 +37,12 @@ def _of_role(role: str) -> Iterator[Case]:
     """Yield what the scales of queries and those of keys are asked."""
     yield _scales(f"{role}/small", "xpos-role xpos-zeta", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core",
                   centre=160)
-    yield _scales(f"{role}/far", "far-position table-end xpos-base", 6, FAR, role, centre=65536, scale_base=WIDE)
-    yield _scales(f"{role}/far-centre", "xpos-range far-position xpos-precision", 10, (131071, 131073, 130817, 65537 + 65536), role,
-                  centre=131072)
+    yield _scales(f"{role}/far", "far-position table-end xpos-base", 6, FROM_AFAR, role, **HALFWAY)
+    yield _scales(f"{role}/far-centre", "xpos-range far-position xpos-precision", 10, BEYOND, role, **BESIDE)
     yield _scales(f"{role}/unsorted", "position-ids xpos-precision", 12, UNSORTED, role, centre=300, scale_base=100.0)
     yield _scales(f"{role}/rows", "row-offsets xpos-centre", 6, OFFSETS, role, centre=130, scale_base=48.0)
     yield _scales(f"{role}/negative", "negative xpos-base", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
-    yield _scales(f"{role}/fractional", "fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=60.0)
+    yield _scales(f"{role}/fractional", "fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
     yield _scales(f"{role}/odd", "xpos-rounded xpos-centre", 10, (0, 1, 2, 3, 4), role, "five tokens: floor(5/2)", centre=2,
                   scale_base=20.0)
     yield _scales(f"{role}/gamma", "xpos-base xpos-zeta", 14, (0, 100, 900), role, centre=500, gamma=0.1)
@@ -79,8 +81,7 @@ def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
     group = layout.replace("_", "-")
     yield _xpos(f"{group}/small", "layout sign xpos-role", (3, 8), (0, 1, 5), role, layout, centre=3, scale_base=16.0,
                 tier="smoke" if layout == "interleaved" else "core")
-    yield _xpos(f"{group}/far", "far-position table-end quantised-angle", (19, 6), FAR, other, layout, centre=65536,
-                scale_base=WIDE)
+    yield _xpos(f"{group}/far", "far-position table-end quantised-angle", (17, 6), FROM_AFAR, other, layout, **HALFWAY)
     yield _xpos(f"{group}/unsorted", "position-ids token-axis mixed-layout base", (2, 3, 5, 12), UNSORTED, role, layout,
                 base=5e5, centre=5, scale_base=48.0)
     yield _xpos(f"{group}/rows", "row-offsets position-ids every-head", (3, 2, 5, 6), np.asarray(OFFSETS)[:, None].tolist(),
@@ -112,10 +113,9 @@ XPOS = (
     _xpos("positions/fractional", "fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), "query", "half"),
     _xpos("positions/fractional-key", "fractional", (3, 4, 10), (0.5, 7.375, 63.25, 3.0), "key", "interleaved"),
     _xpos("positions/chunk", "position-ids", (2, 5, 8), (100, 101, 102, 103, 104), "key", "half", centre=102),
-    _xpos("positions/far-centre", "xpos-range far-position", (3, 4, 12), (131071, 131073, 130817, 131330), "key", "half",
-          centre=131072),
-    _xpos("positions/far-centre-query", "xpos-range far-position", (5, 6), (65537, 65281, 65536, 65999, 65400), "query",
-          "interleaved", centre=65536),
+    _xpos("positions/far-centre", "xpos-range far-position", (3, 4, 6), BEYOND, "key", "half", **BESIDE),
+    _xpos("positions/far-centre-query", "xpos-range far-position", (5, 6), (1048575, 1048577, 1048321, 1048580, 1048576),
+          "query", "interleaved", centre=1048576, scale_base=65536.0),
     _xpos("options/odd", "xpos-rounded xpos-centre", (5, 12), (0, 1, 2, 3, 4), "key", "interleaved", centre=2, scale_base=8.0),
     _xpos("options/gamma", "xpos-base xpos-zeta", (5, 10), NEAR, "query", "interleaved", gamma=1.25, base=500.0),
     _xpos("options/gamma-small", "xpos-base xpos-zeta", (3, 6), (1, 300, 80), "key", "half", gamma=0.125, centre=100),
