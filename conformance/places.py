@@ -10,6 +10,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from .suite import Call
 
+OF_PAIRS = (  # whose results end with queries and keys
+    "alibi", "t5_bias", "shaw_scores", "rerope", "leaky_rerope", "self_extend", "dual_chunk", "rerope_distances",
+    "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
+)  # fmt: skip
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
 
@@ -28,7 +32,7 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
     if op == "t5_buckets":
         return np.abs(inputs["relative_positions"]).astype(np.float64)
-    if op in ("alibi", "t5_bias", "shaw_scores") and len(shape) >= 2:
+    if op in OF_PAIRS and len(shape) >= 2:
         q, k = (np.abs(inputs[n]).astype(np.float64) for n in ("q_positions", "k_positions"))
         far = np.maximum(q[..., :, None], k[..., None, :])
         if op == "alibi" and call.params.get("form") == "key":

@@ -6,6 +6,7 @@ from typing import Any
 from .definitions.lists import at, broadcast, build, shape
 
 Call = Callable[[str, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
+Stages = Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
 
 
 def stages(op: str, call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,6 +60,17 @@ def _attention(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any])
     return {"logits": call("attention_logits", arrays, params)["out"]}
 
 
+def _extension(op: str, *options: str) -> Stages:
+    def stages(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+        dim = params.get("rotary_dim") or _last_axis(inputs["q"])
+        rotation = {name: params[name] for name in ("base", "scaling", "length") if name in params}
+        found = call("rope_frequencies", {}, {"dim": dim, **rotation})
+        places = {name: inputs[name] for name in ("q_positions", "k_positions")}
+        return found | {"relative": call(f"{op}_distances", places, {name: params[name] for name in options})["out"]}
+
+    return stages
+
+
 def _last_axis(x: Any) -> int:
     """Return the size of the last axis of an array or of nested lists."""
     if hasattr(x, "shape"):
@@ -79,7 +91,7 @@ def _relative(q: Any, k: Any) -> Any:
     return build((*broadcast(q_batch, k_batch), rows, columns), element)
 
 
-STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]] = {
+STAGES: dict[str, Stages] = {
     "rope": _rope,
     "rotation_matrix": _rotation_matrix,
     "mrope": _mrope,
@@ -87,4 +99,8 @@ STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[st
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,
+    "rerope": _extension("rerope", "window"),
+    "leaky_rerope": _extension("leaky_rerope", "window", "factor"),
+    "self_extend": _extension("self_extend", "group", "window", "shift"),
+    "dual_chunk": _extension("dual_chunk", "chunk_size", "local_size"),
 }

@@ -14,6 +14,10 @@ from posref.bias.alibi_slopes import alibi_slopes
 from posref.bias.t5_bias import t5_bias
 from posref.bias.t5_buckets import t5_buckets
 from posref.configs import mrope_from_config, rope_from_config
+from posref.extension.dual_chunk import dual_chunk, dual_chunk_distances
+from posref.extension.leaky_rerope import leaky_rerope, leaky_rerope_distances
+from posref.extension.rerope import rerope, rerope_distances
+from posref.extension.self_extend import self_extend, self_extend_distances
 from posref.gguf import rope_from_gguf
 from posref.presets import presets
 from posref.relative.shaw import shaw_scores, shaw_values
@@ -40,12 +44,18 @@ __all__ = [
     "axial_frequencies",
     "axial_table",
     "configs",
+    "dual_chunk",
+    "dual_chunk_distances",
+    "leaky_rerope",
+    "leaky_rerope_distances",
     "learned",
     "mrope",
     "mrope_from_config",
     "permute_qk_weights",
     "positions",
     "presets",
+    "rerope",
+    "rerope_distances",
     "rope",
     "rope_frequencies",
     "rope_from_config",
@@ -53,6 +63,8 @@ __all__ = [
     "rope_table",
     "rotation_matrix",
     "scaling",
+    "self_extend",
+    "self_extend_distances",
     "shaw_scores",
     "shaw_values",
     "sinusoidal",

@@ -119,16 +119,27 @@ def attention(
     return cast(xp.matmul(exps / total, values), q.dtype)
 
 
-def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> Array:
-    """Return the logits in the working dtype."""
-    xp = namespace(q, k)
-    work = wide(q.dtype, xp)
+def check_queries(function: str, q: Array, k: Array) -> None:
+    """Refuse queries and keys that are not rows of one width."""
     if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
         msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
         raise ValueError(msg)
+
+
+def products(function: str, q: Array, k: Array) -> Array:
+    """Return the products of queries with the keys of their head, in the working dtype."""
+    xp = namespace(q, k)
+    work = wide(q.dtype, xp)
+    check_queries(function, q, k)
     keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k
-    products = xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
-    logits = products / xp.sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else products * float(scale)
+    return xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
+
+
+def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> Array:
+    """Return the logits in the working dtype."""
+    scores = products(function, q, k)
+    work = scores.dtype
+    logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
     return logits if bias is None else logits + cast(bias, work)
 
 

@@ -80,6 +80,26 @@ def _attention(*arrays: np.ndarray, mask: np.ndarray | None = None, bias: bool =
     return Call((*arrays, *(() if mask is None else (mask,))), function)
 
 
+EXTENSIONS: dict[str, dict[str, Any]] = {
+    "rerope": {"window": 4},
+    "leaky_rerope": {"window": 4, "factor": 3},
+    "self_extend": {"group": 3, "window": 4, "shift": "exact"},
+    "dual_chunk": {"chunk_size": 9, "local_size": 3},
+}
+
+
+def _extension(op: str) -> dict[str, Call]:
+    options, real = EXTENSIONS[op], op in ("leaky_rerope", "self_extend")
+    apart, scores = getattr(posref, f"{op}_distances"), getattr(posref, op)
+    rotation = {"layout": "interleaved", "base": 500.0, "rotary_dim": 4, "scaling": YaRN(4.0, 64)}
+    return {
+        f"{op}_distances": Call((Q, K), lambda q, k, dtype: apart(q, k, **options, **({"dtype": dtype} if real else {})), real),
+        op: Call(
+            (reals(2, 4, 3, 5), reals(2, 2, 7, 5), Q, K), lambda q, k, m, n, dtype: scores(q, k, m, n, **options, **rotation)
+        ),
+    }
+
+
 MASK = Q[:, None] >= K
 MASK[0] = False
 TABLE = reals(8, 5)
@@ -168,6 +188,7 @@ CALLS: dict[str, Call] = {
     "t5_bias both": Call((Q, K, TABLE), lambda q, k, t, dtype: posref.t5_bias(q, k, t, bidirectional=True, max_distance=30)),
     **_shaw("key_minus_query", 3, 3),
     **_shaw("query_minus_key", 4, 2),
+    **{name: call for op in EXTENSIONS for name, call in _extension(op).items()},
     "attention_logits": Call(
         (reals(2, 4, 3, 5), reals(2, 2, 7, 5), reals(4, 3, 7)),
         lambda q, k, b, dtype: posref.attention_logits(q, k, bias=b, scale=0.75),
@@ -177,6 +198,9 @@ CALLS: dict[str, Call] = {
         reals(2, 4, 3, 5), reals(2, 2, 7, 5), reals(2, 2, 7, 6), reals(4, 3, 7), mask=MASK, bias=True
     ),
 }
+
+
+INTEGERS = ("t5_buckets", "rerope_distances", "dual_chunk_distances")  # calls whose results are integers
 
 
 def is_real(x: np.ndarray) -> bool:

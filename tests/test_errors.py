@@ -372,6 +372,51 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.shaw_values(np.ones((5, 5)), X[0, 0], np.ones((3, 64)), T * 1.0, T, **SHAW),
         "shaw_values: positions must be integers; got float64 and int64.",
     ),
+    "extension: window": (
+        lambda: posref.rerope_distances(T, T, window=0),
+        "rerope_distances: window must be an int of at least 1; got 0.",
+    ),
+    "extension: factor": (
+        lambda: posref.leaky_rerope(X, X, T, T, window=3, factor=0, layout="half", base=10000.0),
+        "leaky_rerope: factor must be an int of at least 1; got 0.",
+    ),
+    "extension: shift": (
+        lambda: posref.self_extend_distances(T, T, group=2, window=3, shift="round"),
+        "self_extend_distances: shift must be one of 'floor', 'exact'; got 'round'.",
+    ),
+    "extension: group": (
+        lambda: posref.self_extend(X, X, T, T, group=1.5, window=3, shift="floor", layout="half", base=10000.0),
+        "self_extend: group must be an int of at least 1; got 1.5.",
+    ),
+    "extension: local size": (
+        lambda: posref.dual_chunk_distances(T, T, chunk_size=4, local_size=4),
+        "dual_chunk_distances: local_size must be below chunk_size, 4; got 4.",
+    ),
+    "extension: floating positions": (
+        lambda: posref.dual_chunk(X, X, T, T * 1.0, chunk_size=4, local_size=1, layout="half", base=10000.0),
+        "dual_chunk: positions must be signed integers; got int64 and float64.",
+    ),
+    "extension: rows": (
+        lambda: posref.rerope(X, X, np.stack([T, T]), T, window=3, layout="half", base=10000.0),
+        "rerope: q_positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+    ),
+    "extension: rotary_dim": (
+        lambda: posref.rerope(X, X, T, T, window=3, layout="half", base=10000.0, rotary_dim=66),
+        "rerope: rotary_dim must be even and at most 64 (the last axis of q); got 66.",
+    ),
+    "extension: layout": (
+        lambda: posref.rerope(X, X, T, T, window=3, layout="neox", base=10000.0),
+        "rerope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+    ),
+    "extension: heads": (
+        lambda: posref.leaky_rerope(X, X[:, :2], T, T, window=3, factor=2, layout="half", base=10000.0),
+        "leaky_rerope: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+    ),
+    "extension: widths": (
+        lambda: posref.rerope(X, X[..., :8], T, T, window=3, layout="half", base=10000.0),
+        "rerope: q and k must be (..., Q, D) and (..., K, D); got (2, 3, 5, 64) and (2, 3, 5, 8).",
+    ),
     "attention: heads": (
         lambda: posref.attention(X, X[:, :2], X[:, :2]),
         "attention: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",

@@ -321,6 +321,79 @@ def bias_decodes(function: str, seed: int) -> None:
         assert np.all(np.abs(one - all_[..., :1, :]) <= 2 * terms * U * terms * (2 * largest) ** 2)
 
 
+# ---- length extensions ---------------------------------------------------------
+
+LAYOUT = ("half", "interleaved", "interleaved_to_half")
+OWN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "rerope": st.fixed_dictionaries({"window": st.integers(1, 400)}),
+    "leaky_rerope": st.fixed_dictionaries({"window": st.integers(1, 400), "factor": st.integers(1, 20)}),
+    "self_extend": st.fixed_dictionaries(
+        {"group": st.integers(1, 20), "window": st.integers(1, 400), "shift": st.sampled_from(["floor", "exact"])}
+    ),
+    "dual_chunk": st.tuples(st.integers(1, 200), st.integers(0, 199)).map(
+        lambda sizes: {"chunk_size": sum(sizes), "local_size": sizes[1]}
+    ),
+}
+
+
+def extension(function: str, seed: int, own: dict[str, Any]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a map, or the scores of queries and keys that are the same for any positions, as a function of these."""
+    if function.endswith("_distances"):
+        return lambda m, n: getattr(posref, function)(m, n, **own)
+    q, k = normal(seed, 2, 4, 7, 6), normal(seed + 1, 2, 2, 9, 6)
+    options = {"layout": LAYOUT[seed % 3], "base": 10000.0, "rotary_dim": 4 + seed % 2 * 2}
+    return lambda m, n: getattr(posref, function)(q[..., : len(m), :], k, m, n, **own, **options)
+
+
+def rounding_of(function: str, seed: int, *positions: np.ndarray, own: dict[str, Any]) -> float:
+    """
+    Return how far scores may be from their exact values: angles of both sides, 3 operations a lane, and a sum of 6 products.
+
+    Positions of the passes are at most those given and what the method adds: w for w(k - 1)/k and W - W/G, c. Beyond the
+    product an angle has the rounding of 1/k of a frequency.
+    """
+    largest = max(int(np.max(np.abs(p))) for p in positions) + sum(v for v in own.values() if isinstance(v, int))
+    of_norms = norm(normal(seed, 2, 4, 7, 6)).max() * norm(normal(seed + 1, 2, 2, 9, 6)).max()
+    return float(2 * (2 * angle_error(largest) + (2 * 3 + 6) * U) * of_norms)
+
+
+@given(seed=seeds, shift=positions, data=st.data())
+def extension_is_shift_invariant(function: str, seed: int, shift: int, data: st.DataObject) -> None:
+    own = data.draw(OWN[function.removesuffix("_distances")])
+    m, n = places(seed, 7, 1000), places(seed + 1, 9, 1000)
+    of = extension(function, seed, own)
+    allowed = 0.0 if function.endswith("_distances") else 2 * rounding_of(function, seed, m + shift, n + shift, own=own)
+    assert np.max(np.abs(of(m + shift, n + shift) - of(m, n))) <= allowed
+
+
+@given(seed=seeds, high=st.sampled_from([300, 2**20]), data=st.data())
+def extension_decodes(function: str, seed: int, high: int, data: st.DataObject) -> None:
+    """The first query alone is the first row of all; sums may be done in another order."""
+    own = data.draw(OWN[function.removesuffix("_distances")])
+    m, n = places(seed, 7, high), places(seed + 1, 9, high)
+    of = extension(function, seed, own)
+    one, all_ = of(m[:1], n), of(m, n)
+    allowed = 0.0 if function.endswith("_distances") else rounding_of(function, seed, np.zeros(1), own={})
+    assert np.max(np.abs(one - all_[..., :1, :])) <= allowed
+
+
+@given(seed=seeds, high=st.sampled_from([300, 2**17]), data=st.data())
+def passes_equal_the_map(function: str, seed: int, high: int, data: st.DataObject) -> None:
+    """Two or three passes with a choice between them are one rotation of every pair by its own relative position."""
+    own = data.draw(OWN[function])
+    m, n = places(seed, 7, high), places(seed + 1, 9, high)
+    q, k = normal(seed, 2, 4, 7, 6), np.repeat(normal(seed + 1, 2, 2, 9, 6), 2, axis=1)
+    apart = getattr(posref, f"{function}_distances")(m, n, **own)
+    rotary_dim = 4 + seed % 2 * 2
+    matrices = np.zeros((7, 9, 6, 6)) + np.eye(6)
+    matrices[..., :rotary_dim, :rotary_dim] = posref.rotation_matrix(-apart, rotary_dim, layout=LAYOUT[seed % 3], base=10000.0)
+    if seed % 3 == 2:  # written elsewhere than read: the lanes of queries too
+        q[..., :rotary_dim] = turned(q[..., :rotary_dim], np.zeros(7), "interleaved_to_half")
+    expected = np.einsum("bhqd,qkde,bhke->bhqk", q, matrices, k)
+    allowed = rounding_of(function, seed, m, n, own=own)
+    assert np.max(np.abs(extension(function, seed, own)(m, n) - expected)) <= allowed
+
+
 # ---- attention ---------------------------------------------------------
 
 
@@ -361,9 +434,15 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "bounded": {"sinusoidal": bounded},
     "distinct": {"sinusoidal": distinct},
     "linear in PE(p)": {"sinusoidal": linear},
-    "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
+    "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant)
+    | dict.fromkeys(
+        ("rerope", "rerope_distances", "leaky_rerope", "leaky_rerope_distances"),
+        extension_is_shift_invariant,
+    ),
     "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes}
-    | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
+    | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
+    | dict.fromkeys((name for op in OWN for name in (op, f"{op}_distances")), extension_decodes),
+    "equals its map": dict.fromkeys(("rerope", "leaky_rerope", "self_extend", "dual_chunk"), passes_equal_the_map),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }
 NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in record.invariants]

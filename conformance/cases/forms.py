@@ -85,7 +85,9 @@ def _rotate(op: str) -> tuple[Case, ...]:
     def case(name: str, flags: str, x: tuple[int, ...], positions: Any, params: dict[str, Any], comment: str = "") -> Case:
         array = reals(op + name, *x)
         if op in ("rope", "xpos"):
-            return _case(op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment)
+            return _case(
+                op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment
+            )
         places = np.asarray(positions)
         signs = tuple(-n if "expanded" in name and axis == 0 else n for axis, n in enumerate(places.shape))
         tables = {n: reals(op + name + n, *signs, array.shape[-1] // 2) / 4 for n in ("cos", "sin")}
@@ -154,6 +156,30 @@ def _attention(op: str) -> tuple[Case, ...]:
     )
 
 
+def _passes(op: str, params: dict[str, Any]) -> tuple[Case, ...]:
+    """Return what the scores of a length extension are asked."""
+
+    def case(name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], comment: str = "") -> Case:
+        arrays = {n: reals(op + name + n, *shape) / 2 for n, shape in (("q", q), ("k", k))}
+        positions = dict(zip(("q_positions", "k_positions"), places, strict=True))
+        return _case(op, name, flags, arrays | positions, params | ROTARY, comment)
+
+    rows: tuple[Any, Any] = (((14, 15, 16),), ((60, 61, 62),)), (((0, 5, 9, 12),), ((59, 51, 56, 40),))
+    return (
+        case("strided", "non-contiguous", (2, 2, 3, 6), (2, 1, 4, 6), rows, "heads before tokens"),
+        case("expanded", "broadcast-view", (2, 3, 4), (-2, 4, 4), ((30, 12, 19), (12, 0, 7, 3)), "one key head stands for two"),
+        case("batch-one", "batch-one", (1, 2, 3, 6), (1, 2, 4, 6), (rows[0][:1], rows[1][:1])),
+        case("length-one", "length-one batch-one", (1, 2, 1, 6), (1, 2, 1, 6), ((25,), (3,)), "one query and one key"),
+        case("length-zero", "length-zero", (2, 0, 6), (2, 4, 6), (NONE, (0, 1, 2, 3)), "no query"),
+    )
+
+
+EXTENSIONS: dict[str, dict[str, Any]] = {
+    "rerope": {"window": 4},
+    "leaky_rerope": {"window": 4, "factor": 3},
+    "self_extend": {"group": 3, "window": 4, "shift": "floor"},
+    "dual_chunk": {"chunk_size": 9, "local_size": 3},
+}
 SECTIONS: dict[str, Any] = {"sections": [1, 2, 2], "arrangement": "chunked"}
 TURNING: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))
@@ -215,4 +241,5 @@ CASES: tuple[Case, ...] = (
     *_axes("axial_table"),
     *_axes("mrope"),
     *_weights(),
+    *(case for op, params in EXTENSIONS.items() for case in (*_pairs(f"{op}_distances", params), *_passes(op, params))),
 )

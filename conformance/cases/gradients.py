@@ -12,8 +12,8 @@ import numpy as np
 from posref.scaling import YaRN
 
 from ..case import Case, Flag
+from .forms import EXTENSIONS, reals
 from .forms import FLAGS as FORMS
-from .forms import reals
 
 FLAGS = {
     "vjp-sign": Flag("the cotangent turned forwards, or by another pair's sine", "PaddlePaddle #74716"),
@@ -221,4 +221,36 @@ XPOS = tuple(
     )
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*XPOS, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
+
+def _passes(op: str) -> Iterator[Case]:
+    """Yield what the scores of a length extension are asked."""
+
+    def case(name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], **params: Any) -> Case:
+        inputs: dict[str, Any] = {n: reals(op + name + n, *shape) / 4 for n, shape in (("q", q), ("k", k))}
+        inputs |= dict(zip(("q_positions", "k_positions"), places, strict=True))
+        return _case(op, name, flags, inputs, {"out": (*q[:-1], k[-2])}, **EXTENSIONS[op], **params)
+
+    yield case("half", "sign heads", (2, 3, 4), (1, 4, 4), ((10, 23, 14), (0, 6, 9, 10)), layout="half", base=10000.0)
+    yield case(
+        "interleaved",
+        "layout tail gain",
+        (2, 2, 7),
+        (2, 3, 7),
+        ((30, 13), (12, 0, 7)),
+        layout="interleaved",
+        base=500.0,
+        rotary_dim=6,
+        scaling=YaRN(4, 16),
+    )
+
+
+CASES: tuple[Case, ...] = (
+    *XPOS,
+    *AXES,
+    *ROTATIONS,
+    *TABLES,
+    *_shaw("shaw_scores"),
+    *_shaw("shaw_values"),
+    *ATTENTION,
+    *(case for op in EXTENSIONS for case in _passes(op)),
+)

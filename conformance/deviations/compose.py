@@ -10,6 +10,7 @@ import numpy as np
 
 import posref
 from posref.backends.rounding import round_to
+from posref.spec import REGISTRY
 
 Function = Callable[..., Any]
 Operations = dict[str, Function]
@@ -19,6 +20,7 @@ Real = Any  # a NumPy array of reals
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
     "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales",
+    "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
 )  # fmt: skip
 
 
@@ -64,6 +66,7 @@ def together(*deviations: Deviation) -> Deviation:
     return Deviation(name, text, wraps, stateful=any(d.stateful for d in deviations))
 
 
+EXTENSIONS = ("rerope", "leaky_rerope", "self_extend", "dual_chunk")
 PARTS = {  # what a composed operation is made of
     "rope_table": ("angles",),
     "rope": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
@@ -73,7 +76,7 @@ PARTS = {  # what a composed operation is made of
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
-}
+} | {op: (f"{op}_distances", "turned_products") for op in EXTENSIONS}
 
 
 def leaves(jitter: float = 0.0) -> Operations:
@@ -86,6 +89,7 @@ def leaves(jitter: float = 0.0) -> Operations:
     """
     found: Operations = {name: getattr(posref, name) for name in LEAVES}
     found |= {"angles": angles, "alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
+    found["turned_products"] = turned_products
     if not jitter:
         return found
 
@@ -94,11 +98,11 @@ def leaves(jitter: float = 0.0) -> Operations:
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
     found["axial_table"] = argument(1, larger)(found["axial_table"])
-    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", "xpos_scales"):
+    reals = ("xpos_scales", "leaky_rerope_distances", "self_extend_distances")
+    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", *reals):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
-    found["attention_logits"] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(
-        found["attention_logits"]
-    )
+    for op in ("attention_logits", "turned_products"):
+        found[op] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(found[op])
     return found
 
 
@@ -169,7 +173,20 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),
+        **{op: wrapped(op, _extension(op, f)) for op in EXTENSIONS},
     }
+
+
+def _extension(op: str, f: Operations) -> Function:
+    """Return the scores of a length extension, built from its map of relative positions."""
+    parameters = REGISTRY[f"{op}_distances"].domains
+
+    def extension(q: Any, k: Any, q_positions: Any, k_positions: Any, /, **options: Any) -> Any:
+        own = {name: options.pop(name) for name in parameters if name in options}
+        apart = f[f"{op}_distances"](q_positions, k_positions, **own)
+        return f["turned_products"](q, k, apart, **options)
+
+    return extension
 
 
 def angles(p: Any, inv_freq: Any, /) -> Any:
@@ -189,6 +206,21 @@ def alibi_product(q: Any, k: Any, slopes: Any, /, *, form: str) -> Any:
 def t5_rows(table: Real, buckets: Any) -> Any:
     """Return T5's bias from its buckets."""
     return np.moveaxis(table[buckets], -1, -3)
+
+
+def turned_products(
+    q: Real, k: Real, apart: Any, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Any = None,
+    length: int | None = None,
+) -> Real:  # fmt: skip
+    """Return the products of queries with keys that are turned back by `apart`, which has an entry for every two."""
+    rotation = {"layout": layout, "base": base, "rotary_dim": rotary_dim, "scaling": scaling, "length": length}
+    keys = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3) if k.ndim > 2 and k.shape[-3] else k
+    pairs = np.broadcast_shapes((*q.shape[:-1], 1), (*keys.shape[:-2], 1, keys.shape[-2]))
+    turned = posref.rope(
+        np.broadcast_to(keys[..., None, :, :], (*pairs, k.shape[-1])), np.broadcast_to(-apart, pairs), **rotation
+    )
+    unturned = posref.rope(q, np.zeros(q.shape[:-1]), **rotation)  # the factor, and the lanes of the layout
+    return np.sum(unturned[..., :, None, :] * turned, axis=-1)
 
 
 def softmax(logits: Real, v: Real, mask: Any, masked: float = -np.inf) -> Any:

@@ -27,7 +27,9 @@ from . import hypotheses
 from .backward import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
-INNER = {"angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention"}
+INNER = {
+    "angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention", "turned_products": "rerope",
+}  # fmt: skip
 LEAST = 2  # cases that must catch a deviation at its stage
 Progress = Callable[[str], None]
 Cases = dict[str, list[LoadedCase]]

@@ -1,0 +1,153 @@
+"""Leaky ReRoPE: distances grow slower beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
+
+from posref.arrays import Array, DType, beside, cast, check_integer, constants, distances, namespace, result_dtype, wide
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.scaling import Scaling
+from posref.spec import Domain, Integer, encoding
+
+OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=16)}
+
+
+@encoding(
+    family="extension",
+    source="kexue.fm/archives/9708; bojone/rerope, leaky_rerope_patch.py",
+    domains=OPTIONS,
+    invariants=("shift invariant", "decode"),
+    arrays=PLACES,
+)
+def leaky_rerope_distances(
+    q_positions: Array, k_positions: Array, /, *, window: int, factor: int, dtype: DType | None = None
+) -> Array:
+    r"""
+    Return the relative position by which Leaky ReRoPE turns every query and key against each other.
+
+    .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w + \frac{m - n - w}{k} \text{ otherwise}
+
+    Parameters
+    ----------
+    q_positions : array, signed integer, shape ``(*B, Q)``
+        m, in tokens.
+    k_positions : array, shape ``(*B, K)``
+        n, in tokens.
+    window : int
+        w, at least 1; the authors' is 512.
+    factor : int
+        k, at least 1: how many tokens beyond the window count as one; the authors' is 16. 1 is RoPE.
+    dtype : data type, optional
+        Of the result; None is the library's default real dtype.
+
+    Returns
+    -------
+    array, real floating, shape ``(*B, Q, K)``
+        In tokens.
+
+    Raises
+    ------
+    ValueError
+        If `window` or `factor` is less than 1 or positions are not signed integers.
+
+    Notes
+    -----
+    A key w or more after the query is beyond the window too, as in the authors' prefill; their decode path does not ask for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> leaky_rerope_distances(np.asarray([9]), np.asarray([0, 4, 5, 6, 9]), window=4, factor=2).tolist()
+    [[6.5, 4.5, 4.0, 3.0, 0.0]]
+    """
+    _check("leaky_rerope_distances", window, factor)
+    check_integers("leaky_rerope_distances", q_positions, k_positions)
+    xp = namespace(q_positions, k_positions)
+    dtype = result_dtype(q_positions, dtype)
+    apart = distances(q_positions, k_positions)
+    tokens = cast(apart, wide(dtype, xp))
+    c = constants(xp)
+    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # compilers divide by constants so too
+    beyond = (tokens - float(window)) * share + float(window)
+    return cast(xp.where(xp.abs(apart) < window, tokens, beyond), dtype)
+
+
+@encoding(
+    family="extension",
+    source="kexue.fm/archives/9708; bojone/rerope, leaky_rerope_patch.py",
+    domains=OPTIONS | ROTATION,
+    invariants=("shift invariant", "decode", "equals its map"),
+    stages=("rope_frequencies", "rope_table", "leaky_rerope_distances"),
+    arrays=SCORES,
+    requires=ROTATES,
+)
+def leaky_rerope(
+    q: Array,
+    k: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    window: int,
+    factor: int,
+    layout: str,
+    base: float,
+    rotary_dim: int | None = None,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+) -> Array:
+    r"""
+    Return the scores of Leaky ReRoPE: products of queries and keys, turned against each other by `leaky_rerope_distances`.
+
+    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+
+    in two passes: queries turned by m with keys turned by n; and, all angles over k, queries turned by m + w(k - 1) with keys
+    turned by n.
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, H, Q, D)``
+        Queries; R and H may be missing.
+    k : array, shape ``(*R, G, K, D)``
+        Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
+    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
+        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+    window, factor : int
+        w and k, at least 1; the authors' are 512 and 16.
+    layout, base, rotary_dim, scaling, length
+        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, K)``
+        Unscaled: divide by sqrt(D). In the dtype of `q`.
+
+    Raises
+    ------
+    ValueError
+        As for `rope` and `leaky_rerope_distances`, or if H is not a multiple of G.
+
+    Notes
+    -----
+    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
+    cache holds keys as they are, not turned. Keys after the query: see `leaky_rerope_distances`; mask them.
+
+    The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([3, 8, 9]))
+    >>> leaky_rerope(q, k, *places, window=2, factor=4, layout="half", base=10000.0).round(4).tolist()
+    [[-0.99, 0.5403, 1.0]]
+    """
+    _check("leaky_rerope", window, factor)
+    scores = passes(
+        "leaky_rerope", q, k, q_positions, k_positions,
+        layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
+    )  # fmt: skip
+    xp = namespace(q, k, q_positions, k_positions)
+    near = xp.abs(distances(q_positions, k_positions)) < window
+    far = scores(q_positions + window * (factor - 1), k_positions, steps=factor)
+    return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)
+
+
+def _check(function: str, window: int, factor: int) -> None:
+    check_integer(function, "window", window, 1)
+    check_integer(function, "factor", factor, 1)

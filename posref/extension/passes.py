@@ -1,0 +1,72 @@
+"""One pass of a length extension: the products of queries and keys, each turned by a position of the method's making."""
+
+from collections.abc import Callable
+
+from posref.arrays import Array, cast, check_rows, check_word, namespace, wide
+from posref.attention import check_queries, products
+from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_table import rope_table
+from posref.scaling import Scaling
+from posref.spec import Axes, Domain, Integer, OneOf, Real, Record
+
+PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of a map
+SCORES = {
+    "q": Axes("Q D | *R G*g Q D | *R G*g Q D"),
+    "k": Axes("K D | *R G K D | *R G K D"),
+    "q_positions": Axes("Q | Q | *R 1 Q", "integer"),
+    "k_positions": Axes("K | K | *R 1 K", "integer"),
+}
+ROTATION: dict[str, Domain] = {
+    "layout": OneOf(tuple(LAYOUTS)),
+    "base": Real(0, usual=(2, 1e7)),
+    "rotary_dim": Integer(2, step=2, optional=True, usual=64),
+    "scaling": Record("rotary_dim or D"),
+    "length": Integer(0, optional=True, usual=2**20),
+}
+ROTATES = ("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0")
+
+
+Scores = Callable[..., Array]
+
+
+def passes(
+    function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float,
+    rotary_dim: int | None, scaling: Scaling | None, length: int | None,
+) -> Scores:  # fmt: skip
+    """
+    Check a call, and return its passes: a function of positions of queries and of keys, and of how many `steps` a token has.
+
+    A pass is the products of all queries and keys, each turned by its position over `steps`, in the working dtype.
+    """
+    check_word(function, "layout", layout, tuple(LAYOUTS))
+    check_queries(function, q, k)
+    check_integers(function, q_positions, k_positions)
+    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]))
+    check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]))
+    dim = q.shape[-1] if rotary_dim is None else rotary_dim
+    if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= q.shape[-1]:
+        msg = f"{function}: rotary_dim must be even and at most {q.shape[-1]} (the last axis of q); got {dim}."
+        raise ValueError(msg)
+    xp = namespace(q, k, q_positions, k_positions)
+    system = xp if getattr(xp, "computes_constants", False) else None
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+
+    def turned(x: Array, positions: Array, steps: int) -> Array:
+        work = wide(x.dtype, xp)
+        per_step = inv_freq if steps == 1 else inv_freq / steps
+        cos, sin = rope_table(positions, per_step, attention_factor=factor, dtype=work)
+        return apply_rope(cast(x, work), cos, sin, layout=layout)
+
+    def scores(q_positions: Array, k_positions: Array, *, steps: int = 1) -> Array:
+        return products(function, turned(q, q_positions, steps), turned(k, k_positions, steps))
+
+    return scores
+
+
+def check_integers(function: str, q_positions: Array, k_positions: Array) -> None:
+    """Refuse positions that are not signed integers: windows, groups and chunks are decided in integers."""
+    xp = namespace(q_positions, k_positions)
+    if not all(xp.isdtype(p.dtype, "signed integer") for p in (q_positions, k_positions)):
+        msg = f"{function}: positions must be signed integers; got {q_positions.dtype} and {k_positions.dtype}."
+        raise ValueError(msg)

@@ -1,0 +1,136 @@
+"""ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
+
+from posref.arrays import Array, cast, check_integer, distances, namespace
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.scaling import Scaling
+from posref.spec import Domain, Integer, encoding
+
+WINDOW: dict[str, Domain] = {"window": Integer(1)}
+
+
+@encoding(
+    family="extension",
+    source="kexue.fm/archives/9708; bojone/rerope, rerope_patch.py",
+    domains=WINDOW,
+    invariants=("shift invariant", "decode"),
+    arrays=PLACES,
+)
+def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) -> Array:
+    r"""
+    Return the relative position by which ReRoPE turns every query and key against each other.
+
+    .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w \text{ otherwise}
+
+    Parameters
+    ----------
+    q_positions : array, signed integer, shape ``(*B, Q)``
+        m, in tokens.
+    k_positions : array, shape ``(*B, K)``
+        n, in tokens.
+    window : int
+        w, at least 1; the authors' is 512.
+
+    Returns
+    -------
+    array, integer, shape ``(*B, Q, K)``
+        In tokens; min(m - n, w) for keys that are not after the query.
+
+    Raises
+    ------
+    ValueError
+        If `window` is less than 1 or positions are not signed integers.
+
+    Notes
+    -----
+    A key w or more after the query has +w, as in the authors' prefill, whose window is of ``abs(m - n)``; their decode path
+    clips from above alone and leaves m - n there. A causal mask hides both.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rerope_distances(np.asarray([6]), np.asarray([0, 2, 3, 6, 8]), window=4).tolist()
+    [[4, 4, 3, 0, -2]]
+    """
+    check_integer("rerope_distances", "window", window, 1)
+    check_integers("rerope_distances", q_positions, k_positions)
+    xp = namespace(q_positions, k_positions)
+    apart = distances(q_positions, k_positions)
+    return xp.where(xp.abs(apart) < window, apart, 0 * apart + window)
+
+
+@encoding(
+    family="extension",
+    source="kexue.fm/archives/9708; bojone/rerope, rerope_patch.py",
+    domains=WINDOW | ROTATION,
+    invariants=("shift invariant", "decode", "equals its map"),
+    stages=("rope_frequencies", "rope_table", "rerope_distances"),
+    arrays=SCORES,
+    requires=ROTATES,
+)
+def rerope(
+    q: Array,
+    k: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    window: int,
+    layout: str,
+    base: float,
+    rotary_dim: int | None = None,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+) -> Array:
+    r"""
+    Return the scores of ReRoPE: products of queries and keys, turned against each other by `rerope_distances`.
+
+    .. math:: s_{ij} = q_i \cdot R_{n_j - m_i} k_j \text{ for } |m_i - n_j| < w, \qquad q_i \cdot R_{-w} k_j \text{ otherwise}
+
+    in two passes: queries turned by m with keys turned by n; and queries turned by w with keys as they are.
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, H, Q, D)``
+        Queries; R and H may be missing.
+    k : array, shape ``(*R, G, K, D)``
+        Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
+    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
+        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+    window : int
+        w, at least 1; the authors' is 512.
+    layout, base, rotary_dim, scaling, length
+        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, K)``
+        Unscaled: divide by sqrt(D). In the dtype of `q`.
+
+    Raises
+    ------
+    ValueError
+        As for `rope` and `rerope_distances`, or if H is not a multiple of G.
+
+    Notes
+    -----
+    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
+    cache holds keys as they are, not turned. Keys after the query: see `rerope_distances`; mask them.
+
+    The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([0, 6, 9]))
+    >>> rerope(q, k, *places, window=2, layout="half", base=10000.0).round(4).tolist()
+    [[-0.4161, -0.4161, 1.0]]
+    """
+    check_integer("rerope", "window", window, 1)
+    scores = passes(
+        "rerope", q, k, q_positions, k_positions,
+        layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
+    )  # fmt: skip
+    xp = namespace(q, k, q_positions, k_positions)
+    near = xp.abs(distances(q_positions, k_positions)) < window
+    far = scores(0 * q_positions + window, 0 * k_positions)
+    return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)

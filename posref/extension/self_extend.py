@@ -1,0 +1,184 @@
+"""Self-Extend: far keys are placed by groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
+
+from posref.arrays import (
+    Array,
+    DType,
+    beside,
+    cast,
+    check_integer,
+    check_word,
+    constants,
+    distances,
+    namespace,
+    result_dtype,
+    wide,
+)
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.scaling import Scaling
+from posref.spec import Domain, Integer, OneOf, encoding
+
+SHIFTS = ("floor", "exact")
+OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1), "shift": OneOf(SHIFTS)}
+
+
+@encoding(
+    family="extension",
+    source="arXiv:2401.01325, section 3; datamllab/LongLM",
+    domains=OPTIONS,
+    invariants=("decode",),
+    arrays=PLACES,
+)
+def self_extend_distances(
+    q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: str, dtype: DType | None = None
+) -> Array:
+    r"""
+    Return the relative position by which Self-Extend turns every query and key against each other.
+
+    .. math:: f(m, n) = m - n \text{ for } 0 \le m - n < W, \qquad
+        \left\lfloor \frac{m}{G} \right\rfloor - \left\lfloor \frac{n}{G} \right\rfloor + W - \frac{W}{G} \text{ otherwise}
+
+    where the last W/G is rounded down for ``shift="floor"``.
+
+    Parameters
+    ----------
+    q_positions : array, signed integer, shape ``(*B, Q)``
+        m, in tokens.
+    k_positions : array, shape ``(*B, K)``
+        n, in tokens.
+    group : int
+        G, at least 1; the authors' code has 8. 1 is RoPE.
+    window : int
+        W, at least 1; the authors' code has 1024.
+    shift : {"floor", "exact"}
+        What is taken from W: ``W // G``, which the authors mean, or ``W / G``, as most of their prefill paths have it (their
+        commit 715c1e3 calls that an accident and mends one of them; their flash decoding floors). They differ unless G
+        divides W.
+    dtype : data type, optional
+        Of the result; None is the library's default real dtype.
+
+    Returns
+    -------
+    array, real floating, shape ``(*B, Q, K)``
+        In tokens.
+
+    Raises
+    ------
+    ValueError
+        If `group` or `window` is less than 1, `shift` is unknown or positions are not signed integers.
+
+    Notes
+    -----
+    Positions are grouped, then subtracted, so f does not depend on m - n alone. Negative positions are floored too.
+
+    A key after the query is not in the window, as in the authors' code; a causal mask hides it. They leave the shift out
+    while all queries are before W, where no key that may be attended to is far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> self_extend_distances(np.asarray([9]), np.asarray([0, 3, 5, 7, 9]), group=2, window=5, shift="floor").tolist()
+    [[7.0, 6.0, 4.0, 2.0, 0.0]]
+    """
+    _check("self_extend_distances", group, window, shift)
+    check_integers("self_extend_distances", q_positions, k_positions)
+    xp = namespace(q_positions, k_positions)
+    dtype = result_dtype(q_positions, dtype)
+    work = wide(dtype, xp)
+    apart, groups = distances(q_positions, k_positions), distances(q_positions // group, k_positions // group)
+    c = constants(xp)
+    exact = c.asarray(float(window * group - window), dtype=c.float64) / group
+    far = cast(groups, work) + (beside(exact, apart, work) if shift == "exact" else float(window - window // group))
+    return cast(xp.where(_near(apart, window), cast(apart, work), far), dtype)
+
+
+@encoding(
+    family="extension",
+    source="arXiv:2401.01325, section 3; datamllab/LongLM",
+    domains=OPTIONS | ROTATION,
+    invariants=("decode", "equals its map"),
+    stages=("rope_frequencies", "rope_table", "self_extend_distances"),
+    arrays=SCORES,
+    requires=ROTATES,
+)
+def self_extend(
+    q: Array,
+    k: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    group: int,
+    window: int,
+    shift: str,
+    layout: str,
+    base: float,
+    rotary_dim: int | None = None,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+) -> Array:
+    r"""
+    Return the scores of Self-Extend: products of queries and keys, turned against each other by `self_extend_distances`.
+
+    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+
+    in two passes: queries turned by m with keys turned by n; and queries turned by floor(m/G) + W - W/G with keys turned by
+    floor(n/G).
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, H, Q, D)``
+        Queries; R and H may be missing.
+    k : array, shape ``(*R, G, K, D)``
+        Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
+    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
+        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+    group, window, shift
+        See `self_extend_distances`.
+    layout, base, rotary_dim, scaling, length
+        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, K)``
+        Unscaled: divide by sqrt(D). In the dtype of `q`.
+
+    Raises
+    ------
+    ValueError
+        As for `rope` and `self_extend_distances`, or if H is not a multiple of G.
+
+    Notes
+    -----
+    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill, if
+    both have the same `shift`. Keys after the query: see `self_extend_distances`; mask them.
+
+    With ``shift="exact"`` positions of the second pass are fractions; here they are whole numbers of steps of 1/G token.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([3, 8, 9]))
+    >>> self_extend(q, k, *places, group=4, window=2, shift="floor", layout="half", base=10000.0).round(4).tolist()
+    [[-0.6536, 0.5403, 1.0]]
+    """
+    _check("self_extend", group, window, shift)
+    scores = passes(
+        "self_extend", q, k, q_positions, k_positions,
+        layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
+    )  # fmt: skip
+    xp = namespace(q, k, q_positions, k_positions)
+    steps, taken = (group, window) if shift == "exact" else (1, window // group)
+    q_groups, k_groups = steps * (q_positions // group + window) - taken, steps * (k_positions // group)
+    near = _near(distances(q_positions, k_positions), window)
+    far = scores(q_groups, k_groups, steps=steps)
+    return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)
+
+
+def _near(apart: Array, window: int) -> Array:
+    return (apart >= 0) & (apart < window)
+
+
+def _check(function: str, group: int, window: int, shift: str) -> None:
+    check_integer(function, "group", group, 1)
+    check_integer(function, "window", window, 1)
+    check_word(function, "shift", shift, SHIFTS)
