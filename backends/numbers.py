@@ -89,7 +89,9 @@ def _operator(name: str, swapped: bool) -> Callable[[Array, Any], Array]:
     return method
 
 
-for _symbol, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "pow"}.items():
+for _symbol, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "pow": "pow",
+}.items():  # fmt: skip
     setattr(Array, f"__{_symbol}__", _operator(_name, swapped=False))
     setattr(Array, f"__r{_symbol}__", _operator(_name, swapped=True))
 for _symbol, _name in {
@@ -253,6 +255,14 @@ class NumberSystem(ABC):
         """Return a/b, for reals."""
         a, b = self.pair(a, b)
         return self.real_divide(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
+
+    def floor_divide(self, a: Any, b: Any) -> Array:
+        """Return the largest integer not above a/b, for integers alone: of reals it would be a decision to prove."""
+        a, b = self.pair(a, b)
+        if a.dtype is not int64:
+            msg = f"floor_divide is for integers; got {a.dtype}"
+            raise TypeError(msg)
+        return Array((np.asarray(a.parts[0] // b.parts[0]),), int64, self)
 
     def pow(self, a: Any, b: Any) -> Array:
         """Return a to the b, for reals."""

@@ -14,7 +14,7 @@ BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
 
 def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
-    """Return the absolute position of every value of an output (for a bias the farther of query and key), or None."""
+    """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
     shape = call.expected[output].shape
     inputs = call.inputs
     if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
@@ -28,7 +28,9 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
     if op == "t5_buckets":
         return np.abs(inputs["relative_positions"]).astype(np.float64)
-    if op in ("alibi", "t5_bias", "shaw_scores") and len(shape) >= 2:
+    if op in ("logn_scale", "attention_temperature"):
+        return np.abs(inputs["positions"]).astype(np.float64)
+    if op in ("alibi", "t5_bias", "shaw_scores", "sliding_window", "chunked_window", "lambda_window") and len(shape) >= 2:
         q, k = (np.abs(inputs[n]).astype(np.float64) for n in ("q_positions", "k_positions"))
         far = np.maximum(q[..., :, None], k[..., None, :])
         if op == "alibi" and call.params.get("form") == "key":
