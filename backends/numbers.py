@@ -262,10 +262,10 @@ class NumberSystem(ABC):
         return self.real_divide(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
 
     def floor_divide(self, a: Any, b: Any) -> Array:
-        """Return the largest integer not above a/b, for integers."""
+        """Return the largest integer not above a/b, for integers alone: of reals it would be a decision to prove."""
         a, b = self.pair(a, b)
         if a.dtype is not int64:
-            msg = "only integers are divided so; take the floor of a real quotient"
+            msg = f"floor_divide is for integers; got {a.dtype}"
             raise TypeError(msg)
         return Array((np.asarray(a.parts[0] // b.parts[0]),), int64, self)
 

@@ -43,6 +43,11 @@ def makes_constants(op: str) -> bool:
     return "xp" in inspect.signature(REGISTRY[op].function).parameters
 
 
+def returns_reals(op: str) -> bool:
+    """Return whether an operation's results are reals; integers and masks are the same in every dtype, and asked once."""
+    return REGISTRY[op].returns == "real"
+
+
 def takes_dtype(op: str) -> bool:
     """Return whether an operation is told the dtype of its result."""
     return "dtype" in inspect.signature(REGISTRY[op].function).parameters and not makes_constants(op)

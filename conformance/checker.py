@@ -15,7 +15,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from . import classes, invoke, places, tensors
-from .calls import makes_constants
+from .calls import makes_constants, returns_reals
 from .diagnosis import diagnose
 from .errors import Stopped, TargetError, Unsupported
 from .report import CaseResult, Operation, Report, number
@@ -168,8 +168,8 @@ def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Repo
 
 
 def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
-    """Return the dtypes in which an operation is asked: constants never below float32, integers once."""
-    if op == "t5_buckets":
+    """Return the dtypes in which an operation is asked: constants never below float32, integers and masks once."""
+    if not returns_reals(op):
         return target.dtypes[:1]
     if makes_constants(op):
         return tuple(dict.fromkeys("float32" if d in classes.UNIT else d for d in target.dtypes))
@@ -195,8 +195,8 @@ def _fill(
 
 
 def asked_in(case: LoadedCase, dtype: str) -> bool:
-    """Return whether a case is asked in a dtype: integers and calls to be refused in any."""
-    return case.kind == "reject" or dtype in case.dtypes or case.op == "t5_buckets"
+    """Return whether a case is asked in a dtype: integers, masks and calls to be refused in any."""
+    return case.kind == "reject" or dtype in case.dtypes or not returns_reals(case.op)
 
 
 def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:

@@ -226,10 +226,11 @@ def accept(
         msg = f"{name} must have shape {expected.shape}; got {host.shape}"
         raise Failure(msg)
     if expected.dtype.kind != "f":
-        if host.dtype.kind not in "iu":
-            msg = f"{name} must be of an integer dtype; got {found or host.dtype}"
+        masks = REGISTRY[op].returns == "mask"
+        if host.dtype.kind not in ("biu" if masks else "iu"):
+            msg = f"{name} must be of {'a boolean or' if masks else 'an'} integer dtype; got {found or host.dtype}"
             raise Failure(msg)
-        return host
+        return host.astype(np.int64) if host.dtype.kind == "b" else host
     if found is None:  # a factor is a Python float
         return host
     free = makes_constants(op) or expected.ndim == 0 or (takes_dtype(op) and not asked)

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
 
 OF_PAIRS = (  # whose results end with queries and keys
     "alibi", "t5_bias", "shaw_scores", "rerope", "leaky_rerope", "self_extend", "dual_chunk", "rerope_distances",
-    "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
+    "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances", "sliding_window", "chunked_window",
+    "lambda_window",
 )  # fmt: skip
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
 
 def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
-    """Return the absolute position of every value of an output (for a bias the farther of query and key), or None."""
+    """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
     shape = call.expected[output].shape
     inputs = call.inputs
     if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
@@ -32,6 +33,8 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
     if op == "t5_buckets":
         return np.abs(inputs["relative_positions"]).astype(np.float64)
+    if op in ("logn_scale", "attention_temperature"):
+        return np.abs(inputs["positions"]).astype(np.float64)
     if op in OF_PAIRS and len(shape) >= 2:
         q, k = (np.abs(inputs[n]).astype(np.float64) for n in ("q_positions", "k_positions"))
         far = np.maximum(q[..., :, None], k[..., None, :])

@@ -14,10 +14,15 @@ from posref.bias.alibi_slopes import alibi_slopes
 from posref.bias.t5_bias import t5_bias
 from posref.bias.t5_buckets import t5_buckets
 from posref.configs import mrope_from_config, rope_from_config
+from posref.extension.attention_temperature import attention_temperature
+from posref.extension.chunked_window import chunked_window
 from posref.extension.dual_chunk import dual_chunk, dual_chunk_distances
+from posref.extension.lambda_window import lambda_window
 from posref.extension.leaky_rerope import leaky_rerope, leaky_rerope_distances
+from posref.extension.logn_scale import logn_scale
 from posref.extension.rerope import rerope, rerope_distances
 from posref.extension.self_extend import self_extend, self_extend_distances
+from posref.extension.sliding_window import sliding_window
 from posref.gguf import rope_from_gguf
 from posref.presets import presets
 from posref.relative.shaw import shaw_scores, shaw_values
@@ -41,14 +46,18 @@ __all__ = [
     "apply_rope",
     "attention",
     "attention_logits",
+    "attention_temperature",
     "axial_frequencies",
     "axial_table",
+    "chunked_window",
     "configs",
     "dual_chunk",
     "dual_chunk_distances",
+    "lambda_window",
     "leaky_rerope",
     "leaky_rerope_distances",
     "learned",
+    "logn_scale",
     "mrope",
     "mrope_from_config",
     "permute_qk_weights",
@@ -68,6 +77,7 @@ __all__ = [
     "shaw_scores",
     "shaw_values",
     "sinusoidal",
+    "sliding_window",
     "t5_bias",
     "t5_buckets",
     "xpos",

@@ -129,6 +129,14 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
         raise ValueError(msg)
 
 
+def whole(function: str, argument: str, positions: Array) -> Array:
+    """Return integer `positions` in the indexing dtype, of which differences do not wrap around; refuse others."""
+    if not namespace(positions).isdtype(positions.dtype, "integral"):
+        msg = f"{function}: {argument} must be integers; got {positions.dtype}."
+        raise ValueError(msg)
+    return cast(positions, index_dtype(positions))
+
+
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
     """Refuse a `value` that is none of `words`."""
     if value not in words:

@@ -65,16 +65,31 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
     domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
     invariants=("permutation equivariant",),
     stages=("attention_logits",),
-    arrays=LOGITS | {"v": Axes("K E | *R G K E"), "mask": Axes("~Q ~K | ~*R ~G*g ~Q ~K", "mask", optional=True)},
+    arrays=LOGITS
+    | {
+        "v": Axes("K E | *R G K E"),
+        "mask": Axes("~Q ~K | ~*R ~G*g ~Q ~K", "mask", optional=True),
+        "sinks": Axes("1 | G*g", optional=True),
+    },
     requires=SCALED,
 )
 def attention(
-    q: Array, k: Array, v: Array, /, *, bias: Array | None = None, mask: Array | None = None, scale: float | None = None
+    q: Array,
+    k: Array,
+    v: Array,
+    /,
+    *,
+    bias: Array | None = None,
+    mask: Array | None = None,
+    scale: float | None = None,
+    sinks: Array | None = None,
 ) -> Array:
     r"""
     Return the mean of values weighted by the softmax of the logits.
 
-    .. math:: o_i = \frac{\sum_j e^{\ell_{ij}} v_j}{\sum_j e^{\ell_{ij}}}, \qquad j \text{ over the allowed keys}
+    .. math:: o_i = \frac{\sum_j e^{\ell_{ij}} v_j}{e^{s_h} + \sum_j e^{\ell_{ij}}}, \qquad j \text{ over the allowed keys}
+
+    where the first term of the denominator, one for each head, is there if `sinks` are given.
 
     Parameters
     ----------
@@ -84,6 +99,9 @@ def attention(
         Values; heads repeat as those of the keys.
     mask : array, boolean, optional
         Broadcasts to ``(*R, H, Q, K)``; True may attend.
+    sinks : array, optional, shape ``(H,)``
+        s, a learned logit of every query head that no key has and no value answers to, without the scale; ``(1,)`` where H is
+        missing. In gpt-oss, MiMo-V2-Flash and DeepSeek-V4.
 
     Returns
     -------
@@ -93,7 +111,14 @@ def attention(
     Raises
     ------
     ValueError
-        If the number of query heads is not a multiple of that of key heads, or `mask` is not boolean.
+        If the number of query heads is not a multiple of that of key heads, `mask` is not boolean, or `sinks` are not one for
+        each query head.
+
+    Notes
+    -----
+    Weights with sinks add up to less than 1. The same in other words: the result without them, times the sigmoid of the
+    logarithm of its denominator less the sink (Granite). A sink of 0 is the softmax with 1 added to its denominator; none is
+    not a sink of 0.
 
     Examples
     --------
@@ -109,12 +134,13 @@ def attention(
         return cast(xp.matmul(logits, values), q.dtype)
     if mask is not None and mask.ndim == 0:
         mask = mask[None]  # of all keys alike
-    if mask is None:
-        exps = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
-        total = xp.sum(exps, axis=-1, keepdims=True)
-    else:
-        exps = _masked_exps(logits, mask)
-        total = xp.sum(exps, axis=-1, keepdims=True)
+    column = None if sinks is None else _column(logits, sinks)
+    largest = xp.max(logits, axis=-1, keepdims=True) if mask is None else _largest_allowed(logits, mask)
+    largest = largest if column is None else xp.maximum(largest, column)
+    exps = xp.exp(logits - largest) if mask is None else _masked_exps(logits, mask, largest)
+    total = xp.sum(exps, axis=-1, keepdims=True)
+    total = total if column is None else total + xp.exp(column - largest)
+    if mask is not None:
         total = xp.where(xp.any(mask, axis=-1, keepdims=True), total, beside(1.0, q, total.dtype))
     return cast(xp.matmul(exps / total, values), q.dtype)
 
@@ -143,14 +169,28 @@ def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float 
     return logits if bias is None else logits + cast(bias, work)
 
 
-def _masked_exps(logits: Array, mask: Array) -> Array:
-    """Return the exponentials of allowed logits less their row's largest, and 0 elsewhere; gradients stay finite."""
+def _column(logits: Array, sinks: Array) -> Array:
+    """Return the sinks beside the logits of their heads."""
+    heads = (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
+    if tuple(sinks.shape) != (heads,):
+        msg = f"attention: sinks must be one for each query head, ({heads},); got shape {tuple(sinks.shape)}."
+        raise ValueError(msg)
+    shape = (heads, 1, 1) if logits.ndim > 2 else (1, 1)
+    return namespace(logits, sinks).reshape(cast(sinks, logits.dtype), shape)
+
+
+def _largest_allowed(logits: Array, mask: Array) -> Array:
+    """Return the largest allowed logit of every row, 0 where there is none."""
     xp = namespace(logits, mask)
     if not xp.isdtype(mask.dtype, "bool"):
         msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}."
         raise ValueError(msg)
     zero, least = (beside(number, logits, logits.dtype) for number in (0.0, -float("inf")))
-    allowed = xp.where(mask, logits, least)
-    largest = xp.max(allowed, axis=-1, keepdims=True)
-    largest = xp.where(xp.any(mask, axis=-1, keepdims=True), largest, zero)
+    largest = xp.max(xp.where(mask, logits, least), axis=-1, keepdims=True)
+    return xp.where(xp.any(mask, axis=-1, keepdims=True), largest, zero)
+
+
+def _masked_exps(logits: Array, mask: Array, largest: Array) -> Array:
+    """Return the exponentials of allowed logits less their row's largest, and 0 elsewhere; gradients stay finite."""
+    xp, zero = namespace(logits, mask), beside(0.0, logits, logits.dtype)
     return xp.where(mask, xp.exp(xp.where(mask, logits - largest, zero)), zero)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 FAMILIES = ("absolute", "rotary", "bias", "relative", "attention", "extension")
+RESULTS = ("real", "integer", "mask")
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,7 @@ class Encoding:
     stages: tuple[str, ...] = ()
     arrays: Mapping[str, Axes] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
+    returns: str = "real"
 
 
 REGISTRY: dict[str, Encoding] = {}
@@ -143,6 +145,7 @@ def encoding(
     stages: tuple[str, ...] = (),
     arrays: Mapping[str, Axes] | None = None,
     requires: tuple[str, ...] = (),
+    returns: str = "real",
 ) -> Callable[[F], F]:
     """
     Register a definition and return it unchanged.
@@ -150,10 +153,14 @@ def encoding(
     `outputs` names what it returns, `domains` the values its options take, `invariants` the properties that the tests check
     on it, and `stages` the definitions that it is composed of, first one first. `arrays` describes the array arguments, and
     `requires` holds what else must be true of options and axes: expressions, each of which counts only where all its names are
-    there. Whoever draws calls at random needs no more than these.
+    there. Whoever draws calls at random needs no more than these. `returns` says what the results are: reals, integers, or
+    booleans that are true where a query may attend to a key.
     """
     if family not in FAMILIES:
         msg = f"encoding: family must be one of {FAMILIES}; got {family!r}."
+        raise ValueError(msg)
+    if returns not in RESULTS:
+        msg = f"encoding: returns must be one of {RESULTS}; got {returns!r}."
         raise ValueError(msg)
 
     def register(function: F) -> F:
@@ -162,7 +169,7 @@ def encoding(
             msg = f"encoding: names must be unique; {name!r} is already defined in {REGISTRY[name].function.__module__}."
             raise ValueError(msg)
         REGISTRY[name] = Encoding(
-            name, family, function, source, models, outputs, domains or {}, invariants, stages, arrays or {}, requires
+            name, family, function, source, models, outputs, domains or {}, invariants, stages, arrays or {}, requires, returns
         )
         return function
 

@@ -70,10 +70,12 @@ def _shaw(order: str, left: int, right: int) -> dict[str, Call]:
     }
 
 
-def _attention(*arrays: np.ndarray, mask: np.ndarray | None = None, bias: bool = False, scale: float | None = None) -> Call:
+def _attention(
+    *arrays: np.ndarray, mask: np.ndarray | None = None, bias: bool = False, sinks: bool = False, scale: float | None = None
+) -> Call:
     def function(q: Any, k: Any, v: Any, *rest: Any, dtype: Any) -> Any:
         left = list(rest)
-        options = {"bias": left.pop(0)} if bias else {}
+        options = {name: left.pop(0) for name, there in (("bias", bias), ("sinks", sinks)) if there}
         options |= {"mask": left.pop(0)} if mask is not None else {}
         return posref.attention(q, k, v, scale=scale, **options)
 
@@ -197,10 +199,41 @@ CALLS: dict[str, Call] = {
     "attention masked": _attention(
         reals(2, 4, 3, 5), reals(2, 2, 7, 5), reals(2, 2, 7, 6), reals(4, 3, 7), mask=MASK, bias=True
     ),
+    "attention sinks": _attention(reals(2, 3, 5), reals(2, 7, 5), reals(2, 7, 6), reals(2), sinks=True),
+    "attention sinks masked": _attention(reals(4, 3, 5), reals(2, 7, 5), reals(2, 7, 6), reals(4), mask=MASK, sinks=True),
+    **{
+        f"sliding_window {counting} {sides}": Call(
+            (Q, K),
+            lambda q, k, dtype, counting=counting, sides=sides: posref.sliding_window(
+                q, k, window=4, counting=counting, sides=sides
+            ),
+        )
+        for counting, sides in (("with_query", "causal"), ("without_query", "both"))
+    },
+    **{
+        f"chunked_window {sides}": Call(
+            (Q - 5, K - 5), lambda q, k, dtype, sides=sides: posref.chunked_window(q, k, chunk=4, sides=sides)
+        )
+        for sides in ("causal", "both")
+    },
+    "lambda_window": Call((Q, K), lambda q, k, dtype: posref.lambda_window(q, k, sinks=2, window=3, counting="without_query")),
+    **{
+        f"logn_scale {limited}": Call(
+            (PLACES,),
+            lambda p, dtype, limited=limited: posref.logn_scale(p, length=200, offset=1, at_least_one=limited, dtype=dtype),
+            takes_dtype=True,
+        )
+        for limited in (True, False)
+    },
+    **{
+        f"attention_temperature {form}": Call(
+            (PLACES,),
+            lambda p, dtype, form=form: posref.attention_temperature(p, form=form, beta=0.3, length=200, offset=0, dtype=dtype),
+            takes_dtype=True,
+        )
+        for form in ("steps", "smooth")
+    },
 }
-
-
-INTEGERS = ("t5_buckets", "rerope_distances", "dual_chunk_distances")  # calls whose results are integers
 
 
 def is_real(x: np.ndarray) -> bool:
@@ -235,6 +268,6 @@ def assert_within(got: np.ndarray, name: str, accuracy: str, output: int) -> Non
     value, bound = expected(name, accuracy)[output]
     assert got.shape == value.shape
     allowed = bound + expected(name, "float64")[output][1]
-    excess = np.abs(got - value) - allowed
+    excess = np.abs(got.astype(np.float64) - value) - allowed
     worst = np.unravel_index(np.argmax(excess), excess.shape)
     assert np.all(excess <= 0), f"{name}: {got[worst]!r} is not within {allowed[worst]:.3g} of {value[worst]!r} at {worst}"

@@ -425,6 +425,70 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.attention_logits(X, X[..., :8]),
         "attention_logits: q and k must be (..., Q, D) and (..., K, D); got (2, 3, 5, 64) and (2, 3, 5, 8).",
     ),
+    "attention: sinks of key heads": (
+        lambda: posref.attention(X, X[:, :1], X[:, :1], sinks=np.ones(1)),
+        "attention: sinks must be one for each query head, (3,); got shape (1,).",
+    ),
+    "attention: sinks without heads": (
+        lambda: posref.attention(X[0, 0], X[0, 0], X[0, 0], sinks=np.ones(3)),
+        "attention: sinks must be one for each query head, (1,); got shape (3,).",
+    ),
+    "sliding_window: window with the query": (
+        lambda: posref.sliding_window(T, T, window=0, counting="with_query", sides="causal"),
+        "sliding_window: window must be an int of at least 1 (it counts the query); got 0.",
+    ),
+    "sliding_window: window": (
+        lambda: posref.sliding_window(T, T, window=-1, counting="without_query", sides="both"),
+        "sliding_window: window must be an int of at least 0; got -1.",
+    ),
+    "sliding_window: counting": (
+        lambda: posref.sliding_window(T, T, window=2, counting="inclusive", sides="causal"),
+        "sliding_window: counting must be one of 'with_query', 'without_query'; got 'inclusive'.",
+    ),
+    "sliding_window: sides": (
+        lambda: posref.sliding_window(T, T, window=2, counting="with_query", sides="left"),
+        "sliding_window: sides must be one of 'causal', 'both'; got 'left'.",
+    ),
+    "sliding_window: fractions": (
+        lambda: posref.sliding_window(T, T / 2, window=2, counting="with_query", sides="causal"),
+        "sliding_window: k_positions must be integers; got float64.",
+    ),
+    "chunked_window: chunk": (
+        lambda: posref.chunked_window(T, T, chunk=0, sides="causal"),
+        "chunked_window: chunk must be an int of at least 1; got 0.",
+    ),
+    "chunked_window: fractions": (
+        lambda: posref.chunked_window(T * 1.0, T, chunk=2, sides="causal"),
+        "chunked_window: q_positions must be integers; got float64.",
+    ),
+    "lambda_window: sinks": (
+        lambda: posref.lambda_window(T, T, sinks=-1, window=2, counting="with_query"),
+        "lambda_window: sinks must be an int of at least 0; got -1.",
+    ),
+    "logn_scale: length": (
+        lambda: posref.logn_scale(T, length=1, offset=1, at_least_one=True),
+        "logn_scale: length must be an int of at least 2 (its logarithm divides); got 1.",
+    ),
+    "logn_scale: offset": (
+        lambda: posref.logn_scale(T, length=2, offset=-1, at_least_one=True),
+        "logn_scale: offset must be an int of at least 0; got -1.",
+    ),
+    "logn_scale: fractions": (
+        lambda: posref.logn_scale(T * 1.0, length=2, offset=1, at_least_one=True),
+        "logn_scale: positions must be integers; got float64.",
+    ),
+    "attention_temperature: form": (
+        lambda: posref.attention_temperature(T, form="floor", beta=0.1, length=8, offset=1),
+        "attention_temperature: form must be one of 'steps', 'smooth'; got 'floor'.",
+    ),
+    "attention_temperature: beta": (
+        lambda: posref.attention_temperature(T, form="steps", beta=0.0, length=8, offset=1),
+        "attention_temperature: beta must be a finite number above 0; got 0.0.",
+    ),
+    "attention_temperature: length": (
+        lambda: posref.attention_temperature(T, form="steps", beta=0.1, length=0, offset=1),
+        "attention_temperature: length must be an int of at least 1; got 0.",
+    ),
     "attention: mask of integers": (
         lambda: posref.attention(X, X, X, mask=np.ones((5, 5), dtype=np.int64)),
         "attention: mask must be boolean, True where a query may attend; got int64.",

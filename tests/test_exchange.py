@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from posref.cli import cli
 from posref.conformance import check, classes, tensors
+from posref.conformance.calls import returns_reals
 from posref.conformance.case import from_json
 from posref.conformance.copying import copy
 from posref.conformance.errors import TargetError, VectorError
@@ -57,7 +58,7 @@ def compute(folder: Path, dtypes: tuple[str, ...] = ("float32", "float16"), **mo
 
 
 def dtypes_of(op: str, case: dict[str, Any], dtypes: tuple[str, ...]) -> list[str]:
-    if op == "t5_buckets":
+    if not returns_reals(op):
         return list(dtypes[:1])
     wanted = [d for d in dtypes if d in case["dtypes"]]
     return sorted({"float32" if d in classes.UNIT else d for d in wanted}) if op == "rope_frequencies" else wanted

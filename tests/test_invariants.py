@@ -394,6 +394,57 @@ def passes_equal_the_map(function: str, seed: int, high: int, data: st.DataObjec
     assert np.max(np.abs(extension(function, seed, own)(m, n) - expected)) <= allowed
 
 
+# ---- masks and factors on queries ---------------------------------------------------------
+
+
+def mask_of(function: str, seed: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a mask as a function of query and key positions."""
+    counting = {"window": 1 + seed % 40, "counting": ("with_query", "without_query")[seed // 40 % 2]}
+    sides = {"sides": ("causal", "both")[seed // 80 % 2]}
+    options = {
+        "sliding_window": counting | sides,
+        "chunked_window": {"chunk": 1 + seed % 40} | sides,
+        "lambda_window": {"sinks": seed % 7} | counting,
+    }[function]
+    return lambda q, k: getattr(posref, function)(q, k, **options)
+
+
+@given(seed=seeds, shift=st.integers(-(2**20), 2**20))
+def mask_is_shift_invariant(function: str, seed: int, shift: int) -> None:
+    q, k = places(seed, 7, 60), places(seed + 1, 9, 60)
+    of = mask_of(function, seed)
+    np.testing.assert_array_equal(of(q + shift, k + shift), of(q, k))
+
+
+@given(seed=seeds)
+def mask_decodes(function: str, seed: int) -> None:
+    """Every query alone, and every key alone, are a row and a column of all; chunks of queries are the whole."""
+    q, k = places(seed, 7, 60) - 10, places(seed + 1, 9, 60) - 10
+    of = mask_of(function, seed)
+    whole = of(q, k)
+    np.testing.assert_array_equal(np.concatenate([of(q[:3], k), of(q[3:], k)]), whole)
+    np.testing.assert_array_equal(np.concatenate([of(q, k[j : j + 1]) for j in range(9)], axis=1), whole)
+
+
+@given(seed=seeds)
+def factor_decodes(function: str, seed: int) -> None:
+    """A query's factor depends on its own position alone, and never falls as it grows."""
+    p = np.sort(places(seed, 9, 5000))
+    options = {
+        "logn_scale": {"length": 2 + seed % 900, "offset": seed % 3, "at_least_one": bool(seed % 2)},
+        "attention_temperature": {
+            "form": ("steps", "smooth")[seed % 2],
+            "beta": (1 + seed % 30) / 10,
+            "length": 1 + seed % 900,
+            "offset": seed % 3,
+        },
+    }[function]
+    whole = getattr(posref, function)(p, **options)
+    for i in range(9):
+        np.testing.assert_array_equal(getattr(posref, function)(p[i : i + 1], **options), whole[i : i + 1])
+    assert np.all(np.diff(whole) >= 0)
+
+
 # ---- attention ---------------------------------------------------------
 
 
@@ -438,9 +489,12 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     | dict.fromkeys(
         ("rerope", "rerope_distances", "leaky_rerope", "leaky_rerope_distances"),
         extension_is_shift_invariant,
-    ),
+    )
+    | {"sliding_window": mask_is_shift_invariant},
     "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes}
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
+    | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)
+    | dict.fromkeys(("logn_scale", "attention_temperature"), factor_decodes)
     | dict.fromkeys((name for op in OWN for name in (op, f"{op}_distances")), extension_decodes),
     "equals its map": dict.fromkeys(("rerope", "leaky_rerope", "self_extend", "dual_chunk"), passes_equal_the_map),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
@@ -540,6 +594,52 @@ def test_rope_makes_attention_depend_on_order(seed: int) -> None:
 
     swapped = np.asarray([1, 0, 2, 3, 4, 5])
     assert np.max(np.abs(output(swapped) - output(p)[swapped])) > 2**-10  # far beyond rounding, 2**-50
+
+
+@given(seed=seeds, shift=st.floats(-30.0, 30.0))
+def test_a_sink_is_a_key_whose_value_is_zero(seed: int, shift: float) -> None:
+    """
+    And a sink that is another logit times e**(s - t), Granite's sigmoid: within the rounding of two softmaxes.
+
+    Logits are off by 6u of a product; weights by twice that, 2u for exp, a sum of 7 and a division; 7 products are summed.
+    """
+    q, k, v = normal(seed, 3, 2, 6, 4)
+    sinks = normal(seed + 1, 2) + shift
+    found = posref.attention(q, k, v, sinks=sinks)
+    logits = posref.attention_logits(q, k)
+    column = np.broadcast_to(sinks[:, None, None], (2, 6, 1))
+    exps = np.exp(np.concatenate([logits, column], -1) - np.maximum(logits.max(-1, keepdims=True), column))
+    with_a_key = (exps / exps.sum(-1, keepdims=True))[..., :-1] @ v
+    share = 1 / (1 + np.exp(sinks[:, None] - np.log(np.sum(np.exp(logits), axis=-1))))
+    allowed = 2 * (2 * (6 * U * norm(q).max() * norm(k).max() + 60 * U) + (2 + 7 + 1) * U + 7 * U) * np.abs(v).max()
+    assert np.all(np.abs(found - with_a_key) <= allowed)
+    assert np.all(np.abs(found - posref.attention(q, k, v) * share[..., None]) <= 2 * allowed)
+
+
+@given(sinks=st.integers(0, 5), window=st.integers(1, 9), length=st.integers(1, 40), with_query=st.booleans())
+def test_places_in_the_cache_of_what_a_lambda_window_keeps(sinks: int, window: int, length: int, with_query: bool) -> None:
+    """StreamingLLM's distances are those of places in the cache: min(p, g + r) - k to a sink, p - k within the window."""
+    p, reach = length - 1, window - int(with_query)
+    every = np.arange(length)
+    counting = "with_query" if with_query else "without_query"
+    kept = every[posref.lambda_window(every[-1:], every, sinks=sinks, window=window, counting=counting)[0]]
+    assert len(kept) <= sinks + reach + 1
+    in_cache = posref.positions.evicted(kept, reindex=True)
+    formula = np.where((kept < sinks) & (p - kept > reach), min(p, sinks + reach) - kept, p - kept)
+    np.testing.assert_array_equal(in_cache[-1] - in_cache, formula)
+
+
+@given(seed=seeds)
+def test_masks_are_masks_of_attention(seed: int) -> None:
+    """Of queries after a cache: what is masked has no influence, so the window alone gives the same to its last bits."""
+    q, k, v = normal(seed, 2, 5, 4), normal(seed + 1, 2, 9, 4), normal(seed + 2, 2, 9, 3)
+    p, at = np.arange(4, 9), np.arange(9)
+    mask = posref.sliding_window(p, at, window=3, counting="with_query", sides="causal")
+    whole = posref.attention(q, k, v, mask=mask)
+    for i in range(5):
+        near = posref.attention(q[:, i : i + 1], k[:, i + 2 : i + 5], v[:, i + 2 : i + 5])
+        of_weights = 2 * (2 * 6 * U * norm(q).max() * norm(k).max() + (2 + 9 + 1) * U)
+        assert np.all(np.abs(whole[:, i : i + 1] - near) <= 2 * (of_weights + 9 * U) * np.abs(v).max())
 
 
 @given(left=st.integers(0, 300), bidirectional=st.booleans(), half=st.integers(2, 20), wider=st.integers(1, 200))

@@ -23,7 +23,11 @@ FLAGS = {
     "attention-mask-row": Flag("a row with nothing allowed gives a mean or NaN", "finfo.min masks in transformers"),
     "attention-overflow": Flag("large logits overflow, or are clamped, in the softmax"),
     "attention-empty": Flag("no query: a crash or another shape"),
-    "attention-refuse": Flag("heads that do not divide, or a mask of numbers, accepted"),
+    "attention-sinks": Flag("learned sinks dropped, or given to a key", "TransformerEngine #2541, vllm-metal #550"),
+    "attention-sinks-logit": Flag("a sink scaled as a product is, negated, or added without the exponential"),
+    "attention-sinks-heads": Flag("one head's sink for all, or sinks of grouped heads in another order"),
+    "attention-sinks-far": Flag("a sink far above or below the logits that overflows or is lost"),
+    "attention-refuse": Flag("heads that do not divide, a mask of numbers, or sinks of key heads accepted"),
 }
 
 OPS = ("attention_logits", "attention")
@@ -32,16 +36,18 @@ OPS = ("attention_logits", "attention")
 def _case(
     op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 10,
     bits: int = 8,
-    gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, kind: str = "value",
+    gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, sinks: Any = None, kind: str = "value",
     tier: str = "core",
 ) -> Case:  # fmt: skip
-    """Return a case with q and k of these shapes, v `width` wide, and a bias that is given or of a given shape."""
+    """Return a case with q and k of these shapes, v `width` wide; bias and sinks are given, or their shape or number."""
     shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if op == "attention" else {})
     inputs: dict[str, Any] = {n: floats(*shape, seed=crc32((name + n).encode()), bits=bits) for n, shape in shapes.items()}
     inputs["q"] = inputs["q"] * gain
     if isinstance(bias, tuple):
         bias = floats(*bias, seed=crc32((name + "bias").encode()), bits=bits) * 0.25
-    optional = {"bias": bias, "mask": mask if op == "attention" else None}
+    if isinstance(sinks, int):
+        sinks = floats(sinks, seed=crc32((name + "sinks").encode()), bits=bits)
+    optional = {"bias": bias, "mask": mask if op == "attention" else None, "sinks": sinks}
     inputs |= {n: array for n, array in optional.items() if array is not None}
     params = {} if scale is None else {"scale": scale}
     return Case(f"{op}/{name}", params, inputs, tuple(f"attention-{flag}" for flag in flags.split()), comment, kind, tier)
@@ -134,4 +140,30 @@ MASKED = (
           "0 and 1, or 0 and -inf: numbers are ambiguous", kind="reject", mask=((1, 0, 1), (1, 1, 0))),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*_cases("attention_logits"), *_cases("attention"), *MASKED)
+SINKS = (
+    _case("attention", "sinks/small", "sinks sinks-logit", (2, 4, 6), (2, 5, 6), width=3, sinks=2),
+    _case("attention", "sinks/24-bits", "sinks downcast sinks-heads", (2, 3, 4, 12), (2, 3, 5, 12), width=5, bits=24, sinks=3),
+    _case("attention", "sinks/grouped", "sinks-heads heads", (6, 4, 8), (2, 5, 8), width=3, sinks=6),
+    _case("attention", "sinks/gpt-oss", "sinks true-size sinks-heads", (8, 3, 64), (4, 5, 64), gain=0.03125, width=4, sinks=8,
+          mask=np.tri(3, 5, 2, dtype=bool)),
+    _case("attention", "sinks/no-head", "sinks sinks-logit", (4, 6), (7, 6), "(Q, D) and one sink", sinks=1, bits=24),
+    _case("attention", "sinks/masked", "sinks mask sinks-heads", (3, 5, 6), (3, 7, 6), mask=HOLES, width=4, sinks=3, bits=24),
+    _case("attention", "sinks/empty-row", "mask-row sinks", (3, 5, 6), (3, 7, 6), "a row with nothing allowed stays 0",
+          mask=NOTHING, width=4, sinks=3),
+    _case("attention", "sinks/empty-row-far", "mask-row sinks-far", (2, 5, 6), (2, 7, 6),
+          "so far below 0 that its exponential is 0", mask=NOTHING, width=3, sinks=(-208.0, -160.0)),
+    _case("attention", "sinks/biased", "sinks bias-order sinks-logit", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25,
+          width=5, sinks=3),
+    _case("attention", "sinks/large", "sinks-far overflow", (3, 5, 6), (3, 7, 6), "logits beyond the exponential's range",
+          gain=16, width=5, sinks=(96.0, -64.0, 131.0)),
+    _case("attention", "sinks/above", "sinks-far overflow", (2, 5, 6), (2, 7, 6), "sinks above all logits: small results",
+          width=4, sinks=(9.0, 12.5), bits=24),
+    _case("attention", "sinks/far-above", "sinks-far overflow", (2, 5, 6), (2, 7, 6),
+          "the exponential of a sink alone overflows", bias=200.0 + floats(5, 7, seed=7), width=3, sinks=(203.0, 199.5)),
+    _case("attention", "sinks/one-query", "decode sinks", (3, 1, 6), (3, 7, 6), width=5, sinks=3),
+    _case("attention", "sinks/no-query", "empty", (3, 0, 6), (3, 4, 6), sinks=3),
+    _case("attention", "refused/sinks-of-key-heads", "refuse", (6, 4, 6), (2, 7, 6), "2 sinks for 6 query heads",
+          kind="reject", sinks=2),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*_cases("attention_logits"), *_cases("attention"), *MASKED, *SINKS)

@@ -45,7 +45,7 @@ def reals(name: str, *shape: int, bits: int = 8) -> npt.NDArray[np.float64]:
     return np.broadcast_to(rows, tuple(abs(n) for n in shape)).copy()
 
 
-def _places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
+def places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
     """Return what an operation of one array of positions is asked, besides which it may have a table."""
 
     def case(name: str, flags: str, positions: Any) -> Case:
@@ -61,7 +61,7 @@ def _places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tup
     )
 
 
-def _pairs(op: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
+def pairs(op: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
     """Return what a bias of query and key positions is asked."""
 
     def of(q: Any, k: Any) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _attention(op: str) -> tuple[Case, ...]:
 
     def case(
         name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *,
-        bias: tuple[int, ...] | None = None, mask: Any = None,
+        bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None,
     ) -> Case:  # fmt: skip
         shapes = {"q": q, "k": k} | ({"v": (*k[:-1], 5)} if op == "attention" else {})
         inputs: dict[str, Any] = {n: reals(op + name + n, *shape) for n, shape in shapes.items()}
@@ -142,16 +142,18 @@ def _attention(op: str) -> tuple[Case, ...]:
             inputs["bias"] = reals(op + name + "bias", *bias) / 4
         if mask is not None and op == "attention":
             inputs["mask"] = mask
+        if sinks and op == "attention":
+            inputs["sinks"] = reals(op + name + "sinks", sinks)
         return _case(op, name, flags, inputs, {}, comment)
 
     holes = np.asarray([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]) > 0
     return (
         case("strided", "non-contiguous", (2, 3, 4, 10), (2, 3, 5, 10), "of a fused product, heads before tokens"),
-        case("strided-biased", "non-contiguous", (2, 3, 6), (2, 4, 6), bias=(2, 3, 4), mask=holes),
+        case("strided-biased", "non-contiguous", (2, 3, 6), (2, 4, 6), bias=(2, 3, 4), mask=holes, sinks=2),
         case("expanded", "broadcast-view", (2, 3, 4, 6), (2, -3, 5, 6), "one key head stands for three"),
         case("expanded-biased", "broadcast-view", (2, 3, 6), (2, 4, 6), bias=(-2, 3, 4), mask=np.stack([holes] * 2)),
         case("batch-one", "batch-one", (1, 2, 3, 6), (1, 2, 4, 6), bias=(1, 2, 3, 4), mask=holes),
-        case("length-one", "length-one batch-one", (1, 3, 1, 6), (1, 3, 1, 6), "one query and one key"),
+        case("length-one", "length-one batch-one", (1, 3, 1, 6), (1, 3, 1, 6), "one query and one key", sinks=3),
         case("no-head", "length-zero", (2, 0, 3, 6), (2, 0, 4, 6)),
     )
 
@@ -224,16 +226,16 @@ def _weights() -> tuple[Case, ...]:
 
 
 CASES: tuple[Case, ...] = (
-    *_places("sinusoidal", "positions", SINES),
-    *_places("learned", "positions", {"offset": 2}, table=reals("learned", 11, 6)),
-    *_places("rope_table", "positions", {"attention_factor": 1.25}, inv_freq=np.asarray(FREQUENCIES)),
+    *places("sinusoidal", "positions", SINES),
+    *places("learned", "positions", {"offset": 2}, table=reals("learned", 11, 6)),
+    *places("rope_table", "positions", {"attention_factor": 1.25}, inv_freq=np.asarray(FREQUENCIES)),
     *_rotate("apply_rope"),
     *_rotate("rope"),
     *_rotate("xpos"),
-    *_places("xpos_scales", "positions", {"dim": 6, **ROLE}),
-    *_pairs("alibi", LINEAR),
-    *_places("t5_buckets", "relative_positions", BUCKETS),
-    *_pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
+    *places("xpos_scales", "positions", {"dim": 6, **ROLE}),
+    *pairs("alibi", LINEAR),
+    *places("t5_buckets", "relative_positions", BUCKETS),
+    *pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
     *_shaw("shaw_scores", SCORES),
     *_shaw("shaw_values", VALUES),
     *_attention("attention_logits"),
@@ -241,5 +243,5 @@ CASES: tuple[Case, ...] = (
     *_axes("axial_table"),
     *_axes("mrope"),
     *_weights(),
-    *(case for op, params in EXTENSIONS.items() for case in (*_pairs(f"{op}_distances", params), *_passes(op, params))),
+    *(case for op, params in EXTENSIONS.items() for case in (*pairs(f"{op}_distances", params), *_passes(op, params))),
 )

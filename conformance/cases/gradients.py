@@ -33,6 +33,9 @@ FLAGS = {
     "vjp-heads": Flag("gradients of shared key heads not summed over their block", "levanter #449"),
     "vjp-softmax": Flag("the softmax's own term left out: P dP for P (dP - sum P dP)", "AiDotNet.Tensors #49"),
     "vjp-mask": Flag("gradients through keys that may not be attended to"),
+    "vjp-sinks": Flag(
+        "no gradient of the sinks, or one that takes no part in the softmax's own term", "TransformerEngine #2541"
+    ),
     "vjp-mask-row": Flag("NaN in the gradients of all where one row may attend to nothing", "PyTorch #41508"),
     "vjp-bits": Flag("24-bit inputs or cotangents narrowed on the way back"),
 }
@@ -161,9 +164,10 @@ ONE = np.asarray([[0, 1, 0], [1, 0, 0]]) > 0
 
 def _attention(
     op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 3,
-    bias: tuple[int, ...] | None = None, mask: Any = None, wrt: str = "", bits: int = 8, **params: Any,
+    bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None, wrt: str = "", bits: int = 8,
+    **params: Any,
 ) -> Case:  # fmt: skip
-    """Return a case of attention or its logits, which stay within a few units; without the bias unless `wrt` has it."""
+    """Return a case of attention or its logits, which stay within a few units; of what `wrt` has, or of q, k and v."""
     shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if op == "attention" else {})
     inputs: dict[str, Any] = {n: reals(op + name + n, *shape, bits=bits) for n, shape in shapes.items()}
     inputs["q"] = inputs["q"] / 8
@@ -171,6 +175,8 @@ def _attention(
         inputs["bias"] = reals(op + name + "bias", *bias, bits=bits) / 4
     if mask is not None:
         inputs["mask"] = mask
+    if sinks is not None:
+        inputs["sinks"] = reals(op + name + "sinks", sinks, bits=bits) / 2
     out = (*q[:-1], width if op == "attention" else k[-2])
     wrt = wrt or " ".join(shapes)
     return _case(op, name, flags, inputs, {"out": out}, comment, wrt=wrt, bits=bits, **params)
@@ -189,6 +195,10 @@ ATTENTION = (
     _attention("attention", "heads", "heads softmax", (4, 2, 2), (2, 3, 2)),
     _attention("attention", "bias", "broadcast softmax", (2, 3, 3), (2, 2, 3), bias=(3, 2), wrt="q k v bias"),
     _attention("attention", "empty-row", "mask-row mask", (3, 5), (4, 5), mask=NOTHING, bias=(3, 4), wrt="q k v bias"),
+    _attention("attention", "sinks", "sinks softmax", (2, 3, 4), (2, 4, 4), sinks=2, wrt="q k v sinks", bits=24),
+    _attention("attention", "sinks-grouped", "sinks broadcast heads", (4, 2, 2), (2, 3, 2), sinks=4, wrt="q k v sinks",
+               scale=0.5),
+    _attention("attention", "sinks-empty-row", "sinks mask-row mask", (3, 5), (4, 5), mask=NOTHING, sinks=1, wrt="q k v sinks"),
     _attention("attention", "strided", "non-contiguous softmax", (2, 2, 4), (2, 3, 4), scale=0.5),
     _attention("attention", "one-key", "mask unused", (2, 2), (3, 2), "one key each: no gradient of queries, keys and bias",
                mask=ONE, bias=(2, 3), wrt="q k v bias"),

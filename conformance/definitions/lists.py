@@ -36,3 +36,14 @@ def broadcast(*shapes: Sequence[int]) -> tuple[int, ...]:
         (size,) = sizes  # two different sizes do not broadcast
         common.insert(0, size)
     return tuple(common)
+
+
+def over_pairs(q_positions: Any, k_positions: Any, allowed: Callable[[int, int], bool]) -> Any:
+    """Return 1 where `allowed` holds of the position of a query and of a key, else 0."""
+    (*q_lead, rows), (*k_lead, columns) = shape(q_positions), shape(k_positions)
+
+    def element(*index: int) -> int:
+        *lead, m, n = index
+        return int(allowed(at(q_positions, (*lead, m)), at(k_positions, (*lead, n))))
+
+    return build((*broadcast(q_lead, k_lead), rows, columns), element)

@@ -20,6 +20,7 @@ Real = Any  # a NumPy array of reals
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
     "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales",
+    "sliding_window", "chunked_window", "lambda_window", "logn_scale", "attention_temperature",
     "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
 )  # fmt: skip
 
@@ -98,7 +99,7 @@ def leaves(jitter: float = 0.0) -> Operations:
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
     found["axial_table"] = argument(1, larger)(found["axial_table"])
-    reals = ("xpos_scales", "leaky_rerope_distances", "self_extend_distances")
+    reals = ("xpos_scales", "logn_scale", "attention_temperature", "leaky_rerope_distances", "self_extend_distances")
     for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", *reals):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     for op in ("attention_logits", "turned_products"):
@@ -161,8 +162,10 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         options = {"bidirectional": bidirectional, "num_buckets": table.shape[0], "max_distance": max_distance}
         return f["t5_rows"](table, f["t5_buckets"](relative, **options))
 
-    def attention(q: Any, k: Any, v: Any, /, *, bias: Any = None, mask: Any = None, scale: float | None = None) -> Any:
-        return f["softmax"](f["attention_logits"](q, k, bias=bias, scale=scale), v, mask)
+    def attention(
+        q: Any, k: Any, v: Any, /, *, bias: Any = None, mask: Any = None, scale: float | None = None, sinks: Any = None
+    ) -> Any:
+        return f["softmax"](f["attention_logits"](q, k, bias=bias, scale=scale), v, mask, sinks=sinks)
 
     return {
         "rope_table": rope_table,
@@ -223,13 +226,15 @@ def turned_products(
     return np.sum(unturned[..., :, None, :] * turned, axis=-1)
 
 
-def softmax(logits: Real, v: Real, mask: Any, masked: float = -np.inf) -> Any:
-    """Return the mean of values weighted by the softmax; a row with nothing allowed is zero."""
+def softmax(logits: Real, v: Real, mask: Any, masked: float = -np.inf, sinks: Any = None) -> Any:
+    """Return the mean of values weighted by the softmax, of which sinks take a share; a row with nothing allowed is zero."""
     if mask is not None:
         logits = np.where(mask, logits, masked)
-    top = np.max(logits, axis=-1, keepdims=True)
-    exps = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
-    total = np.sum(exps, axis=-1, keepdims=True)
+    sink = np.asarray(-np.inf) if sinks is None else np.asarray(sinks)[:, None, None][(0 if logits.ndim == 2 else ...)]
+    top = np.maximum(np.max(logits, axis=-1, keepdims=True), sink)
+    top = np.where(np.isfinite(top), top, 0.0)
+    exps = np.exp(logits - top)
+    total = np.sum(exps, axis=-1, keepdims=True) + np.exp(sink - top)
     values = np.repeat(v, logits.shape[-3] // v.shape[-3], axis=-3) if v.ndim > 2 else v
     return (exps / np.where(total == 0, 1.0, total)) @ values
 

@@ -160,10 +160,10 @@ def _tiled(x: Any, heads: int) -> Any:
 
 
 def _mask_constant(value: float) -> dict[str, Wrap]:
-    return {"softmax": lambda _: lambda logits, v, mask: softmax(logits, v, mask, value)}
+    return {"softmax": lambda _: lambda logits, v, mask, **sinks: softmax(logits, v, mask, value, **sinks)}
 
 
-def _wrong_axis(logits: Real, v: Real, mask: Any) -> Real:
+def _wrong_axis(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
     logits = np.where(mask, logits, -np.inf) if mask is not None else logits
     top = np.max(logits, axis=-2, keepdims=True)
     exps = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
@@ -171,18 +171,18 @@ def _wrong_axis(logits: Real, v: Real, mask: Any) -> Real:
     return (exps / np.where(total == 0, 1.0, total)) @ (np.repeat(v, logits.shape[-3] // v.shape[-3], -3) if v.ndim > 2 else v)
 
 
-def _mean_of_row(logits: Real, v: Real, mask: Any) -> Real:
+def _mean_of_row(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
     if mask is None:
-        return softmax(logits, v, mask)
+        return softmax(logits, v, mask, **sinks)
     nothing = ~np.any(mask, axis=-1, keepdims=True)
-    return softmax(np.where(nothing, 0.0, logits), v, mask | nothing)
+    return softmax(np.where(nothing, 0.0, logits), v, mask | nothing, **sinks)
 
 
-def _plus_one(logits: Real, v: Real, mask: Any) -> Real:
+def _plus_one(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
     """A key of logit 0 and value 0 besides those there are."""
     logits = np.where(mask, logits, -np.inf) if mask is not None else logits
     widened = np.concatenate([logits, np.zeros((*logits.shape[:-1], 1))], axis=-1)
-    return softmax(widened, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), None)
+    return softmax(widened, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), None, **sinks)
 
 
 DEVIATIONS = (
@@ -280,12 +280,13 @@ DEVIATIONS = (
     Deviation("bias-dropped", "the bias is not added", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, scale=s))}),
     Deviation("heads-tiled", "key heads are tiled rather than repeated in blocks", {
         "attention_logits": _logits(lambda f, q, k, b, s: f(q, _tiled(k, q.shape[-3]) if q.ndim > 2 else k, bias=b, scale=s)),
-        "softmax": lambda f: lambda logits, v, mask: f(logits, _tiled(v, logits.shape[-3]) if v.ndim > 2 else v, mask)}, "", "TinyLlama#24"),
+        "softmax": lambda f: lambda logits, v, mask, **sinks: f(logits, _tiled(v, logits.shape[-3]) if v.ndim > 2 else v, mask, **sinks)},
+        "", "TinyLlama#24"),
     Deviation("query-bfloat16", "queries are held in bfloat16", {"attention_logits": argument(0, narrowed("bfloat16"))}),
     Deviation("mask-constant-1e4", "masked logits are -10000 rather than excluded", _mask_constant(-1e4), "", "transformers' older models"),
     Deviation("mask-constant-1e5", "masked logits are -100000 rather than excluded", _mask_constant(-1e5)),
-    Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m: f(x, v, None if m is None else ~m)}),
-    Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m: f(x, v, None)}),
+    Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None if m is None else ~m, **s)}),
+    Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None, **s)}),
     Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": lambda _: _mean_of_row}),
     Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": lambda _: _plus_one},
               "A key of logit 0 and value 0 is attended to as well.", "PyTorch's add_zero_attn"),

@@ -14,6 +14,7 @@ from posref.spec import Axes, Flag, Integer, encoding
         "num_buckets >= 4 and num_buckets % 2 == 0 or not bidirectional",
         "max_distance > num_buckets // (4 if bidirectional else 2)",
     ),
+    returns="integer",
 )
 def t5_buckets(relative_positions: Array, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Array:
     r"""

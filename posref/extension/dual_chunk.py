@@ -18,6 +18,7 @@ SIZES = ("local_size < chunk_size",)
     invariants=("decode",),
     arrays=PLACES,
     requires=SIZES,
+    returns="integer",
 )
 def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int) -> Array:
     r"""

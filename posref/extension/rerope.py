@@ -14,6 +14,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
     domains=WINDOW,
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
+    returns="integer",
 )
 def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) -> Array:
     r"""

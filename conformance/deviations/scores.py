@@ -1,0 +1,238 @@
+"""Deviations of masks, of factors on queries, and of learned sinks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
+
+MASKS = ("sliding_window", "chunked_window", "lambda_window")
+FACTORS = ("logn_scale", "attention_temperature")
+
+
+def _all(ops: tuple[str, ...], wrap: Wrap) -> dict[str, Wrap]:
+    return dict.fromkeys(ops, wrap)
+
+
+def _both(change: Callable[[Any], Any]) -> Wrap:
+    """Return a wrap that changes the positions of queries and of keys alike."""
+    return before(lambda q, k, /, **options: ((change(q), change(k)), options))
+
+
+def _first_row(p: Any) -> Any:
+    return np.broadcast_to(p[:1], p.shape) if p.ndim > 1 and p.shape[0] else p
+
+
+def _arange(p: Any) -> Any:
+    return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if p.ndim else 0 * p
+
+
+def _held_in(dtype: str) -> Callable[[Any], Any]:
+    return lambda p: narrowed(dtype)(p).astype(np.int64)
+
+
+def _apart(q: Any, k: Any) -> Any:
+    return q[..., :, None] - k[..., None, :]
+
+
+def _future(out: Any, q: Any, k: Any, /, *, sides: str = "causal", **rest: Any) -> Any:
+    return out | (_apart(q, k) < 0) if sides == "causal" else out
+
+
+def _no_window(q: Any, k: Any, /, *, sides: str = "causal", **rest: Any) -> Any:
+    return _apart(q, k) >= (0 if sides == "causal" else -np.inf)
+
+
+def _option_of(op: str, **changes: Callable[[Any], Any]) -> dict[str, Wrap]:
+    return {op: option(**changes)}
+
+
+def _as_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+    apart = _apart(q, k)
+    return (apart < chunk) & (apart >= 0 if sides == "causal" else apart > -chunk)
+
+
+def _truncated(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+    same = _apart(*(np.trunc(np.asarray(p) / chunk) for p in (q, k))) == 0
+    return same & (_apart(q, k) >= 0) if sides == "causal" else same
+
+
+def _cache_sinks(function: Function) -> Function:
+    """The first keys that are given are the sinks, whatever their positions."""
+
+    def deviating(q: Any, k: Any, /, *, sinks: int, **options: Any) -> Any:
+        return function(q, k, sinks=0, **options) | ((_apart(q, k) >= 0) & (np.arange(k.shape[-1]) < sinks))
+
+    return deviating
+
+
+def _sinks_counted(function: Function) -> Function:
+    def deviating(q: Any, k: Any, /, *, sinks: int, window: int, counting: str) -> Any:
+        return function(q, k, sinks=sinks, window=max(window - sinks, int(counting == "with_query")), counting=counting)
+
+    return deviating
+
+
+def _of_logn(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes log-n's factors: `change` takes the number of keys and the length in training."""
+
+    def deviating(p: Any, /, *, length: int, offset: int, at_least_one: bool, **rest: Any) -> Any:
+        scale = change(np.maximum(p + offset, 1), length)
+        return np.maximum(scale, 1.0) if at_least_one else scale
+
+    return {"logn_scale": lambda _: deviating}
+
+
+def _of_temperature(change: Callable[[Any, int, str], Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes the growth: `change` takes the number of keys, the length and the form, and gives it."""
+
+    def deviating(p: Any, /, *, form: str, beta: float, length: int, offset: int, **rest: Any) -> Any:
+        return 1 + beta * change(np.maximum(p + offset, 0), length, form)
+
+    return {"attention_temperature": lambda _: deviating}
+
+
+def _steps_as(steps: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return a wrap that decides the steps in another way."""
+
+    def change(n: Any, length: int, form: str) -> Any:
+        return np.log(np.maximum(n / length, 1)) if form == "smooth" else np.log(np.maximum(1 + steps(n / length), 1))
+
+    return _of_temperature(change)
+
+
+def _true_growth(n: Any, length: int, form: str) -> Any:
+    return np.log(np.maximum(n / length, 1) if form == "smooth" else 1 + n // length)
+
+
+def _without_one(n: Any, length: int, form: str) -> Any:
+    return _true_growth(n, length, form) if form == "smooth" else np.log(np.maximum(n // length, 1))
+
+
+def _sinks(change: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes the sinks."""
+    return {"softmax": option(sinks=lambda s: None if s is None else change(np.asarray(s)))}
+
+
+def _to_first_key(function: Function) -> Function:
+    """A sink is added to the logit of the first key."""
+
+    def deviating(logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
+        if sinks is None:
+            return function(logits, v, mask, sinks=None)
+        first = np.arange(logits.shape[-1]) == 0
+        return function(
+            logits + np.where(first, np.reshape(sinks, (-1, 1, 1) if logits.ndim > 2 else (1, 1)), 0.0), v, mask, sinks=None
+        )
+
+    return deviating
+
+
+def _scaled(function: Function) -> Function:
+    def deviating(q: Any, k: Any, v: Any, /, *, scale: float | None = None, sinks: Any = None, **rest: Any) -> Any:
+        factor = q.shape[-1] ** -0.5 if scale is None else scale
+        return function(q, k, v, scale=scale, sinks=None if sinks is None else np.asarray(sinks) * factor, **rest)
+
+    return deviating
+
+
+def _by_query_first(function: Function) -> Function:
+    """Sinks of grouped heads are read as (heads in a group, groups) where they are (groups, heads in a group)."""
+
+    def deviating(logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
+        if sinks is not None and v.ndim > 2:
+            sinks = np.asarray(sinks).reshape(-1, v.shape[-3]).T.ravel()
+        return function(logits, v, mask, sinks=sinks)
+
+    return deviating
+
+
+DEVIATIONS = (
+    Deviation("window-with-query", "the window counts the query's own key whatever is asked for",
+              {op: option(counting=always("with_query"), window=lambda w: max(w, 1)) for op in ("sliding_window",
+              "lambda_window")}, "It sees one key too few.", "tokenspeed#578"),
+    Deviation("window-without-query", "the window does not count the query's own key whatever is asked for",
+              _all(("sliding_window", "lambda_window"), option(counting=always("without_query"))), "It sees one key too many.",
+              "transformers#39408, mlx-lm#390, onnxruntime#25927"),
+    Deviation("window-causal", "the window is causal whatever is asked for",
+              _all(("sliding_window", "chunked_window"), option(sides=always("causal")))),
+    Deviation("window-both-sides", "the window is on both sides whatever is asked for",
+              _all(("sliding_window", "chunked_window"), option(sides=always("both")))),
+    Deviation("window-future", "keys after the query are allowed as well: only the far end is looked at", _all(MASKS,
+              after(_future)), "A window is laid over a causal mask."),
+    Deviation("window-ignored", "all keys are allowed, or all up to the query", _all(MASKS, lambda _: _no_window)),
+    Deviation("window-after", "the window lies after the query", _all(("sliding_window",), _both(lambda p: -p))),
+    Deviation("window-halved", "a window on both sides is halved: its whole width is what is meant",
+              {"sliding_window": lambda f: lambda q, k, /, *, window, sides, **o: f(q, k, window=max(window // 2,
+              1) if sides == "both" else window, sides=sides, **o)}, "", "ModernBERT's local_attention"),
+    Deviation("mask-of-forbidden", "True forbids", _all(MASKS, after(lambda out, *a, **o: ~out)), "",
+              "torch's MultiheadAttention"),
+    Deviation("mask-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)", _all(MASKS, argument(0, _arange)),
+              "", "executorch#21857"),
+    Deviation("mask-key-arange", "keys are at 0, 1, 2, ...: places in a cache are taken for positions", _all(MASKS,
+              argument(1, _arange)), "", "transformers#37414"),
+    Deviation("mask-first-row", "the first row's positions serve every row", _all(MASKS, _both(_first_row)), "",
+              "transformers#40324"),
+    Deviation("mask-bfloat16", "positions are held in bfloat16", _all(MASKS, _both(_held_in("bfloat16")))),
+    Deviation("mask-float32", "positions are held in float32", _all(MASKS, _both(_held_in("float32")))),
+    Deviation("chunk-sliding", "chunks are a sliding window of as many tokens", {"chunked_window": lambda _: _as_window}),
+    Deviation("chunk-from-1", "chunks are counted from position -1", {"chunked_window": _both(lambda p: p + 1)}, "",
+              "transformers#40324"),
+    Deviation("chunk-truncated", "quotients of negative positions are rounded towards 0",
+              {"chunked_window": lambda _: _truncated}),
+    Deviation("lambda-no-sinks", "the first keys are not kept", _option_of("lambda_window", sinks=always(0))),
+    Deviation("lambda-sinks-plus-1", "one key too many is kept from the beginning", _option_of("lambda_window",
+              sinks=lambda g: g + 1)),
+    Deviation("lambda-sinks-counted", "the window counts the sinks", {"lambda_window": _sinks_counted}, "",
+              "transformers' SinkCache"),
+    Deviation("lambda-sinks-of-cache", "the first keys that are given are the sinks, whatever their positions",
+              {"lambda_window": _cache_sinks}),
+    Deviation("lambda-sinks-before", "sinks are seen by queries before them", {"lambda_window": after(
+        lambda out, q, k, /, *, sinks, **o: out | (k[..., None, :] < sinks))}),
+    Deviation("factor-offset-0", "the position is taken for the number of keys whatever is asked for", _all(FACTORS,
+              option(offset=always(0))), "", "fastllm's Qwen"),
+    Deviation("factor-offset-1", "one is added to the position whatever is asked for", _all(FACTORS, option(offset=always(1)))),
+    Deviation("factor-arange", "queries are at 0, 1, 2, ... whatever their positions", _all(FACTORS, argument(0, _arange))),
+    Deviation("factor-first-row", "the first row's positions serve every row", _all(FACTORS, argument(0, _first_row))),
+    Deviation("factor-of-last", "every query has the factor of the last", _all(FACTORS, argument(
+        0, lambda p: np.broadcast_to(p[..., -1:], p.shape) if p.ndim else p)), "The number of keys is that of the whole text."),
+    Deviation("factor-inverse", "queries are divided by the factor", _all(FACTORS, after(lambda f, *a,
+              **o: 1 / np.where(f == 0, 1.0, f)))),
+    Deviation("factor-bfloat16", "the factor is held in bfloat16", _all(FACTORS, after(lambda f, *a,
+              **o: narrowed("bfloat16")(f))), "", "transformers' Mistral Large 4"),
+    Deviation("factor-positions-bfloat16", "positions are held in bfloat16", _all(FACTORS, argument(0, _held_in("bfloat16")))),
+    Deviation("logn-limited", "the factor is at least 1 whatever is asked for", _option_of("logn_scale",
+              at_least_one=always(True))),
+    Deviation("logn-free", "the factor falls below 1 whatever is asked for", _option_of("logn_scale",
+              at_least_one=always(False))),
+    Deviation("logn-not-divided", "the logarithm is not divided by that of the length", _of_logn(lambda n, length: np.log(n))),
+    Deviation("logn-of-quotient", "the logarithm is taken of the quotient of number and length, and 1 added",
+              _of_logn(lambda n, length: 1 + np.log(n / length))),
+    Deviation("temperature-smooth", "it grows smoothly whatever is asked for", _option_of("attention_temperature",
+              form=always("smooth"))),
+    Deviation("temperature-steps", "it grows in steps whatever is asked for", _option_of("attention_temperature",
+              form=always("steps"))),
+    Deviation("temperature-no-floor", "the quotient of steps keeps its fraction", _steps_as(lambda x: x)),
+    Deviation("temperature-rounded", "the quotient is rounded to the nearest", _steps_as(np.rint)),
+    Deviation("temperature-ceil", "the quotient is rounded up", _steps_as(np.ceil)),
+    Deviation("temperature-one-missing", "1 is not added to the steps", _of_temperature(_without_one)),
+    Deviation("temperature-float32", "the quotient is that of positions in float32", {"attention_temperature": argument(0,
+              _held_in("float32"))}),
+    Deviation("temperature-log2", "the logarithm is of base 2", _of_temperature(lambda *a: _true_growth(*a) / np.log(2))),
+    Deviation("temperature-beta-0.1", "beta is 0.1 whatever is asked for", _option_of("attention_temperature",
+              beta=always(0.1))),
+    Deviation("temperature-length-8192", "the length is 8192 whatever is asked for",
+              _option_of("attention_temperature", length=always(8192))),
+    Deviation("sinks-dropped", "learned sinks are left out", _sinks(lambda s: None), "",
+              "TransformerEngine#2541, vllm-metal#550"),
+    Deviation("sinks-zero", "every sink is 0", _sinks(lambda s: 0 * s),
+              "1 is added to the softmax's denominator in its place."),
+    Deviation("sinks-to-first-key", "the sink is added to the logit of the first key", {"softmax": _to_first_key}),
+    Deviation("sinks-scaled", "sinks are scaled as products of queries and keys are", {"attention": _scaled}),
+    Deviation("sinks-negated", "sinks have the other sign", _sinks(lambda s: -s),
+              "The sigmoid is of the denominator's logarithm less the sink."),
+    Deviation("sinks-first-head", "the first head's sink serves all heads", _sinks(lambda s: np.broadcast_to(s[:1], s.shape))),
+    Deviation("sinks-grouped", "sinks of grouped heads are read in the order of groups last", {"softmax": _by_query_first}),
+    Deviation("sinks-bfloat16", "sinks are held in bfloat16", _sinks(narrowed("bfloat16"))),
+)  # fmt: skip

@@ -1,0 +1,94 @@
+"""Attention temperature that grows with the position. Source: Meta's llama-models, models/llama4/model.py, after SSMax."""
+
+from posref.arrays import (
+    Array,
+    DType,
+    beside,
+    cast,
+    check_integer,
+    check_positive,
+    check_word,
+    namespace,
+    result_dtype,
+    whole,
+    wide,
+)
+from posref.spec import Axes, Integer, OneOf, Real, encoding
+
+FORMS = ("steps", "smooth")
+
+
+@encoding(
+    family="extension",
+    source="llama-models, models/llama4/model.py",
+    models=("Llama 4", "Ministral 3", "Mistral 4", "Inkling"),
+    domains={
+        "form": OneOf(FORMS),
+        "beta": Real(0, usual=(2**-6, 2)),
+        "length": Integer(1, usual=8192),
+        "offset": Integer(0, usual=2),
+    },
+    arrays={"positions": Axes("*P", "integer")},
+    invariants=("decode",),
+)
+def attention_temperature(
+    positions: Array, /, *, form: str, beta: float, length: int, offset: int, dtype: DType | None = None
+) -> Array:
+    r"""
+    Return the factor by which every query is multiplied, 1 up to some length and growing with its logarithm from there.
+
+    .. math:: f_i = 1 + \beta \ln\left(1 + \left\lfloor \frac{p_i + o}{L} \right\rfloor\right) \text{ (steps)}, \qquad
+        1 + \beta \ln \max\left(1, \frac{p_i + o}{L}\right) \text{ (smooth)}
+
+    Parameters
+    ----------
+    positions : array, integer, any shape
+        Positions of the queries, in tokens; those below ``-offset`` count as that.
+    form : {"steps", "smooth"}
+        Llama 4, Ministral 3 and Mistral 4; or Inkling.
+    beta : float
+        How fast it grows, above 0: 0.1 in all of them.
+    length : int
+        L, at least 1: ``floor_scale`` 8192 in Llama 4, ``original_max_position_embeddings`` 16384 in Ministral 3,
+        ``log_scaling_n_floor`` 128000 in Inkling.
+    offset : int
+        o, at least 0: 1 in Llama 4 and Inkling, 0 in Ministral 3 and Mistral 4.
+    dtype : data type, optional
+        Of the result; None is the library's default real dtype.
+
+    Returns
+    -------
+    array, shape of `positions`
+        Multiply queries by it, after RoPE or before: it is one number for each query.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, `form` is unknown, or a number is too small.
+
+    Notes
+    -----
+    The quotient's floor is decided in integers: a float32 quotient would round up to the next step from 2**24 tokens on.
+    Llama 4 multiplies on its layers without RoPE alone, Inkling on those without a sliding window; Ministral 3 on all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> attention_temperature(np.asarray([8190, 8191]), form="steps", beta=0.1, length=8192, offset=1).round(4).tolist()
+    [1.0, 1.0693]
+    """
+    name = "attention_temperature"
+    check_word(name, "form", form, FORMS)
+    check_positive(name, "beta", beta)
+    check_integer(name, "length", length, 1)
+    check_integer(name, "offset", offset, 0)
+    places = whole(name, "positions", positions)
+    xp = namespace(places)
+    dtype = result_dtype(places, dtype)
+    work = wide(dtype, xp)
+    keys = xp.maximum(places + offset, beside(0, places, places.dtype))
+    if form == "steps":
+        growth = cast(keys // length + 1, work)
+    else:
+        growth = xp.maximum(cast(keys, work) / length, beside(1.0, places, work))
+    return cast(xp.log(growth) * float(beta) + 1, dtype)

@@ -1,0 +1,58 @@
+"""Attention within chunks. Source: Meta's llama-models, models/llama4/model.py (attention_chunk_size)."""
+
+from posref.arrays import Array, check_integer, check_word, distances, whole
+from posref.extension.sliding_window import PLACES, SIDES
+from posref.spec import Integer, OneOf, encoding
+
+
+@encoding(
+    family="extension",
+    source="llama-models, models/llama4/model.py",
+    models=("Llama 4",),
+    domains={"chunk": Integer(1, usual=64), "sides": OneOf(SIDES)},
+    arrays=PLACES,
+    invariants=("decode",),
+    returns="mask",
+)
+def chunked_window(q_positions: Array, k_positions: Array, /, *, chunk: int, sides: str) -> Array:
+    r"""
+    Return which keys every query may attend to: those of its own chunk.
+
+    .. math:: M_{ij} = [\, \lfloor p_i / c \rfloor = \lfloor p_j / c \rfloor \,], \qquad
+        \text{causal: and } p_j \le p_i
+
+    Parameters
+    ----------
+    q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
+        Positions in tokens, from where chunks are counted: not places in a padded row or in a cache.
+    chunk : int
+        c, tokens in a chunk; Llama 4 has 8192.
+    sides : {"causal", "both"}
+        Keys at or before the query, as Llama 4; or all of the chunk.
+
+    Returns
+    -------
+    array of booleans, shape ``(*B, Q, K)``
+        True may attend: the mask of `attention`.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, `chunk` is less than 1, or `sides` is unknown.
+
+    Notes
+    -----
+    Unlike a sliding window, what a query sees depends on its place in the chunk: the first one sees itself alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places = np.asarray([4, 5]), np.asarray([2, 3, 4, 5])
+    >>> chunked_window(*places, chunk=4, sides="causal").tolist()
+    [[False, False, True, False], [False, False, True, True]]
+    """
+    check_word("chunked_window", "sides", sides, SIDES)
+    check_integer("chunked_window", "chunk", chunk, 1)
+    q, k = whole("chunked_window", "q_positions", q_positions), whole("chunked_window", "k_positions", k_positions)
+    same = distances(q // chunk, k // chunk) == 0
+    return same & (distances(q, k) >= 0) if sides == "causal" else same

@@ -1,0 +1,64 @@
+"""Log-n attention: queries scaled by the logarithm of how many keys they see. Source: Su, kexue.fm/archives/8823."""
+
+from posref.arrays import Array, DType, beside, cast, check_integer, constants, namespace, result_dtype, whole, wide
+from posref.spec import Axes, Flag, Integer, encoding
+
+
+@encoding(
+    family="extension",
+    source="kexue.fm/archives/8823",
+    models=("Qwen-7B and 14B (1)", "ReRoPE", "Grok-2"),
+    domains={"length": Integer(2, usual=8192), "offset": Integer(0, usual=2), "at_least_one": Flag()},
+    arrays={"positions": Axes("*P", "integer")},
+    invariants=("decode",),
+)
+def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> Array:
+    r"""
+    Return the factor by which log-n attention multiplies every query, or its logits.
+
+    .. math:: f_i = \frac{\ln \max(p_i + o, 1)}{\ln L}, \qquad \text{at least one: } \max(1, f_i)
+
+    Parameters
+    ----------
+    positions : array, integer, any shape
+        Positions of the queries, in tokens.
+    length : int
+        L, the length of the texts in training, at least 2; 512 in Su's article, 2048 or 8192 in Qwen, 4096 in ReRoPE.
+    offset : int
+        o, at least 0: 1 counts the keys that a causal query sees, itself among them; 0 takes its position as their number.
+    at_least_one : bool
+        True where a model was trained without the factor, and queries within L keep their logits.
+    dtype : data type, optional
+        Of the result; None is the library's default real dtype.
+
+    Returns
+    -------
+    array, shape of `positions`
+        Multiply queries by it before the products with keys, after RoPE or before: it is one number for each query.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, or `length` or `offset` is too small.
+
+    Notes
+    -----
+    Qwen (``use_logn_attn``) and ReRoPE have an offset of 1 and at least one; Grok-2 (``xai_temperature_len`` in SGLang) and
+    fastllm's Qwen an offset of 0 and at least one. Trained from the start, as Su derives it, there is no lower limit: the first
+    position then has the factor 0. SSMax, arXiv:2501.19399, learns a multiple of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> logn_scale(np.asarray([0, 15, 63]), length=16, offset=1, at_least_one=True).tolist()
+    [1.0, 1.0, 1.5]
+    """
+    check_integer("logn_scale", "length", length, 2, " (its logarithm divides)")
+    check_integer("logn_scale", "offset", offset, 0)
+    places = whole("logn_scale", "positions", positions)
+    xp, c = namespace(places), constants(namespace(places))
+    dtype = result_dtype(places, dtype)
+    work = wide(dtype, xp)
+    keys = xp.maximum(places + offset, beside(1, places, places.dtype))
+    scale = xp.log(cast(keys, work)) / beside(c.log(c.asarray(float(length), dtype=c.float64)), places, work)
+    return cast(xp.maximum(scale, beside(1.0, places, work)) if at_least_one else scale, dtype)

@@ -1,0 +1,76 @@
+"""Sliding windows. Sources: Beltagy et al., arXiv:2004.05150, section 3.1; Jiang et al., arXiv:2310.06825, section 2."""
+
+from posref.arrays import Array, check_integer, check_word, distances, whole
+from posref.spec import Axes, Domain, Integer, OneOf, encoding
+
+COUNTING = ("with_query", "without_query")
+SIDES = ("causal", "both")
+WINDOW: dict[str, Domain] = {"window": Integer(0, usual=64), "counting": OneOf(COUNTING)}
+PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}
+COUNTED = ("window >= 1 or counting == 'without_query'",)
+
+
+@encoding(
+    family="extension",
+    source="arXiv:2004.05150, section 3.1",
+    models=("Longformer", "Mistral-7B", "Gemma 2 and 3", "gpt-oss", "ModernBERT", "MiMo-V2-Flash"),
+    domains={**WINDOW, "sides": OneOf(SIDES)},
+    arrays=PLACES,
+    requires=COUNTED,
+    invariants=("shift invariant", "decode"),
+    returns="mask",
+)
+def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, counting: str, sides: str) -> Array:
+    r"""
+    Return which keys every query may attend to: those near enough.
+
+    .. math:: M_{ij} = [\, 0 \le p_i - p_j \le r \,] \text{ (causal)}, \qquad [\, |p_i - p_j| \le r \,] \text{ (both sides)}
+
+    with r = `window` - 1 where the window counts the query's own key, and r = `window` where it does not.
+
+    Parameters
+    ----------
+    q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
+        Positions in tokens. For queries ``(B, H, Q, D)`` give them as ``(B, 1, Q)``.
+    window : int
+        Tokens, with `sides` "both" on each side; at least 1 where it counts the query, else at least 0.
+    counting : {"with_query", "without_query"}
+        Whether the window counts the query's own key.
+    sides : {"causal", "both"}
+        Keys at or before the query; or on both sides of it.
+
+    Returns
+    -------
+    array of booleans, shape ``(*B, Q, K)``
+        True may attend: the mask of `attention`.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, `window` is too small, or a word is unknown.
+
+    Notes
+    -----
+    ``sliding_window`` of a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. It does not in
+    Mistral's own first code (``triu(diagonal=-window)``), in the bounds that FlashAttention's ``window_size`` takes, in
+    SGLang and axlearn, nor on each side in ModernBERT. So `window` W with the query is W - 1 without it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places = np.asarray([4]), np.asarray([1, 2, 3, 4, 5])
+    >>> sliding_window(*places, window=2, counting="with_query", sides="causal").tolist()
+    [[False, False, True, True, False]]
+    """
+    check_word("sliding_window", "sides", sides, SIDES)
+    farthest = reach("sliding_window", window, counting)
+    apart = distances(whole("sliding_window", "q_positions", q_positions), whole("sliding_window", "k_positions", k_positions))
+    return (apart <= farthest) & (apart >= (0 if sides == "causal" else -farthest))
+
+
+def reach(function: str, window: int, counting: str) -> int:
+    """Return the largest distance within a window."""
+    check_word(function, "counting", counting, COUNTING)
+    counts = counting == "with_query"
+    check_integer(function, "window", window, int(counts), " (it counts the query)" if counts else "")
+    return window - int(counts)
