@@ -26,7 +26,13 @@ from .deviations import DEVIATIONS, Deviation
 from .suite import INSTALLED, LoadedCase, load_groups
 
 CLASS, DTYPE = "angle32", "float32"
-INNER = {"angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention"}
+INNER = {
+    "angles": "rope_table",
+    "axial_turns": "axial_rope",
+    "alibi_product": "alibi",
+    "t5_rows": "t5_bias",
+    "softmax": "attention",
+}
 LEAST = 2  # cases that must catch a deviation at its stage
 Progress = Callable[[str], None]
 Cases = dict[str, list[LoadedCase]]

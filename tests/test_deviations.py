@@ -22,7 +22,8 @@ NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing 
 }  # fmt: skip
 INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
     ("max-bias-8", "alibi"),  # alibi has no such option
-}
+    ("writes-interleaved", "axial_rope"), ("inverse-keeps-layout", "axial_rope"),  # nor axial_rope a mixed layout
+}  # fmt: skip
 FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite
 TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
 
