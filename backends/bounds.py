@@ -73,8 +73,8 @@ class Bounds(NumberSystem):
 
     @property
     def pi(self) -> Array:
-        """Pi, rounded once to the class's float64."""
-        return self.real(np.asarray(np.pi), float64)
+        """Pi, rounded once to the class's float64, in which it never is exact."""
+        return Array((np.asarray(np.pi), np.asarray(self._unit(float64) * np.pi)), float64, self)
 
     # ---- rounding -----------------------------------------------------------------------------------------------------
     def _unit(self, dtype: Label) -> float:

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from posref.rotary.axial_rope import in_turn
+from posref.rotary.axial_table import axes_of_pairs
+
 from .definitions.lists import at, broadcast, build, shape
 
 Call = Callable[[str, Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
@@ -42,6 +45,15 @@ def _xpos(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> d
     options = {name: params[name] for name in ("role", "centre", "scale_base", "gamma") if name in params}
     scales = call("xpos_scales", {"positions": inputs["positions"]}, {"dim": dim, **options})["out"]
     return _rotary(call, dim, inputs["positions"], params) | {"scales": scales}
+
+
+def _axial_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: params[name] for name in ("dims", "base", "allocation", "unit") if name in params}
+    table = {"sections": [dim // 2 for dim in params["dims"]], "arrangement": params["arrangement"]}
+    inv_freq = call("axial_frequencies", {}, options)["out"]
+    places = in_turn(axes_of_pairs("axial_rope", **table))
+    inv_freq = [inv_freq[i] for i in places] if isinstance(inv_freq, list) else inv_freq[places]
+    return {"inv_freq": inv_freq} | call("axial_table", {"positions": inputs["positions"], "inv_freq": inv_freq}, table)
 
 
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,6 +108,7 @@ STAGES: dict[str, Stages] = {
     "rotation_matrix": _rotation_matrix,
     "mrope": _mrope,
     "xpos": _xpos,
+    "axial_rope": _axial_rope,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

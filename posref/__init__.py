@@ -28,6 +28,7 @@ from posref.presets import presets
 from posref.relative.shaw import shaw_scores, shaw_values
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
+from posref.rotary.axial_rope import axial_rope
 from posref.rotary.axial_table import axial_table
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
@@ -48,6 +49,7 @@ __all__ = [
     "attention_logits",
     "attention_temperature",
     "axial_frequencies",
+    "axial_rope",
     "axial_table",
     "chunked_window",
     "configs",

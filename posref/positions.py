@@ -12,6 +12,7 @@ from typing import Any
 from posref.arrays import Array, Namespace, check_integer, check_word, constants, created, index_dtype, namespace, placement
 
 AFTER = ("max", "spatial")
+BY = ("axis", "min", "max")
 
 
 def require_in_range(positions: Array, length: int, /) -> Array:
@@ -253,19 +254,27 @@ def evicted(kept: Array, /, *, reindex: bool) -> Array:
     return xp.broadcast_to(places, kept.shape)
 
 
-def grid(*sizes: int, xp: Namespace | None = None) -> Array:
+def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
     """
-    Return the coordinates of the cells of a grid, the last axis of the grid varying fastest.
+    Return the coordinates of the cells of a grid, counted from its corner, the last axis of the grid varying fastest.
 
     Parameters
     ----------
     sizes : int
         Cells along each axis: (H, W) of an image, (T, H, W) of a video, after patches are merged.
+    merge : int
+        Above 1, the cells of the last two axes come in blocks of ``merge * merge``, those of a block together: so Qwen2-VL's
+        vision encoder and its successors have the patches that are merged into one later.
 
     Returns
     -------
     array of integers, shape ``(A, cells)``
-        Coordinates in cells, from 0, in the order of `sizes`: the positions of `axial_table`.
+        Coordinates in cells, from 0, in the order of `sizes`: the positions of `axial_rope`. Llama 4's are one more.
+
+    Raises
+    ------
+    ValueError
+        If there are not two axes of whole blocks to merge.
 
     Examples
     --------
@@ -277,24 +286,104 @@ def grid(*sizes: int, xp: Namespace | None = None) -> Array:
     cells: list[tuple[int, ...]] = [()]
     for n in sizes:
         cells = [(*cell, i) for cell in cells for i in range(n)]
+    check_integer("grid", "merge", merge, 1)
+    if merge > 1:
+        if len(sizes) < 2 or any(n % merge for n in sizes[-2:]):
+            msg = f"grid: merge must divide the last two of two or more sizes; got {merge} and {sizes}."
+            raise ValueError(msg)
+        cells.sort(key=lambda cell: (cell[:-2], cell[-2] // merge, cell[-1] // merge))  # stable: rows first within a block
     return _made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)
 
 
-def centred(sizes: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
+def centred(sizes: Sequence[int], /, *, by: str = "axis", xp: Namespace | None = None) -> Array:
     r"""
     Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1`, as DINOv3 has them.
+
+    Parameters
+    ----------
+    sizes : sequence of ints
+        Cells along each axis.
+    by : {"axis", "min", "max"}
+        What n is: the cells along the axis itself, as transformers has it, or along the shortest or the longest one, for all
+        axes (DINOv3's code has all three).
 
     Returns
     -------
     array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
+        For `axial_rope` with ``unit="turns"``.
 
     Examples
     --------
     >>> centred((1, 2)).tolist()
     [[0.0, 0.0], [-0.5, 0.5]]
     """
+    check_word("centred", "by", by, BY)
+    cells, c = grid(*sizes), constants(None)
+    over = [{"axis": n, "min": min(sizes), "max": max(sizes)}[by] for n in sizes]
+    return created((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, None, None)
+
+
+def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
+    r"""
+    Return the coordinates of a grid's cells on the grid that a model was made for: :math:`i \, r / n`.
+
+    Parameters
+    ----------
+    sizes, reference : sequences of ints
+        Cells n along each axis, and r of the reference. EVA-02 has r of its pretraining; CogVideoX, without a crop's offset,
+        that of its base size. CogView4 rounds down: `floor` of these.
+
+    Returns
+    -------
+    array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
+
+    Raises
+    ------
+    ValueError
+        If `reference` has not a size for every axis.
+
+    Examples
+    --------
+    >>> scaled((1, 4), (1, 6)).tolist()
+    [[0.0, 0.0, 0.0, 0.0], [0.0, 1.5, 3.0, 4.5]]
+    """
+    if len(sizes) != len(reference):
+        msg = f"scaled: reference must have a size for every axis; got {tuple(reference)} for {tuple(sizes)}."
+        raise ValueError(msg)
+    for n in reference:
+        check_integer("scaled", "reference", n, 1)
     c = constants(None)
-    return created((2 * grid(*sizes) + 1) / c.asarray([[float(n)] for n in sizes]) - 1, xp, None, None)
+    over, under = (c.asarray([[float(n)] for n in lengths]) for lengths in (reference, sizes))
+    return created(grid(*sizes) * over / under, xp, None, None)
+
+
+def with_origin(positions: Array, /, *, before: int = 0, after: int = 0) -> Array:
+    """
+    Return coordinates with tokens at 0 on every axis, which rotary encodings leave as they are, before and after the others.
+
+    Parameters
+    ----------
+    positions : array, shape ``(A, *B, T)``
+        Coordinates of the patches.
+    before, after : int
+        Class and register tokens: 5 before the patches in DINOv3 (one class and four registers), 1 after them in Llama 4.
+
+    Returns
+    -------
+    array, shape ``(A, *B, before + T + after)``
+
+    Examples
+    --------
+    >>> with_origin(grid(1, 2) + 1, after=1).tolist()
+    [[1, 1, 0], [1, 2, 0]]
+    """
+    check_integer("with_origin", "before", before, 0)
+    check_integer("with_origin", "after", after, 0)
+    xp = namespace(positions)
+    shape, kind = tuple(positions.shape[:-1]), {"dtype": positions.dtype, **placement(positions, xp)}
+    return xp.concat(
+        [xp.zeros((*shape, before), **kind), positions, xp.zeros((*shape, after), **kind)], axis=positions.ndim - 1
+    )
 
 
 def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: str, xp: Namespace | None = None) -> Array:

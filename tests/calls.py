@@ -171,6 +171,21 @@ CALLS: dict[str, Call] = {
     },
     "xpos query": Call((X, PLACES), lambda x, p, dtype: posref.xpos(x, p, role="query", scale_base=2**18, **XPOS)),
     "xpos key": Call((X, PLACES), lambda x, p, dtype: posref.xpos(x, p, role="key", scale_base=2**17, rotary_dim=6, **XPOS)),
+    **{
+        f"axial_rope {layout} {arrangement}": Call(
+            (X, AXES),
+            lambda x, p, dtype, layout=layout, arrangement=arrangement: posref.axial_rope(
+                x, p, dims=(2, 6, 2), base=100.0, allocation="own", arrangement=arrangement, layout=layout
+            ),
+        )
+        for layout, arrangement in (("half", "chunked"), ("interleaved", "round_robin"), ("half_by_axis", "chunked"))
+    },
+    "axial_rope shared inverse": Call(
+        (X, AXES[:2]),
+        lambda x, p, dtype: posref.axial_rope(
+            x, p, dims=(6, 6), base=500.0, allocation="shared", arrangement="chunked", layout="half", inverse=True
+        ),
+    ),
     "permute_qk_weights": Call(
         (reals(20, 3),),
         lambda w, dtype: posref.permute_qk_weights(w, heads=2, rotary_dim=8, source="half", target="interleaved"),

@@ -94,6 +94,7 @@ REPLACED = {
     "rope_table": ("LlamaRotaryEmbedding.forward", zero_table),
     "rope": ("LlamaRotaryEmbedding.forward", zero_table),
     "apply_rope": ("apply_llama", zero_pair),
+    "axial_rope": ("qwen2_vl.apply_rotary_pos_emb_vision", zero_pair),
     "t5_buckets": ("T5Attention._relative_position_bucket", staticmethod(zeros_like_first)),
     "t5_bias": ("T5Attention.compute_bias", lambda self, *a, **o: torch.zeros(1, self.n_heads, 1, 1)),
     "alibi": (

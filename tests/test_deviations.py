@@ -40,6 +40,9 @@ INEXPRESSIBLE = (
         ("leading-lanes", "mrope"),  # nor have these two
         ("leading-lanes", "rotation_matrix"),
         ("leading-lanes", "xpos"),
+        ("leading-lanes", "axial_rope"),
+        ("writes-interleaved", "axial_rope"),  # nor axial_rope a mixed layout
+        ("inverse-keeps-layout", "axial_rope"),
     }
     | {(name, "xpos") for name in NOT_IN_XPOS}
 )

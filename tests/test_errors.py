@@ -22,6 +22,7 @@ HALF = "must be integer or at least float32 (bfloat16 cannot tell 256 from 257, 
 
 LONG = LongRoPE((1.0, 1.5, 2.0, 3.0), (2.0, 3.0, 4.0, 8.0), 32, max_length=64)
 AXES = np.stack([T, T, T])
+AXIAL = {"dims": (16, 24, 24), "allocation": "own", "arrangement": "chunked", "layout": "half", "base": 100.0}
 MROPE = {"sections": (8, 12, 12), "arrangement": "chunked"} | ROPE
 
 
@@ -275,6 +276,23 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.mrope(X, np.zeros((3, 2, 5)), **MROPE),
         "mrope: positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
         "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+    ),
+    "axial_rope: lanes": (
+        lambda: posref.axial_rope(X, AXES, **AXIAL | {"dims": (32, 32, 32)}),
+        "axial_rope: dims must add up to at most 64 (the lanes of x); got (32, 32, 32).",
+    ),
+    "axial_rope: by axis": (
+        lambda: posref.axial_rope(X, AXES, **AXIAL | {"layout": "half_by_axis", "arrangement": "round_robin"}),
+        "axial_rope: arrangement must be 'chunked' with layout 'half_by_axis' (lanes are by axis); got 'round_robin'.",
+    ),
+    "axial_rope: layout": (
+        lambda: posref.axial_rope(X, AXES, **AXIAL | {"layout": "interleaved_to_half"}),
+        "axial_rope: layout must be one of 'half', 'interleaved', 'half_by_axis'; got 'interleaved_to_half'.",
+    ),
+    "axial_rope: axes": (
+        lambda: posref.axial_rope(X, AXES[:2], **AXIAL),
+        "axial_table: sections must add up to 32 (the pairs of inv_freq), one for each axis of positions; "
+        "got (8, 12, 12) and positions of shape (2, 5).",
     ),
     "permute_qk_weights: heads": (
         lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=4, source="half", target="interleaved"),

@@ -66,7 +66,7 @@ def tail_unchanged(function: str, seed: int, p: int, layout: str, base: float) -
     x = normal(seed, 3, 12)
     leading = via(function, x, p, layout, base, rotary_dim=8)
     np.testing.assert_array_equal(leading[:, 8:], x[:, 8:])
-    if function != "mrope":  # trailing lanes are the leading ones of the lanes in another order
+    if function not in ("mrope", "axial_rope"):  # trailing lanes are the leading ones of the lanes in another order
         moved = via(function, np.roll(x, 4, axis=-1), p, layout, base, rotary_dim=8, lanes="trailing")
         np.testing.assert_array_equal(moved, np.roll(leading, 4, axis=-1))
 
@@ -77,6 +77,10 @@ def via(
     """Return the rotation by `rope`, or by its stages."""
     if function == "rope":
         return turned(x, p, layout, base, rotary_dim=rotary_dim, lanes=lanes)
+    if function == "axial_rope":
+        axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2)])
+        layout = {"interleaved_to_half": "half_by_axis"}.get(layout, layout)
+        return axial(x, axes, (4, (rotary_dim or x.shape[-1]) - 4), layout, base)
     if function == "mrope":
         axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2, 3)])
         pairs = (rotary_dim or x.shape[-1]) // 2
@@ -85,6 +89,11 @@ def via(
     frequencies, _ = posref.rope_frequencies(rotary_dim or x.shape[-1], base=base)
     table = posref.rope_table(np.asarray(p), frequencies, dtype=np.dtype("float64"))
     return posref.apply_rope(x, *table, layout=layout, lanes=lanes)
+
+
+def axial(x: np.ndarray, p: np.ndarray, dims: tuple[int, ...], layout: str, base: float = 100.0, **options: Any) -> np.ndarray:
+    options = {"allocation": "own", "arrangement": "chunked"} | options
+    return posref.axial_rope(x, p, dims=dims, layout=layout, base=base, **options)
 
 
 @given(seed=seeds, layout=layouts, base=bases)
@@ -164,6 +173,35 @@ def mrope_decodes(function: str, seed: int, layout: str, axes: tuple[tuple[int, 
     whole = posref.mrope(x, p, **options)
     for t in range(5):
         np.testing.assert_array_equal(posref.mrope(x[1, t : t + 1], p[:, 1, t : t + 1], **options)[0], whole[1, t])
+
+
+ways = st.sampled_from(
+    [("half_by_axis", "chunked")] + [(layout, way) for layout in ("half", "interleaved") for way in ("chunked", "round_robin")]
+)
+
+
+@given(seed=seeds, way=ways, base=bases)
+def axial_is_relative(function: str, seed: int, way: tuple[str, str], base: float) -> None:
+    """A shift of the whole grid changes no logit: as `relative`, with the largest coordinate of four."""
+    x, y = normal(seed, 2, 12)
+    p, q, shift = places(seed, 9, 2**16).reshape(3, 3)
+
+    def logit(*at: np.ndarray) -> float:
+        options = {"layout": way[0], "arrangement": way[1], "base": base}
+        return float(np.dot(*axial(np.stack([x, y]), np.stack(at, axis=-1), (4, 6, 2), **options)))
+
+    rounding = angle_error(*(int(a.max()) for a in (p, q, p + shift, q + shift))) + 2 * (12 + 2 * 3) * U
+    assert abs(logit(p, q) - logit(p + shift, q + shift)) <= rounding * norm(x) * norm(y)
+
+
+@given(seed=seeds, way=ways)
+def axial_decodes(function: str, seed: int, way: tuple[str, str]) -> None:
+    """One patch at its coordinates is that row of the whole, and a row of a batch is the row alone."""
+    x, p = normal(seed, 2, 5, 14), places(seed, 30).reshape(3, 2, 5)
+    options = {"dims": (2, 6, 4), "layout": way[0], "arrangement": way[1]}
+    whole = axial(x, p, **options)
+    for t in range(5):
+        np.testing.assert_array_equal(axial(x[1, t : t + 1], p[:, 1, t : t + 1], **options)[0], whole[1, t])
 
 
 @given(seed=seeds, heads=st.sampled_from([(4, 4), (6, 2), (3, 1)]), partial=st.booleans(), back=st.booleans())
@@ -469,12 +507,13 @@ def permutation_equivariant(function: str, seed: int) -> None:
 
 
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
-    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope"), norm_kept),
-    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope"), tail_unchanged) | {"xpos": xpos_tail_unchanged},
+    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), norm_kept),
+    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), tail_unchanged)
+    | {"xpos": xpos_tail_unchanged},
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative, "xpos": xpos_relative},
+    "relative": {"rope": relative, "xpos": xpos_relative, "axial_rope": axial_is_relative},
     "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
@@ -491,7 +530,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
         extension_is_shift_invariant,
     )
     | {"sliding_window": mask_is_shift_invariant},
-    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes}
+    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "axial_rope": axial_decodes}
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
     | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)
     | dict.fromkeys(("logn_scale", "attention_temperature"), factor_decodes)

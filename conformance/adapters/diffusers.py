@@ -5,7 +5,12 @@ Frequencies are float32, the function's default; Flux asks it for float64. All t
 """
 
 import torch
-from diffusers.models.embeddings import apply_rotary_emb, get_1d_rotary_pos_embed, get_timestep_embedding
+from diffusers.models.embeddings import (
+    apply_rotary_emb,
+    apply_rotary_emb_allegro,
+    get_1d_rotary_pos_embed,
+    get_timestep_embedding,
+)
 from torch import Tensor
 
 from posref.scaling import Linear, NTKAware, Scaling
@@ -42,6 +47,28 @@ def rope(
     repeat = layout == "interleaved"
     table = get_1d_rotary_pos_embed(x.shape[-1], where, base, use_real=True, repeat_interleave_real=repeat, **options)
     return apply_rotary_emb(x.reshape(1, 1, -1, x.shape[-1]), table, use_real_unbind_dim=UNBIND[layout]).reshape(x.shape)
+
+
+def axial_rope(
+    x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str
+) -> Tensor:
+    """get_1d_rotary_pos_embed of every axis, joined as Flux joins them; apply_rotary_emb_allegro where lanes are by axis."""
+    if allocation != "own" or arrangement != "chunked" or sum(dims) != x.shape[-1] or layout == "half":
+        lacks("every axis has a ladder and neighbouring lanes of its own, and together they have the whole head")
+    where = [torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions]
+    rows = x.reshape(1, 1, -1, x.shape[-1])
+    near = layout == "interleaved"
+    tables = [
+        get_1d_rotary_pos_embed(dim, axis, base, use_real=True, repeat_interleave_real=near)
+        for dim, axis in zip(dims, where, strict=True)
+    ]
+    if near:
+        cos, sin = (torch.cat(part, dim=-1) for part in zip(*tables, strict=True))
+        return apply_rotary_emb(rows, (cos, sin)).reshape(x.shape)
+    if len(dims) != 3 or len(set(dims)) != 1:
+        lacks("apply_rotary_emb_allegro has three axes of as many lanes")
+    each = torch.arange(where[0].numel())[None]  # the tables have a row for every token
+    return apply_rotary_emb_allegro(rows, tables, [each] * 3).reshape(x.shape)
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:

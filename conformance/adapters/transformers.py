@@ -17,13 +17,24 @@ from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import apply_rotary_pos_emb_interleave
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import apply_rotary_pos_emb as apply_v4
 from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
+from transformers.models.gemma4 import Gemma4VisionConfig
+from transformers.models.gemma4 import modeling_gemma4 as gemma4
 from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as apply_glm
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as apply_gptj
 from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
+from transformers.models.kimi_k25 import Kimi_K25VisionConfig
+from transformers.models.kimi_k25 import modeling_kimi_k25 as kimi
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as apply_llama
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+from transformers.models.pixtral import PixtralVisionConfig
+from transformers.models.pixtral import modeling_pixtral as pixtral
+from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
+from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+from transformers.models.sam3.configuration_sam3 import Sam3ViTConfig
+from transformers.models.sam3.modeling_sam3 import Sam3ViTRotaryEmbedding
+from transformers.models.sam3.modeling_sam3 import apply_rotary_pos_emb_2d as apply_sam3
 from transformers.models.t5.modeling_t5 import T5Attention
 from transformers.models.whisper.modeling_whisper import sinusoids
 from transformers.utils import logging
@@ -90,6 +101,52 @@ def rope(
         lacks("the length of dynamic NTK is always the largest position of the call plus 1")
     cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
     return _rotate(x, cos, sin, layout, lanes)
+
+
+def axial_rope(
+    x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str
+) -> Tensor:
+    """The rotary module and the apply function of a vision encoder that lays out its lanes so; see `VISION`."""
+    if (allocation, arrangement, layout) not in VISION:
+        lacks(f"no vision encoder that is asked here has {allocation!r}, {arrangement!r} and {layout!r}")
+    if len(dims) != 2 or dims[0] != dims[1] or sum(dims) != x.shape[-1] or dims[0] % (4 if allocation == "shared" else 2):
+        lacks("two axes share all lanes of a head evenly")
+    make, kind, apply = VISION[allocation, arrangement, layout]
+    lanes, rows = x.shape[-1], x.shape[:-1]
+    where = torch.stack([torch.broadcast_to(axis, rows).reshape(-1) for axis in positions], -1)
+    config = make(hidden_size=lanes, num_attention_heads=1, rope_parameters={"rope_type": "axial", "rope_theta": base})
+    config.head_dim = lanes
+    return apply(kind(config), x.reshape(-1, 1, lanes), where).reshape(x.shape)
+
+
+def _qwen2_vl(module: Any, x: Tensor, where: Tensor) -> Tensor:
+    return qwen2_vl.apply_rotary_pos_emb_vision(x, x, *module(x, where))[0]
+
+
+def _pixtral(module: Any, x: Tensor, where: Tensor) -> Tensor:
+    return pixtral.apply_rotary_pos_emb(x, x, *module(x, where))[0]
+
+
+def _sam3(module: Any, x: Tensor, where: Tensor) -> Tensor:
+    return apply_sam3(x.transpose(0, 1), x.transpose(0, 1), *module(x, where))[0].transpose(0, 1)
+
+
+def _gemma4(module: Any, x: Tensor, where: Tensor) -> Tensor:
+    return gemma4.apply_multidimensional_rope(x[None], *module(x, where[None]), where[None])[0]
+
+
+def _kimi(module: Any, x: Tensor, where: Tensor) -> Tensor:
+    return kimi.apply_rotary_pos_emb_vision(x, x, *module(x, where.flip(-1)))[0]  # it reverses the axes itself
+
+
+# allocation, arrangement, layout: a configuration, its rotary module, and the two applied
+VISION: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {
+    ("own", "chunked", "half"): (Qwen2VLVisionConfig, qwen2_vl.Qwen2VLVisionRotaryEmbedding, _qwen2_vl),
+    ("shared", "chunked", "half"): (PixtralVisionConfig, pixtral.PixtralVisionRotaryEmbedding, _pixtral),
+    ("own", "chunked", "interleaved"): (Sam3ViTConfig, Sam3ViTRotaryEmbedding, _sam3),
+    ("own", "chunked", "half_by_axis"): (Gemma4VisionConfig, gemma4.Gemma4VisionRotaryEmbedding, _gemma4),
+    ("own", "round_robin", "half"): (Kimi_K25VisionConfig, kimi.Kimi_K25VisionRotaryEmbedding, _kimi),
+}
 
 
 def sinusoidal(
@@ -247,5 +304,8 @@ NOTES = (
     "Falcon rounds slopes to bfloat16 before the product (modeling_falcon.py:176): with 71 heads its bias is off by "
     "0.3 %, at key 2048 by 2 in the logits. BLOOM, which is asked here, has float32 (modeling_bloom.py:87).",
     "Positions become float32 (modeling_llama.py:111), so 16777217 is 16777216, whatever the dtype of x.",
+    "V-JEPA 2 rotates lanes 2i and 2i + 1 by the cosines and sines of two different frequencies (modeling_vjepa2.py:195 "
+    "repeats the table as for halves, :202 pairs neighbours): no rotation, so lengths and logits depend on the position. "
+    "axial_rope asks other vision encoders.",
     "T5's buckets equal the definition's for all relative positions from -3000 to 3000 in 135 settings.",
 )

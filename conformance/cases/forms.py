@@ -187,6 +187,15 @@ TURNING: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))
 
 
+AXIAL: dict[str, Any] = {
+    "dims": [2, 4, 4],
+    "arrangement": "chunked",
+    "layout": "half_by_axis",
+    "allocation": "own",
+    "base": 100.0,
+}
+
+
 def _axes(op: str) -> tuple[Case, ...]:
     """Return what a rotation over several axes, or its table, is asked."""
 
@@ -195,7 +204,8 @@ def _axes(op: str) -> tuple[Case, ...]:
         if op == "axial_table":
             inv_freq = np.asarray((*FREQUENCIES, 0.5))
             return _case(op, name, flags, {"positions": places, "inv_freq": inv_freq}, SECTIONS, comment)
-        return _case(op, name, flags, {"x": reals(op + name, *x), "positions": places}, TURNING, comment)
+        params = AXIAL if op == "axial_rope" else TURNING
+        return _case(op, name, flags, {"x": reals(op + name, *x), "positions": places}, params, comment)
 
     rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
     return (
@@ -242,6 +252,7 @@ CASES: tuple[Case, ...] = (
     *_attention("attention"),
     *_axes("axial_table"),
     *_axes("mrope"),
+    *_axes("axial_rope"),
     *_weights(),
     *(case for op, params in EXTENSIONS.items() for case in (*pairs(f"{op}_distances", params), *_passes(op, params))),
 )

@@ -205,12 +205,17 @@ ATTENTION = (
 )  # fmt: skip
 
 PROMPT = ((0, 3, 9), (1, 257, 2), (4, 0, 7))
+IMAGE: dict[str, Any] = {"dims": [2, 4, 2], "base": 100.0, "allocation": "own"}
 AXES = (
     _case("mrope", "half", "sign layout", {"x": reals("mrope-half", 3, 10), "positions": PROMPT}, {"out": (3, 10)},
           sections=[1, 2, 2], arrangement="chunked", layout="half", base=10000.0),
     _case("mrope", "interleaved", "sign layout tail gain", {"x": reals("mrope-interleaved", 2, 3, 9), "positions": PROMPT},
           {"out": (2, 3, 9)}, sections=[2, 1, 1], arrangement="interleaved", layout="interleaved", base=500.0,
           scaling=YaRN(4, 64)),
+    _case("axial_rope", "by-axis", "sign layout tail", {"x": reals("axial-by-axis", 3, 9), "positions": PROMPT},
+          {"out": (3, 9)}, layout="half_by_axis", arrangement="chunked", **IMAGE),
+    _case("axial_rope", "inverse", "inverse layout tail", {"x": reals("axial-inverse", 3, 9), "positions": PROMPT},
+          {"out": (3, 9)}, layout="interleaved", arrangement="round_robin", inverse=True, **IMAGE),
     _case("axial_table", "chunked", "angle", {"positions": PROMPT, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
           {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
     _case("axial_table", "ernie", "angle gain", {"positions": PROMPT, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},

@@ -69,6 +69,22 @@ def _one_ladder(f: Real, dims: Any, /, *, base: float, allocation: str, unit: st
     return np.asarray(whole * (2 * np.pi if unit == "turns" else 1.0))
 
 
+def _whole_width(f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", **rest: Any) -> Real:
+    each = np.concatenate([base ** -(2 * np.arange(dim // 2) / sum(dims)) for dim in dims])
+    return f if allocation == "shared" else each * (2 * np.pi if unit == "turns" else 1.0)
+
+
+def _laid_out(layout: str, other: str) -> dict[str, Wrap]:
+    """Return a wrap that takes one layout of axial_rope for another, where axes are in blocks."""
+
+    def wrap(function: Function) -> Function:
+        return lambda *args, **options: function(
+            *args, **options | ({"layout": other} if (options["layout"], options["arrangement"]) == (layout, "chunked") else {})
+        )
+
+    return {"axial_rope": wrap}
+
+
 def _allocated(other: str) -> Wrap:
     def wrap(function: Function) -> Function:
         def deviating(dims: Any, /, *, allocation: str, **rest: Any) -> Any:
@@ -90,13 +106,24 @@ DEVIATIONS = (
     Deviation("axes-first-alone", "every pair turns with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
     Deviation("axes-exchanged", "the last two axes, height and width, are exchanged", {"axial_table": argument(0, _exchanged(-1, -2))}),
     Deviation("axes-time-last", "the first and the last axis are exchanged", {"axial_table": argument(0, _exchanged(0, -1))}),
+    Deviation("axes-one-based", "cells are counted from one", {"axial_table": argument(0, lambda p: p + 1)},
+              "Llama 4's vision encoder does so."),
     Deviation("axes-first-row", "the first row's positions serve every row", {"axial_table": argument(0, _first_row)}),
     Deviation("ladder-shared", "all axes share one ladder, of which each has every n-th frequency",
               {"axial_frequencies": _allocated("shared")}),
     Deviation("ladder-own", "every axis has a ladder of its own where one is shared", {"axial_frequencies": _allocated("own")}),
     Deviation("ladder-chunked", "one ladder is cut into pieces, the fast frequencies for the first axis",
               {"axial_frequencies": after(_one_ladder)}, "", "vllm-omni#1784"),
+    Deviation("ladder-whole-width", "the exponent is divided by the lanes of all axes, not of its own",
+              {"axial_frequencies": after(_whole_width)}, "RoPE-ViT has b^(-4k/d) for d lanes of two axes: b^(-2k/(d/2))."),
     Deviation("ladder-radians", "coordinates are not multiplied by 2 pi", {"axial_frequencies": option(unit=lambda _: "radians")}),
     Deviation("ladder-base-10000", "the base of the ladders is 10000 whatever is asked for",
               {"axial_frequencies": option(base=lambda _: 10000.0)}),
+    Deviation("axial-over-head", "pairs are halves of the whole head where each axis has lanes of its own",
+              _laid_out("half_by_axis", "half"), "[h h w w], or [h w h w]."),
+    Deviation("axial-by-axis", "each axis has lanes of its own where pairs are halves of the whole head",
+              _laid_out("half", "half_by_axis"), "[h w h w], or [h h w w]."),
+    Deviation("axial-whole-numbers", "coordinates are truncated to integers", {"axial_rope": argument(1, np.trunc)}),
+    Deviation("axial-turns-blocks", "frequencies stay one axis after the other where axes take turns",
+              {"axial_turns": lambda function: lambda inv_freq, **options: inv_freq}),
 )  # fmt: skip

@@ -10,6 +10,8 @@ import numpy as np
 
 import posref
 from posref.backends.rounding import round_to
+from posref.rotary.axial_rope import in_turn
+from posref.rotary.axial_table import axes_of_pairs
 from posref.spec import REGISTRY
 
 Function = Callable[..., Any]
@@ -74,6 +76,7 @@ PARTS = {  # what a composed operation is made of
     "rotation_matrix": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
     "mrope": ("rope_frequencies", "axial_table", "apply_rope"),
     "xpos": ("rope_frequencies", "angles", "rope_table", "xpos_scales", "apply_rope"),
+    "axial_rope": ("axial_frequencies", "axial_turns", "axial_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -91,6 +94,7 @@ def leaves(jitter: float = 0.0) -> Operations:
     found: Operations = {name: getattr(posref, name) for name in LEAVES}
     found |= {"angles": angles, "alibi_product": alibi_product, "t5_rows": t5_rows, "softmax": softmax}
     found["turned_products"] = turned_products
+    found["axial_turns"] = axial_turns
     if not jitter:
         return found
 
@@ -154,6 +158,23 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         scales = f["xpos_scales"](positions, dim, role=role, centre=centre, scale_base=scale_base, gamma=gamma)
         return f["apply_rope"](x, cos * scales, sin * scales, layout=layout)
 
+    def axial_rope(
+        x: Any, positions: Any, /, *, dims: Any, base: float, allocation: str, arrangement: str, layout: str,
+        unit: str = "radians", inverse: bool = False,
+    ) -> Any:  # fmt: skip
+        inv_freq = f["axial_frequencies"](dims, base=base, allocation=allocation, unit=unit)
+        options = {"sections": [dim // 2 for dim in dims], "arrangement": arrangement}
+        inv_freq = f["axial_turns"](inv_freq, **options)
+        cos, sin = f["axial_table"](positions, inv_freq, dtype=np.float64, **options)
+        if layout != "half_by_axis":
+            return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
+        parts, end = [], 0
+        for dim in dims:
+            start, end = end, end + dim
+            own = (..., slice(start // 2, end // 2))
+            parts.append(f["apply_rope"](x[..., start:end], cos[own], sin[own], layout="half", inverse=inverse))
+        return np.concatenate([*parts, x[..., end:]], axis=-1)
+
     def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
         return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
 
@@ -173,6 +194,7 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "rotation_matrix": wrapped("rotation_matrix", rotation_matrix),
         "mrope": wrapped("mrope", mrope),
         "xpos": wrapped("xpos", xpos),
+        "axial_rope": wrapped("axial_rope", axial_rope),
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),
@@ -195,6 +217,11 @@ def _extension(op: str, f: Operations) -> Function:
 def angles(p: Any, inv_freq: Any, /) -> Any:
     """Return angles in radians."""
     return np.asarray(p, dtype=np.float64)[..., None] * inv_freq
+
+
+def axial_turns(inv_freq: Real, /, *, sections: Any, arrangement: str) -> Any:
+    """Return frequencies that stand one axis after the other in the order of pairs."""
+    return inv_freq[in_turn(axes_of_pairs("axial_rope", sections, arrangement))]
 
 
 def alibi_product(q: Any, k: Any, slopes: Any, /, *, form: str) -> Any:

@@ -28,7 +28,8 @@ from .backward import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
 INNER = {
-    "angles": "rope_table", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention", "turned_products": "rerope",
+    "angles": "rope_table", "axial_turns": "axial_rope", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention",
+    "turned_products": "rerope",
 }  # fmt: skip
 LEAST = 2  # cases that must catch a deviation at its stage
 Progress = Callable[[str], None]

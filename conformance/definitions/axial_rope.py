@@ -1,0 +1,69 @@
+"""
+Axial rotary embedding of images and videos: every axis has lanes of its own and turns them as RoPE does.
+
+interleaved             RoPE-ViT, arXiv:2403.13298, compute_axial_cis of the authors' code: pairs (2i, 2i+1), those of one axis,
+                        then those of the next
+half                    Qwen2-VL's vision encoder: freqs = cat(freqs_h, freqs_w), cos(cat(freqs, freqs)), rotate_half
+half_by_axis            Gemma 4's vision encoder: the head is split into a part for each axis, rotate_half within the part
+round_robin             Kimi's vision encoder: a pair of one axis, a pair of the next, and so on; an axis without pairs left is
+                        passed over
+"""
+
+from typing import Any
+
+from mpmath import mp, mpf
+
+from .axial_frequencies import axial_frequencies
+from .lists import at, build, shape
+
+
+def axial_rope(
+    x: Any,
+    positions: Any,
+    *,
+    dims: Any,
+    base: Any,
+    allocation: str,
+    arrangement: str,
+    layout: str,
+    unit: str = "radians",
+    inverse: bool = False,
+) -> Any:
+    """Return `x` (..., D) rotated by positions (axes, ...)."""
+    *lead, width = shape(x)
+    freqs = axial_frequencies(dims, base=base, allocation=allocation, unit=unit)
+    turns = pairs_of(dims, arrangement, layout)
+
+    def vector(*where: int) -> list[Any]:
+        out = [mpf(at(x, (*where, lane))) for lane in range(width)]
+        for axis, k, first, second in turns:
+            theta = at(positions[axis], where) * freqs[sum(dims[:axis]) // 2 + k]
+            c, s = mp.cos(theta), -mp.sin(theta) if inverse else mp.sin(theta)
+            a, b = out[first], out[second]
+            out[first], out[second] = a * c - b * s, a * s + b * c
+        return out
+
+    return build(lead, vector)
+
+
+def pairs_of(dims: Any, arrangement: str, layout: str) -> list[tuple[int, int, int, int]]:
+    """Return of every pair its axis, which of the axis's frequencies it has, and its two lanes."""
+    left = [[(axis, k) for k in range(dim // 2)] for axis, dim in enumerate(dims)]
+    order = []
+    if arrangement == "chunked":
+        order = [pair for own in left for pair in own]
+    while arrangement == "round_robin" and any(left):
+        turn = len(order) % len(dims)
+        while not left[turn]:
+            turn = (turn + 1) % len(dims)
+        order.append(left[turn].pop(0))
+    half = sum(dims) // 2
+    found = []
+    for i, (axis, k) in enumerate(order):
+        lanes = {
+            "half": (i, i + half),
+            "interleaved": (2 * i, 2 * i + 1),
+            "half_by_axis": (sum(dims[:axis]) + k, sum(dims[:axis]) + k + dims[axis] // 2),
+        }[layout]
+        found.append((axis, k, *lanes))
+    return found

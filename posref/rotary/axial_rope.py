@@ -1,0 +1,140 @@
+"""Axial RoPE of images and videos. Source: Heo et al., Rotary Position Embedding for Vision Transformer, arXiv:2403.13298."""
+
+from collections.abc import Sequence
+
+from posref.arrays import Array, check_positions, check_rows, check_word, constants, namespace, wide
+from posref.rotary.apply_rope import apply_rope
+from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, axial_frequencies
+from posref.rotary.axial_table import axes_of_pairs, axial_table
+from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
+
+ARRANGEMENTS = ("chunked", "round_robin")
+LAYOUTS = ("half", "interleaved", "half_by_axis")
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2403.13298, section 3.2",
+    models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "Gemma 4 vision", "SAM 3", "Flux", "Wan"),
+    domains={
+        "dims": Integers(2, step=2),
+        "base": Real(0),
+        "allocation": OneOf(ALLOCATIONS),
+        "arrangement": OneOf(ARRANGEMENTS),
+        "layout": OneOf(LAYOUTS),
+        "unit": OneOf(UNITS),
+        "inverse": Flag(),
+    },
+    invariants=("norm kept", "tail unchanged", "relative", "decode"),
+    stages=("axial_frequencies", "axial_table", "apply_rope"),
+    arrays={
+        "x": Axes("sum(dims)+E | *R T sum(dims)+E | *R T sum(dims)+E"),  # E lanes of the tail
+        "positions": Axes("len(dims) | len(dims) T | len(dims) ~*R ~T", "position"),
+    },
+    requires=("allocation == 'own' or max(dims) == min(dims)", "layout != 'half_by_axis' or arrangement == 'chunked'"),
+)
+def axial_rope(
+    x: Array,
+    positions: Array,
+    /,
+    *,
+    dims: Sequence[int],
+    base: float,
+    allocation: str,
+    arrangement: str,
+    layout: str,
+    unit: str = "radians",
+    inverse: bool = False,
+) -> Array:
+    r"""
+    Return `x` with every pair of lanes rotated by the coordinate along its axis, every axis with frequencies of its own.
+
+    .. math:: (R_p x)_a = x_a \cos p_{a(i)}\theta_i - x_b \sin p_{a(i)}\theta_i, \qquad
+        (R_p x)_b = x_b \cos p_{a(i)}\theta_i + x_a \sin p_{a(i)}\theta_i
+
+    where :math:`\theta_i` is the next frequency of axis a(i) in `axial_frequencies`; so logits depend on the differences of
+    coordinates alone. `mrope` differs: there one ladder of frequencies is divided among the axes.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, D)``
+        Queries or keys.
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Coordinates along each axis, in the order of `dims`: height before width nearly everywhere, width first in RoPE-ViT,
+        Llama 4 and Kimi's vision encoder. `posref.positions` makes them (`grid`, `centred`, `scaled`). P broadcasts from the
+        right against R and never enlarges it. A token at 0 on every axis is not rotated: so class and register tokens of
+        DINOv3 and Llama 4 (`posref.positions.with_origin`).
+    dims : sequence of A ints
+        Lanes of each axis, even; d, the rotated leading lanes, is their sum. See `axial_frequencies`.
+    base, allocation, unit
+        Frequencies: see `axial_frequencies`.
+    arrangement : {"chunked", "round_robin"}
+        Pairs of axis 0, then those of axis 1, and so on; or axes take turns, one pair each (Kimi's vision encoder,
+        EfficientLoFTR).
+    layout : {"half", "interleaved", "half_by_axis"}
+        Which lanes are a pair:
+
+        - ``half``: (i, i + d/2), over all axes: [h w | h w] (Qwen2-VL, Pixtral in transformers, DINOv3, CogView4).
+        - ``interleaved``: (2i, 2i + 1): [hh ww] (RoPE-ViT, EVA-02, Llama 4, SAM 3, Pixtral in Mistral's code, Flux, Wan,
+          CogVideoX, HunyuanVideo).
+        - ``half_by_axis``: (i, i + d_a/2) within the lanes of axis a: [h | h][w | w] (Gemma 4, Allegro); only chunked.
+    inverse : bool
+        The transpose, which is the inverse.
+
+    Returns
+    -------
+    array, shape ``(*R, D)``
+        In the dtype of `x`; lanes from d on as they came.
+
+    Raises
+    ------
+    ValueError
+        If widths are odd or do not fit x or the positions, positions do not broadcast or are half precision, an option is
+        unknown, or pairs lie by axis and axes take turns.
+
+    Notes
+    -----
+    Pixtral in transformers has ``allocation="shared"`` and ``layout="half"``. V-JEPA 2 rotates lanes (2i, 2i + 1) by the
+    cosines and sines of two different frequencies, which is no rotation and none of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, places = np.asarray([[1.0, 1.0, 0.0, 0.0]]), np.asarray([[0], [1]])
+    >>> options = {"dims": (2, 2), "base": 100.0, "allocation": "own", "arrangement": "chunked"}
+    >>> axial_rope(x, places, layout="half", **options).round(4).tolist()
+    [[1.0, 0.5403, 0.0, 0.8415]]
+    """
+    name = "axial_rope"
+    check_word(name, "arrangement", arrangement, ARRANGEMENTS)
+    check_word(name, "layout", layout, LAYOUTS)
+    if layout == "half_by_axis" and arrangement != "chunked":
+        msg = f"{name}: arrangement must be 'chunked' with layout 'half_by_axis' (lanes are by axis); got {arrangement!r}."
+        raise ValueError(msg)
+    xp = namespace(x, positions)
+    check_positions(name, "positions", positions)
+    system = xp if getattr(xp, "computes_constants", False) else None
+    inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=system)
+    if not sum(dims) <= x.shape[-1] or positions.ndim < 1:
+        msg = f"{name}: dims must add up to at most {x.shape[-1]} (the lanes of x); got {tuple(dims)}."
+        raise ValueError(msg)
+    check_rows(name, "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
+    sections = [dim // 2 for dim in dims]
+    if arrangement != "chunked":
+        c = constants(xp)
+        places = in_turn(axes_of_pairs(name, sections, arrangement))
+        inv_freq = c.take(inv_freq, c.asarray(places, dtype=c.int64), axis=0)
+    cos, sin = axial_table(positions, inv_freq, sections=sections, arrangement=arrangement, dtype=wide(x.dtype, xp))
+    if layout != "half_by_axis":
+        return apply_rope(x, cos, sin, layout=layout, inverse=inverse)
+    parts, end = [], 0
+    for dim in dims:
+        start, end = end, end + dim
+        own = (..., slice(start // 2, end // 2))
+        parts.append(apply_rope(x[..., start:end], cos[own], sin[own], layout="half", inverse=inverse))
+    return xp.concat([*parts, x[..., end:]], axis=x.ndim - 1)
+
+
+def in_turn(axes: Sequence[int]) -> list[int]:
+    """Return for every pair, of which `axes` has the axis, where its frequency is among those of one axis after the other."""
+    return [sum(other < axis for other in axes) + axes[:i].count(axis) for i, axis in enumerate(axes)]
