@@ -13,7 +13,7 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from .apply_rope import lanes
+from .apply_rope import pair
 from .attention_logits import repeat_heads
 from .lists import at, broadcast, build, shape
 from .rope_frequencies import rope_frequencies
@@ -39,7 +39,7 @@ def turned_products(
     (*q_lead, rows, width), (*k_lead, columns, _) = shape(q), shape(k)
     r = width if rotary_dim is None else rotary_dim
     inv_freq, factor = rope_frequencies(r, base=base, scaling=scaling, length=length)
-    pairs = [lanes(layout, i, r)[0] for i in range(r // 2)]
+    pairs = [pair(layout, i, r)[0] for i in range(r // 2)]
 
     @cache
     def turn(apart: Any) -> list[tuple[Any, Any]]:
