@@ -59,7 +59,7 @@ def test_the_softmax_factor_is_that_of_deepseek_v3() -> None:
     assert abs(theirs - posref.configs.factors(config)["softmax"]) <= 16 * 2**-53 * theirs
 
 
-KNOWN = ("zero-mscale", "sequence/dynamic")  # transformers' own: see the adapter's NOTES
+KNOWN = ("zero-mscale", "sequence/dynamic", "steps/beyond-float32")  # transformers' own: see the adapter's NOTES
 
 
 def test_transformers_fails_only_where_its_notes_say() -> None:
@@ -102,6 +102,9 @@ REPLACED = {
         lambda mask, heads, dtype: torch.zeros(mask.shape[0] * heads, 1, mask.shape[1], dtype=dtype),
     ),
     "alibi_slopes": ("build_mpt_alibi_tensor", lambda heads, length, **o: torch.zeros(heads, 1, length)),
+    "sliding_window": ("sliding_window_causal_mask_function", lambda w: lambda b, h, q, k: q > k + 10**9),
+    "chunked_window": ("chunked_causal_mask_function", lambda c, p: lambda b, h, q, k: q > k + 10**9),
+    "attention_temperature": ("get_llama_4_attn_scale", lambda p, *rest: torch.zeros(p.shape)),
     "sinusoidal": ("sinusoids", lambda rows, dim, *rest: torch.zeros(rows, dim)),
 }
 

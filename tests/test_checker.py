@@ -1,6 +1,7 @@
 """The checker against implementations that are wrong in every way: exact verdicts, and none of them conformant."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -346,6 +347,38 @@ def test_all_unsupported_is_not_conformant(error: Exception) -> None:
     assert {case.message for case in report.operations[0].cases if of_values(case)} == {"not here"}
     assert report.operations[0].diagnosis is None
     assert not report.failures
+
+
+@pytest.mark.parametrize(
+    ("returned", "verdict"),
+    [
+        (lambda mask: mask, "pass"),
+        (lambda mask: mask.astype(np.int8), "pass"),
+        (lambda mask: mask.astype(np.int64), "pass"),
+        (lambda mask: np.where(mask, 0.0, -1e9), "must be of a boolean or integer dtype; got float64"),
+        (lambda mask: np.where(mask, -1, 0), "got -1, expected 1"),
+        (lambda mask: ~mask, "expected"),
+        (lambda mask: mask[..., None, :, :], "must have shape"),
+    ],
+)
+def test_a_mask_is_of_booleans_or_of_0_and_1(returned: Callable[[Any], Any], verdict: str) -> None:
+    """And asked once, in the first of the dtypes."""
+    target = SimpleNamespace(
+        dtypes=("float32", "float64"),
+        sliding_window=lambda q, k, /, **options: returned(posref.sliding_window(q, k, **options)),
+    )
+    report = check(target, op="sliding_window")
+    assert [operation.dtype for operation in report.operations] == ["float32"]
+    if verdict == "pass":
+        assert report.conformant
+    else:
+        assert not report.conformant
+        assert all(re.search(verdict, case.message) for case in report.failures), report.failures[0].message
+
+
+def test_buckets_are_no_booleans() -> None:
+    report = check(SimpleNamespace(t5_buckets=lambda r, /, **options: posref.t5_buckets(r, **options) > 3), op="t5_buckets")
+    assert {case.message for case in report.failures} == {"out must be of an integer dtype; got bool"}
 
 
 def test_too_few_supported_is_not_conformant() -> None:

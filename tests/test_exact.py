@@ -1,6 +1,7 @@
 """Balls and bounds: proved roundings, undecided comparisons, and the arithmetic of error bounds."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,3 +144,11 @@ def test_a_half_width_is_rounded_up() -> None:
 def test_every_roundoff_cites_its_source() -> None:
     assert all(r.units >= 1 and len(r.source) > 20 for r in ROUNDOFFS.values())
     assert set(BITS) == {"float64", "float32", "float16", "bfloat16"}
+
+
+@pytest.mark.parametrize("xp", [exact, bounds("angle32")], ids=["balls", "bounds"])
+def test_quotients_of_integers_are_rounded_down_and_of_reals_are_none(xp: Any) -> None:
+    found = xp.asarray(np.asarray([-9, -8, -1, 0, 7, 8])) // 4
+    assert found.parts[0].tolist() == [-3, -2, -1, 0, 1, 2]
+    with pytest.raises(TypeError, match="for integers; got storage"):
+        xp.asarray(np.asarray([1.5])) // 4

@@ -7,11 +7,17 @@ transformers, by its own code paths: the functions and modules that its models c
 
 import functools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import LlamaConfig, T5Config
+from transformers import AttentionInterface, Llama4TextConfig, LlamaConfig, T5Config
+from transformers.masking_utils import (
+    chunked_causal_mask_function,
+    sliding_window_bidirectional_mask_function,
+    sliding_window_causal_mask_function,
+)
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import apply_rotary_pos_emb_interleave
@@ -27,6 +33,8 @@ from transformers.models.kimi_k25 import Kimi_K25VisionConfig
 from transformers.models.kimi_k25 import modeling_kimi_k25 as kimi
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as apply_llama
+from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
+from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 from transformers.models.pixtral import PixtralVisionConfig
 from transformers.models.pixtral import modeling_pixtral as pixtral
@@ -212,6 +220,57 @@ def alibi(q_positions: Tensor, k_positions: Tensor, /, *, heads: int, form: str,
     return torch.movedim(bias[:, k_positions], 0, -2)[..., None, :]
 
 
+def sliding_window(q_positions: Tensor, k_positions: Tensor, /, *, window: int, counting: str, sides: str) -> Tensor:
+    """The mask functions of masking_utils: the causal one counts the query, the one on both sides does not."""
+    if (counting, sides) == ("with_query", "causal"):
+        allowed = sliding_window_causal_mask_function(window)
+    elif (counting, sides) == ("without_query", "both"):
+        allowed = sliding_window_bidirectional_mask_function(window)
+    else:
+        lacks(f"no mask on {sides!r} sides that counts {counting!r}")
+    return allowed(0, 0, q_positions[..., :, None], k_positions[..., None, :])
+
+
+def chunked_window(q_positions: Tensor, k_positions: Tensor, /, *, chunk: int, sides: str) -> Tensor:
+    """The mask function of masking_utils, without padding: positions here count from the first token."""
+    if sides != "causal":
+        lacks("chunks are causal")
+    allowed = chunked_causal_mask_function(chunk, torch.zeros(1, dtype=torch.int64))
+    return allowed(0, 0, q_positions[..., :, None], k_positions[..., None, :])
+
+
+def attention_temperature(
+    positions: Tensor, /, *, form: str, beta: float, length: int, offset: int, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Ministral 3's get_llama_4_attn_scale (offset 0); or the queries of Llama4TextAttention, which were ones (1)."""
+    if form != "steps" or offset > 1:
+        lacks(f"no form {form!r} with offset {offset} as a function of its own")
+    if positions.numel() and int(positions.min()) < 0:
+        lacks("positions are natural numbers")
+    flat = positions.reshape(1, -1)
+    scale = _llama_4_queries(flat[0], beta, length) if offset else get_llama_4_attn_scale(flat, beta, length)
+    return scale.reshape(positions.shape).to(dtype or torch.get_default_dtype())
+
+
+def _llama_4_queries(positions: Tensor, beta: float, length: int) -> Tensor:
+    """Return the queries that a layer without RoPE hands to its attention, one call for each position."""
+    config = Llama4TextConfig(
+        hidden_size=2, num_attention_heads=1, num_key_value_heads=1, head_dim=2, num_hidden_layers=1, attn_scale=beta,
+        floor_scale=length, no_rope_layers=[0],
+    )  # fmt: skip
+    AttentionInterface.register("posref_queries", lambda module, query, *rest, **options: (query.transpose(1, 2), None))
+    config._attn_implementation = "posref_queries"
+    layer = Llama4TextAttention(config, 0)
+    for projection in (layer.q_proj, layer.o_proj):
+        projection.weight.data = torch.eye(2)
+
+    def of(position: Tensor) -> Tensor:
+        cache = SimpleNamespace(get_seq_length=lambda layer: position, update=lambda key, value, layer: (key, value))
+        return layer(torch.ones(1, 1, 2), None, None, cache)[0][0, 0, 0]
+
+    return torch.stack([of(position) for position in positions]) if len(positions) else positions.to(torch.float32)
+
+
 def reset() -> None:
     """Forget every rotary module, and with it the longest sequence that dynamic NTK has seen."""
     _module.cache_clear()
@@ -283,6 +342,8 @@ def _parameters(scaling: Scaling) -> tuple[dict[str, Any], int]:
 
 # Read and run in transformers 5.23.0 with torch 2.13.0 on a CPU.
 NOTES = (
+    "Ministral 3 and Llama 4 divide positions in float32 (modeling_ministral3.py:105, modeling_llama4.py:363), which rounds "
+    "those beyond 2**24: with a length of 2**24, position 2**25 - 1 already has the factor of 2**25.",
     "Dynamic NTK keeps the frequencies of the longest call until one is shorter than the original length: "
     "modeling_rope_utils.py:113 resets on <, not <=. With 8 lanes, factor 4 and original length 64, after positions "
     "0, 1, 99 the call 0, 1, 63 (exactly the limit) has a last frequency of 1/3.25 of the right one, and 0, 1, 79 has "
