@@ -12,7 +12,7 @@ SIZES = ("local_size < chunk_size",)
 
 @encoding(
     family="extension",
-    source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama, chunkllama_attn_replace.py",
+    source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
     models=MODELS,
     domains=OPTIONS,
     invariants=("decode",),
@@ -76,7 +76,7 @@ def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_siz
 
 @encoding(
     family="extension",
-    source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama, chunkllama_attn_replace.py",
+    source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
     models=MODELS,
     domains=OPTIONS | ROTATION,
     invariants=("decode", "equals its map"),

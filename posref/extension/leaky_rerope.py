@@ -10,7 +10,7 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
 
 @encoding(
     family="extension",
-    source="kexue.fm/archives/9708; bojone/rerope, leaky_rerope_patch.py",
+    source="kexue.fm/archives/9708; bojone/rerope",
     domains=OPTIONS,
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
@@ -70,7 +70,7 @@ def leaky_rerope_distances(
 
 @encoding(
     family="extension",
-    source="kexue.fm/archives/9708; bojone/rerope, leaky_rerope_patch.py",
+    source="kexue.fm/archives/9708; bojone/rerope",
     domains=OPTIONS | ROTATION,
     invariants=("shift invariant", "decode", "equals its map"),
     stages=("rope_frequencies", "rope_table", "leaky_rerope_distances"),

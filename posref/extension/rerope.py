@@ -10,7 +10,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
 
 @encoding(
     family="extension",
-    source="kexue.fm/archives/9708; bojone/rerope, rerope_patch.py",
+    source="kexue.fm/archives/9708; bojone/rerope",
     domains=WINDOW,
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
@@ -61,7 +61,7 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
 
 @encoding(
     family="extension",
-    source="kexue.fm/archives/9708; bojone/rerope, rerope_patch.py",
+    source="kexue.fm/archives/9708; bojone/rerope",
     domains=WINDOW | ROTATION,
     invariants=("shift invariant", "decode", "equals its map"),
     stages=("rope_frequencies", "rope_table", "rerope_distances"),
