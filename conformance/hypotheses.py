@@ -33,7 +33,10 @@ JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner are not asked for: two bfloat16 roundings
-SUMS = ("rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values")
+SUMS = (
+    "rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values", "rotated_values",
+    "mla_logits", "rotary_linear_attention",
+)  # fmt: skip
 Array = npt.NDArray[Any]
 Outputs = list[invoke.Arrays]
 Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter

@@ -26,14 +26,16 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return np.broadcast_to(largest[..., None], shape).astype(np.float64)
     if op == "rotation_matrix":
         return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
+    if op in ("rotated_values", "rotary_linear_attention") and len(shape) >= 2:  # of a result, its query's
+        return np.broadcast_to(np.abs(inputs["q_positions"])[..., None], shape).astype(np.float64)
     if op == "t5_buckets":
         return np.abs(inputs["relative_positions"]).astype(np.float64)
-    if op in ("alibi", "t5_bias", "shaw_scores") and len(shape) >= 2:
+    if op in ("alibi", "t5_bias", "shaw_scores", "mla_logits") and len(shape) >= 2:
         q, k = (np.abs(inputs[n]).astype(np.float64) for n in ("q_positions", "k_positions"))
         far = np.maximum(q[..., :, None], k[..., None, :])
         if op == "alibi" and call.params.get("form") == "key":
             far = k[..., None, :]
-        if op in ("alibi", "t5_bias"):
+        if op in ("alibi", "t5_bias", "mla_logits"):
             far = far[..., None, :, :]
         return np.broadcast_to(far, shape)
     return None
