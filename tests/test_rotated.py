@@ -1,4 +1,4 @@
-"""RoPE inside other forms of attention, against the modules of transformers as they are, and against other ways to compute it."""
+"""RoPE inside other forms of attention, against the modules of transformers as they are, and computed in other ways."""
 
 from typing import Any
 
@@ -55,8 +55,8 @@ def test_rotated_values_are_those_of_deepseek_v4() -> None:
     Its weights are those that it says it used, which do not add up to 1; its values are its one key head before the rotation.
     """
     config = DeepseekV4Config(
-        hidden_size=48, num_attention_heads=2, num_hidden_layers=1, layer_types=["sliding_attention"], q_lora_rank=8, o_groups=1,
-        o_lora_rank=4,
+        hidden_size=48, num_attention_heads=2, num_hidden_layers=1, layer_types=["sliding_attention"], q_lora_rank=8,
+        o_groups=1, o_lora_rank=4,
     )  # fmt: skip
     config._attn_implementation = "eager"
     torch.manual_seed(0)

@@ -236,15 +236,11 @@ def _of_rows(positions: Tensor, lead: Any) -> Tensor:
     return torch.broadcast_to(positions, (*lead, positions.shape[-1])).reshape(-1, positions.shape[-1])
 
 
-class _Part(nn.Module):
-    """Some of the lanes, over and over: in the place of a projection."""
-
-    def __init__(self, start: int = 0, end: int | None = None, times: int = 1) -> None:
-        super().__init__()
-        self.lanes, self.times = slice(start, end), times
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x[..., self.lanes]] * self.times, -1)
+def _part(start: int = 0, end: int | None = None, times: int = 1) -> nn.Module:
+    """Return a module that gives some of the lanes, over and over: in the place of a projection."""
+    part = nn.Identity()
+    part.forward = lambda x: torch.cat([x[..., start:end]] * times, -1)
+    return part
 
 
 def _mixed(module: Any, q: Tensor, k: Tensor, v: Tensor, mask: Any, *, given: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
@@ -272,7 +268,7 @@ def _attention_v4(heads: int, width: int) -> DeepseekV4Attention:
     )  # fmt: skip
     config._attn_implementation = "posref_mixed"
     attention = DeepseekV4Attention(config, 0)
-    attention.q_b_proj = _Part(times=heads)
+    attention.q_b_proj = _part(times=heads)
     for name in ("q_a_proj", "q_a_norm", "q_b_norm", "kv_proj", "kv_norm", "o_a_proj", "o_b_proj"):
         setattr(attention, name, nn.Identity())
     return attention
@@ -290,7 +286,7 @@ def _attention_v3(heads: int, content: int, width: int, interleave: bool) -> Dee
     attention = DeepseekV3Attention(config, 0)
     attention.v_head_dim = 0
     whole = heads * (content + width)
-    attention.q_proj, attention.kv_a_proj_with_mqa = _Part(end=whole), _Part(start=whole)
+    attention.q_proj, attention.kv_a_proj_with_mqa = _part(end=whole), _part(start=whole)
     attention.kv_a_layernorm = attention.kv_b_proj = attention.o_proj = nn.Identity()
     return attention
 

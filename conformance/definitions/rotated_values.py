@@ -48,7 +48,7 @@ def rotated_values(
         return at(p, (*batch, head // (lead[-1] // own), token))
 
     def vector(*index: int) -> list[Any]:
-        *where, m = index
+        where, m = index[:-1], index[-1]
         key_heads = shape(v)[-3] if len(shape(v)) > 2 else 1
         out = [mp.fsum(at(weights, (*index, n)) * value(where, n, lane) for n in range(columns)) for lane in range(width)]
         for i in range(r // 2):
