@@ -15,7 +15,7 @@ from posref import scaling
 
 MODULES = (
     "absolute", "rope_stages", "rope", "rope_extended", "axes", "axial", "xpos", "weights", "bias", "relative", "attention",
-    "scores", "distances", "forms", "gradients",
+    "rotated", "scores", "distances", "forms", "gradients",
 )  # fmt: skip
 
 

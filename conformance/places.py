@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 OF_PAIRS = (  # whose results end with queries and keys
     "alibi", "t5_bias", "shaw_scores", "rerope", "leaky_rerope", "self_extend", "dual_chunk", "rerope_distances",
     "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances", "sliding_window", "chunked_window",
-    "lambda_window",
+    "lambda_window", "mla_logits",
 )  # fmt: skip
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
@@ -31,6 +31,8 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return np.broadcast_to(largest[..., None], shape).astype(np.float64)
     if op == "rotation_matrix":
         return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
+    if op in ("rotated_values", "rotary_linear_attention") and len(shape) >= 2:  # of a result, its query's
+        return np.broadcast_to(np.abs(inputs["q_positions"])[..., None], shape).astype(np.float64)
     if op == "t5_buckets":
         return np.abs(inputs["relative_positions"]).astype(np.float64)
     if op in ("logn_scale", "attention_temperature"):
@@ -40,7 +42,7 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         far = np.maximum(q[..., :, None], k[..., None, :])
         if op == "alibi" and call.params.get("form") == "key":
             far = k[..., None, :]
-        if op in ("alibi", "t5_bias"):
+        if op in ("alibi", "t5_bias", "mla_logits"):
             far = far[..., None, :, :]
         return np.broadcast_to(far, shape)
     return None

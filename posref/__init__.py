@@ -30,11 +30,14 @@ from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_rope import axial_rope
 from posref.rotary.axial_table import axial_table
+from posref.rotary.mla_logits import mla_logits
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
+from posref.rotary.rotary_linear_attention import rotary_linear_attention
+from posref.rotary.rotated_values import rotated_values
 from posref.rotary.rotation_matrix import rotation_matrix
 from posref.rotary.xpos import xpos
 from posref.rotary.xpos_scales import xpos_scales
@@ -60,6 +63,7 @@ __all__ = [
     "leaky_rerope_distances",
     "learned",
     "logn_scale",
+    "mla_logits",
     "mrope",
     "mrope_from_config",
     "permute_qk_weights",
@@ -72,6 +76,8 @@ __all__ = [
     "rope_from_config",
     "rope_from_gguf",
     "rope_table",
+    "rotary_linear_attention",
+    "rotated_values",
     "rotation_matrix",
     "scaling",
     "self_extend",

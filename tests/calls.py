@@ -186,6 +186,33 @@ CALLS: dict[str, Call] = {
             x, p, dims=(6, 6), base=500.0, allocation="shared", arrangement="chunked", layout="half", inverse=True
         ),
     ),
+    **{
+        f"rotated_values {layout} {lanes}": Call(
+            (np.abs(reals(2, 4, 3, 7)), reals(2, 2, 7, 10), Q, K),
+            lambda w, v, q, k, dtype, layout=layout, lanes=lanes: posref.rotated_values(
+                w, v, q, k, layout=layout, base=10000.0, rotary_dim=6, lanes=lanes, scaling=YaRN(8.0, 256)
+            ),
+        )
+        for layout, lanes in (("half", "leading"), ("interleaved", "trailing"), ("interleaved_to_half", "trailing"))
+    },
+    **{
+        f"mla_logits {scale}": Call(
+            (reals(2, 4, 3, 5), reals(2, 4, 3, 6), reals(2, 4, 7, 5), reals(2, 7, 6), Q, K),
+            lambda a, b, c, d, q, k, dtype, scale=scale: posref.mla_logits(
+                a, b, c, d, q, k, layout="interleaved", base=10000.0, scaling=YaRN(8.0, 256), scale=scale
+            ),
+        )
+        for scale in (None, 0.375)
+    },
+    **{
+        f"rotary_linear_attention {causal}": Call(
+            (reals(2, 3, 6), reals(2, 7, 6), reals(2, 7, 5), Q, K),
+            lambda q, k, v, p, r, dtype, causal=causal: posref.rotary_linear_attention(
+                q, k, v, p, r, layout="half", base=10000.0, causal=causal
+            ),
+        )
+        for causal in (False, True)
+    },
     "permute_qk_weights": Call(
         (reals(20, 3),),
         lambda w, dtype: posref.permute_qk_weights(w, heads=2, rotary_dim=8, source="half", target="interleaved"),

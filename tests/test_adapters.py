@@ -95,6 +95,14 @@ REPLACED = {
     "rope": ("LlamaRotaryEmbedding.forward", zero_table),
     "apply_rope": ("apply_llama", zero_pair),
     "axial_rope": ("qwen2_vl.apply_rotary_pos_emb_vision", zero_pair),
+    "rotated_values": (
+        "DeepseekV4Attention.forward",
+        lambda self, x, *rest, **options: (torch.zeros(*x.shape[:-1], x.shape[-1] * self.num_heads), None),
+    ),
+    "mla_logits": (
+        "DeepseekV3Attention.forward",
+        lambda self, x, *rest: (None, torch.zeros(x.shape[0], self.num_heads, x.shape[1], x.shape[1])),
+    ),
     "t5_buckets": ("T5Attention._relative_position_bucket", staticmethod(zeros_like_first)),
     "t5_bias": ("T5Attention.compute_bias", lambda self, *a, **o: torch.zeros(1, self.n_heads, 1, 1)),
     "alibi": (

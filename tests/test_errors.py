@@ -126,6 +126,54 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.rotation_matrix(np.float16([1]), 4, **ROPE),
         "rotation_matrix: position " + HALF.format(dtype="float16"),
     ),
+    "rotated_values: keys": (
+        lambda: posref.rotated_values(X[..., :4], X, T, T, **ROPE),
+        "rotated_values: weights and v must be (..., Q, K) and (..., K, D); got (2, 3, 5, 4) and (2, 3, 5, 64).",
+    ),
+    "rotated_values: heads": (
+        lambda: posref.rotated_values(X[:, :, :, :5], X[:, :2], T, T, **ROPE),
+        "rotated_values: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+    ),
+    "rotated_values: (B, Q) against (B, H, Q)": (
+        lambda: posref.rotated_values(X[..., :5], X, np.zeros((2, 5)), T, **ROPE),
+        "rotated_values: q_positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+    ),
+    "rotated_values: float16 keys": (
+        lambda: posref.rotated_values(X[..., :5], X, T, T.astype(np.float16), **ROPE),
+        "rotated_values: k_positions " + HALF.format(dtype="float16"),
+    ),
+    "mla_logits: a key for every head": (
+        lambda: posref.mla_logits(X, X, X, X, T, T, **ROPE),
+        "mla_logits: q_nope, q_rope, k_nope and k_rope must be (*R, H, Q, N), (*R, H, Q, D), (*R, H, K, N) and (*R, K, D); "
+        "got (2, 3, 5, 64), (2, 3, 5, 64), (2, 3, 5, 64), (2, 3, 5, 64).",
+    ),
+    "mla_logits: no heads": (
+        lambda: posref.mla_logits(X[0, 0], X[0, 0], X[0, 0], X[0, 0], T, T, **ROPE),
+        "mla_logits: q_nope, q_rope, k_nope and k_rope must be (*R, H, Q, N), (*R, H, Q, D), (*R, H, K, N) and (*R, K, D); "
+        "got (5, 64), (5, 64), (5, 64), (5, 64).",
+    ),
+    "mla_logits: positions of heads": (
+        lambda: posref.mla_logits(X, X, X, X[:, 0], np.zeros((2, 1, 5)), T, **ROPE),
+        "mla_logits: q_positions must broadcast to the leading axes of x, (2, 5), without enlarging them; got (2, 1, 5).",
+    ),
+    "mla_logits: float16 queries": (
+        lambda: posref.mla_logits(X, X, X, X[:, 0], T.astype(np.float16), T, **ROPE),
+        "mla_logits: q_positions " + HALF.format(dtype="float16"),
+    ),
+    "rotary_linear_attention: values": (
+        lambda: posref.rotary_linear_attention(X, X, X[:, :, :4], T, T, causal=True, **ROPE),
+        "rotary_linear_attention: q, k and v must be (*R, Q, D), (*R, K, D) and (*R, K, E); "
+        "got (2, 3, 5, 64), (2, 3, 5, 64) and (2, 3, 4, 64).",
+    ),
+    "rotary_linear_attention: layout": (
+        lambda: posref.rotary_linear_attention(X, X, X, T, T, causal=True, layout="neox", base=10000.0),
+        "rotary_linear_attention: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+    ),
+    "rotary_linear_attention: float16 keys": (
+        lambda: posref.rotary_linear_attention(X, X, X, T, T.astype(np.float16), causal=False, **ROPE),
+        "rotary_linear_attention: k_positions " + HALF.format(dtype="float16"),
+    ),
     "apply_rope: table wider than x": (
         lambda: posref.apply_rope(X, np.ones((5, 33)), np.ones((5, 33)), layout="half"),
         "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "

@@ -273,6 +273,57 @@ def rope_is_batch_equivariant(function: str, seed: int, layout: str) -> None:
     np.testing.assert_array_equal(mixed, via(function, x, p, layout, 10000.0)[rows][:, heads])
 
 
+# ---- rotary inside other attention ---------------------------------------------------------
+
+
+def inside(function: str, seed: int, layout: str, base: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a function of 5 query and 7 key positions (of the first queries where there are fewer), on numbers of its own."""
+    x = [normal(seed + i, n, 8) for i, n in enumerate((5, 5, 7, 7))]
+    options = {"layout": layout, "base": base}
+    if function == "rotated_values":
+        weights = np.abs(normal(seed, 5, 7))
+        return lambda q, k: posref.rotated_values(weights[: len(q)], x[2], q, k, rotary_dim=6, lanes="trailing", **options)
+    if function == "mla_logits":
+        return lambda q, k: posref.mla_logits(x[0][None, : len(q)], x[1][None, : len(q)], x[2][None], x[3], q, k, **options)
+    return lambda q, k: posref.rotary_linear_attention(x[0][: len(q)], x[2], x[3], q, k, causal=bool(seed % 2), **options)
+
+
+def terms_inside(function: str, seed: int) -> float:
+    """Return a bound on the sum of magnitudes of what `inside` adds up for one number, phi of x being at most 1 + |x|."""
+    largest = max(float(np.max(np.abs(normal(seed + i, n, 8)))) for i, n in enumerate((5, 5, 7, 7)))
+    largest = max(largest, float(np.max(np.abs(normal(seed, 5, 7)))))
+    if function == "rotary_linear_attention":  # the weights' magnitudes add up to at most 2, over a denominator of their own
+        queries, keys = (np.where(x > 0, x + 1, np.exp(x)) for x in (normal(seed, 5, 8), normal(seed + 2, 7, 8)))
+        alone = queries @ keys.T
+        return 2 * 7 * 8 * (1 + largest) ** 2 * largest / float(np.min(alone))
+    return 2 * 16 * largest**2
+
+
+@given(seed=seeds, shift=positions, layout=layouts, base=bases)
+def relative_inside(function: str, seed: int, shift: int, layout: str, base: float) -> None:
+    """Shifting queries and keys alike changes nothing: angles by rounding, and sums of at most 16 products, each way."""
+    of, q, k = inside(function, seed, layout, base), places(seed, 5), places(seed + 1, 7)
+    rounding = angle_error(*([2**20] * 2), *([2**21] * 2)) + 2 * (16 + 2 * 4 + 8) * U
+    assert np.all(np.abs(of(q + shift, k + shift) - of(q, k)) <= rounding * terms_inside(function, seed))
+
+
+@given(seed=seeds, layout=layouts, base=bases)
+def decodes_inside(function: str, seed: int, layout: str, base: float) -> None:
+    """The first query alone is the first row of all; sums may be done in another order for another shape."""
+    of, q, k = inside(function, seed, layout, base), places(seed, 5), places(seed + 1, 7)
+    apart = np.abs(of(q[:1], k) - of(q, k)[..., :1, :])
+    assert np.all(apart <= 2 * (16 + 2 * 4 + 8) * U * terms_inside(function, seed))
+
+
+@given(seed=seeds, p=positions, layout=layouts, base=bases)
+def plain_tail(function: str, seed: int, p: int, layout: str, base: float) -> None:
+    """Lanes that do not rotate hold the weighted sum; 7 products, in any order."""
+    weights, v, q, k = np.abs(normal(seed, 5, 7)), normal(seed, 7, 12), places(seed, 5) + p, places(seed, 7)
+    found = posref.rotated_values(weights, v, q, k, layout=layout, base=base, rotary_dim=8)
+    largest = 7 * float(np.max(weights) * np.max(np.abs(v)))
+    assert np.all(np.abs(found[:, 8:] - (weights @ v)[:, 8:]) <= 2 * 7 * U * largest)
+
+
 # ---- absolute ---------------------------------------------------------
 
 
@@ -506,14 +557,16 @@ def permutation_equivariant(function: str, seed: int) -> None:
         assert np.all(np.abs(mixed - whole[:, order]) <= 2 * (of_weights + 6 * U) * np.abs(v).max())
 
 
+INSIDE = ("rotated_values", "mla_logits", "rotary_linear_attention")
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), norm_kept),
     "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), tail_unchanged)
-    | {"xpos": xpos_tail_unchanged},
+    | {"xpos": xpos_tail_unchanged, "rotated_values": plain_tail},
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative, "xpos": xpos_relative, "axial_rope": axial_is_relative},
+    "relative": {"rope": relative, "xpos": xpos_relative, "axial_rope": axial_is_relative}
+    | dict.fromkeys(INSIDE, relative_inside),
     "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
@@ -531,6 +584,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     )
     | {"sliding_window": mask_is_shift_invariant},
     "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "axial_rope": axial_decodes}
+    | dict.fromkeys(INSIDE, decodes_inside)
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
     | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)
     | dict.fromkeys(("logn_scale", "attention_temperature"), factor_decodes)

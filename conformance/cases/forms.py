@@ -218,6 +218,39 @@ def _axes(op: str) -> tuple[Case, ...]:
     )
 
 
+ROTATED = {  # the axes of every array but positions, after the leading ones: heads, queries, keys, widths
+    "rotated_values": {"weights": "hqk", "v": "hkd"},
+    "mla_logits": {"q_nope": "hqe", "q_rope": "hqd", "k_nope": "hke", "k_rope": "kd"},
+    "rotary_linear_attention": {"q": "hqd", "k": "hkd", "v": "hke"},
+}
+ROWS = ((4, 1, 7), (260, 257, 258)), ((0, 3, 5, 2), (256, 260, 255, 257))
+
+
+def _rotated(op: str) -> tuple[Case, ...]:
+    """Return what RoPE inside other forms of attention is asked."""
+    options = {**ROTARY, "causal": False} if op == "rotary_linear_attention" else ROTARY
+
+    def case(
+        name: str, flags: str, lead: tuple[int, ...], places: tuple[Any, Any], comment: str = "", *, heads: int = 2
+    ) -> Case:
+        sizes = {"h": heads, "q": np.shape(places[0])[-1], "k": np.shape(places[1])[-1], "d": 6, "e": 5}
+        arrays = {n: reals(op + name + n, *lead, *(sizes[a] for a in axes)) / 8 for n, axes in ROTATED[op].items()}
+        if "weights" in arrays:
+            arrays["weights"] = np.abs(arrays["weights"])
+        q, k = (np.asarray(p)[:, None] if np.ndim(p) > 1 and op != "mla_logits" else np.asarray(p) for p in places)
+        return _case(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, options, comment)
+
+    return (
+        case("strided", "non-contiguous", (2,), ((4, 1, 7), (0, 3, 5, 2))),
+        case("strided-rows", "non-contiguous", (2,), ROWS),
+        case("expanded", "broadcast-view", (-3,), ((4, 1, 7), (0, 3, 5, 2)), "one row stands for a batch of three"),
+        case("batch-one", "batch-one", (1,), ((4, 1, 7), (0, 3, 5, 2))),
+        case("length-one", "length-one", (2,), ((5,), (4,)), "one query and one key", heads=3),
+        case("one-key", "length-one", (3,), ((1, 6, 4), (5,))),
+        case("no-head", "length-zero", (2,), ((3, 4), (0, 1, 2)), heads=0),
+    )
+
+
 def _weights() -> tuple[Case, ...]:
     """Return what permute_qk_weights is asked."""
 
@@ -253,6 +286,7 @@ CASES: tuple[Case, ...] = (
     *_axes("axial_table"),
     *_axes("mrope"),
     *_axes("axial_rope"),
+    *(case for op in ROTATED for case in _rotated(op)),
     *_weights(),
     *(case for op, params in EXTENSIONS.items() for case in (*pairs(f"{op}_distances", params), *_passes(op, params))),
 )

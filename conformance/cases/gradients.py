@@ -260,7 +260,36 @@ def _passes(op: str) -> Iterator[Case]:
     )
 
 
+def _rotated(op: str, name: str, flags: str, shapes: str, places: tuple[Any, Any], out: tuple[int, ...], **params: Any) -> Case:
+    """Return a case of RoPE inside another form of attention; `shapes` are of its arrays, as in "q 2,6"."""
+    inputs: dict[str, Any] = {
+        n: reals(op + name + n, *map(int, sizes.split(","))) / 4 for n, sizes in (part.split() for part in shapes.split(";"))
+    }
+    inputs |= {"q_positions": places[0], "k_positions": places[1]}
+    return _case(op, name, flags, inputs, {"out": out}, **{"base": 10000.0, **params})
+
+
+ROTATED = (
+    _rotated("rotated_values", "half", "sign layout", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4), layout="half"),
+    _rotated("rotated_values", "trailing", "tail lanes heads gain", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)), (2, 2, 5),
+             layout="interleaved", rotary_dim=2, lanes="trailing", scaling=YaRN(4, 64)),
+    _rotated("rotated_values", "strided", "non-contiguous sign", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)), (2, 2, 4),
+             layout="interleaved_to_half"),
+    _rotated("mla_logits", "half", "sign scale broadcast", "q_nope 2,2,3;q_rope 2,2,4;k_nope 2,3,3;k_rope 3,4",
+             ((7, 1), (0, 2, 300)), (2, 2, 3), layout="half"),
+    _rotated("mla_logits", "yarn", "layout gain scale", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4", ((7, 1), (0, 2)),
+             (2, 2, 2), layout="interleaved", scaling=YaRN(4, 64), scale=0.375),
+    _rotated("rotary_linear_attention", "all", "sign term", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2), layout="half",
+             causal=False),
+    _rotated("rotary_linear_attention", "causal", "layout term mask unused", "q 3,2;k 3,2;v 3,3", ((2, 0, 1), (0, 1, 5)),
+             (3, 3), layout="interleaved", causal=True),
+    _rotated("rotary_linear_attention", "unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2),
+             layout="half", causal=True),
+)  # fmt: skip
+
+
 CASES: tuple[Case, ...] = (
+    *ROTATED,
     *XPOS,
     *AXES,
     *ROTATIONS,

@@ -188,7 +188,7 @@ XPOS = (
           "(B, T) for (B, H, T, D)", kind="reject"),
     _xpos("refused/centre", "refuse-option", (3, 8), (0, 1, 2), "key", "half", kind="reject", centre=-3),
     *(
-        sequence(f"xpos/sequence/decode-{role}", "xpos-centre decode cache-key", "a prompt, then tokens, the next prompt", tuple(
+        sequence(f"xpos/sequence/decode-{role}", "xpos-centre decode cache-key", "a prompt, tokens, a next prompt", tuple(
             Step({"base": BASE, "layout": "interleaved", "role": role, "centre": 4, "scale_base": 32.0},
                  {"x": floats(len(p), 12, seed=i), "positions": p})
             for i, p in enumerate(((0, 1, 2, 3, 4, 5, 6), (7,), (9,), (100, 101, 102, 103, 104, 105, 106)))

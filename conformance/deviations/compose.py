@@ -24,6 +24,7 @@ LEAVES = (
     "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales",
     "sliding_window", "chunked_window", "lambda_window", "logn_scale", "attention_temperature",
     "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
+    "rotated_values", "mla_logits", "rotary_linear_attention",
 )  # fmt: skip
 
 
@@ -103,6 +104,8 @@ def leaves(jitter: float = 0.0) -> Operations:
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
     found["axial_table"] = argument(1, larger)(found["axial_table"])
+    for op, first in (("rotated_values", 2), ("mla_logits", 4), ("rotary_linear_attention", 3)):
+        found[op] = argument(first, larger)(argument(first + 1, larger)(found[op]))
     reals = ("xpos_scales", "logn_scale", "attention_temperature", "leaky_rerope_distances", "self_extend_distances")
     for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", *reals):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
@@ -262,8 +265,12 @@ def softmax(logits: Real, v: Real, mask: Any, masked: float = -np.inf, sinks: An
     top = np.where(np.isfinite(top), top, 0.0)
     exps = np.exp(logits - top)
     total = np.sum(exps, axis=-1, keepdims=True) + np.exp(sink - top)
-    values = np.repeat(v, logits.shape[-3] // v.shape[-3], axis=-3) if v.ndim > 2 else v
-    return (exps / np.where(total == 0, 1.0, total)) @ values
+    return (exps / np.where(total == 0, 1.0, total)) @ spread_heads(v, logits)
+
+
+def spread_heads(v: Real, logits: Real) -> Real:
+    """Return values with every head repeated in a block, so that there are as many as of `logits`."""
+    return np.repeat(v, logits.shape[-3] // v.shape[-3], axis=-3) if v.ndim > 2 and v.shape[-3] else v
 
 
 # ---- ways to wrap an operation --------------------------------------------------------------------------------------------

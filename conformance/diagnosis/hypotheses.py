@@ -34,8 +34,8 @@ UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner are not asked for: two bfloat16 roundings
 SUMS = (
-    "rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values", "rerope",
-    "leaky_rerope", "self_extend", "dual_chunk",
+    "rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values", "rotated_values",
+    "mla_logits", "rotary_linear_attention", "rerope", "leaky_rerope", "self_extend", "dual_chunk",
 )  # fmt: skip
 Array = npt.NDArray[Any]
 Outputs = list[invoke.Arrays]

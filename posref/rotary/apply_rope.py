@@ -56,8 +56,7 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     Raises
     ------
     ValueError
-        If `layout` or `lanes` is unknown, or the tables differ in shape, are wider than x, or do not broadcast to its leading
-        axes.
+        If `layout` or `lanes` is unknown, or the tables differ in shape, are wider than x, or do not fit its leading axes.
 
     Examples
     --------

@@ -1,0 +1,131 @@
+"""Logits of multi-head latent attention: lanes with and without positions apart. Source: DeepSeek-V2, arXiv:2405.04434."""
+
+from posref.arrays import Array, cast, check_positions, check_rows, namespace, wide
+from posref.attention import attention_logits
+from posref.rotary.apply_rope import LAYOUTS
+from posref.rotary.rope import rope
+from posref.scaling import Scaling
+from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2405.04434, section 2.1.3",
+    models=("DeepSeek-V2", "DeepSeek-V3", "Kimi K2"),
+    domains={
+        "layout": OneOf(tuple(LAYOUTS)),
+        "base": Real(0, usual=(2, 1e7)),
+        "scaling": Record("2*n"),
+        "length": Integer(0, optional=True, usual=2**20),
+        "scale": Real(0, optional=True, usual=(2**-6, 2)),
+    },
+    invariants=("relative", "decode"),
+    stages=("rope", "attention_logits"),
+    arrays={
+        "q_nope": Axes("*R H Q N"),
+        "q_rope": Axes("*R H Q 2*n"),
+        "k_nope": Axes("*R H K N"),
+        "k_rope": Axes("*R K 2*n"),
+        "q_positions": Axes("~*R Q", "position"),
+        "k_positions": Axes("~*R K", "position"),
+    },
+    requires=("n > 0",),
+)
+def mla_logits(
+    q_nope: Array,
+    q_rope: Array,
+    k_nope: Array,
+    k_rope: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    layout: str,
+    base: float,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+    scale: float | None = None,
+) -> Array:
+    r"""
+    Return the scaled products of queries and keys whose lanes with positions are apart, the keys' shared by all heads.
+
+    .. math:: \ell_{hij} = \sigma \left( q^C_{hi} \cdot k^C_{hj} + R_{p_i} q^R_{hi} \cdot R_{p_j} k^R_j \right)
+
+    Parameters
+    ----------
+    q_nope : array, real floating, shape ``(*R, H, Q, N)``
+        The queries' lanes without positions, q^C.
+    q_rope : array, shape ``(*R, H, Q, D)``
+        The queries' lanes that rotate, q^R, before the rotation; D is even.
+    k_nope : array, shape ``(*R, H, K, N)``
+        The keys' lanes without positions, k^C, of every head.
+    k_rope : array, shape ``(*R, K, D)``
+        The keys' lanes that rotate, k^R, before the rotation: one for all heads.
+    q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
+        Positions in tokens; P broadcasts from the right against R, which has no heads: (B, H, Q, N) takes (Q,) or (B, Q).
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Which lanes are a pair: see `apply_rope`. The last two give the same logits, since both sides are written alike.
+    base, scaling, length
+        Frequencies: see `rope_frequencies`; the factor of a scaling multiplies both sides of the rotated part.
+    scale : float, optional
+        sigma; None is ``1/sqrt(N + D)``.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, K)``
+        In the dtype of `q_nope`, with one rounding.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, positions do not broadcast or are half precision, or an option is unknown.
+
+    Notes
+    -----
+    With YaRN, models have ``g(mscale_all_dim)**2 / sqrt(N + D)`` for their scale, on all lanes: `posref.configs.factors`
+    returns this square as ``softmax``. YaRN's own factor, ``g(mscale) / g(mscale_all_dim)``, is on cos and sin of the rotated
+    lanes, and 1 in DeepSeek-V2 and V3. DeepSeek's own code has the scale's alone.
+
+    An implementation that caches the compressed keys multiplies q^C by their expansion instead, which are the same products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nope, rope = np.asarray([[[1.0, 1.0]]]), np.asarray([[[1.0, 0.0]]])
+    >>> places = np.asarray([7]), np.asarray([7])
+    >>> mla_logits(nope, rope, nope, rope[0], *places, layout="half", base=10000.0).tolist()
+    [[[1.5]]]
+    """
+    xp = namespace(q_nope, q_rope, k_nope, k_rope)
+    shapes = [tuple(x.shape) for x in (q_nope, q_rope, k_nope, k_rope)]
+    if len(shapes[0]) < 3 or not _fit(*shapes):
+        msg = (
+            "mla_logits: q_nope, q_rope, k_nope and k_rope must be (*R, H, Q, N), (*R, H, Q, D), (*R, H, K, N) and (*R, K, D); "
+            f"got {', '.join(map(str, shapes))}."
+        )
+        raise ValueError(msg)
+    lead = shapes[3][:-2]
+    for name, positions, x in (("q_positions", q_positions, q_rope), ("k_positions", k_positions, k_rope)):
+        check_positions("mla_logits", name, positions)
+        check_rows("mla_logits", name, tuple(positions.shape), (*lead, x.shape[-2]))
+    work = wide(q_nope.dtype, xp)
+    of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
+    turned, shared = (
+        rope(cast(x, work), positions, layout=layout, base=base, scaling=scaling, length=length)
+        for x, positions in ((q_rope, of_heads), (k_rope, k_positions))
+    )
+    shared = xp.broadcast_to(shared[..., None, :, :], (*k_nope.shape[:-1], k_rope.shape[-1]))
+    last = q_nope.ndim - 1
+    queries = xp.concat([cast(q_nope, work), turned], axis=last)
+    keys = xp.concat([cast(k_nope, work), shared], axis=last)
+    return cast(attention_logits(queries, keys, scale=scale), q_nope.dtype)
+
+
+def _fit(q_nope: tuple[int, ...], q_rope: tuple[int, ...], k_nope: tuple[int, ...], k_rope: tuple[int, ...]) -> bool:
+    """Return whether the shapes of queries and keys belong together."""
+    *lead, heads, keys, width = k_nope if len(k_nope) == len(q_nope) else (None,) * len(q_nope)
+    return (
+        (*q_nope[:-2], q_nope[-1]) == (*lead, heads, width)
+        and q_rope[:-1] == q_nope[:-1]
+        and k_rope == (*lead, keys, q_rope[-1])
+    )

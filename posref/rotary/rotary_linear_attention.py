@@ -1,0 +1,111 @@
+"""RoPE inside linear attention. Source: Su et al., arXiv:2104.09864, section 3.3, equation (19)."""
+
+from posref.arrays import Array, beside, cast, check_positions, check_rows, check_word, namespace, wide
+from posref.rotary.apply_rope import LAYOUTS
+from posref.rotary.rope import rope
+from posref.spec import Axes, Flag, OneOf, Real, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2104.09864, equation (19)",
+    domains={"layout": OneOf(tuple(LAYOUTS)), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
+    invariants=("relative", "decode"),
+    stages=("rope",),
+    arrays={
+        "q": Axes("*R Q 2*n"),
+        "k": Axes("*R K 2*n"),
+        "v": Axes("*R K E"),
+        "q_positions": Axes("~*R Q", "position"),
+        "k_positions": Axes("~*R K", "position"),
+    },
+    requires=("n > 0",),
+)
+def rotary_linear_attention(
+    q: Array, k: Array, v: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float, causal: bool
+) -> Array:
+    r"""
+    Return the mean of values by linear attention, whose weights are rotated above the line and not below.
+
+    .. math:: o_i = \frac{\sum_j \left( R_{p_i} \phi(q_i) \cdot R_{p_j} \phi(k_j) \right) v_j}
+        {\sum_j \phi(q_i) \cdot \phi(k_j)}, \qquad \phi(x) = \mathrm{elu}(x) + 1
+
+    The sums are over all keys, or those that the query may see. Below the line nothing can cancel, since phi is positive.
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, Q, D)``
+        Queries, before phi; D is even.
+    k : array, shape ``(*R, K, D)``
+        Keys, before phi.
+    v : array, shape ``(*R, K, E)``
+        Values.
+    q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
+        Positions in tokens; P broadcasts from the right against R: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Which lanes are a pair: see `apply_rope`. The last two give the same result, since both sides are written alike.
+    base : float
+        Of the frequencies: see `rope_frequencies`.
+    causal : bool
+        Whether a query sees only keys at its own position and before, in place of all.
+
+    Returns
+    -------
+    array, shape ``(*R, Q, E)``
+        In the dtype of `q`. A query that sees no key gives zeros.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, positions do not broadcast or are half precision, or `layout` is unknown.
+
+    Notes
+    -----
+    The rotation comes after phi. MLLA does the same with positions on two axes, and adds 1e-6 below the line, as most code for
+    linear attention does. performer-pytorch rotates before its kernel, so that its denominators are rotated too.
+
+    Weights and products are formed for every pair of query and key; linear attention's own order of summation, in which
+    keys meet values first, gives the same sums.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q = np.asarray([[0.0, 0.0]])  # phi is 1 in both lanes
+    >>> places = np.asarray([1]), np.asarray([0])
+    >>> rotary_linear_attention(q, q, np.asarray([[2.0]]), *places, layout="half", base=10000.0, causal=True).round(4).tolist()
+    [[1.0806]]
+    """
+    check_word("rotary_linear_attention", "layout", layout, tuple(LAYOUTS))
+    xp = namespace(q, k, v)
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
+        msg = (
+            "rotary_linear_attention: q, k and v must be (*R, Q, D), (*R, K, D) and (*R, K, E); "
+            f"got {tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}."
+        )
+        raise ValueError(msg)
+    for name, positions, x in (("q_positions", q_positions, q), ("k_positions", k_positions, k)):
+        check_positions("rotary_linear_attention", name, positions)
+        check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]))
+    work = wide(q.dtype, xp)
+    queries, keys = (_elu(cast(x, work)) + 1.0 for x in (q, k))
+    turned_queries, turned_keys = (
+        rope(x, positions, layout=layout, base=base) for x, positions in ((queries, q_positions), (keys, k_positions))
+    )
+    above = xp.matmul(turned_queries, xp.matrix_transpose(turned_keys))
+    if 0 in above.shape:  # no query, or no key: sums of nothing
+        return cast(xp.matmul(above, cast(v, work)), q.dtype)
+    below = xp.matmul(queries, xp.matrix_transpose(keys))
+    if not causal:
+        return cast(xp.matmul(above, cast(v, work)) / xp.sum(below, axis=-1, keepdims=True), q.dtype)
+    seen = xp.broadcast_to(q_positions[..., :, None] >= k_positions[..., None, :], above.shape)
+    zero, one = (beside(number, q, work) for number in (0.0, 1.0))
+    total = xp.sum(xp.where(seen, below, zero), axis=-1, keepdims=True)
+    total = xp.where(xp.any(seen, axis=-1, keepdims=True), total, one)
+    return cast(xp.matmul(xp.where(seen, above, zero), cast(v, work)) / total, q.dtype)
+
+
+def _elu(x: Array) -> Array:
+    """Return x where it is positive, else exp(x) - 1."""
+    xp = namespace(x)
+    zero = beside(0.0, x, x.dtype)
+    return xp.maximum(x, zero) + (xp.exp(xp.minimum(x, zero)) - 1.0)

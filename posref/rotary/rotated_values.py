@@ -1,0 +1,112 @@
+"""Rotated values, and an output that is rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
+
+from posref.arrays import Array, cast, check_positions, check_rows, namespace, repeat_heads, wide
+from posref.rotary.apply_rope import LANES, LAYOUTS
+from posref.rotary.rope import rope
+from posref.scaling import Scaling
+from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
+
+
+@encoding(
+    family="rotary",
+    source="transformers 5.23, modeling_deepseek_v4.py",
+    models=("DeepSeek-V4",),
+    domains={
+        "layout": OneOf(tuple(LAYOUTS)),
+        "base": Real(0, usual=(2, 1e7)),
+        "rotary_dim": Integer(2, step=2, optional=True, usual=64),
+        "scaling": Record("rotary_dim or D"),
+        "length": Integer(0, optional=True, usual=2**20),
+        "lanes": OneOf(LANES),
+    },
+    invariants=("relative", "decode", "tail unchanged"),
+    stages=("rope",),
+    arrays={
+        "weights": Axes("Q K | *R G*g Q K | *R G*g Q K"),
+        "v": Axes("K D | *R G K D | *R G K D"),
+        "q_positions": Axes("Q | Q | *R 1 Q", "position"),
+        "k_positions": Axes("K | K | *R 1 K", "position"),
+    },
+    requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0"),
+)
+def rotated_values(
+    weights: Array,
+    v: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    layout: str,
+    base: float,
+    rotary_dim: int | None = None,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+    lanes: str = "leading",
+) -> Array:
+    r"""
+    Return the weighted sum of values that are rotated by their keys' positions, rotated back by the query's.
+
+    .. math:: o_i = R_{p_i}^{T} \sum_j \alpha_{ij} R_{p_j} v_j = \sum_j \alpha_{ij} R_{p_j - p_i} v_j
+
+    so that what a value adds depends on its distance from the query alone. The second form holds where R has no factor.
+
+    Parameters
+    ----------
+    weights : array, real floating, shape ``(*R, H, Q, K)``
+        Attention weights, after the softmax; R and H may be missing. They need not add up to 1 (DeepSeek-V4 has sinks).
+    v : array, shape ``(*R, G, K, D)``
+        Values before their rotation; H is a multiple of G, and each value head serves a block of H/G neighbouring query heads.
+    q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
+        Positions in tokens; P broadcasts from the right against ``(*R, H)``, and ``(*R, G)``: (B, H, Q, K) takes (Q,) or
+        (B, 1, Q).
+    layout, base, rotary_dim, scaling, length, lanes
+        Which rotation: see `rope`.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, D)``
+        In the dtype of `weights`, with one rounding; lanes that do not rotate hold the plain weighted sum.
+
+    Raises
+    ------
+    ValueError
+        As `rope`; also if the keys of `weights` and `v` differ in number, or H is not a multiple of G.
+
+    Notes
+    -----
+    DeepSeek-V4 rotates the trailing 64 of 512 lanes, interleaved, of one head that serves as keys and values of all query
+    heads; so rotated keys come with rotated values, and the output is rotated back. RoFormer's and CLVP's option
+    ``rotary_value`` rotates values and leaves the output as it is: the product of weights and `rope` of the values.
+
+    The way back is the transpose, so that a factor of the scaling counts twice. DeepSeek-V4 sets YaRN's to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places = np.asarray([5]), np.asarray([4, 5])
+    >>> v = np.asarray([[1.0, 0.0], [1.0, 0.0]])
+    >>> rotated_values(np.asarray([[1.0, 0.0]]), v, *places, layout="half", base=10000.0).round(4).tolist()
+    [[0.5403, -0.8415]]
+    """
+    xp = namespace(weights, v)
+    if weights.ndim < 2 or v.ndim < 2 or weights.shape[-1] != v.shape[-2]:
+        msg = (
+            "rotated_values: weights and v must be (..., Q, K) and (..., K, D); "
+            f"got {tuple(weights.shape)} and {tuple(v.shape)}."
+        )
+        raise ValueError(msg)
+    for name, positions, rows in (("q_positions", q_positions, weights.shape), ("k_positions", k_positions, v.shape)):
+        check_positions("rotated_values", name, positions)
+        check_rows("rotated_values", name, tuple(positions.shape), tuple(rows[:-1]))
+    work = wide(weights.dtype, xp)
+
+    def turned(x: Array, positions: Array, inverse: bool) -> Array:
+        return rope(
+            x, positions, layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length, lanes=lanes,
+            inverse=inverse,
+        )  # fmt: skip
+
+    values = turned(cast(v, work), k_positions, inverse=False)
+    values = repeat_heads("rotated_values", values, weights.shape[-3]) if weights.ndim > 2 else values
+    mixed = xp.matmul(cast(weights, work), values)
+    return cast(turned(mixed, q_positions, inverse=True), weights.dtype)
