@@ -43,6 +43,10 @@ def _xpos(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> d
     return _rotary(call, dim, inputs["positions"], params) | {"scales": scales}
 
 
+def _pope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"inv_freq": call("rope_frequencies", {}, {"dim": 2 * _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
+
+
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
 
@@ -84,6 +88,7 @@ STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[st
     "rotation_matrix": _rotation_matrix,
     "mrope": _mrope,
     "xpos": _xpos,
+    "pope": _pope,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

@@ -22,6 +22,7 @@ from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_table import axial_table
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
+from posref.rotary.pope import pope
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -44,6 +45,7 @@ __all__ = [
     "mrope",
     "mrope_from_config",
     "permute_qk_weights",
+    "pope",
     "positions",
     "presets",
     "rope",

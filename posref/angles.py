@@ -21,24 +21,29 @@ def cos_sin(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[A
     return cos_sin_of_pairs(positions[..., None], frequencies, dtype=dtype)
 
 
-def cos_sin_of_pairs(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+def cos_sin_of_pairs(
+    positions: Array, frequencies: Array, /, *, dtype: DType, phases: Array | None = None
+) -> tuple[Array, Array]:
     """
-    Return cos and sin of ``positions * frequencies`` in the working dtype of `dtype` (float32 or wider).
+    Return cos and sin of ``positions * frequencies + phases`` in the working dtype of `dtype` (float32 or wider).
 
     `positions` are integer or floating, their last axis 1, or n: a position for every frequency; `frequencies` of shape
     ``(n,)`` are radians per token: host numbers, or an array of the caller's, which carries gradients. Frequencies that are
-    traced on a library without float64 use a float32 product, of class ``angle32``.
+    traced on a library without float64 use a float32 product, of class ``angle32``; `phases` are
+    radians, of a shape that broadcasts, small, in float64 or where the library has none in float32.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
     if has_float64(positions):
         angles = cast(positions, xp.float64) * beside(frequencies, positions, xp.float64)
+        angles = angles if phases is None else angles + cast(phases, xp.float64)
         return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
     exact = _host_numbers(frequencies)
     if exact is None:
         angles = cast(positions, xp.float32) * beside(frequencies, positions, xp.float32)
+        angles = angles if phases is None else angles + phases
         return xp.cos(angles), xp.sin(angles)
-    return _cos_sin_of_turns(positions, exact)
+    return _cos_sin_of_turns(positions, exact, phases)
 
 
 def turn_limbs(frequency: float) -> list[int]:
@@ -56,20 +61,20 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
         return None
 
 
-def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array, Array]:
-    """Return cos and sin in float32 from int32 arithmetic on fractions of a turn."""
+def _cos_sin_of_turns(positions: Array, frequencies: list[float], phases: Array | None) -> tuple[Array, Array]:
+    """Return cos and sin in float32 from int32 arithmetic on fractions of a turn; phases are of a few radians."""
     xp = namespace(positions)
-    limbs = [turn_limbs(f) for f in frequencies]
-    g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], positions, xp.int32) for k in range(LIMBS))
     floating = xp.isdtype(positions.dtype, "real floating")
     whole = xp.trunc(positions) if floating else positions  # towards zero: the two parts of an angle do not cancel
-    n = cast(whole, xp.int32)
-    high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
-    t5 = low * g5
-    t4 = middle * g5 + low * g4 + (t5 >> BITS)
-    t3 = high * g5 + middle * g4 + low * g3 + (t4 >> BITS)
-    t2 = high * g4 + middle * g3 + low * g2 + (t3 >> BITS)
-    t1 = high * g3 + middle * g2 + low * g1 + (t2 >> BITS) & 4095  # whole turns dropped
+    t1, t2, t3, t4, t5 = _turns(cast(whole, xp.int32), frequencies)
+    if phases is not None:
+        steps = cast(xp.trunc(phases * 2**BITS), xp.int32)  # of 1/4096 radian, exactly
+        s1, s2, s3, s4, s5 = _turns(steps, [2.0**-BITS])
+        t5 = t5 + s5
+        t4 = t4 + s4 + (t5 >> BITS)
+        t3 = t3 + s3 + (t4 >> BITS)
+        t2 = t2 + s2 + (t3 >> BITS)
+        t1 = t1 + s1 + (t2 >> BITS) & 4095
     quadrant = t1 + 512 >> 10
     head = (t1 - (quadrant << 10) << BITS) + (t2 & 4095)  # exact in float32
     rest = ((t4 & 4095) << BITS) + (t5 & 4095)  # so that small angles keep their relative accuracy
@@ -81,7 +86,23 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array
         nearest = xp.round(quarters)
         quarters, quadrant = quarters - nearest, quadrant + cast(nearest, xp.int32)
     angle = quarters * (xp.pi / 2)
+    if phases is not None:
+        angle = angle + (phases - cast(steps, xp.float32) * 2**-BITS)
     return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
+
+
+def _turns(n: Array, frequencies: list[float]) -> tuple[Array, ...]:
+    """Return the fraction of a turn that `n` times every frequency is, in five limbs of 12 bits, highest first."""
+    xp = namespace(n)
+    limbs = [turn_limbs(f) for f in frequencies]
+    g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], n, xp.int32) for k in range(LIMBS))
+    high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
+    t5 = low * g5
+    t4 = middle * g5 + low * g4 + (t5 >> BITS)
+    t3 = high * g5 + middle * g4 + low * g3 + (t4 >> BITS)
+    t2 = high * g4 + middle * g3 + low * g2 + (t3 >> BITS)
+    t1 = high * g3 + middle * g2 + low * g1 + (t2 >> BITS) & 4095  # whole turns dropped
+    return t1, t2 & 4095, t3 & 4095, t4 & 4095, t5 & 4095
 
 
 def _turns_per_radian() -> Fraction:

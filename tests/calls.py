@@ -145,6 +145,11 @@ CALLS: dict[str, Call] = {
     },
     "xpos query": Call((X, PLACES), lambda x, p, dtype: posref.xpos(x, p, role="query", scale_base=2**18, **XPOS)),
     "xpos key": Call((X, PLACES), lambda x, p, dtype: posref.xpos(x, p, role="key", scale_base=2**17, rotary_dim=6, **XPOS)),
+    "pope cos_sin": Call((X * 4, PLACES), lambda x, p, dtype: posref.pope(x, p, layout="cos_sin", base=10000.0)),
+    "pope keys": Call(
+        (X, PLACES, reals(3, 1, 12) * 3 - 3),
+        lambda x, p, s, dtype: posref.pope(x, p, layout="interleaved", base=500.0, phases=s),
+    ),
     "permute_qk_weights": Call(
         (reals(20, 3),),
         lambda w, dtype: posref.permute_qk_weights(w, heads=2, rotary_dim=8, source="half", target="interleaved"),

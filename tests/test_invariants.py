@@ -136,6 +136,38 @@ def xpos_decodes(function: str, seed: int, layout: str) -> None:
         np.testing.assert_array_equal(posref.xpos(x[1, t : t + 1], p[1, t : t + 1], **options)[0], whole[1, t])
 
 
+# ---- PoPE -----------------------------------------------------------
+
+
+@given(seed=seeds, p=positions, n=positions, shift=positions, bias=st.booleans())
+def pope_relative(function: str, seed: int, p: int, n: int, shift: int, bias: bool) -> None:
+    """
+    The product of a query at p and a key at n is the sum of mu mu' cos((n - p) theta + delta).
+
+    An angle is rounded where it is formed and where a phase of at most 2 pi is added; a coordinate by cosine, softplus (an
+    exponential, a logarithm, a sum) and their product, 2 + 6 + 1 units; 16 products are summed.
+    """
+    q, k = normal(seed, 2, 8)
+    phases = -6 * np.random.default_rng(seed).random(8) if bias else None
+    sizes = np.log1p(np.exp(q)) @ np.log1p(np.exp(k))
+
+    def logit(p: int, n: int) -> float:
+        query = posref.pope(q[None], np.asarray([p]), layout="cos_sin", base=10000.0)[0]
+        return float(query @ posref.pope(k[None], np.asarray([n]), layout="cos_sin", base=10000.0, phases=phases)[0])
+
+    rounding = 2 * (p + n + shift + 14) + 2 * 2 * 9 + 2 * 16
+    assert abs(logit(p, n) - logit(p + shift, n + shift)) <= rounding * U * 2 * sizes
+
+
+@given(seed=seeds, layout=st.sampled_from(["cos_sin", "interleaved"]))
+def pope_decodes(function: str, seed: int, layout: str) -> None:
+    x, p, phases = normal(seed, 2, 5, 6), places(seed, 10).reshape(2, 5), -np.abs(normal(seed, 6))
+    whole = posref.pope(x, p, layout=layout, base=1e6, phases=phases)
+    for t in range(5):
+        one = posref.pope(x[1, t : t + 1], p[1, t : t + 1], layout=layout, base=1e6, phases=phases)
+        np.testing.assert_array_equal(one[0], whole[1, t])
+
+
 sections = st.sampled_from(
     [((1, 3, 2), "chunked"), ((2, 2, 2), "ernie"), ((3, 2, 1), "interleaved"), ((1, 2, 3), "round_robin"), ((4, 2), "chunked")]
 )
@@ -344,7 +376,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative, "xpos": xpos_relative},
+    "relative": {"rope": relative, "xpos": xpos_relative, "pope": pope_relative},
     "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
@@ -356,7 +388,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "distinct": {"sinusoidal": distinct},
     "linear in PE(p)": {"sinusoidal": linear},
     "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
-    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes}
+    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "pope": pope_decodes}
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }

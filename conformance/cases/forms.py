@@ -84,7 +84,9 @@ def _rotate(op: str) -> tuple[Case, ...]:
 
     def case(name: str, flags: str, x: tuple[int, ...], positions: Any, params: dict[str, Any], comment: str = "") -> Case:
         array = reals(op + name, *x)
-        if op in ("rope", "xpos"):
+        if op == "pope":
+            params = params | {"layout": "cos_sin" if params["layout"] == "half" else "interleaved"}
+        if op in ("rope", "xpos", "pope"):
             return _case(op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment)
         places = np.asarray(positions)
         signs = tuple(-n if "expanded" in name and axis == 0 else n for axis, n in enumerate(places.shape))
@@ -204,6 +206,7 @@ CASES: tuple[Case, ...] = (
     *_rotate("apply_rope"),
     *_rotate("rope"),
     *_rotate("xpos"),
+    *_rotate("pope"),
     *_places("xpos_scales", "positions", {"dim": 6, **ROLE}),
     *_pairs("alibi", LINEAR),
     *_places("t5_buckets", "relative_positions", BUCKETS),

@@ -215,4 +215,15 @@ XPOS = tuple(
     )
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*XPOS, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
+POPE = (
+    _case("pope", "query", "angle term", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)}, {"out": (2, 3, 6)},
+          layout="cos_sin", base=10000.0),
+    _case("pope", "key", "broadcast angle clip", {"x": 4 * reals("pope-key", 3, 4), "positions": (100, 260, 7),
+          "phases": np.asarray((-1.25, -7.0, 0.5, -5.0))}, {"out": (3, 8)}, "phases of two lanes are clamped: no gradient",
+          layout="interleaved", base=500.0),
+    _case("pope", "heads", "broadcast heads", {"x": reals("pope-heads", 2, 2, 2, 3), "positions": (3, 8),
+          "phases": np.asarray((((-1.5, -2.0, -0.25),), ((-3.0, -0.75, -6.0),)))}, {"out": (2, 2, 2, 6)},
+          layout="cos_sin", base=100.0),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*XPOS, *POPE, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
