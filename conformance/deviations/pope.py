@@ -18,11 +18,6 @@ def _written(x: Real) -> Real:
         return np.where(x > 20, x, np.log(np.float32(1 + np.exp(np.minimum(x, 20))).astype(np.float64)))
 
 
-def _overflowing(x: Real) -> Real:
-    with np.errstate(over="ignore"):
-        return np.log((1 + np.exp(x)).astype(np.float32).astype(np.float64))
-
-
 def _clamped(phases: Real) -> Real:
     return np.clip(phases, -2 * np.pi, 0)
 
@@ -71,8 +66,6 @@ CLAMP = "Phases of keys are brought between -2 pi and 0."
 DEVIATIONS = (
     Deviation("pope-lane", "the magnitude is the lane itself", _formed(magnitude=lambda x: x), "Softplus is missing."),
     Deviation("pope-relu", "the magnitude is the positive part", _formed(magnitude=lambda x: np.maximum(x, 0))),
-    Deviation("pope-overflows", "softplus is ln(1 + exp(x)) in float32, which loses small values and overflows",
-              _formed(magnitude=_overflowing), "Use log1p."),
     Deviation("pope-small-lost", "softplus is ln(1 + exp(x)) in float32, which loses small values", _formed(magnitude=_written),
               "Use log1p.", "PoPE-pytorch's kernels"),
     Deviation("pope-half-frequencies", "frequencies have the exponent 2c/d rather than c/d", _formed(exponent=2.0),
