@@ -14,7 +14,7 @@ import numpy.typing as npt
 from posref import scaling
 
 MODULES = (
-    "absolute", "rope_stages", "rope", "rope_extended", "axes", "xpos", "pope", "weights", "bias", "relative", "attention", "forms",
+    "absolute", "rope_stages", "rope", "rope_extended", "axes", "xpos", "pope", "fope", "weights", "bias", "relative", "attention", "forms",
     "gradients",
 )  # fmt: skip
 

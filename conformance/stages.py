@@ -47,6 +47,10 @@ def _pope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> d
     return {"inv_freq": call("rope_frequencies", {}, {"dim": 2 * _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
 
 
+def _fope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"inv_freq": call("rope_frequencies", {}, {"dim": _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
+
+
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
 
@@ -89,6 +93,7 @@ STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[st
     "mrope": _mrope,
     "xpos": _xpos,
     "pope": _pope,
+    "fope": _fope,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

@@ -20,6 +20,7 @@ from posref.relative.shaw import shaw_scores, shaw_values
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_table import axial_table
+from posref.rotary.fope import fope
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
 from posref.rotary.pope import pope
@@ -41,6 +42,7 @@ __all__ = [
     "axial_frequencies",
     "axial_table",
     "configs",
+    "fope",
     "learned",
     "mrope",
     "mrope_from_config",

@@ -168,6 +168,28 @@ def pope_decodes(function: str, seed: int, layout: str) -> None:
         np.testing.assert_array_equal(one[0], whole[1, t])
 
 
+# ---- FoPE -----------------------------------------------------------
+
+
+@given(seed=seeds, base=bases)
+def fope_is_rope(function: str, seed: int, base: float) -> None:
+    """Bit for bit with mixes that are the identity, of all pairs: sums of one number and zeros."""
+    x, p, one = normal(seed, 3, 5, 8), places(seed, 5), np.broadcast_to(np.eye(4), (3, 4, 4))
+    np.testing.assert_array_equal(posref.fope(x, p, one, one, base=base), turned(x, p, "half", base))
+
+
+@given(seed=seeds, base=bases)
+def fope_decodes(function: str, seed: int, base: float) -> None:
+    """One token at its position is that row of the whole: sums of 3 products, in any order."""
+    x, p = normal(seed, 2, 5, 8), places(seed, 5)
+    mix = normal(seed + 1, 2, 2, 3, 2)
+    whole = posref.fope(x, p, *mix, base=base)
+    for t in range(5):
+        one = posref.fope(x[:, t : t + 1], p[t : t + 1], *mix, base=base)[:, 0]
+        rounding = 2 * (3 + 3) * U * 2 * (np.abs(mix).sum(axis=-2).max() + 1) * np.abs(x).max()
+        assert np.max(np.abs(one - whole[:, t])) <= rounding
+
+
 sections = st.sampled_from(
     [((1, 3, 2), "chunked"), ((2, 2, 2), "ernie"), ((3, 2, 1), "interleaved"), ((1, 2, 3), "round_robin"), ((4, 2), "chunked")]
 )
@@ -377,6 +399,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
     "relative": {"rope": relative, "xpos": xpos_relative, "pope": pope_relative},
+    "plain is rope": {"fope": fope_is_rope},
     "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
@@ -388,7 +411,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "distinct": {"sinusoidal": distinct},
     "linear in PE(p)": {"sinusoidal": linear},
     "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
-    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "pope": pope_decodes}
+    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "pope": pope_decodes, "fope": fope_decodes}
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }

@@ -156,6 +156,22 @@ def _attention(op: str) -> tuple[Case, ...]:
     )
 
 
+def _fope() -> tuple[Case, ...]:
+    """Return what FoPE is asked."""
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, mix: tuple[int, ...]) -> Case:
+        arrays = {n: reals("fope" + name + n, *shape) / 4 for n, shape in (("cos_mix", mix), ("sin_mix", mix))}
+        return _case("fope", name, flags, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0})
+
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 6), (((0, 3, 9, 4),), ((257, 258, 259, 260),)), (3, 3, 2)),
+        case("expanded", "broadcast-view", (2, -3, 4, 6), (((0, 3, 9, 4),),) * 2, (-3, 2, 3)),
+        case("batch-one", "batch-one", (1, 3, 5, 6), (0, 7, 2, 3, 1), (1, 2, 2)),
+        case("length-one", "length-one batch-one", (1, 3, 1, 8), (300,), (3, 4, 2)),
+        case("length-zero", "length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)),
+    )
+
+
 SECTIONS: dict[str, Any] = {"sections": [1, 2, 2], "arrangement": "chunked"}
 TURNING: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))
@@ -207,6 +223,7 @@ CASES: tuple[Case, ...] = (
     *_rotate("rope"),
     *_rotate("xpos"),
     *_rotate("pope"),
+    *_fope(),
     *_places("xpos_scales", "positions", {"dim": 6, **ROLE}),
     *_pairs("alibi", LINEAR),
     *_places("t5_buckets", "relative_positions", BUCKETS),

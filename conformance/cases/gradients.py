@@ -226,4 +226,14 @@ POPE = (
           layout="cos_sin", base=100.0),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*XPOS, *POPE, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
+FOPE = tuple(
+    _case("fope", name, flags, {"x": reals("fope" + name, *shape), "positions": positions,
+          **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0)
+    for name, flags, shape, positions, mix in (
+        ("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
+        ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
+        ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),
+    )
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*XPOS, *POPE, *FOPE, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)

@@ -1,5 +1,5 @@
 """
-PoPE. Source: Gopalakrishnan et al., arXiv:2509.10534, section 3, and x-transformers' PolarEmbedding and apply_polar_pos_emb:
+PoPE. Source: Gopalakrishnan et al., arXiv:2509.10534, and x-transformers' PolarEmbedding and apply_polar_pos_emb:
 
     inv_freq = 1 / base ** (arange(dim) / dim);  phase = position inv_freq, of keys + learned_bias.clamp(-2 pi, 0)
     cat((softplus(t) cos(phase), softplus(t) sin(phase)))

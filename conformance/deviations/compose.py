@@ -18,7 +18,7 @@ Real = Any  # a NumPy array of reals
 
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
-    "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales", "pope",
+    "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales", "pope", "fope",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def leaves(jitter: float = 0.0) -> Operations:
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
     found["axial_table"] = argument(1, larger)(found["axial_table"])
-    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", "xpos_scales", "pope"):
+    for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", "xpos_scales", "pope", "fope"):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     found["attention_logits"] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(
         found["attention_logits"]

@@ -1,4 +1,4 @@
-"""PoPE, polar coordinate position embedding. Source: Gopalakrishnan et al., arXiv:2509.10534, section 3."""
+"""PoPE, polar coordinate position embedding. Source: Gopalakrishnan et al., arXiv:2509.10534."""
 
 from posref.angles import cos_sin_of_pairs
 from posref.arrays import Array, beside, cast, check_positions, check_rows, check_word, has_float64, namespace, wide
@@ -10,7 +10,7 @@ LAYOUTS = ("cos_sin", "interleaved")
 
 @encoding(
     family="rotary",
-    source="arXiv:2509.10534, section 3",
+    source="arXiv:2509.10534",
     domains={"layout": OneOf(LAYOUTS), "base": Real(0, usual=(2, 1e7))},
     invariants=("relative", "decode"),
     stages=("rope_frequencies",),
