@@ -201,6 +201,11 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         return self._node(self.base.log(value), (x, lambda g: g / value))
 
+    def log1p(self, x: Array) -> Array:
+        """Return the natural logarithm of 1 + x."""
+        value = self._plain(x)
+        return self._node(self.base.log1p(value), (x, lambda g: g / (value + 1)))
+
     def sin(self, x: Array) -> Array:
         """Return the sine."""
         value = self._plain(x)

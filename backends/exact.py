@@ -130,6 +130,10 @@ class Exact(NumberSystem):
         """Return the natural logarithm."""
         return self._function(x, lambda b: b.log())
 
+    def log1p(self, x: Array) -> Array:
+        """Return the natural logarithm of 1 + x."""
+        return self._function(x, lambda b: b.log1p())
+
     def sin(self, x: Array) -> Array:
         """Return the sine."""
         return self._function(x, lambda b: b.sin())

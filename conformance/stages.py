@@ -56,6 +56,14 @@ def _axial_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]
     return {"inv_freq": inv_freq} | call("axial_table", {"positions": inputs["positions"], "inv_freq": inv_freq}, table)
 
 
+def _pope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"inv_freq": call("rope_frequencies", {}, {"dim": 2 * _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
+
+
+def _fope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"inv_freq": call("rope_frequencies", {}, {"dim": _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
+
+
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
 
@@ -109,6 +117,8 @@ STAGES: dict[str, Stages] = {
     "mrope": _mrope,
     "xpos": _xpos,
     "axial_rope": _axial_rope,
+    "pope": _pope,
+    "fope": _fope,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

@@ -30,9 +30,11 @@ from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_rope import axial_rope
 from posref.rotary.axial_table import axial_table
+from posref.rotary.fope import fope
 from posref.rotary.mla_logits import mla_logits
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
+from posref.rotary.pope import pope
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -58,6 +60,7 @@ __all__ = [
     "configs",
     "dual_chunk",
     "dual_chunk_distances",
+    "fope",
     "lambda_window",
     "leaky_rerope",
     "leaky_rerope_distances",
@@ -67,6 +70,7 @@ __all__ = [
     "mrope",
     "mrope_from_config",
     "permute_qk_weights",
+    "pope",
     "positions",
     "presets",
     "rerope",

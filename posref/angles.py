@@ -2,7 +2,7 @@
 Position times frequency, as cosine and sine: accurate at every position, in every dtype.
 
 Where the library has float64 the angle is a float64 product. Elsewhere an angle in float32 would be off by 0.7 at position 1e7,
-so the product is formed exactly: a frequency is a fraction of a turn, held in five limbs of 12 bits, and integer positions
+so the product is formed exactly: a frequency is a fraction of a turn, held in six limbs of 12 bits, and integer positions
 multiply limbs in int32; whole turns drop out and what is left is at most an eighth of a turn. The error then stays below
 2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic. Of a floating position the whole
 tokens and the 4096ths of one are treated so, and only the rest, below 2^-12, is multiplied in float32.
@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from posref.arrays import Array, DType, beside, cast, has_float64, namespace, wide
 
-LIMBS, BITS = 5, 12
+LIMBS, BITS = 6, 12
 # 1/(2 pi) as an integer over 2**320 (Sloane's A086201 in binary), so that a turn's fraction needs no floating point.
 TURNS_PER_RADIAN = (0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4107F9458EAF7AEF1586DC91B8E909374B8, 320)
 
@@ -22,28 +22,33 @@ def cos_sin(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[A
     return cos_sin_of_pairs(positions[..., None], frequencies, dtype=dtype)
 
 
-def cos_sin_of_pairs(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+def cos_sin_of_pairs(
+    positions: Array, frequencies: Array, /, *, dtype: DType, phases: Array | None = None
+) -> tuple[Array, Array]:
     """
-    Return cos and sin of ``positions * frequencies`` in the working dtype of `dtype` (float32 or wider).
+    Return cos and sin of ``positions * frequencies + phases`` in the working dtype of `dtype` (float32 or wider).
 
     `positions` are integer or floating, their last axis 1, or n: a position for every frequency; `frequencies` of shape
     ``(n,)`` are radians per token: host numbers, or an array of the caller's, which carries gradients. Frequencies that are
-    traced on a library without float64 use a float32 product, of class ``angle32``.
+    traced on a library without float64 use a float32 product, of class ``angle32``; `phases` are
+    radians, of a shape that broadcasts, small, in float64 or where the library has none in float32.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
     if has_float64(positions):
         angles = cast(positions, xp.float64) * beside(frequencies, positions, xp.float64)
+        angles = angles if phases is None else angles + cast(phases, xp.float64)
         return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
     exact = _host_numbers(frequencies)
     if exact is None:
         angles = cast(positions, xp.float32) * beside(frequencies, positions, xp.float32)
+        angles = angles if phases is None else angles + phases
         return xp.cos(angles), xp.sin(angles)
-    return _cos_sin_of_turns(positions, exact)
+    return _cos_sin_of_turns(positions, exact, phases)
 
 
 def turn_limbs(frequency: float) -> list[int]:
-    """Return the fraction of a turn per token of a frequency in radians, as five limbs of 12 bits, highest first."""
+    """Return the fraction of a turn per token of a frequency in radians, as six limbs of 12 bits, highest first."""
     numerator, shift = TURNS_PER_RADIAN
     turn = round(Fraction(frequency) * Fraction(numerator, 1 << shift) * (1 << LIMBS * BITS)) % (1 << LIMBS * BITS)
     return [turn >> BITS * k & (1 << BITS) - 1 for k in reversed(range(LIMBS))]
@@ -57,47 +62,80 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
         return None
 
 
-def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array, Array]:
-    """Return cos and sin in float32 from int32 arithmetic on fractions of a turn."""
+def _cos_sin_of_turns(positions: Array, frequencies: list[float], phases: Array | None) -> tuple[Array, Array]:
+    """
+    Return cos and sin in float32 from int32 arithmetic on fractions of a turn; phases are of a few radians.
+
+    Whole tokens, 4096ths of a token and 4096ths of a radian of a phase are exact. What is left of each is rounded towards
+    zero, so that parts of an angle do not cancel.
+    """
     xp = namespace(positions)
-    if xp.isdtype(positions.dtype, "real floating"):
-        quarters, quadrant = _of_fractional(positions, frequencies)
-    else:
-        quarters, quadrant = _quarter_turns(positions, frequencies)
+    floating = xp.isdtype(positions.dtype, "real floating")
+    whole = xp.trunc(positions) if floating else positions
+    turns = _turns(whole, frequencies)
+    if floating:
+        part = (positions - whole) * 2**BITS
+        fine = xp.trunc(part)
+        turns = _sum(turns, _turns(fine, [f / 2**BITS for f in frequencies]))
+    if phases is not None:
+        steps = xp.trunc(phases * 2**BITS)
+        turns = _sum(turns, _turns(steps, [2.0**-BITS]))
+    quarters, quadrant = _quarters(turns)
+    if floating:
+        per_part = [float(Fraction(f) * 4 * _turns_per_radian() / 2**BITS) for f in frequencies]
+        quarters = quarters + cast(part - fine, xp.float32) * beside(per_part, positions, xp.float32)
+        nearest = xp.round(quarters)
+        quarters, quadrant = quarters - nearest, quadrant + cast(nearest, xp.int32)
     angle = quarters * (xp.pi / 2)
+    if phases is not None:
+        angle = angle + (phases - steps * 2**-BITS)
     return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
 
 
-def _of_fractional(positions: Array, frequencies: list[float]) -> tuple[Array, Array]:
-    """Return the angles of floating positions as `_quarter_turns` does: whole tokens, 4096ths of one, and what is left."""
-    xp = namespace(positions)
-    whole = xp.trunc(positions)  # towards zero, here and below: the parts of an angle do not cancel
-    part = (positions - whole) * 2**BITS
-    fine = xp.trunc(part)
-    quarters, quadrant = _quarter_turns(whole, frequencies)
-    more, further = _quarter_turns(fine, [f / 2**BITS for f in frequencies])
-    per_part = [float(Fraction(f) * 4 * _turns_per_radian() / 2**BITS) for f in frequencies]
-    quarters = quarters + more + cast(part - fine, xp.float32) * beside(per_part, positions, xp.float32)
-    nearest = xp.round(quarters)
-    return quarters - nearest, quadrant + further + cast(nearest, xp.int32)
-
-
-def _quarter_turns(numbers: Array, frequencies: list[float]) -> tuple[Array, Array]:
-    """Return the angles of whole numbers as quarter turns in [-1/2, 1/2], and how many quarter turns were left out."""
+def _turns(numbers: Array, frequencies: list[float]) -> list[Array]:
+    """Return the fraction of a turn that whole numbers times every frequency are, as limbs of 12 bits, highest first."""
     xp = namespace(numbers)
-    limbs = [turn_limbs(f) for f in frequencies]
-    g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], numbers, xp.int32) for k in range(LIMBS))
+    of_each = [turn_limbs(f) for f in frequencies]
+    limbs = [beside([row[k] for row in of_each], numbers, xp.int32) for k in range(LIMBS)]
     n = cast(numbers, xp.int32)
     high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
-    t5 = low * g5
-    t4 = middle * g5 + low * g4 + (t5 >> BITS)
-    t3 = high * g5 + middle * g4 + low * g3 + (t4 >> BITS)
-    t2 = high * g4 + middle * g3 + low * g2 + (t3 >> BITS)
-    t1 = high * g3 + middle * g2 + low * g1 + (t2 >> BITS) & 4095  # whole turns dropped
+    products = [low * limb for limb in limbs]
+    for k, limb in enumerate(limbs[1:]):
+        products[k] = products[k] + middle * limb
+    for k, limb in enumerate(limbs[2:]):
+        products[k] = products[k] + high * limb
+    return _carried(products)
+
+
+def _sum(turns: list[Array], others: list[Array]) -> list[Array]:
+    """Return the sum of two fractions of a turn."""
+    return _carried([a + b for a, b in zip(turns, others, strict=True)])
+
+
+def _carried(limbs: list[Array]) -> list[Array]:
+    """Return limbs of 12 bits again, whole turns dropped."""
+    carry: Array = 0
+    found = []
+    for limb in reversed(limbs):
+        total = limb + carry
+        carry = total >> BITS
+        found.append(total & 4095)
+    return found[::-1]
+
+
+def _quarters(turns: list[Array]) -> tuple[Array, Array]:
+    """Return a fraction of a turn as quarter turns in [-1/2, 1/2], and how many quarter turns were left out."""
+    t1, t2, t3, t4, t5, t6 = turns
+    xp = namespace(t1)
     quadrant = t1 + 512 >> 10
-    head = (t1 - (quadrant << 10) << BITS) + (t2 & 4095)  # exact in float32
-    rest = ((t4 & 4095) << BITS) + (t5 & 4095)  # so that small angles keep their relative accuracy
-    fraction = cast(head, xp.float32) + cast(t3 & 4095, xp.float32) * 2**-BITS + cast(rest, xp.float32) * 2 ** (-3 * BITS)
+    head = (t1 - (quadrant << 10) << BITS) + t2  # exact in float32
+    next_two = (t4 << BITS) + t5  # so that small angles keep their relative accuracy
+    fraction = (
+        cast(head, xp.float32)
+        + cast(t3, xp.float32) * 2**-BITS
+        + cast(next_two, xp.float32) * 2 ** (-3 * BITS)
+        + cast(t6, xp.float32) * 2 ** (-4 * BITS)
+    )
     return fraction * 2**-22, quadrant
 
 

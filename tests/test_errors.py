@@ -233,6 +233,39 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.xpos_scales(T.astype(np.float16), 8, role="key", centre=0),
         "xpos_scales: positions " + HALF.format(dtype="float16"),
     ),
+    "pope: layout": (
+        lambda: posref.pope(X, T, layout="sin_cos", base=10000.0),
+        "pope: layout must be one of 'cos_sin', 'interleaved'; got 'sin_cos'.",
+    ),
+    "pope: float16 positions": (
+        lambda: posref.pope(X, T.astype(np.float16), layout="cos_sin", base=10000.0),
+        "pope: positions " + HALF.format(dtype="float16"),
+    ),
+    "pope: positions do not broadcast": (
+        lambda: posref.pope(X, np.arange(4), layout="cos_sin", base=10000.0),
+        "pope: positions must broadcast to the leading axes of x, (2, 3, 5), without enlarging them; got (4,).",
+    ),
+    "pope: phases": (
+        lambda: posref.pope(X, T, layout="cos_sin", base=10000.0, phases=np.ones((4, 1, 64))),
+        "pope: phases must broadcast to the shape of x, (2, 3, 5, 64), with 64 in the last axis; got (4, 1, 64).",
+    ),
+    "pope: phases of another width": (
+        lambda: posref.pope(X, T, layout="cos_sin", base=10000.0, phases=np.ones(1)),
+        "pope: phases must broadcast to the shape of x, (2, 3, 5, 64), with 64 in the last axis; got (1,).",
+    ),
+    "fope: mixes of two shapes": (
+        lambda: posref.fope(X, T, np.ones((3, 4, 4)), np.ones((3, 4, 5)), base=10000.0),
+        "fope: cos_mix and sin_mix must have one shape, (heads, n, m) or (n, m), with n and m from 1 to half the last axis "
+        "of x, (2, 3, 5, 64), which is even; got (3, 4, 4) and (3, 4, 5).",
+    ),
+    "fope: heads": (
+        lambda: posref.fope(X, T, np.ones((2, 4, 4)), np.ones((2, 4, 4)), base=10000.0),
+        "fope: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+    ),
+    "fope: float16 positions": (
+        lambda: posref.fope(X, T.astype(np.float16), np.ones((4, 4)), np.ones((4, 4)), base=10000.0),
+        "fope: positions " + HALF.format(dtype="float16"),
+    ),
     "frequencies: odd dim": (
         frequencies(dim=7),
         "rope_frequencies: dim must be even (lanes rotate in pairs); got 7.",

@@ -151,6 +151,60 @@ def xpos_decodes(function: str, seed: int, layout: str) -> None:
         np.testing.assert_array_equal(posref.xpos(x[1, t : t + 1], p[1, t : t + 1], **options)[0], whole[1, t])
 
 
+# ---- PoPE -----------------------------------------------------------
+
+
+@given(seed=seeds, p=positions, n=positions, shift=positions, bias=st.booleans())
+def pope_relative(function: str, seed: int, p: int, n: int, shift: int, bias: bool) -> None:
+    """
+    The product of a query at p and a key at n is the sum of mu mu' cos((n - p) theta + delta).
+
+    An angle is rounded where it is formed and where a phase of at most 2 pi is added; a coordinate by cosine, softplus (an
+    exponential, a logarithm, a sum) and their product, 2 + 6 + 1 units; 16 products are summed.
+    """
+    q, k = normal(seed, 2, 8)
+    phases = -6 * np.random.default_rng(seed).random(8) if bias else None
+    sizes = np.log1p(np.exp(q)) @ np.log1p(np.exp(k))
+
+    def logit(p: int, n: int) -> float:
+        query = posref.pope(q[None], np.asarray([p]), layout="cos_sin", base=10000.0)[0]
+        return float(query @ posref.pope(k[None], np.asarray([n]), layout="cos_sin", base=10000.0, phases=phases)[0])
+
+    rounding = 2 * (p + n + shift + 14) + 2 * 2 * 9 + 2 * 16
+    assert abs(logit(p, n) - logit(p + shift, n + shift)) <= rounding * U * 2 * sizes
+
+
+@given(seed=seeds, layout=st.sampled_from(["cos_sin", "interleaved"]))
+def pope_decodes(function: str, seed: int, layout: str) -> None:
+    x, p, phases = normal(seed, 2, 5, 6), places(seed, 10).reshape(2, 5), -np.abs(normal(seed, 6))
+    whole = posref.pope(x, p, layout=layout, base=1e6, phases=phases)
+    for t in range(5):
+        one = posref.pope(x[1, t : t + 1], p[1, t : t + 1], layout=layout, base=1e6, phases=phases)
+        np.testing.assert_array_equal(one[0], whole[1, t])
+
+
+# ---- FoPE -----------------------------------------------------------
+
+
+@given(seed=seeds, base=bases)
+def fope_is_rope(function: str, seed: int, base: float) -> None:
+    """Bit for bit with mixes that are the identity, of all pairs: sums of one number and zeros."""
+    x, p, one = normal(seed, 3, 5, 8), places(seed, 5), np.broadcast_to(np.eye(4), (3, 4, 4))
+    np.testing.assert_array_equal(posref.fope(x, p, one, one, base=base), turned(x, p, "half", base))
+
+
+@given(seed=seeds, base=bases)
+def fope_decodes(function: str, seed: int, base: float) -> None:
+    """One token at its position is that row of the whole: sums of 3 products, in any order."""
+    x, p = normal(seed, 2, 5, 8), places(seed, 5)
+    mix = normal(seed + 1, 2, 2, 3, 2)
+    whole = posref.fope(x, p, *mix, base=base)
+    for t in range(5):
+        one = posref.fope(x[:, t : t + 1], p[t : t + 1], *mix, base=base)[:, 0]
+        rounding = 2 * (3 + 3) * U * 2 * (np.abs(mix).sum(axis=-2).max() + 1) * np.abs(x).max()
+        assert np.max(np.abs(one - whole[:, t])) <= rounding
+
+
 sections = st.sampled_from(
     [((1, 3, 2), "chunked"), ((2, 2, 2), "ernie"), ((3, 2, 1), "interleaved"), ((1, 2, 3), "round_robin"), ((4, 2), "chunked")]
 )
@@ -565,8 +619,9 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative, "xpos": xpos_relative, "axial_rope": axial_is_relative}
+    "relative": {"rope": relative, "xpos": xpos_relative, "axial_rope": axial_is_relative, "pope": pope_relative}
     | dict.fromkeys(INSIDE, relative_inside),
+    "plain is rope": {"fope": fope_is_rope},
     "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
@@ -584,6 +639,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     )
     | {"sliding_window": mask_is_shift_invariant},
     "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "axial_rope": axial_decodes}
+    | {"pope": pope_decodes, "fope": fope_decodes}
     | dict.fromkeys(INSIDE, decodes_inside)
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
     | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)

@@ -4,9 +4,11 @@ import torch
 from torch import Tensor
 from x_transformers.x_transformers import (
     AlibiPositionalBias,
+    PolarEmbedding,
     RelativePositionBias,
     RotaryEmbedding,
     ScaledSinusoidalEmbedding,
+    apply_polar_pos_emb,
     apply_rotary_pos_emb,
 )
 
@@ -76,6 +78,22 @@ def _centred(positions: Tensor, dim: int, base: float, centre: int, scale_base: 
     last = torch.full((1,), 2 * centre, dtype=flat.dtype, device=flat.device)
     module = _rotary(dim, base, None, use_xpos=True, scale_base=scale_base)
     return module(torch.cat((last, flat)))  # type: ignore[no-any-return]
+
+
+def pope(x: Tensor, positions: Tensor, /, *, layout: str, base: float, phases: Tensor | None = None) -> Tensor:
+    """PolarEmbedding with these phases as its learned bias, then apply_polar_pos_emb; tokens are one sequence of one head."""
+    if layout != "cos_sin":
+        lacks(f"no layout {layout!r}: cosines, then sines")
+    if not x.numel():
+        lacks("PolarEmbedding takes the maximum of the positions, of which there must be one")
+    width = x.shape[-1]
+    module = PolarEmbedding(width, 1, base=base)
+    freqs, bias = module(torch.broadcast_to(positions, x.shape[:-1]).reshape(-1))
+    if phases is not None:
+        module.learned_bias = torch.nn.Parameter(torch.broadcast_to(phases, x.shape).reshape(1, -1, width).float())
+        _, bias = module(positions.reshape(-1))
+        freqs = freqs + bias
+    return apply_polar_pos_emb(x.reshape(1, -1, width), freqs).reshape(*x.shape[:-1], 2 * width)
 
 
 def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:

@@ -84,7 +84,9 @@ def _rotate(op: str) -> tuple[Case, ...]:
 
     def case(name: str, flags: str, x: tuple[int, ...], positions: Any, params: dict[str, Any], comment: str = "") -> Case:
         array = reals(op + name, *x)
-        if op in ("rope", "xpos"):
+        if op == "pope":
+            params = params | {"layout": "cos_sin" if params["layout"] == "half" else "interleaved"}
+        if op in ("rope", "xpos", "pope"):
             return _case(
                 op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment
             )
@@ -155,6 +157,22 @@ def _attention(op: str) -> tuple[Case, ...]:
         case("batch-one", "batch-one", (1, 2, 3, 6), (1, 2, 4, 6), bias=(1, 2, 3, 4), mask=holes),
         case("length-one", "length-one batch-one", (1, 3, 1, 6), (1, 3, 1, 6), "one query and one key", sinks=3),
         case("no-head", "length-zero", (2, 0, 3, 6), (2, 0, 4, 6)),
+    )
+
+
+def _fope() -> tuple[Case, ...]:
+    """Return what FoPE is asked."""
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, mix: tuple[int, ...]) -> Case:
+        arrays = {n: reals("fope" + name + n, *shape) / 4 for n, shape in (("cos_mix", mix), ("sin_mix", mix))}
+        return _case("fope", name, flags, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0})
+
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 6), (((0, 3, 9, 4),), ((257, 258, 259, 260),)), (3, 3, 2)),
+        case("expanded", "broadcast-view", (2, -3, 4, 6), (((0, 3, 9, 4),),) * 2, (-3, 2, 3)),
+        case("batch-one", "batch-one", (1, 3, 5, 6), (0, 7, 2, 3, 1), (1, 2, 2)),
+        case("length-one", "length-one batch-one", (1, 3, 1, 8), (300,), (3, 4, 2)),
+        case("length-zero", "length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)),
     )
 
 
@@ -275,6 +293,8 @@ CASES: tuple[Case, ...] = (
     *_rotate("apply_rope"),
     *_rotate("rope"),
     *_rotate("xpos"),
+    *_rotate("pope"),
+    *_fope(),
     *places("xpos_scales", "positions", {"dim": 6, **ROLE}),
     *pairs("alibi", LINEAR),
     *places("t5_buckets", "relative_positions", BUCKETS),

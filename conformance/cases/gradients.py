@@ -237,6 +237,27 @@ XPOS = tuple(
     )
 )  # fmt: skip
 
+POPE = (
+    _case("pope", "query", "angle term", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)}, {"out": (2, 3, 6)},
+          layout="cos_sin", base=10000.0),
+    _case("pope", "key", "broadcast angle clip", {"x": 4 * reals("pope-key", 3, 4), "positions": (100, 260, 7),
+          "phases": np.asarray((-1.25, -7.0, 0.5, -5.0))}, {"out": (3, 8)}, "phases of two lanes are clamped: no gradient",
+          layout="interleaved", base=500.0),
+    _case("pope", "heads", "broadcast heads", {"x": reals("pope-heads", 2, 2, 2, 3), "positions": (3, 8),
+          "phases": np.asarray((((-1.5, -2.0, -0.25),), ((-3.0, -0.75, -6.0),)))}, {"out": (2, 2, 2, 6)},
+          layout="cos_sin", base=100.0),
+)  # fmt: skip
+
+FOPE = tuple(
+    _case("fope", name, flags, {"x": reals("fope" + name, *shape), "positions": positions,
+          **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0)
+    for name, flags, shape, positions, mix in (
+        ("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
+        ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
+        ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),
+    )
+)  # fmt: skip
+
 
 def _passes(op: str) -> Iterator[Case]:
     """Yield what the scores of a length extension are asked."""
@@ -291,6 +312,8 @@ ROTATED = (
 CASES: tuple[Case, ...] = (
     *ROTATED,
     *XPOS,
+    *POPE,
+    *FOPE,
     *AXES,
     *ROTATIONS,
     *TABLES,

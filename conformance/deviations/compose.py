@@ -25,6 +25,7 @@ LEAVES = (
     "sliding_window", "chunked_window", "lambda_window", "logn_scale", "attention_temperature",
     "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
     "rotated_values", "mla_logits", "rotary_linear_attention",
+    "pope", "fope",
 )  # fmt: skip
 
 
@@ -106,7 +107,15 @@ def leaves(jitter: float = 0.0) -> Operations:
     found["axial_table"] = argument(1, larger)(found["axial_table"])
     for op, first in (("rotated_values", 2), ("mla_logits", 4), ("rotary_linear_attention", 3)):
         found[op] = argument(first, larger)(argument(first + 1, larger)(found[op]))
-    reals = ("xpos_scales", "logn_scale", "attention_temperature", "leaky_rerope_distances", "self_extend_distances")
+    reals = (
+        "xpos_scales",
+        "pope",
+        "fope",
+        "logn_scale",
+        "attention_temperature",
+        "leaky_rerope_distances",
+        "self_extend_distances",
+    )
     for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope", *reals):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     for op in ("attention_logits", "turned_products"):

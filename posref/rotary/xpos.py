@@ -1,4 +1,4 @@
-"""xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554, section 3."""
+"""xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
 from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
@@ -10,7 +10,7 @@ from posref.spec import Axes, Integer, OneOf, Real, encoding
 
 @encoding(
     family="rotary",
-    source="arXiv:2212.10554, section 3",
+    source="arXiv:2212.10554",
     models=("LEX",),
     domains={
         "role": OneOf(ROLES),

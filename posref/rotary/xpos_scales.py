@@ -1,4 +1,4 @@
-"""The scales of xPos, by which lanes grow or decay. Source: Sun et al., arXiv:2212.10554, section 3."""
+"""The scales of xPos, by which lanes grow or decay. Source: Sun et al., arXiv:2212.10554."""
 
 from posref.arrays import (
     Array,
@@ -24,7 +24,7 @@ NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions w
 
 @encoding(
     family="rotary",
-    source="arXiv:2212.10554, section 3",
+    source="arXiv:2212.10554",
     models=("LEX",),
     domains={
         "dim": Integer(2, step=2, usual=64),

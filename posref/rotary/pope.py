@@ -1,0 +1,107 @@
+"""PoPE, polar coordinate position embedding. Source: Gopalakrishnan et al., arXiv:2509.10534."""
+
+from posref.angles import cos_sin_of_pairs
+from posref.arrays import Array, beside, cast, check_positions, check_rows, check_word, has_float64, namespace, wide
+from posref.rotary.rope_frequencies import rope_frequencies
+from posref.spec import Axes, OneOf, Real, encoding
+
+LAYOUTS = ("cos_sin", "interleaved")
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2509.10534",
+    domains={"layout": OneOf(LAYOUTS), "base": Real(0, usual=(2, 1e7))},
+    invariants=("relative", "decode"),
+    stages=("rope_frequencies",),
+    arrays={
+        "x": Axes("D | *R T D"),
+        "positions": Axes(" | ~*R ~T", "position"),
+        "phases": Axes("D | ~*R ~T D", optional=True),
+    },
+    requires=("D > 0",),
+)
+def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Array | None = None) -> Array:
+    r"""
+    Return every lane of `x` as a point in the plane: its magnitude from the content, its angle from the position alone.
+
+    .. math:: y_{p,c} = \mathrm{softplus}(x_c) \, (\cos\alpha, \sin\alpha), \qquad \alpha = p \, \theta_c + \delta_c,
+        \qquad \theta_c = b^{-c/d}, \; c = 0 \dots d-1
+
+    so that :math:`\langle y^q_p, y^k_n \rangle = \sum_c \mu^q_c \mu^k_c \cos((n - p)\theta_c + \delta_c)` with
+    :math:`\mu = \mathrm{softplus}(x) = \ln(1 + e^x)`: it depends on n - p alone, and the width is 2d.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, d)``
+        Queries or keys.
+    positions : array, integer or at least float32, shape ``(*P,)``
+        Positions in tokens; P broadcasts from the right against R and never enlarges it.
+    layout : {"cos_sin", "interleaved"}
+        Where the two coordinates go: all cosines, then all sines (x-transformers); or lanes 2c and 2c + 1 (PoPE-pytorch).
+    base : float
+        b; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d lanes.
+    phases : array, optional
+        delta of keys, learned, in radians, brought between -2 pi and 0; broadcasts to the shape of `x`: (d,), or (H, 1, d)
+        for (B, H, T, d). None is 0, for queries; keys without it differ from queries in nothing.
+
+    Returns
+    -------
+    array, shape ``(*R, 2d)``
+        In the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If positions do not broadcast or are half precision, phases do not fit x, or `layout` is unknown.
+
+    Notes
+    -----
+    Softplus is max(x, 0) + log1p(exp(-\|x\|)), which neither overflows nor loses small values. PyTorch's own is x above 20,
+    short by 2e-9; ln(1 + exp(x)) in float32, as PoPE-pytorch's kernels have it, is 0 below -17.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pope(np.asarray([[0.0]]), np.asarray([1]), layout="cos_sin", base=10000.0).round(4).tolist()
+    [[0.3745, 0.5833]]
+    """
+    check_word("pope", "layout", layout, LAYOUTS)
+    xp = namespace(x, positions)
+    check_positions("pope", "positions", positions)
+    check_rows("pope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
+    work = wide(x.dtype, xp)
+    if phases is not None:
+        _check_phases(tuple(phases.shape), tuple(x.shape))
+        phases = _clamped(phases)
+    system = xp if getattr(xp, "computes_constants", False) else None
+    inv_freq, _ = rope_frequencies(2 * x.shape[-1], base=base, xp=system)
+    cos, sin = cos_sin_of_pairs(positions[..., None], inv_freq, dtype=work, phases=phases)
+    size = softplus(cast(x, work))
+    parts = [cast(size * wave, x.dtype) for wave in (cos, sin)]
+    if layout == "cos_sin":
+        return xp.concat(parts, axis=x.ndim - 1)
+    return xp.reshape(xp.stack(parts, axis=-1), (*x.shape[:-1], 2 * x.shape[-1]))
+
+
+def softplus(x: Array) -> Array:
+    """Return ``ln(1 + exp(x))``, accurate and finite for every x."""
+    xp = namespace(x)
+    return xp.maximum(x, beside(0.0, x, x.dtype)) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def _clamped(phases: Array) -> Array:
+    """Return phases brought between -2 pi and 0; in float32, which has no 2 pi, outside ones as 0, the same angle."""
+    xp = namespace(phases)
+    if has_float64(phases):
+        return xp.clip(cast(phases, xp.float64), -2 * xp.pi, 0.0)
+    phases = cast(phases, xp.float32)
+    return xp.where((phases < -2 * xp.pi) | (phases > 0), beside(0.0, phases, xp.float32), phases)
+
+
+def _check_phases(shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+    """Refuse phases that do not have a number for every lane, or do not broadcast to x."""
+    fits = len(shape) <= len(full) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(full), strict=False))
+    if not shape or shape[-1] != full[-1] or not fits:
+        msg = f"pope: phases must broadcast to the shape of x, {full}, with {full[-1]} in the last axis; got {shape}."
+        raise ValueError(msg)
