@@ -233,7 +233,7 @@ def accept(
         return host.astype(np.int64) if host.dtype.kind == "b" else host
     if found is None:  # a factor is a Python float
         return host
-    free = makes_constants(op) or expected.ndim == 0 or (takes_dtype(op) and not asked)
+    free = makes_constants(op) or (expected.ndim == 0 and found != dtype) or (takes_dtype(op) and not asked)
     if host.dtype.kind != "f" or (free and found in classes.UNIT):
         msg = f"{name} must be real and at least float32; got {found}"
         raise Failure(msg)

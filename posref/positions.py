@@ -224,7 +224,7 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: Namespace | None = None
 
 def evicted(kept: Array, /, *, reindex: bool) -> Array:
     """
-    Return the positions of the keys that are left in a cache from which others were evicted.
+    Return the positions of the keys that are left in a cache from which others were evicted (`lambda_window` says which).
 
     Parameters
     ----------
