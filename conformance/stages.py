@@ -48,6 +48,10 @@ def _axial_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]
     return {"inv_freq": inv_freq} | call("axial_table", {"positions": inputs["positions"], "inv_freq": inv_freq}, table)
 
 
+def _mixed_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return call("mixed_table", {name: inputs[name] for name in ("positions", "frequencies")}, {})
+
+
 def _alibi(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"slopes": call("alibi_slopes", {}, {"heads": params["heads"]})["out"]}
 
@@ -89,6 +93,7 @@ STAGES: dict[str, Callable[[Call, Mapping[str, Any], Mapping[str, Any]], dict[st
     "rotation_matrix": _rotation_matrix,
     "mrope": _mrope,
     "axial_rope": _axial_rope,
+    "mixed_rope": _mixed_rope,
     "alibi": _alibi,
     "t5_bias": _t5_bias,
     "attention": _attention,

@@ -21,6 +21,8 @@ from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_rope import axial_rope
 from posref.rotary.axial_table import axial_table
+from posref.rotary.mixed_rope import mixed_rope
+from posref.rotary.mixed_table import mixed_table
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
 from posref.rotary.rope import rope
@@ -41,6 +43,8 @@ __all__ = [
     "axial_table",
     "configs",
     "learned",
+    "mixed_rope",
+    "mixed_table",
     "mrope",
     "mrope_from_config",
     "permute_qk_weights",

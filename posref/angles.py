@@ -38,7 +38,25 @@ def cos_sin_of_pairs(positions: Array, frequencies: Array, /, *, dtype: DType) -
     if exact is None:
         angles = cast(positions, xp.float32) * beside(frequencies, positions, xp.float32)
         return xp.cos(angles), xp.sin(angles)
-    return _cos_sin_of_turns(positions, exact)
+    return _cos_sin_of_turns([(positions, exact)], (len(exact),))
+
+
+def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+    """
+    Return cos and sin of ``sum(positions * frequencies, axis=0)`` in the working dtype of `dtype`: see `cos_sin_of_pairs`.
+
+    `positions` and `frequencies` have as many axes, the first of one length; the last axis of `positions` is 1.
+    """
+    xp = namespace(positions)
+    work = wide(dtype, xp)
+    exact = None if has_float64(positions) else [_host_numbers(f) for f in _rows(frequencies)]
+    if exact is None or None in exact:
+        angle_dtype = xp.float64 if exact is None else xp.float32
+        products = cast(positions, angle_dtype) * beside(frequencies, positions, angle_dtype)
+        angles = xp.sum(products, axis=0)
+        return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
+    axes = [(positions[axis, ...], f) for axis, f in enumerate(exact) if f is not None]
+    return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
 
 
 def turn_limbs(frequency: float) -> list[int]:
@@ -56,32 +74,68 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
         return None
 
 
-def _cos_sin_of_turns(positions: Array, frequencies: list[float]) -> tuple[Array, Array]:
-    """Return cos and sin in float32 from int32 arithmetic on fractions of a turn."""
-    xp = namespace(positions)
-    limbs = [turn_limbs(f) for f in frequencies]
-    g1, g2, g3, g4, g5 = (beside([row[k] for row in limbs], positions, xp.int32) for k in range(LIMBS))
-    floating = xp.isdtype(positions.dtype, "real floating")
-    whole = xp.trunc(positions) if floating else positions  # towards zero: the two parts of an angle do not cancel
-    n = cast(whole, xp.int32)
-    high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
-    t5 = low * g5
-    t4 = middle * g5 + low * g4 + (t5 >> BITS)
-    t3 = high * g5 + middle * g4 + low * g3 + (t4 >> BITS)
-    t2 = high * g4 + middle * g3 + low * g2 + (t3 >> BITS)
-    t1 = high * g3 + middle * g2 + low * g1 + (t2 >> BITS) & 4095  # whole turns dropped
+def _rows(frequencies: Array) -> list[Array]:
+    """Return the frequencies of every axis, one after the other."""
+    flat = namespace(frequencies).reshape(frequencies, (frequencies.shape[0], -1))
+    return [flat[axis, :] for axis in range(flat.shape[0])]
+
+
+def _cos_sin_of_turns(axes: list[tuple[Array, list[float]]], shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return cos and sin in float32 of positions times frequencies (of `shape`), summed over axes in int32."""
+    xp = namespace(axes[0][0])
+    whole, rest = [], []
+    for positions, frequencies in axes:
+        if not xp.isdtype(positions.dtype, "real floating"):
+            whole.append(_limbs(cast(positions, xp.int32), frequencies, shape))
+            continue
+        units = xp.trunc(positions)  # towards zero: the parts of an angle do not cancel
+        parts = (positions - units) * 2**BITS
+        count = xp.trunc(parts)
+        whole.append(_limbs(cast(units, xp.int32), frequencies, shape))
+        whole.append(_limbs(cast(count, xp.int32), [f * 2**-BITS for f in frequencies], shape))
+        quarters = beside([float(Fraction(f) * 4 * _turns_per_radian()) * 2**-BITS for f in frequencies], positions, xp.float32)
+        rest.append(cast(parts - count, xp.float32) * xp.reshape(quarters, shape))
+    limbs = whole[0]
+    for more in whole[1:]:
+        limbs = _carried([a + b for a, b in zip(limbs, more, strict=True)])
+    t1, t2, t3, t4, t5 = limbs
     quadrant = t1 + 512 >> 10
-    head = (t1 - (quadrant << 10) << BITS) + (t2 & 4095)  # exact in float32
-    rest = ((t4 & 4095) << BITS) + (t5 & 4095)  # so that small angles keep their relative accuracy
-    fraction = cast(head, xp.float32) + cast(t3 & 4095, xp.float32) * 2**-BITS + cast(rest, xp.float32) * 2 ** (-3 * BITS)
+    head = (t1 - (quadrant << 10) << BITS) + t2  # exact in float32
+    low = (t4 << BITS) + t5  # so that small angles keep their relative accuracy
+    fraction = cast(head, xp.float32) + cast(t3, xp.float32) * 2**-BITS + cast(low, xp.float32) * 2 ** (-3 * BITS)
     quarters = fraction * 2**-22  # quarter turns, [-1/2, 1/2]
-    if floating:
-        per_token = beside([float(Fraction(f) * 4 * _turns_per_radian()) for f in frequencies], positions, xp.float32)
-        quarters = quarters + cast(positions - whole, xp.float32) * per_token
+    if rest:
+        quarters = sum(rest[1:], quarters + rest[0])
         nearest = xp.round(quarters)
         quarters, quadrant = quarters - nearest, quadrant + cast(nearest, xp.int32)
     angle = quarters * (xp.pi / 2)
     return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
+
+
+def _limbs(n: Array, frequencies: list[float], shape: tuple[int, ...]) -> list[Array]:
+    """Return the fraction of a turn of n times frequencies (of `shape`), as limbs of 12 bits, highest first."""
+    xp = namespace(n)
+    limbs = [turn_limbs(f) for f in frequencies]
+    g1, g2, g3, g4, g5 = (xp.reshape(beside([row[k] for row in limbs], n, xp.int32), shape) for k in range(LIMBS))
+    high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
+    sums = [
+        high * g3 + middle * g2 + low * g1,
+        high * g4 + middle * g3 + low * g2,
+        high * g5 + middle * g4 + low * g3,
+        middle * g5 + low * g4,
+        low * g5,
+    ]
+    return _carried(sums)
+
+
+def _carried(limbs: list[Array]) -> list[Array]:
+    """Return limbs with what is beyond 12 bits carried to the next higher one; whole turns are dropped."""
+    found, carry = [], 0
+    for limb in reversed(limbs):
+        total = limb + carry
+        carry = total >> BITS
+        found.append(total & (1 << BITS) - 1)
+    return found[::-1]
 
 
 def _turns_per_radian() -> Fraction:

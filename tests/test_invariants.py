@@ -75,6 +75,9 @@ def via(function: str, x: np.ndarray, p: Any, layout: str, base: float, rotary_d
         axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2)])
         layout = {"interleaved_to_half": "half_by_axis"}.get(layout, layout)
         return axial(x, axes, (4, (rotary_dim or x.shape[-1]) - 4), layout, base)
+    if function == "mixed_rope":
+        axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2)])
+        return posref.mixed_rope(x, axes, normal(7, 2, (rotary_dim or x.shape[-1]) // 2), layout=layout)
     if function == "mrope":
         axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2, 3)])
         pairs = (rotary_dim or x.shape[-1]) // 2
@@ -138,6 +141,31 @@ def axial_is_relative(function: str, seed: int, way: tuple[str, str], base: floa
 
     rounding = angle_error(*(int(a.max()) for a in (p, q, p + shift, q + shift))) + 2 * (12 + 2 * 3) * U
     assert abs(logit(p, q) - logit(p + shift, q + shift)) <= rounding * norm(x) * norm(y)
+
+
+@given(seed=seeds, layout=layouts)
+def mixed_is_relative(function: str, seed: int, layout: str) -> None:
+    """As `axial_is_relative`; a frequency is at most f, and an angle the sum of three rounded products."""
+    x, y = normal(seed, 2, 12)
+    p, q, shift = places(seed, 9, 2**12).reshape(3, 3)
+    frequencies = normal(seed + 1, 3, 6)
+
+    def logit(*at: np.ndarray) -> float:
+        return float(np.dot(*posref.mixed_rope(np.stack([x, y]), np.stack(at, axis=-1), frequencies, layout=layout)))
+
+    angles = sum(float(np.abs(at) @ np.abs(frequencies).max(axis=-1)) for at in (p, q, p + shift, q + shift))
+    rounding = (3 * angles + 2 * 4 + 2 * (12 + 2 * 3)) * U
+    assert abs(logit(p, q) - logit(p + shift, q + shift)) <= rounding * norm(x) * norm(y)
+
+
+@given(seed=seeds, layout=layouts)
+def mixed_decodes(function: str, seed: int, layout: str) -> None:
+    """One patch at its coordinates is that row of the whole, for every head."""
+    x, p, frequencies = normal(seed, 2, 5, 12), places(seed, 10).reshape(2, 5), normal(seed + 1, 2, 2, 1, 5)
+    whole = posref.mixed_rope(x, p, frequencies, layout=layout)
+    for t in range(5):
+        one = posref.mixed_rope(x[:, t : t + 1], p[:, t : t + 1], frequencies, layout=layout)
+        np.testing.assert_array_equal(one[:, 0], whole[:, t])
 
 
 @given(seed=seeds, way=ways)
@@ -329,12 +357,12 @@ def permutation_equivariant(function: str, seed: int) -> None:
 
 
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
-    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), norm_kept),
-    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), tail_unchanged),
+    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), norm_kept),
+    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), tail_unchanged),
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative, "axial_rope": axial_is_relative},
+    "relative": {"rope": relative, "axial_rope": axial_is_relative, "mixed_rope": mixed_is_relative},
     "chunks": {"rope": rope_in_chunks},
     "batch equivariant": {
         "rope": rope_is_batch_equivariant,
@@ -345,7 +373,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "distinct": {"sinusoidal": distinct},
     "linear in PE(p)": {"sinusoidal": linear},
     "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant),
-    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "axial_rope": axial_decodes}
+    "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "axial_rope": axial_decodes, "mixed_rope": mixed_decodes}
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }

@@ -21,6 +21,7 @@ Real = Any  # a NumPy array of reals
 LEAVES = (
     "sinusoidal", "learned", "rope_frequencies", "apply_rope", "alibi_slopes", "t5_buckets", "shaw_scores",
     "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table",
+    "mixed_table",
 )  # fmt: skip
 
 
@@ -72,6 +73,7 @@ PARTS = {  # what a composed operation is made of
     "rotation_matrix": ("rope_frequencies", "angles", "rope_table", "apply_rope"),
     "mrope": ("rope_frequencies", "axial_table", "apply_rope"),
     "axial_rope": ("axial_frequencies", "axial_turns", "axial_table", "apply_rope"),
+    "mixed_rope": ("mixed_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -96,7 +98,8 @@ def leaves(jitter: float = 0.0) -> Operations:
         return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
-    found["axial_table"] = argument(1, larger)(found["axial_table"])
+    for op in ("axial_table", "mixed_table"):
+        found[op] = argument(1, larger)(found[op])
     for op in ("rope_frequencies", "axial_frequencies", "angles", "alibi_slopes", "apply_rope"):
         found[op] = after(lambda result, *args, **options: larger(result))(found[op])
     found["attention_logits"] = after(lambda logits, *args, **options: logits * (1 + jitter * _spread(logits.shape[-1])))(
@@ -159,6 +162,12 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
             parts.append(f["apply_rope"](x[..., start:end], cos[own], sin[own], layout="half", inverse=inverse))
         return np.concatenate([*parts, x[..., end:]], axis=-1)
 
+    def mixed_rope(
+        x: Any, positions: Any, frequencies: Any, /, *, layout: str, inverse: bool = False
+    ) -> Any:  # fmt: skip
+        cos, sin = f["mixed_table"](positions, frequencies, dtype=np.float64)
+        return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
+
     def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
         return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
 
@@ -176,6 +185,7 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "rotation_matrix": wrapped("rotation_matrix", rotation_matrix),
         "mrope": wrapped("mrope", mrope),
         "axial_rope": wrapped("axial_rope", axial_rope),
+        "mixed_rope": wrapped("mixed_rope", mixed_rope),
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),
