@@ -56,6 +56,10 @@ def _axial_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]
     return {"inv_freq": inv_freq} | call("axial_table", {"positions": inputs["positions"], "inv_freq": inv_freq}, table)
 
 
+def _mixed_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return call("mixed_table", {name: inputs[name] for name in ("positions", "frequencies")}, {})
+
+
 def _pope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"inv_freq": call("rope_frequencies", {}, {"dim": 2 * _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
 
@@ -117,6 +121,7 @@ STAGES: dict[str, Stages] = {
     "mrope": _mrope,
     "xpos": _xpos,
     "axial_rope": _axial_rope,
+    "mixed_rope": _mixed_rope,
     "pope": _pope,
     "fope": _fope,
     "alibi": _alibi,

@@ -31,6 +31,8 @@ from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_rope import axial_rope
 from posref.rotary.axial_table import axial_table
 from posref.rotary.fope import fope
+from posref.rotary.mixed_rope import mixed_rope
+from posref.rotary.mixed_table import mixed_table
 from posref.rotary.mla_logits import mla_logits
 from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
@@ -66,6 +68,8 @@ __all__ = [
     "leaky_rerope_distances",
     "learned",
     "logn_scale",
+    "mixed_rope",
+    "mixed_table",
     "mla_logits",
     "mrope",
     "mrope_from_config",

@@ -9,6 +9,7 @@ tokens and the 4096ths of one are treated so, and only the rest, below 2^-12, is
 """
 
 from fractions import Fraction
+from functools import reduce
 
 from posref.arrays import Array, DType, beside, cast, has_float64, namespace, wide
 
@@ -44,7 +45,25 @@ def cos_sin_of_pairs(
         angles = cast(positions, xp.float32) * beside(frequencies, positions, xp.float32)
         angles = angles if phases is None else angles + phases
         return xp.cos(angles), xp.sin(angles)
-    return _cos_sin_of_turns(positions, exact, phases)
+    return _cos_sin_of_turns([(positions, exact)], (len(exact),), phases)
+
+
+def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+    """
+    Return cos and sin of ``sum(positions * frequencies, axis=0)`` in the working dtype of `dtype`: see `cos_sin_of_pairs`.
+
+    `positions` and `frequencies` have as many axes, the first of one length; the last axis of `positions` is 1.
+    """
+    xp = namespace(positions)
+    work = wide(dtype, xp)
+    exact = None if has_float64(positions) else [_host_numbers(f) for f in _rows(frequencies)]
+    if exact is None or None in exact:
+        angle_dtype = xp.float64 if exact is None else xp.float32
+        products = cast(positions, angle_dtype) * beside(frequencies, positions, angle_dtype)
+        angles = xp.sum(products, axis=0)
+        return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
+    axes = [(positions[axis, ...], f) for axis, f in enumerate(exact) if f is not None]
+    return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
 
 
 def turn_limbs(frequency: float) -> list[int]:
@@ -62,28 +81,39 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
         return None
 
 
-def _cos_sin_of_turns(positions: Array, frequencies: list[float], phases: Array | None) -> tuple[Array, Array]:
-    """
-    Return cos and sin in float32 from int32 arithmetic on fractions of a turn; phases are of a few radians.
+def _rows(frequencies: Array) -> list[Array]:
+    """Return the frequencies of every axis, one after the other."""
+    flat = namespace(frequencies).reshape(frequencies, (frequencies.shape[0], -1))
+    return [flat[axis, :] for axis in range(flat.shape[0])]
 
-    Whole tokens, 4096ths of a token and 4096ths of a radian of a phase are exact. What is left of each is rounded towards
-    zero, so that parts of an angle do not cancel.
+
+def _cos_sin_of_turns(
+    axes: list[tuple[Array, list[float]]], shape: tuple[int, ...], phases: Array | None = None
+) -> tuple[Array, Array]:
     """
-    xp = namespace(positions)
-    floating = xp.isdtype(positions.dtype, "real floating")
-    whole = xp.trunc(positions) if floating else positions
-    turns = _turns(whole, frequencies)
-    if floating:
+    Return cos and sin in float32 of positions times frequencies (of `shape`), summed over axes, plus phases of a few radians.
+
+    Whole tokens, 4096ths of a token and 4096ths of a radian of a phase are summed exactly. What is left of each is rounded
+    towards zero, so that parts of an angle do not cancel.
+    """
+    xp = namespace(axes[0][0])
+    exact, left = [], []
+    for positions, frequencies in axes:
+        if not xp.isdtype(positions.dtype, "real floating"):
+            exact.append(_turns(positions, frequencies, shape))
+            continue
+        whole = xp.trunc(positions)
         part = (positions - whole) * 2**BITS
         fine = xp.trunc(part)
-        turns = _sum(turns, _turns(fine, [f / 2**BITS for f in frequencies]))
+        exact += [_turns(whole, frequencies, shape), _turns(fine, [f / 2**BITS for f in frequencies], shape)]
+        per_part = beside([float(Fraction(f) * 4 * _turns_per_radian() / 2**BITS) for f in frequencies], positions, xp.float32)
+        left.append(cast(part - fine, xp.float32) * xp.reshape(per_part, shape))
     if phases is not None:
         steps = xp.trunc(phases * 2**BITS)
-        turns = _sum(turns, _turns(steps, [2.0**-BITS]))
-    quarters, quadrant = _quarters(turns)
-    if floating:
-        per_part = [float(Fraction(f) * 4 * _turns_per_radian() / 2**BITS) for f in frequencies]
-        quarters = quarters + cast(part - fine, xp.float32) * beside(per_part, positions, xp.float32)
+        exact.append(_turns(steps, [2.0**-BITS], (1,)))
+    quarters, quadrant = _quarters(reduce(_sum, exact))
+    if left:
+        quarters = sum(left, quarters)
         nearest = xp.round(quarters)
         quarters, quadrant = quarters - nearest, quadrant + cast(nearest, xp.int32)
     angle = quarters * (xp.pi / 2)
@@ -92,11 +122,11 @@ def _cos_sin_of_turns(positions: Array, frequencies: list[float], phases: Array 
     return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
 
 
-def _turns(numbers: Array, frequencies: list[float]) -> list[Array]:
+def _turns(numbers: Array, frequencies: list[float], shape: tuple[int, ...]) -> list[Array]:
     """Return the fraction of a turn that whole numbers times every frequency are, as limbs of 12 bits, highest first."""
     xp = namespace(numbers)
     of_each = [turn_limbs(f) for f in frequencies]
-    limbs = [beside([row[k] for row in of_each], numbers, xp.int32) for k in range(LIMBS)]
+    limbs = [xp.reshape(beside([row[k] for row in of_each], numbers, xp.int32), shape) for k in range(LIMBS)]
     n = cast(numbers, xp.int32)
     high, middle, low = n >> 2 * BITS, n >> BITS & 4095, n & 4095  # n = high 2^24 + middle 2^12 + low, high signed
     products = [low * limb for limb in limbs]

@@ -54,7 +54,7 @@ def placement(x: Array, xp: Namespace) -> dict[str, Any]:
 def beside(values: Any, x: Array, dtype: DType) -> Array:
     """Return host `values` as an array of the library, device and dtype of choice beside `x`; its own arrays are cast."""
     xp = namespace(x)
-    if type(values) is type(x) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
+    if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
         return cast(values, dtype)
     return xp.asarray(values, dtype=dtype, **placement(x, xp))
 

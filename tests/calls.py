@@ -47,6 +47,7 @@ Q, K = np.asarray([3, 9, 400], dtype=np.int64), np.asarray([0, 1, 3, 5, 8, 20, 3
 FREQUENCIES = 10000.0 ** (-np.arange(3) / 3)
 X = reals(2, 3, 8, 12)
 XPOS: dict[str, Any] = {"layout": "interleaved", "base": 10000.0, "centre": 4096}
+LEARNED = np.cos(np.arange(3 * 3 * 5.0)).reshape(3, 3, 5)  # axes, heads, pairs
 AXES = np.stack([PLACES, PLACES[::-1], PLACES // 3])
 
 
@@ -180,6 +181,12 @@ CALLS: dict[str, Call] = {
         )
         for layout, arrangement in (("half", "chunked"), ("interleaved", "round_robin"), ("half_by_axis", "chunked"))
     },
+    "mixed_table": Call(
+        (AXES,),
+        lambda p, dtype: posref.mixed_table(p, LEARNED[:, :, None], dtype=dtype),
+        takes_dtype=True,
+    ),
+    "mixed_rope": Call((X, AXES), lambda x, p, dtype: posref.mixed_rope(x, p, LEARNED[:, None, :, None], layout="interleaved")),
     "axial_rope shared inverse": Call(
         (X, AXES[:2]),
         lambda x, p, dtype: posref.axial_rope(

@@ -375,6 +375,19 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "axial_table: sections must add up to 32 (the pairs of inv_freq), one for each axis of positions; "
         "got (8, 12, 12) and positions of shape (2, 5).",
     ),
+    "mixed_table: axes": (
+        lambda: posref.mixed_table(AXES, np.ones((2, 4))),
+        "mixed_table: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got (2, 4) and (3, 5).",
+    ),
+    "mixed_table: rows": (
+        lambda: posref.mixed_table(AXES, np.ones((3, 2, 4))),
+        "mixed_table: frequencies must broadcast with positions between their first and last axis; got (3, 2, 4) and (3, 5).",
+    ),
+    "mixed_rope: an axis not said which": (
+        lambda: posref.mixed_rope(X, AXES, np.ones((3, 5, 4)), layout="half"),
+        "mixed_rope: frequencies must be (A, d/2), or (A, *F, d/2) with F of 3 axes that broadcast to (2, 3, 5) (the leading "
+        "axes of x), and d at most 64; got (3, 5, 4).",
+    ),
     "permute_qk_weights: heads": (
         lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=4, source="half", target="interleaved"),
         "permute_qk_weights: the first axis of weight must hold 4 heads; got shape (10, 3).",

@@ -66,7 +66,11 @@ def tail_unchanged(function: str, seed: int, p: int, layout: str, base: float) -
     x = normal(seed, 3, 12)
     leading = via(function, x, p, layout, base, rotary_dim=8)
     np.testing.assert_array_equal(leading[:, 8:], x[:, 8:])
-    if function not in ("mrope", "axial_rope"):  # trailing lanes are the leading ones of the lanes in another order
+    if function not in (
+        "mrope",
+        "axial_rope",
+        "mixed_rope",
+    ):  # trailing lanes are the leading ones of the lanes in another order
         moved = via(function, np.roll(x, 4, axis=-1), p, layout, base, rotary_dim=8, lanes="trailing")
         np.testing.assert_array_equal(moved, np.roll(leading, 4, axis=-1))
 
@@ -81,6 +85,9 @@ def via(
         axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2)])
         layout = {"interleaved_to_half": "half_by_axis"}.get(layout, layout)
         return axial(x, axes, (4, (rotary_dim or x.shape[-1]) - 4), layout, base)
+    if function == "mixed_rope":
+        axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2)])
+        return posref.mixed_rope(x, axes, normal(7, 2, (rotary_dim or x.shape[-1]) // 2), layout=layout)
     if function == "mrope":
         axes = np.stack([np.broadcast_to(np.asarray(p) // n, x.shape[:-1]) for n in (1, 2, 3)])
         pairs = (rotary_dim or x.shape[-1]) // 2
@@ -246,6 +253,31 @@ def axial_is_relative(function: str, seed: int, way: tuple[str, str], base: floa
 
     rounding = angle_error(*(int(a.max()) for a in (p, q, p + shift, q + shift))) + 2 * (12 + 2 * 3) * U
     assert abs(logit(p, q) - logit(p + shift, q + shift)) <= rounding * norm(x) * norm(y)
+
+
+@given(seed=seeds, layout=layouts)
+def mixed_is_relative(function: str, seed: int, layout: str) -> None:
+    """As `axial_is_relative`; a frequency is at most f, and an angle the sum of three rounded products."""
+    x, y = normal(seed, 2, 12)
+    p, q, shift = places(seed, 9, 2**12).reshape(3, 3)
+    frequencies = normal(seed + 1, 3, 6)
+
+    def logit(*at: np.ndarray) -> float:
+        return float(np.dot(*posref.mixed_rope(np.stack([x, y]), np.stack(at, axis=-1), frequencies, layout=layout)))
+
+    angles = sum(float(np.abs(at) @ np.abs(frequencies).max(axis=-1)) for at in (p, q, p + shift, q + shift))
+    rounding = (3 * angles + 2 * 4 + 2 * (12 + 2 * 3)) * U
+    assert abs(logit(p, q) - logit(p + shift, q + shift)) <= rounding * norm(x) * norm(y)
+
+
+@given(seed=seeds, layout=layouts)
+def mixed_decodes(function: str, seed: int, layout: str) -> None:
+    """One patch at its coordinates is that row of the whole, for every head."""
+    x, p, frequencies = normal(seed, 2, 5, 12), places(seed, 10).reshape(2, 5), normal(seed + 1, 2, 2, 1, 5)
+    whole = posref.mixed_rope(x, p, frequencies, layout=layout)
+    for t in range(5):
+        one = posref.mixed_rope(x[:, t : t + 1], p[:, t : t + 1], frequencies, layout=layout)
+        np.testing.assert_array_equal(one[:, 0], whole[:, t])
 
 
 @given(seed=seeds, way=ways)
@@ -613,13 +645,19 @@ def permutation_equivariant(function: str, seed: int) -> None:
 
 INSIDE = ("rotated_values", "mla_logits", "rotary_linear_attention")
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
-    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), norm_kept),
-    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope"), tail_unchanged)
+    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), norm_kept),
+    "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), tail_unchanged)
     | {"xpos": xpos_tail_unchanged, "rotated_values": plain_tail},
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
-    "relative": {"rope": relative, "xpos": xpos_relative, "axial_rope": axial_is_relative, "pope": pope_relative}
+    "relative": {
+        "rope": relative,
+        "xpos": xpos_relative,
+        "axial_rope": axial_is_relative,
+        "pope": pope_relative,
+        "mixed_rope": mixed_is_relative,
+    }
     | dict.fromkeys(INSIDE, relative_inside),
     "plain is rope": {"fope": fope_is_rope},
     "centre cancels": {"xpos": xpos_centre_cancels},
@@ -639,7 +677,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     )
     | {"sliding_window": mask_is_shift_invariant},
     "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "axial_rope": axial_decodes}
-    | {"pope": pope_decodes, "fope": fope_decodes}
+    | {"pope": pope_decodes, "fope": fope_decodes, "mixed_rope": mixed_decodes}
     | dict.fromkeys(INSIDE, decodes_inside)
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
     | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)

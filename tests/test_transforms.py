@@ -88,7 +88,7 @@ def test_torch_compile_captures_one_graph(name: str) -> None:
         assert torch.equal(got, expected)
 
 
-TABLES = ("rope_table", "axial_table")  # of two outputs
+TABLES = ("rope_table", "axial_table", "mixed_table")  # of two outputs
 
 
 def test_torch_compile_generates_code_for_all() -> None:

@@ -269,6 +269,26 @@ def _rotated(op: str) -> tuple[Case, ...]:
     )
 
 
+def _mixed(op: str) -> tuple[Case, ...]:
+    """Return what a rotation by given frequencies on all axes, or its table, is asked."""
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = "") -> Case:
+        arrays: dict[str, Any] = {"positions": np.asarray(positions, dtype=np.int64)}
+        arrays["frequencies"] = reals(op + name + "frequencies", 3, *heads, x[-1] // 2) / 4
+        if op == "mixed_table":
+            return _case(op, name, flags, arrays, {}, comment)
+        return _case(op, name, flags, {"x": reals(op + name, *x), **arrays}, {"layout": "interleaved"}, comment)
+
+    rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 6), rows, (1, 3, 1), "heads before tokens"),
+        case("expanded", "broadcast-view", (-2, 4, 10), [[row, row] for row in PLACES], (), "one row stands for two"),
+        case("batch-one", "batch-one", (1, 3, 4, 6), rows[:, :1], (1, 3, 1)),
+        case("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2], (1, 3, 1)),
+        case("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0)), (2, 1)),
+    )
+
+
 def _weights() -> tuple[Case, ...]:
     """Return what permute_qk_weights is asked."""
 
@@ -307,6 +327,8 @@ CASES: tuple[Case, ...] = (
     *_axes("mrope"),
     *_axes("axial_rope"),
     *(case for op in ROTATED for case in _rotated(op)),
+    *_mixed("mixed_table"),
+    *_mixed("mixed_rope"),
     *_weights(),
     *(case for op, params in EXTENSIONS.items() for case in (*pairs(f"{op}_distances", params), *_passes(op, params))),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
 
-from .compose import Deviation, Function, Real, Wrap, after, argument, option
+from .compose import Deviation, Function, Real, Wrap, after, argument, narrowed, option
 
 
 def _map(change: Callable[[list[int], list[int], str], list[int]]) -> dict[str, Wrap]:
@@ -95,6 +95,21 @@ def _allocated(other: str) -> Wrap:
     return wrap
 
 
+def _axial_only(f: Real) -> Real:
+    """Return frequencies of which every axis keeps those of its own block of pairs."""
+    axes, pairs = f.shape[0], f.shape[-1]
+    own = np.arange(pairs) * axes // pairs
+    return f * (own == np.arange(axes).reshape(axes, *(1,) * (f.ndim - 1)))
+
+
+def _signed(f: Real) -> Real:
+    return f * np.where(np.arange(f.shape[0]) > 0, -1.0, 1.0).reshape(-1, *(1,) * (f.ndim - 1))
+
+
+def _first_head(f: Real) -> Real:
+    return np.broadcast_to(f[:, *(slice(0, 1),) * (f.ndim - 2)], f.shape) if f.ndim > 2 else f
+
+
 DEVIATIONS = (
     *(
         Deviation(f"axes-{name.replace('_', '-')}", f"sections are arranged {name.replace('_', ' ')} whatever is asked for",
@@ -124,6 +139,16 @@ DEVIATIONS = (
     Deviation("axial-by-axis", "each axis has lanes of its own where pairs are halves of the whole head",
               _laid_out("half", "half_by_axis"), "[h w h w], or [h h w w]."),
     Deviation("axial-whole-numbers", "coordinates are truncated to integers", {"axial_rope": argument(1, np.trunc)}),
+    Deviation("mixed-first-axis", "a pair turns with the first axis alone",
+              {"mixed_table": argument(1, lambda f: np.concatenate([f[:1], 0 * f[1:]]))}),
+    Deviation("mixed-by-axis", "every axis turns pairs of its own, as in axial RoPE", {"mixed_table": argument(1, _axial_only)}),
+    Deviation("mixed-difference", "the angles of later axes are subtracted", {"mixed_table": argument(1, _signed)}),
+    Deviation("mixed-exchanged", "the frequencies of the first and the last axis are exchanged",
+              {"mixed_table": argument(1, _exchanged(0, -1))}, "RoPE-ViT and timm have the width first."),
+    Deviation("mixed-first-head", "the frequencies of the first head serve every head", {"mixed_table": argument(1, _first_head)}),
+    Deviation("mixed-first-row", "the first row's positions serve every row", {"mixed_table": argument(0, _first_row)}),
+    Deviation("mixed-one-based", "cells are counted from one", {"mixed_table": argument(0, lambda p: p + 1)}),
+    Deviation("mixed-bfloat16", "learned frequencies are held in bfloat16", {"mixed_table": argument(1, narrowed("bfloat16"))}),
     Deviation("axial-turns-blocks", "frequencies stay one axis after the other where axes take turns",
               {"axial_turns": lambda function: lambda inv_freq, **options: inv_freq}),
 )  # fmt: skip

@@ -25,7 +25,7 @@ LEAVES = (
     "sliding_window", "chunked_window", "lambda_window", "logn_scale", "attention_temperature",
     "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
     "rotated_values", "mla_logits", "rotary_linear_attention",
-    "pope", "fope",
+    "pope", "fope", "mixed_table",
 )  # fmt: skip
 
 
@@ -79,6 +79,7 @@ PARTS = {  # what a composed operation is made of
     "mrope": ("rope_frequencies", "axial_table", "apply_rope"),
     "xpos": ("rope_frequencies", "angles", "rope_table", "xpos_scales", "apply_rope"),
     "axial_rope": ("axial_frequencies", "axial_turns", "axial_table", "apply_rope"),
+    "mixed_rope": ("mixed_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -104,7 +105,8 @@ def leaves(jitter: float = 0.0) -> Operations:
         return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
-    found["axial_table"] = argument(1, larger)(found["axial_table"])
+    for op in ("axial_table", "mixed_table"):
+        found[op] = argument(1, larger)(found[op])
     for op, first in (("rotated_values", 2), ("mla_logits", 4), ("rotary_linear_attention", 3)):
         found[op] = argument(first, larger)(argument(first + 1, larger)(found[op]))
     reals = (
@@ -187,6 +189,12 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
             parts.append(f["apply_rope"](x[..., start:end], cos[own], sin[own], layout="half", inverse=inverse))
         return np.concatenate([*parts, x[..., end:]], axis=-1)
 
+    def mixed_rope(
+        x: Any, positions: Any, frequencies: Any, /, *, layout: str, inverse: bool = False
+    ) -> Any:  # fmt: skip
+        cos, sin = f["mixed_table"](positions, frequencies, dtype=np.float64)
+        return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
+
     def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
         return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
 
@@ -207,6 +215,7 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "mrope": wrapped("mrope", mrope),
         "xpos": wrapped("xpos", xpos),
         "axial_rope": wrapped("axial_rope", axial_rope),
+        "mixed_rope": wrapped("mixed_rope", mixed_rope),
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),

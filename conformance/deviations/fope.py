@@ -18,10 +18,11 @@ def _formed(
         d, n = x.shape[-1], cos_mix.shape[-2]
         angle = np.asarray(p, dtype=np.float64)[..., None] * float(base) ** (-2 * bands(n, d // 2) / d)
         tables = []
-        for wave, mix, rest in zip((np.cos(angle), np.sin(angle)), (cos_mix, sin_mix), dropped, strict=True):
-            if mix.ndim == 3:
-                times = x.shape[-3] // len(mix)
-                mix = np.tile(mix, (times, 1, 1)) if tiled else np.repeat(mix, times, axis=0)
+        for wave, given, rest in zip((np.cos(angle), np.sin(angle)), (cos_mix, sin_mix), dropped, strict=True):
+            mix = given
+            if given.ndim == 3:
+                times = x.shape[-3] // len(given)
+                mix = np.tile(given, (times, 1, 1)) if tiled else np.repeat(given, times, axis=0)
             table = wave @ mix
             tables.append(np.concatenate([table, np.full((*table.shape[:-1], d // 2 - mix.shape[-1]), rest)], axis=-1))
         half = layout == "half"

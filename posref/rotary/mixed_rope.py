@@ -1,0 +1,78 @@
+"""RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
+
+from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
+from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.mixed_table import mixed_table
+from posref.spec import Axes, Flag, OneOf, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2403.13298, section 3",
+    models=("RoPE-ViT", "Mochi", "LightGlue"),
+    domains={"layout": OneOf(tuple(LAYOUTS)), "inverse": Flag()},
+    invariants=("norm kept", "tail unchanged", "relative", "decode"),
+    stages=("mixed_table", "apply_rope"),
+    arrays={
+        "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E lanes of the tail
+        "positions": Axes("A | A T | A ~*R ~T", "position"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N"),
+    },
+    requires=("A >= 1", "N >= 1"),
+)
+def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str, inverse: bool = False) -> Array:
+    r"""
+    Return `x` with every pair of lanes rotated by the sum of its coordinates, each times a frequency of the pair.
+
+    .. math:: (R_p x)_a = x_a \cos \alpha_i - x_b \sin \alpha_i, \qquad
+        (R_p x)_b = x_b \cos \alpha_i + x_a \sin \alpha_i, \qquad \alpha_i = \sum_a p_a \theta_{a,i}
+
+    so that logits depend on differences of coordinates alone, along diagonals too.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, D)``
+        Queries or keys.
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Coordinates along each axis. P broadcasts from the right against R and never enlarges it. A token at 0 on every axis
+        is not rotated: so RoPE-ViT's class token.
+    frequencies : array, shape ``(A, d/2)`` or ``(A, *F, d/2)``
+        See `mixed_table`. F has as many axes as R, of size 1 where frequencies do not change: (A, 1, H, 1, d/2) for an x of
+        (B, H, T, D), (A, 1, 1, H, d/2) for one of (B, T, H, D). The d leading lanes rotate.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Which lanes are a pair: see `apply_rope`. Interleaved in RoPE-ViT, Mochi and LightGlue.
+    inverse : bool
+        The transpose, which is the inverse.
+
+    Returns
+    -------
+    array, shape ``(*R, D)``
+        In the dtype of `x`; lanes from d on as they came.
+
+    Raises
+    ------
+    ValueError
+        If frequencies do not fit x or the positions, positions do not broadcast or are half precision, or `layout` is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, frequencies = np.asarray([[1.0, 0.0]]), np.asarray([[1.0], [-0.5]])
+    >>> mixed_rope(x, np.asarray([[1], [3]]), frequencies, layout="interleaved").round(4).tolist()
+    [[0.8776, -0.4794]]
+    """
+    name = "mixed_rope"
+    check_word(name, "layout", layout, tuple(LAYOUTS))
+    xp = namespace(x, positions)
+    check_positions(name, "positions", positions)
+    rows, f = tuple(x.shape[:-1]), tuple(frequencies.shape)
+    fits = len(f) == 2 or (len(f) == len(rows) + 2 and all(n in (1, m) for n, m in zip(f[1:-1], rows, strict=True)))
+    if not fits or 2 * f[-1] > x.shape[-1] or positions.ndim < 1:
+        msg = (
+            f"{name}: frequencies must be (A, d/2), or (A, *F, d/2) with F of {len(rows)} axes that broadcast to {rows} (the "
+            f"leading axes of x), and d at most {x.shape[-1]}; got {f}."
+        )
+        raise ValueError(msg)
+    check_rows(name, "positions", tuple(positions.shape[1:]), rows)
+    cos, sin = mixed_table(positions, frequencies, dtype=wide(x.dtype, xp))
+    return apply_rope(x, cos, sin, layout=layout, inverse=inverse)

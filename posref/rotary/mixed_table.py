@@ -1,0 +1,74 @@
+"""Tables of RoPE-Mixed, whose pairs turn with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
+
+from posref.angles import cos_sin_of_sums
+from posref.arrays import Array, DType, cast, check_positions, common_shape, namespace, result_dtype
+from posref.spec import Axes, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2403.13298, section 3",
+    models=("RoPE-ViT", "Mochi", "LightGlue"),
+    outputs=("cos", "sin"),
+    arrays={
+        "positions": Axes("A | A ~*R ~T", "position"),
+        "frequencies": Axes("A N | A ~*R ~T N"),
+    },
+    requires=("A >= 1", "N >= 1"),
+)
+def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None = None) -> tuple[Array, Array]:
+    r"""
+    Return the cosine and sine of every pair's angle, where a pair turns with every axis, at a frequency of its own on each.
+
+    .. math:: c_i = \cos \sum_a p_a \, \theta_{a,i}, \qquad s_i = \sin \sum_a p_a \, \theta_{a,i}
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Coordinates along each of A axes, at least one; width first in RoPE-ViT, time, height and width in Mochi.
+    frequencies : array, shape ``(A, *F, d/2)``
+        Radians per unit of the axis, of any sign: learned, for each layer and head. They carry gradients. F broadcasts from
+        the right against P: ``(A, H, 1, d/2)`` for heads before tokens, ``(A, H, d/2)`` for tokens before heads with
+        positions ``(A, T, 1)``, ``(A, d/2)`` where heads share them (LightGlue).
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    cos, sin : arrays, shape ``(*R, d/2)``
+        R is the common shape of P and F. For `apply_rope`.
+
+    Raises
+    ------
+    ValueError
+        If positions are half precision, frequencies have not the axes of positions, or F and P do not broadcast.
+
+    Notes
+    -----
+    RoPE-ViT begins with :math:`10^{-4k/d}(\cos\phi_h, \sin\phi_h)` for pair k < d/4 of head h, with a random
+    :math:`\phi_h`, and the same at a right angle to it for the other half of the pairs. Axial RoPE is the case in which each
+    pair has one frequency that is not 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cos, sin = mixed_table(np.asarray([[0, 1], [2, 3]]), np.asarray([[1.0], [-0.5]]))
+    >>> sin.round(4).tolist()
+    [[-0.8415], [-0.4794]]
+    """
+    name = "mixed_table"
+    check_positions(name, "positions", positions)
+    p, f = tuple(positions.shape), tuple(frequencies.shape)
+    if not p or len(f) < 2 or p[0] != f[0] or not p[0]:
+        msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got {f} and {p}."
+        raise ValueError(msg)
+    rows = common_shape(p[1:], f[1:-1])
+    if any(n not in (1, m) for shape in (p[1:], f[1:-1]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
+        msg = f"{name}: frequencies must broadcast with positions between their first and last axis; got {f} and {p}."
+        raise ValueError(msg)
+    xp = namespace(positions)
+    dtype = result_dtype(positions, dtype)
+    spread = xp.reshape(positions, (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1))
+    aligned = namespace(frequencies).reshape(frequencies, (f[0], *(1,) * (len(rows) - len(f) + 2), *f[1:]))
+    cos, sin = cos_sin_of_sums(spread, aligned, dtype=dtype)
+    return cast(cos, dtype), cast(sin, dtype)
