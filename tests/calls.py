@@ -150,9 +150,7 @@ CALLS: dict[str, Call] = {
         (X, PLACES, reals(3, 1, 12) * 3 - 3),
         lambda x, p, s, dtype: posref.pope(x, p, layout="interleaved", base=500.0, phases=s),
     ),
-    "fope": Call(
-        (X, PLACES, reals(3, 5, 4), reals(3, 5, 4)), lambda x, p, a, b, dtype: posref.fope(x, p, a, b, base=500.0)
-    ),
+    "fope": Call((X, PLACES, reals(3, 5, 4), reals(3, 5, 4)), lambda x, p, a, b, dtype: posref.fope(x, p, a, b, base=500.0)),
     "permute_qk_weights": Call(
         (reals(20, 3),),
         lambda w, dtype: posref.permute_qk_weights(w, heads=2, rotary_dim=8, source="half", target="interleaved"),

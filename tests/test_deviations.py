@@ -17,7 +17,6 @@ from posref.conformance.strength import CLASS, DTYPE, INNER, fits, stage, touche
 from posref.spec import REGISTRY
 
 
-
 def needs_scaling(deviation: Deviation) -> bool:
     """Return whether a deviation of frequencies changes them under a context extension alone."""
     wrap = deviation.wraps.get("rope_frequencies")
@@ -34,9 +33,13 @@ NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing 
 NOT_IN_XPOS = {"inverse-ignored", "inverse-keeps-layout", "factor-dropped", "factor-squared", "factor-on-cos-only"} | {
     d.name for d in DEVIATIONS.values() if needs_scaling(d)
 }  # it has no inverse and no scaling
-INEXPRESSIBLE = {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX} | {
-    ("max-bias-8", "alibi"),  # alibi has no such option
-} | {(name, "xpos") for name in NOT_IN_XPOS}
+INEXPRESSIBLE = (
+    {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX}
+    | {
+        ("max-bias-8", "alibi"),  # alibi has no such option
+    }
+    | {(name, "xpos") for name in NOT_IN_XPOS}
+)
 FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite
 TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
 

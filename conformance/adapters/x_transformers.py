@@ -68,9 +68,7 @@ def xpos(
     return apply_rotary_pos_emb(flat, freqs, scale if role == "query" else scale**-1.0).reshape(x.shape)
 
 
-def _centred(
-    positions: Tensor, dim: int, base: float, centre: int, scale_base: float, gamma: float
-) -> tuple[Tensor, Tensor]:
+def _centred(positions: Tensor, dim: int, base: float, centre: int, scale_base: float, gamma: float) -> tuple[Tensor, Tensor]:
     """Return frequencies and scales of position 2 c, whose middle is c, and of these positions."""
     if gamma != 0.4:
         lacks("gamma is 0.4")

@@ -27,7 +27,11 @@ def _fope(
     name: str, flags: str, shape: tuple[int, ...], positions: Any, mix: tuple[int, ...], comment: str = "", *,
     bits: int = 8, kind: str = "value", tier: str = "core", base: float = BASE,
 ) -> Case:  # fmt: skip
-    inputs = {"x": floats(*shape, seed=seed_of("fope" + name), bits=bits), "positions": positions, **mixes(name, *mix, bits=bits)}
+    inputs = {
+        "x": floats(*shape, seed=seed_of("fope" + name), bits=bits),
+        "positions": positions,
+        **mixes(name, *mix, bits=bits),
+    }
     return Case(f"fope/{name}", {"base": base}, inputs, tuple(flags.split()), comment, kind, tier)
 
 

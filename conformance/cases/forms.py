@@ -87,7 +87,9 @@ def _rotate(op: str) -> tuple[Case, ...]:
         if op == "pope":
             params = params | {"layout": "cos_sin" if params["layout"] == "half" else "interleaved"}
         if op in ("rope", "xpos", "pope"):
-            return _case(op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment)
+            return _case(
+                op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment
+            )
         places = np.asarray(positions)
         signs = tuple(-n if "expanded" in name and axis == 0 else n for axis, n in enumerate(places.shape))
         tables = {n: reals(op + name + n, *signs, array.shape[-1] // 2) / 4 for n in ("cos", "sin")}

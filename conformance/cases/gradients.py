@@ -236,4 +236,14 @@ FOPE = tuple(
     )
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*XPOS, *POPE, *FOPE, *AXES, *ROTATIONS, *TABLES, *_shaw("shaw_scores"), *_shaw("shaw_values"), *ATTENTION)
+CASES: tuple[Case, ...] = (
+    *XPOS,
+    *POPE,
+    *FOPE,
+    *AXES,
+    *ROTATIONS,
+    *TABLES,
+    *_shaw("shaw_scores"),
+    *_shaw("shaw_values"),
+    *ATTENTION,
+)

@@ -11,7 +11,9 @@ from .rope import BASE, FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 
 FLAGS = {
     "pope-magnitude": Flag("another magnitude than softplus: the lane itself, or its positive part"),
-    "pope-small": Flag("magnitudes of far negative lanes rounded to 0 or to steps: ln(1 + exp(x)) as it is written", "PoPE-pytorch"),
+    "pope-small": Flag(
+        "magnitudes of far negative lanes rounded to 0 or to steps: ln(1 + exp(x)) as it is written", "PoPE-pytorch"
+    ),
     "pope-large": Flag("magnitudes of large lanes that overflow"),
     "pope-frequencies": Flag("RoPE's d/2 frequencies, or every second one, where there are d"),
     "pope-phase": Flag("the keys' phases dropped, subtracted, or of another head"),
@@ -40,19 +42,39 @@ def phases_of(name: str, *shape: int) -> npt.NDArray[np.float64]:
 def _layout(layout: str) -> Iterator[Case]:
     """Yield what both layouts are asked."""
     group = layout.replace("_", "-")
-    yield _pope(f"{group}/small", "pope-layout pope-magnitude pope-frequencies", (3, 6), (0, 1, 5), layout,
-                tier="smoke" if layout == "cos_sin" else "core")
+    yield _pope(
+        f"{group}/small",
+        "pope-layout pope-magnitude pope-frequencies",
+        (3, 6),
+        (0, 1, 5),
+        layout,
+        tier="smoke" if layout == "cos_sin" else "core",
+    )
     yield _pope(f"{group}/far", "far-position table-end pope-frequencies", (19, 3), FAR, layout)
     yield _pope(f"{group}/unsorted", "position-ids token-axis base", (2, 3, 5, 6), UNSORTED, layout, base=5e5)
-    yield _pope(f"{group}/rows", "row-offsets every-head pope-phase", (3, 2, 5, 3), np.asarray(OFFSETS)[:, None].tolist(), layout,
-                phases=(2, 1, 3))
+    yield _pope(
+        f"{group}/rows",
+        "row-offsets every-head pope-phase",
+        (3, 2, 5, 3),
+        np.asarray(OFFSETS)[:, None].tolist(),
+        layout,
+        phases=(2, 1, 3),
+    )
     yield _pope(f"{group}/24-bits", "downcast half-precision", (3, 10), (1, 3, 13), layout, bits=24)
     yield _pope(f"{group}/keys", "pope-phase pope-clamp", (5, 7), NEAR, layout, phases=(7,), base=500.0)
-    yield _pope(f"{group}/key-heads", "pope-phase pope-clamp", (2, 3, 2, 5), (4, 300), layout, "other phases in every head",
-                phases=(3, 1, 5))
+    yield _pope(
+        f"{group}/key-heads",
+        "pope-phase pope-clamp",
+        (2, 3, 2, 5),
+        (4, 300),
+        layout,
+        "other phases in every head",
+        phases=(3, 1, 5),
+    )
     yield _pope(f"{group}/wide", "pope-small pope-large", (5, 6), NEAR, layout, "x from -32 to 32", spread=8.0)
-    yield _pope(f"{group}/very-wide", "pope-small pope-large", (2, 5), (2, 9), layout, "x from -256 to 256: exp overflows",
-                spread=64.0)
+    yield _pope(
+        f"{group}/very-wide", "pope-small pope-large", (2, 5), (2, 9), layout, "x from -256 to 256: exp overflows", spread=64.0
+    )
 
 
 CASES = (

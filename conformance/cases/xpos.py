@@ -10,7 +10,9 @@ from .rope import BASE, FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 
 FLAGS = {
     "xpos-role": Flag("queries grown and keys decayed, or both alike"),
-    "xpos-centre": Flag("scales that are 1 at another position: the start, or the middle of the call", "rotary-embedding-torch"),
+    "xpos-centre": Flag(
+        "scales that are 1 at another position: the start, or the middle of the call", "rotary-embedding-torch"
+    ),
     "xpos-rounded": Flag("the middle of an odd number of tokens rounded the other way", "torchscale, against x-transformers"),
     "xpos-base": Flag("the scale's base or gamma fixed at 512 and 0.4"),
     "xpos-zeta": Flag("another base of the powers than (2i/d + gamma) / (1 + gamma)"),
@@ -20,9 +22,9 @@ FLAGS = {
 }
 ROLES = ("query", "key")
 FROM_AFAR = FAR[:-2]  # to 65537
-HALFWAY = {"centre": 32768, "scale_base": 8192.0}  # so that scales stay in range, with a base of 512 too
+HALFWAY: dict[str, Any] = {"centre": 32768, "scale_base": 8192.0}  # so that scales stay in range, with a base of 512 too
 BEYOND = (131071, 131073, 130817, 131080)
-BESIDE = {"centre": 131072, "scale_base": 8192.0}  # with a centre of 0 too
+BESIDE: dict[str, Any] = {"centre": 131072, "scale_base": 8192.0}  # with a centre of 0 too
 
 
 def _scales(
@@ -35,16 +37,25 @@ def _scales(
 
 def _of_role(role: str) -> Iterator[Case]:
     """Yield what the scales of queries and those of keys are asked."""
-    yield _scales(f"{role}/small", "xpos-role xpos-zeta", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core",
-                  centre=160)
+    yield _scales(
+        f"{role}/small", "xpos-role xpos-zeta", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core", centre=160
+    )
     yield _scales(f"{role}/far", "far-position table-end xpos-base", 6, FROM_AFAR, role, **HALFWAY)
     yield _scales(f"{role}/far-centre", "xpos-range far-position xpos-precision", 10, BEYOND, role, **BESIDE)
     yield _scales(f"{role}/unsorted", "position-ids xpos-precision", 12, UNSORTED, role, centre=300, scale_base=100.0)
     yield _scales(f"{role}/rows", "row-offsets xpos-centre", 6, OFFSETS, role, centre=130, scale_base=48.0)
     yield _scales(f"{role}/negative", "negative xpos-base", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
     yield _scales(f"{role}/fractional", "fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
-    yield _scales(f"{role}/odd", "xpos-rounded xpos-centre", 10, (0, 1, 2, 3, 4), role, "five tokens: floor(5/2)", centre=2,
-                  scale_base=20.0)
+    yield _scales(
+        f"{role}/odd",
+        "xpos-rounded xpos-centre",
+        10,
+        (0, 1, 2, 3, 4),
+        role,
+        "five tokens: floor(5/2)",
+        centre=2,
+        scale_base=20.0,
+    )
     yield _scales(f"{role}/gamma", "xpos-base xpos-zeta", 14, (0, 100, 900), role, centre=500, gamma=0.1)
     yield _scales(f"{role}/one-pair", "xpos-zeta odd-size", 2, (0, 100, 2049), role, centre=1024, scale_base=300.0)
     yield _scales(f"{role}/one-token", "decode", 8, (257,), role, centre=1)
@@ -79,19 +90,67 @@ def _xpos(
 def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
     """Yield what every layout is asked, of one role or the other."""
     group = layout.replace("_", "-")
-    yield _xpos(f"{group}/small", "layout sign xpos-role", (3, 8), (0, 1, 5), role, layout, centre=3, scale_base=16.0,
-                tier="smoke" if layout == "interleaved" else "core")
+    yield _xpos(
+        f"{group}/small",
+        "layout sign xpos-role",
+        (3, 8),
+        (0, 1, 5),
+        role,
+        layout,
+        centre=3,
+        scale_base=16.0,
+        tier="smoke" if layout == "interleaved" else "core",
+    )
     yield _xpos(f"{group}/far", "far-position table-end quantised-angle", (17, 6), FROM_AFAR, other, layout, **HALFWAY)
-    yield _xpos(f"{group}/unsorted", "position-ids token-axis mixed-layout base", (2, 3, 5, 12), UNSORTED, role, layout,
-                base=5e5, centre=5, scale_base=48.0)
-    yield _xpos(f"{group}/rows", "row-offsets position-ids every-head", (3, 2, 5, 6), np.asarray(OFFSETS)[:, None].tolist(),
-                other, layout, centre=131, base=1e6)
-    yield _xpos(f"{group}/24-bits", "downcast half-precision xpos-precision", (7, 18), (0, 1, 2, 3, 5, 8, 13), role, layout,
-                bits=24, centre=300)
-    yield _xpos(f"{group}/tokens-first", "token-axis rank every-head", (2, 5, 3, 8), np.asarray(OFFSETS)[1:, :, None].tolist(),
-                other, layout, base=2500.0)
-    yield _xpos(f"{group}/decode", "decode row-offsets xpos-centre", (3, 2, 1, 10), (((257,),), ((2049,),), ((6,),)), role,
-                layout, centre=1024)
+    yield _xpos(
+        f"{group}/unsorted",
+        "position-ids token-axis mixed-layout base",
+        (2, 3, 5, 12),
+        UNSORTED,
+        role,
+        layout,
+        base=5e5,
+        centre=5,
+        scale_base=48.0,
+    )
+    yield _xpos(
+        f"{group}/rows",
+        "row-offsets position-ids every-head",
+        (3, 2, 5, 6),
+        np.asarray(OFFSETS)[:, None].tolist(),
+        other,
+        layout,
+        centre=131,
+        base=1e6,
+    )
+    yield _xpos(
+        f"{group}/24-bits",
+        "downcast half-precision xpos-precision",
+        (7, 18),
+        (0, 1, 2, 3, 5, 8, 13),
+        role,
+        layout,
+        bits=24,
+        centre=300,
+    )
+    yield _xpos(
+        f"{group}/tokens-first",
+        "token-axis rank every-head",
+        (2, 5, 3, 8),
+        np.asarray(OFFSETS)[1:, :, None].tolist(),
+        other,
+        layout,
+        base=2500.0,
+    )
+    yield _xpos(
+        f"{group}/decode",
+        "decode row-offsets xpos-centre",
+        (3, 2, 1, 10),
+        (((257,),), ((2049,),), ((6,),)),
+        role,
+        layout,
+        centre=1024,
+    )
     yield _xpos(f"{group}/partial", "partial partial-tail xpos-tail", (5, 17), NEAR, other, layout, rotary_dim=10, bits=24)
     yield _xpos(f"{group}/partial-heads", "partial xpos-tail every-head", (2, 3, 2, 18), (9, 40), role, layout, rotary_dim=12)
 
@@ -129,7 +188,7 @@ XPOS = (
           "(B, T) for (B, H, T, D)", kind="reject"),
     _xpos("refused/centre", "refuse-option", (3, 8), (0, 1, 2), "key", "half", kind="reject", centre=-3),
     *(
-        sequence(f"xpos/sequence/decode-{role}", "xpos-centre decode cache-key", "a prompt, a token after it, the next prompt", tuple(
+        sequence(f"xpos/sequence/decode-{role}", "xpos-centre decode cache-key", "a prompt, a token, the next prompt", tuple(
             Step({"base": BASE, "layout": "interleaved", "role": role, "centre": 4, "scale_base": 32.0},
                  {"x": floats(len(p), 12, seed=i), "positions": p})
             for i, p in enumerate(((0, 1, 2, 3, 4, 5, 6), (7,), (9,), (100, 101, 102, 103, 104, 105, 106)))

@@ -12,9 +12,7 @@ from mpmath import mpf
 from .lists import at, build, shape
 
 
-def xpos_scales(
-    positions: Any, dim: int, *, role: str, centre: int, scale_base: Any = 512.0, gamma: Any = 0.4
-) -> Any:
+def xpos_scales(positions: Any, dim: int, *, role: str, centre: int, scale_base: Any = 512.0, gamma: Any = 0.4) -> Any:
     """Return the scales, of shape (*positions.shape, dim/2)."""
     gamma = mpf(gamma)
 

@@ -21,8 +21,9 @@ def _formed(
         for wave, mix, rest in zip((np.cos(angle), np.sin(angle)), (cos_mix, sin_mix), dropped, strict=True):
             if mix.ndim == 3:
                 times = x.shape[-3] // len(mix)
-                mix = np.tile(mix, (times, 1, 1)) if tiled else np.repeat(mix, times, axis=0)
-            table = wave @ mix
+                table = wave @ (np.tile(mix, (times, 1, 1)) if tiled else np.repeat(mix, times, axis=0))
+            else:
+                table = wave @ mix
             tables.append(np.concatenate([table, np.full((*table.shape[:-1], d // 2 - mix.shape[-1]), rest)], axis=-1))
         half = layout == "half"
         a, b = (x[..., : d // 2], x[..., d // 2 :]) if half else (x[..., ::2], x[..., 1::2])
