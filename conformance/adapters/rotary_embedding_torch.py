@@ -79,7 +79,7 @@ def _xpos_module(dim: int, base: float, scale_base: float, gamma: float) -> Rota
 
 def _parts(rows: Tensor, centre: int) -> tuple[Tensor, ...]:
     """Return rows in parts that are no longer than twice the centre, and one."""
-    return rows.split(2 * centre + 1)
+    return tuple(rows.split(2 * centre + 1))
 
 
 def _scale(module: RotaryEmbedding, positions: Tensor, centre: int, role: str) -> Tensor:

@@ -22,9 +22,9 @@ FLAGS = {
 }
 ROLES = ("query", "key")
 FROM_AFAR = FAR[:-2]  # to 65537
-HALFWAY = {"centre": 32768, "scale_base": 8192.0}  # so that scales stay in range, with a base of 512 too
+HALFWAY: dict[str, Any] = {"centre": 32768, "scale_base": 8192.0}  # so that scales stay in range, with a base of 512 too
 BEYOND = (131071, 131073, 130817, 131080)
-BESIDE = {"centre": 131072, "scale_base": 8192.0}  # with a centre of 0 too
+BESIDE: dict[str, Any] = {"centre": 131072, "scale_base": 8192.0}  # with a centre of 0 too
 
 
 def _scales(
