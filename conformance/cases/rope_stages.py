@@ -207,7 +207,7 @@ ROTATIONS = (
     _apply("trailing/interleaved", "lanes layout", (5, 22), (5,), pairs=6, bits=24, layout="interleaved", lanes="trailing"),
     _apply("trailing/inverse", "lanes inverse", (3, 5, 17), (3, 5), pairs=5, layout="interleaved_to_half", inverse=True,
            lanes="trailing"),
-    _apply("trailing/deepseek-v4", "lanes true-size", (2, 512), (2,), pairs=32, layout="interleaved", lanes="trailing"),
+    _apply("trailing/deepseek-v4", "lanes true-size", (1, 512), (1,), pairs=32, layout="interleaved", lanes="trailing"),
     _apply("refused/layout", "refuse-option", (3, 8), (3,), "no such layout", kind="reject", layout="neox"),
     _apply("refused/lanes", "refuse-option", (3, 8), (3,), "no such lanes", pairs=2, kind="reject", layout="half",
            lanes="last"),

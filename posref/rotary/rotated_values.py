@@ -75,8 +75,8 @@ def rotated_values(
     Notes
     -----
     DeepSeek-V4 rotates the trailing 64 of 512 lanes, interleaved, of one head that serves as keys and values of all query
-    heads; so rotated keys come with rotated values, and the output is rotated back. RoFormer's and CLVP's option
-    ``rotary_value`` rotates values and leaves the output as it is: the product of weights and `rope` of the values.
+    heads; so rotated keys come with rotated values, and the output is rotated back. RoFormer with ``rotary_value``, and CLVP,
+    rotate values and leave the output as it is: the product of weights and `rope` of the values.
 
     The way back is the transpose, so that a factor of the scaling counts twice. DeepSeek-V4 sets YaRN's to 1.
 
