@@ -11,6 +11,8 @@ import torch
 from transformers.models.dinov3_vit import modeling_dinov3_vit as dinov3
 from transformers.models.efficientloftr import EfficientLoFTRConfig
 from transformers.models.efficientloftr import modeling_efficientloftr as loftr
+from transformers.models.lightglue import LightGlueConfig
+from transformers.models.lightglue import modeling_lightglue as lightglue
 from transformers.models.llama4 import Llama4VisionConfig
 from transformers.models.llama4 import modeling_llama4 as llama4
 from transformers.models.vjepa2 import modeling_vjepa2 as vjepa2
@@ -127,6 +129,31 @@ def test_efficientloftr() -> None:
     where = positions.grid(3, 2) + 1
     options = {"dims": (lanes // 2, lanes // 2), **PAIRS, "arrangement": "round_robin"}
     assert_the_same(found.reshape(6, lanes), x.reshape(6, lanes), where, options)
+
+
+def test_lightglue() -> None:
+    """A learned projection of key points, which all heads share; posref gives its gradient to a Parameter too."""
+    module = lightglue.LightGluePositionalEncoder(LightGlueConfig())
+    points, x = random(1, 5, 2), random(1, 4, 5, 64)
+    cos, sin = module(torch.asarray(points))[0]
+    found = lightglue.apply_rotary_pos_emb(torch.asarray(x), torch.asarray(x), cos, sin)[0].detach()
+    weight = module.projector.weight
+    inputs = {"x": x, "positions": points[0].T, "frequencies": weight.detach().numpy().T}
+    inputs = {name: value.astype(np.float64) for name, value in inputs.items()}
+    true = golden("mixed_rope", inputs, {"layout": "interleaved"})
+    width = half_widths("mixed_rope", inputs, {"layout": "interleaved"}, "angle32", true)["out"]
+    assert np.all(np.abs(found.to(torch.float64).numpy() - true["out"]) <= width)
+    frequencies = torch.nn.Parameter(weight.detach().T.clone())
+    turned = posref.mixed_rope(torch.asarray(x), torch.asarray(points[0].T.copy()), frequencies, layout="interleaved")
+    (turned**3).sum().backward()
+    ours, theirs = frequencies.grad, torch.autograd.grad((apply_to(x, module, points) ** 3).sum(), weight)[0].T
+    assert ours is not None
+    assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-3)  # float32 angles against float64 ones
+
+
+def apply_to(x: np.ndarray, module: Any, points: np.ndarray) -> torch.Tensor:
+    cos, sin = module(torch.asarray(points))[0]
+    return lightglue.apply_rotary_pos_emb(torch.asarray(x), torch.asarray(x), cos, sin)[0]
 
 
 def test_v_jepa_2_is_no_rotation() -> None:

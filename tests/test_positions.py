@@ -95,6 +95,37 @@ def test_grids_and_centres() -> None:
     assert positions.centred((2, 4))[0].tolist() == [-0.5] * 4 + [0.5] * 4
 
 
+def test_grids_of_other_sizes(library: Library) -> None:
+    there = positions.scaled((2, 4), (2, 6), xp=library.xp)
+    assert library.host(there)[1].tolist() == [0.0, 1.5, 3.0, 4.5] * 2
+    assert positions.centred((2, 4), by="max")[0].tolist() == [-0.75] * 4 + [-0.25] * 4
+    assert positions.centred((2, 4), by="min")[1].tolist() == [-0.5, 0.5, 1.5, 2.5] * 2
+    cells = library.array(positions.grid(1, 2) + 1)
+    assert library.host(positions.with_origin(cells, before=1, after=2)).tolist() == [[0, 1, 1, 0, 0], [0, 1, 2, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: positions.grid(3, 4, merge=2),
+            r"^grid: merge must divide the last two of two or more sizes; got 2 and \(3, 4\)",
+        ),
+        (lambda: positions.grid(4, merge=2), "^grid: merge must divide"),
+        (
+            lambda: positions.scaled((2, 3), (4,)),
+            r"^scaled: reference must have a size for every axis; got \(4,\) for \(2, 3\)",
+        ),
+        (lambda: positions.scaled((2,), (0,)), "^scaled: reference must be an int of at least 1"),
+        (lambda: positions.centred((2,), by="mean"), "^centred: by must be one of"),
+        (lambda: positions.with_origin(np.ones((2, 3)), before=-1), "^with_origin: before must be an int of at least 0"),
+    ],
+)
+def test_grids_that_are_none_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 PROMPTS = [
     [("text", 3), ("image", 2, 3), ("text", 4)],
     [("image", 4, 1), ("text", 1), ("image", 2, 2), ("text", 5)],

@@ -11,6 +11,7 @@ from diffusers.models.embeddings import (
     get_1d_rotary_pos_embed,
     get_timestep_embedding,
 )
+from diffusers.models.transformers.transformer_mochi import MochiRoPE
 from torch import Tensor
 
 from posref.scaling import Linear, NTKAware, Scaling
@@ -69,6 +70,16 @@ def axial_rope(
         lacks("apply_rotary_emb_allegro has three axes of as many lanes")
     each = torch.arange(where[0].numel())[None]  # the tables have a row for every token
     return apply_rotary_emb_allegro(rows, tables, [each] * 3).reshape(x.shape)
+
+
+def mixed_table(positions: Tensor, frequencies: Tensor, /, *, dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor]:
+    """Mochi's frequencies times positions, with every token a row of one head."""
+    if frequencies.ndim != 2:
+        lacks("MochiRoPE has heads after tokens, and one list of tokens")
+    axes, rows = positions.shape[0], positions.shape[1:]
+    where = positions.reshape(axes, -1).movedim(0, -1)
+    table = MochiRoPE()._create_rope(frequencies[:, None], where)
+    return tuple(part.reshape(*rows, -1).to(dtype or torch.get_default_dtype()) for part in table)
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:
