@@ -14,8 +14,8 @@ import numpy.typing as npt
 from posref import scaling
 
 MODULES = (
-    "absolute", "rope_stages", "rope", "rope_extended", "axes", "xpos", "pope", "fope", "weights", "bias", "relative", "attention", "forms",
-    "gradients",
+    "absolute", "rope_stages", "rope", "rope_extended", "axes", "xpos", "pope", "fope", "weights",
+    "bias", "relative", "attention", "forms", "gradients",
 )  # fmt: skip
 
 

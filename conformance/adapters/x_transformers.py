@@ -81,7 +81,7 @@ def _centred(positions: Tensor, dim: int, base: float, centre: int, scale_base: 
 
 
 def pope(x: Tensor, positions: Tensor, /, *, layout: str, base: float, phases: Tensor | None = None) -> Tensor:
-    """PolarEmbedding with these phases as its learned bias, then apply_polar_pos_emb, all tokens as one sequence of one head."""
+    """PolarEmbedding with these phases as its learned bias, then apply_polar_pos_emb, all tokens as one sequence."""
     if layout != "cos_sin":
         lacks(f"no layout {layout!r}: cosines, then sines")
     if not x.numel():

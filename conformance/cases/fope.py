@@ -54,7 +54,7 @@ CASES = (
     _fope("models/olmo-60m", "true-size fope-dropped", (1, 2, 64), (7, 511), (1, 16, 16),
           "512 tokens keep 16 of 32 bands"),
     _fope("refused/shapes", "refuse-width", (2, 3, 10), (0, 1, 5), (2, 6, 3), "six bands of five pairs", kind="reject"),
-    _fope("refused/heads", "refuse-width", (3, 3, 10), (0, 1, 5), (2, 4, 3), "three heads do not share two mixes", kind="reject"),
+    _fope("refused/heads", "refuse-width", (3, 3, 10), (0, 1, 5), (2, 4, 3), "three heads, two mixes", kind="reject"),
     _fope("refused/odd", "refuse-width", (2, 3, 9), (0, 1, 5), (2, 4, 3), kind="reject"),
     sequence("fope/sequence/decode", "decode cache-key", "a prompt, a token after it, and the next prompt", tuple(
         Step({"base": BASE}, {"x": floats(2, len(p), 8, seed=i), "positions": p, **mixes("decode", 2, 3, 3)})
