@@ -120,6 +120,8 @@ def test_powers_sines_and_exponentials_are_exact_only_where_all_are(name: str) -
     assert [r.parts[1].item() for r in (two**zero, system.exp(zero), system.log(one), system.sin(zero), system.cos(zero))] == [
         0
     ] * 5
+    assert system.log1p(zero).parts[1] == 0
+    assert all(r.parts[1] > 0 for r in (system.pi, system.log1p(one)))
     assert all(r.parts[1] > 0 for r in (two**two, system.exp(one), system.log(two), system.sin(one), system.cos(one)))
 
 
