@@ -41,6 +41,7 @@ INEXPRESSIBLE = (
         ("leading-lanes", "rotation_matrix"),
         ("leading-lanes", "xpos"),
         ("leading-lanes", "axial_rope"),
+        ("leading-lanes", "mixed_rope"),
         ("writes-interleaved", "axial_rope"),  # nor axial_rope a mixed layout
         ("inverse-keeps-layout", "axial_rope"),
     }
