@@ -47,7 +47,7 @@ Q, K = np.asarray([3, 9, 400], dtype=np.int64), np.asarray([0, 1, 3, 5, 8, 20, 3
 FREQUENCIES = 10000.0 ** (-np.arange(3) / 3)
 X = reals(2, 3, 8, 12)
 XPOS: dict[str, Any] = {"layout": "interleaved", "base": 10000.0, "centre": 4096}
-LEARNED = np.cos(np.arange(3 * 3 * 5.0)).reshape(3, 3, 5)  # axes, heads, pairs
+LEARNED = np.round(np.cos(np.arange(3 * 3 * 5.0)) * 32).reshape(3, 3, 5) / 32  # axes, heads, pairs
 AXES = np.stack([PLACES, PLACES[::-1], PLACES // 3])
 
 
@@ -222,7 +222,7 @@ CALLS: dict[str, Call] = {
     },
     "pope cos_sin": Call((X * 4, PLACES), lambda x, p, dtype: posref.pope(x, p, layout="cos_sin", base=10000.0)),
     "pope keys": Call(
-        (X, PLACES, reals(3, 1, 12) * 3 - 3),
+        (X, PLACES, np.round(reals(3, 1, 12) * 12) / 4 - 3),
         lambda x, p, s, dtype: posref.pope(x, p, layout="interleaved", base=500.0, phases=s),
     ),
     "fope": Call((X, PLACES, reals(3, 5, 4), reals(3, 5, 4)), lambda x, p, a, b, dtype: posref.fope(x, p, a, b, base=500.0)),
