@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from quality import answers, cases, caught, diagnosed, pairs
+from quality import answers, cases, caught, diagnosed, pairs, registry
 
 import posref
 from posref.conformance import check, invoke
@@ -94,6 +95,11 @@ def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     planted = pair.name.split(" + ")
     smaller = [names for names in found["explanations"] if len(names) == 1]
     assert smaller or any(sorted(names) == sorted(planted) for names in found["explanations"]), found["text"]
+
+
+def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py"
 
 
 def finite(mutant: Deviation, op: str) -> bool:
