@@ -146,7 +146,7 @@ def test_the_reference_accepts_what_is_drawn(op: str) -> None:
     def test(drawn: strategies.Drawn) -> None:
         seen.append(drawn)
 
-    for n in range(150):
+    for n in range(250):
         test.hypothesis.fuzz_one_input(np.random.default_rng(n).bytes(1 << 13))
     assert len(seen) > 40
     for drawn in seen:

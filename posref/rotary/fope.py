@@ -15,9 +15,9 @@ from posref.spec import Axes, Real, encoding
     invariants=("plain is rope", "decode"),
     stages=("rope_frequencies",),
     arrays={
-        "x": Axes("T 2*k | *R G*g T 2*k"),
-        "positions": Axes("~T | ~*R ~G*g ~T", "position"),
-        "cos_mix": Axes("n m | G n m"),
+        "x": Axes("T 2*k | *R G*g T 2*k | *R G*g T 2*k | *R T 2*k"),
+        "positions": Axes("~T | ~T | *R 1 T | ~*R ~T", "position"),
+        "cos_mix": Axes("n m | G n m | G n m | n m"),
         "sin_mix": Axes("=cos_mix"),
     },
     requires=("1 <= n <= k", "1 <= m <= k", "G >= 1"),
@@ -90,7 +90,7 @@ def _check_mixes(x: tuple[int, ...], cos_mix: tuple[int, ...], sin_mix: tuple[in
     fits = cos_mix == sin_mix and len(cos_mix) in (2, 3) and len(x) >= len(cos_mix) and x[-1] % 2 == 0
     if not fits or not all(1 <= size <= x[-1] // 2 for size in cos_mix[-2:]):
         msg = (
-            "fope: cos_mix and sin_mix must have one shape, (heads, n, m) or (n, m), with n and m up to half the last axis "
+            "fope: cos_mix and sin_mix must have one shape, (heads, n, m) or (n, m), with n and m from 1 to half the last axis "
             f"of x, {x}, which is even; got {cos_mix} and {sin_mix}."
         )
         raise ValueError(msg)

@@ -14,9 +14,9 @@ from posref.spec import Axes, Flag, OneOf, encoding
     invariants=("norm kept", "tail unchanged", "relative", "decode"),
     stages=("mixed_table", "apply_rope"),
     arrays={
-        "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E lanes of the tail
-        "positions": Axes("A | A T | A ~*R ~T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N"),
+        "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E lanes of the tail
+        "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N"),
     },
     requires=("A >= 1", "N >= 1"),
 )

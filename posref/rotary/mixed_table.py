@@ -11,8 +11,8 @@ from posref.spec import Axes, encoding
     models=("RoPE-ViT", "Mochi", "LightGlue"),
     outputs=("cos", "sin"),
     arrays={
-        "positions": Axes("A | A ~*R ~T", "position"),
-        "frequencies": Axes("A N | A ~*R ~T N"),
+        "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N"),
     },
     requires=("A >= 1", "N >= 1"),
 )

@@ -15,9 +15,9 @@ LAYOUTS = ("cos_sin", "interleaved")
     invariants=("relative", "decode"),
     stages=("rope_frequencies",),
     arrays={
-        "x": Axes("D | *R T D"),
-        "positions": Axes(" | ~*R ~T", "position"),
-        "phases": Axes("D | ~*R ~T D", optional=True),
+        "x": Axes("D | *R T D | *R T D | B H T D | B H T D"),
+        "positions": Axes(" | ~*R ~T | ~*R ~T | B 1 T | T", "position"),
+        "phases": Axes("D | ~*R ~T D | D | H 1 D | H 1 D", optional=True),
     },
     requires=("D > 0",),
 )
