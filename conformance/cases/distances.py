@@ -23,7 +23,6 @@ FLAGS = {
     "distances-decode": Flag("a decoded query that has not the scores of the prefill"),
     "distances-true-size": Flag("a model's own sizes not reproduced", "Qwen2.5-1M, Llama 2, phi-2"),
     "distances-refuse": Flag("a window, group or chunk without tokens, or an unknown word, accepted"),
-    "passes-layout": Flag("pairs of lanes of the other layout"),
     "passes-base": Flag("a base left at 10000"),
     "passes-scaling": Flag("a context extension dropped, or its factor on one of query and key alone"),
     "passes-partial": Flag("lanes rotated that should pass"),
