@@ -1,0 +1,232 @@
+"""
+Positions on grids: the cells of images and videos, tokens beside them, and prompts that mix them with text.
+
+All are made from host numbers, and are public as functions of `posref.positions`.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from posref.arrays import Array, Namespace, check_integer, check_word, constants, created, namespace, placement
+
+AFTER = ("max", "spatial")
+BY = ("axis", "min", "max")
+
+
+def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
+    """
+    Return the coordinates of the cells of a grid, counted from its corner, the last axis of the grid varying fastest.
+
+    Parameters
+    ----------
+    sizes : int
+        Cells along each axis: (H, W) of an image, (T, H, W) of a video, after patches are merged.
+    merge : int
+        Above 1, the cells of the last two axes come in blocks of ``merge * merge``, those of a block together: so Qwen2-VL's
+        vision encoder and its successors have the patches that are merged into one later.
+
+    Returns
+    -------
+    array of integers, shape ``(A, cells)``
+        Coordinates in cells, from 0, in the order of `sizes`: the positions of `axial_rope`. Llama 4's are one more.
+
+    Raises
+    ------
+    ValueError
+        If there are not two axes of whole blocks to merge.
+
+    Examples
+    --------
+    >>> grid(2, 3).tolist()
+    [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]
+    """
+    for n in sizes:
+        check_integer("grid", "sizes", n, 0)
+    cells: list[tuple[int, ...]] = [()]
+    for n in sizes:
+        cells = [(*cell, i) for cell in cells for i in range(n)]
+    check_integer("grid", "merge", merge, 1)
+    if merge > 1:
+        if len(sizes) < 2 or any(n % merge for n in sizes[-2:]):
+            msg = f"grid: merge must divide the last two of two or more sizes; got {merge} and {sizes}."
+            raise ValueError(msg)
+        cells.sort(key=lambda cell: (cell[:-2], cell[-2] // merge, cell[-1] // merge))  # stable: rows first within a block
+    return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)
+
+
+def centred(sizes: Sequence[int], /, *, by: str = "axis", xp: Namespace | None = None) -> Array:
+    r"""
+    Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1`, as DINOv3 has them.
+
+    Parameters
+    ----------
+    sizes : sequence of ints
+        Cells along each axis.
+    by : {"axis", "min", "max"}
+        What n is: the cells along the axis itself, as transformers has it, or along the shortest or the longest one, for all
+        axes (DINOv3's code has all three).
+
+    Returns
+    -------
+    array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
+        For `axial_rope` with ``unit="turns"``.
+
+    Examples
+    --------
+    >>> centred((1, 2)).tolist()
+    [[0.0, 0.0], [-0.5, 0.5]]
+    """
+    check_word("centred", "by", by, BY)
+    cells, c = grid(*sizes), constants(None)
+    over = [{"axis": n, "min": min(sizes), "max": max(sizes)}[by] for n in sizes]
+    return created((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, None, None)
+
+
+def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
+    r"""
+    Return the coordinates of a grid's cells on the grid that a model was made for: :math:`i \, r / n`.
+
+    Parameters
+    ----------
+    sizes, reference : sequences of ints
+        Cells n along each axis, and r of the reference. EVA-02 has r of its pretraining; CogVideoX, without a crop's offset,
+        that of its base size. CogView4 rounds down: `floor` of these.
+
+    Returns
+    -------
+    array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
+
+    Raises
+    ------
+    ValueError
+        If `reference` has not a size for every axis.
+
+    Examples
+    --------
+    >>> scaled((1, 4), (1, 6)).tolist()
+    [[0.0, 0.0, 0.0, 0.0], [0.0, 1.5, 3.0, 4.5]]
+    """
+    if len(sizes) != len(reference):
+        msg = f"scaled: reference must have a size for every axis; got {tuple(reference)} for {tuple(sizes)}."
+        raise ValueError(msg)
+    for n in reference:
+        check_integer("scaled", "reference", n, 1)
+    c = constants(None)
+    over, under = (c.asarray([[float(n)] for n in lengths]) for lengths in (reference, sizes))
+    return created(grid(*sizes) * over / under, xp, None, None)
+
+
+def with_origin(positions: Array, /, *, before: int = 0, after: int = 0) -> Array:
+    """
+    Return coordinates with tokens at 0 on every axis, which rotary encodings leave as they are, before and after the others.
+
+    Parameters
+    ----------
+    positions : array, shape ``(A, *B, T)``
+        Coordinates of the patches.
+    before, after : int
+        Class and register tokens: 5 before the patches in DINOv3 (one class and four registers), 1 after them in Llama 4.
+
+    Returns
+    -------
+    array, shape ``(A, *B, before + T + after)``
+
+    Examples
+    --------
+    >>> with_origin(grid(1, 2) + 1, after=1).tolist()
+    [[1, 1, 0], [1, 2, 0]]
+    """
+    check_integer("with_origin", "before", before, 0)
+    check_integer("with_origin", "after", after, 0)
+    xp = namespace(positions)
+    shape, kind = tuple(positions.shape[:-1]), {"dtype": positions.dtype, **placement(positions, xp)}
+    return xp.concat(
+        [xp.zeros((*shape, before), **kind), positions, xp.zeros((*shape, after), **kind)], axis=positions.ndim - 1
+    )
+
+
+def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: str, xp: Namespace | None = None) -> Array:
+    r"""
+    Return M-RoPE's three positions (time, height, width) of the tokens of a prompt of text, images and videos.
+
+    Text has the same number on all three axes and counts on. The cells of an image or video that begins at p have
+    :math:`(p + \lfloor t \cdot \text{interval} \rfloor, p + h, p + w)`. What follows begins at the largest position so far
+    plus one, or at p plus the larger of the two spatial sizes.
+
+    Parameters
+    ----------
+    segments : sequence of tuples
+        ``("text", tokens)``, ``("image", height, width)`` or ``("video", frames, height, width, interval)``, sizes in cells
+        after merging (transformers' grid_thw divided by spatial_merge_size). The interval is in positions for each frame: 1
+        in Qwen2-VL, ``tokens_per_second * second_per_grid_t`` in Qwen2.5-VL, a fraction perhaps. Qwen3-VL has its frames as
+        images of their own, with text (timestamps) between.
+    after : {"max", "spatial"}
+        Qwen2-VL's paper and first code, and vLLM: one more than the largest position. Or, as transformers 5.23, the start
+        plus max(height, width): the same unless a video lasts longer than it is wide or high.
+
+    Returns
+    -------
+    array of integers, shape ``(3, T)``
+
+    Raises
+    ------
+    ValueError
+        For an unknown segment, a size below 0, or a negative interval.
+
+    Source
+    ------
+    Qwen2-VL, arXiv:2409.12191, section 2.1; Qwen2.5-VL, arXiv:2502.13923.
+
+    Examples
+    --------
+    >>> multimodal([("text", 2), ("image", 1, 2), ("text", 1)], after="max").tolist()
+    [[0, 1, 2, 2, 4], [0, 1, 2, 2, 4], [0, 1, 2, 3, 4]]
+    """
+    check_word("multimodal", "after", after, AFTER)
+    found: list[tuple[int, int, int]] = []
+    start = 0
+    for segment in segments:
+        frames, height, width, interval = _segment(segment)
+        if segment[0] == "text":
+            found += [(start + i,) * 3 for i in range(width)]
+            start += width
+            continue
+        times = [int(t * Fraction(interval)) for t in range(frames)]
+        cells = [(start + t, start + h, start + w) for t in times for h in range(height) for w in range(width)]
+        found += cells
+        if after == "spatial":
+            start += max(height, width)
+        else:
+            start = max((max(cell) + 1 for cell in cells), default=start)
+    return made([cell[axis] for axis in range(3) for cell in found], (3, len(found)), xp)
+
+
+def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
+    """Return frames, height, width and interval of a segment; of text, its tokens are the width."""
+    match segment:
+        case ("text", tokens):
+            sizes, interval = (1, 1, tokens), 1.0
+        case ("image", height, width):
+            sizes, interval = (1, height, width), 1.0
+        case ("video", frames, height, width, interval):
+            sizes = (frames, height, width)
+        case _:
+            msg = (
+                "multimodal: a segment must be ('text', tokens), ('image', height, width) or "
+                f"('video', frames, height, width, interval); got {segment!r}."
+            )
+            raise ValueError(msg)
+    for size in sizes:
+        check_integer("multimodal", f"a size of {segment!r}", size, 0)
+    if not 0 <= interval < float("inf"):
+        msg = f"multimodal: an interval must be finite and at least 0; got {interval!r} in {segment!r}."
+        raise ValueError(msg)
+    return (*sizes, interval)
+
+
+def made(values: list[int], shape: tuple[int, ...], xp: Namespace | None) -> Array:
+    """Return host integers as an array of a shape, of NumPy or of `xp`."""
+    c = constants(None)
+    host = c.reshape(c.asarray(values, dtype=c.int64), shape)
+    return host if xp is None else xp.asarray(host)
