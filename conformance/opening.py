@@ -26,16 +26,16 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
         place = path.resolve() if path.is_relative_to(OURS) else path
         _no_links(place, root)
         if not stat.S_ISREG(place.stat(follow_symlinks=False).st_mode):  # opening some devices does something
-            raise _refusal(path, "must be a regular file")
+            raise _refusal(path, "must be a regular file", root)
         with os.fdopen(os.open(place, FLAGS), "rb", buffering=0) as file:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
-                raise _refusal(path, f"must be a regular file of at most {limit} bytes; got {found.st_size}")
+                raise _refusal(path, f"must be a regular file of at most {limit} bytes; got {found.st_size}", root)
             data = b"".join(iter(lambda: file.read(found.st_size + 1), b""))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _refusal(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise _refusal(path, f"cannot be read: {getattr(error, 'strerror', None) or error}", root) from error
     if len(data) != found.st_size:
-        raise _refusal(path, "was written to while it was read")
+        raise _refusal(path, "was written to while it was read", root)
     return data
 
 
@@ -44,8 +44,8 @@ def _no_links(path: Path, root: Path | None) -> None:
     folders = [] if root is None else [f for f in path.parents if f != root and f.is_relative_to(root)]
     for place in (path, *folders):
         if place.is_symlink():
-            raise _refusal(place, "must not be a symbolic link: a suite holds files")
+            raise _refusal(place, "must not be a symbolic link: a suite holds files", root)
 
 
-def _refusal(path: Path, why: str) -> VectorError:
-    return VectorError(f"{path}: {why}. Fetch the suite again.")
+def _refusal(path: Path, why: str, root: Path | None) -> VectorError:
+    return VectorError(f"{path}: {why}." + ("" if root is None else " Fetch the suite again."))

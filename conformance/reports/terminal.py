@@ -11,6 +11,7 @@ from ..report import BAD, CaseResult, Operation, Report, printable, standing, st
 __all__ = ["plain", "printable", "show", "verdict"]
 COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
+NAMED = 6  # missing operations named, when there are no more: `posref list` names all, and so do the other forms of a report
 
 
 def show(report: Report, console: Console) -> None:
@@ -38,7 +39,8 @@ def verdict(report: Report) -> str:
     if counts["unsupported"]:
         parts.append(f"{counts['unsupported']} unsupported ({', '.join(unsupported)})")
     if report.missing:
-        parts.append(f"{len(report.missing)} operations missing ({', '.join(report.missing)})")
+        named = f" ({', '.join(report.missing)})" if len(report.missing) <= NAMED else ""
+        parts.append(f"{len(report.missing)} operations missing{named}")
     word = state(report.to_json()).upper()
     colour = "green" if report.conformant else "red"
     return f"[bold {colour}]{word}[/bold {colour}]: {', '.join(parts)}"
