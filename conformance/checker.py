@@ -90,7 +90,7 @@ def check(
         If the check cannot run.
     """
     suite = Path(suite)
-    cases = choose(suite, op=op, case=case, tier=tier)
+    names = operations_of(suite, op=op, case=case, tier=tier)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
         loaded = load(
@@ -98,13 +98,15 @@ def check(
             dtype=dtype, claim=claim, trig=trig, device=device, suite=suite,
         )  # fmt: skip
         try:
-            return _check(loaded, cases, tier, suite, progress)
+            missing = tuple(name for name in names if not loaded.has(name))
+            cases = choose(suite, ops=[name for name in names if name not in missing], case=case, tier=tier)
+            return _check(loaded, cases, missing, tier, suite, progress)
         finally:
             loaded.close()
 
 
-def choose(suite: Path = INSTALLED, *, op: str | None = None, case: str | None = None, tier: str = "core") -> list[LoadedCase]:
-    """Return the cases to ask, or raise for a name that is none."""
+def operations_of(suite: Path, *, op: str | None, case: str | None, tier: str) -> list[str]:
+    """Return the operations to ask, or raise for a name that is none."""
     if op is None and case is not None:
         op = case.split("/", maxsplit=1)[0]
     if op is not None and op not in REGISTRY:
@@ -115,29 +117,34 @@ def choose(suite: Path = INSTALLED, *, op: str | None = None, case: str | None =
             f"check: tier must be smoke or core (full is built on demand: posref vectors build DIR --tier full); got {tier!r}."
         )
         raise TargetError(msg)
+    held = dict.fromkeys(entry["op"] for entry in load_manifest(suite)["groups"])
+    if op is not None and op not in held:
+        msg = f"check: the suite in {suite} has no cases of {op!r}."
+        raise TargetError(msg)
+    return [name for name in held if op in (None, name)]
+
+
+def choose(suite: Path, *, ops: Sequence[str], case: str | None = None, tier: str = "core") -> list[LoadedCase]:
+    """Return the cases of some operations to ask, or raise if there is not the one asked for; other files are not read."""
     withdrawn = withdrawn_cases(suite)
     if case in withdrawn:
         msg = f"check: case {case!r} was withdrawn: {withdrawn[case]}"
         raise TargetError(msg)
-    found = [c for group in load_groups(suite, op=op) for c in group.cases if _wanted(c, tier, case)]
+    found = [c for group in load_groups(suite, ops=ops) for c in group.cases if _wanted(c, tier, case)]
     found = [c for c in found if c.id not in withdrawn]
-    if case is not None and not found:
-        msg = f"check: no case {case!r} in the {tier} tier; posref list --cases {op} lists them."
-        raise TargetError(msg)
-    if op is not None and not found:
-        msg = f"check: the suite in {suite} has no {tier} cases of {op!r}."
+    if case is not None and ops and not found:
+        msg = f"check: no case {case!r} in the {tier} tier; posref list --cases {ops[0]} lists them."
         raise TargetError(msg)
     return found
 
 
-def _check(target: Target, cases: list[LoadedCase], tier: str, suite: Path, progress: Progress | None) -> Report:
+def _check(
+    target: Target, cases: list[LoadedCase], missing: tuple[str, ...], tier: str, suite: Path, progress: Progress | None
+) -> Report:
     """Return the report on loaded cases."""
-    names = list(dict.fromkeys(c.op for c in cases))
-    missing = [name for name in names if not target.has(name)]
     operations = [
         (Operation(name, width, target.claims[width], []), list[Answer]())
-        for name in names
-        if name not in missing
+        for name in dict.fromkeys(c.op for c in cases)
         for width in asked_dtypes(target, name)
         if any(c.op == name and asked_in(c, width) for c in cases)
     ]
@@ -157,7 +164,7 @@ def _check(target: Target, cases: list[LoadedCase], tier: str, suite: Path, prog
     }  # fmt: skip
     version = load_manifest(suite)["suite"]
     sums = {"version": version, "sha256": tensors.digest((suite / "SUITE.json").read_bytes())["sha256"]}
-    return Report(about, sums, tier, [o for o, _ in operations], tuple(missing), complete)
+    return Report(about, sums, tier, [o for o, _ in operations], missing, complete)
 
 
 def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Report:

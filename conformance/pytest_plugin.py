@@ -68,6 +68,7 @@ class Suite(pytest.Collector):
         super().__init__(**rest)
         from . import checker, expected
         from .report import Operation
+        from .suite import INSTALLED
         from .target import load
 
         options = {name: given[name] for name in ("claim", "dtype", "backend")}
@@ -77,11 +78,11 @@ class Suite(pytest.Collector):
         self.operations: dict[tuple[str, str], tuple[Operation, list[Answer]]] = {}
         self.cases: list[tuple[LoadedCase, str]] = []
         self.missing: list[str] = []
-        everything = checker.choose(op=given["op"], tier=given["tier"] or "core")
+        tier = given["tier"] or "core"
+        names = checker.operations_of(INSTALLED, op=given["op"], case=None, tier=tier)
+        self.missing = [op for op in names if not self.target.has(op)]
+        everything = checker.choose(INSTALLED, ops=[op for op in names if op not in self.missing], tier=tier)
         for op in dict.fromkeys(case.op for case in everything):
-            if not self.target.has(op):
-                self.missing.append(op)
-                continue
             for dtype in checker.asked_dtypes(self.target, op):
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
                 self.cases += [(c, dtype) for c in everything if c.op == op and checker.asked_in(c, dtype)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -95,10 +95,10 @@ def document(root: Path, name: str, schema: str) -> Any:
     return found
 
 
-def load_groups(root: Path, *, op: str | None = None, group: str | None = None) -> Iterator[LoadedGroup]:
-    """Yield a suite's groups, of one operation or id where given."""
+def load_groups(root: Path, *, ops: Container[str] | None = None, group: str | None = None) -> Iterator[LoadedGroup]:
+    """Yield a suite's groups, of some operations or of one id where given; files of others are not read."""
     for entry in load_manifest(root)["groups"]:
-        if (op is None or entry["op"] == op) and (group is None or entry["id"] == group):
+        if (ops is None or entry["op"] in ops) and (group is None or entry["id"] == group):
             yield load_group(root, entry)
 
 

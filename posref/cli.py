@@ -52,7 +52,7 @@ def _list_cases(op: str) -> None:
 
     with _errors():
         table = Table("case", "kind", "dtypes", "flags", box=None, pad_edge=False, header_style="bold")
-        for group in load_groups(INSTALLED, op=_operation(op)):
+        for group in load_groups(INSTALLED, ops=(_operation(op),)):
             for case in group.cases:
                 table.add_row(case.id, case.kind, " ".join(case.dtypes), " ".join(case.flags))
         _console().print(table)

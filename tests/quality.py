@@ -76,7 +76,7 @@ def totals(rows: Iterable[Row]) -> Counter[str]:
 
 
 # ---- the registry's own mutants -------------------------------------------------------------------------------------------
-PAIRS_EVERY = 397  # one pair in so many is tried, of those that change an operation together
+PAIRS_EVERY = 797  # one pair in so many is tried, of those that change an operation together
 
 
 @cache

@@ -43,7 +43,7 @@ def verdicts(report: Report, *, reject: bool = False) -> dict[str, int]:
 @cache
 def sizes() -> dict[str, int]:
     """Return how many values are expected in every case of rope that asks for them."""
-    cases = [case for group in load_groups(INSTALLED, op="rope") for case in group.cases if case.kind not in APART]
+    cases = [case for group in load_groups(INSTALLED, ops=("rope",)) for case in group.cases if case.kind not in APART]
     return {case.id: sum(call.expected["out"].size for call in case.calls) for case in cases}
 
 

@@ -427,7 +427,7 @@ def test_a_vjp_may_lack_some_and_must_not_raise() -> None:
 
 @cache
 def of_values(op: str) -> tuple[LoadedCase, ...]:
-    cases = [case for group in load_groups(INSTALLED, op=op) for case in group.cases]
+    cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases]
     return tuple(case for case in cases if case.kind == "value" and "float32" in case.dtypes)
 
 
@@ -488,7 +488,7 @@ def test_writing_into_a_broadcast_view_is_found() -> None:
 def test_the_sensitivity_bounds_what_wrong_sines_do() -> None:
     """And is reached, where every sine and cosine is off by as much as allowed, with the worst signs."""
     error = 2.0**-11
-    for group in load_groups(INSTALLED, op="rope"):
+    for group in load_groups(INSTALLED, ops=("rope",)):
         for case in (c for c in group.cases if c.kind == "value" and c.calls[0].expected["out"].size):
             (call,) = case.calls
             assert np.all(call.widths["trig"]["out"] >= 0)

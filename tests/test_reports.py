@@ -58,7 +58,7 @@ def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict
     for op in itself["operations"]:
         with_places = any(
             places.places(op["op"], call, name) is not None
-            for group in load_groups(INSTALLED, op=op["op"])
+            for group in load_groups(INSTALLED, ops=(op["op"],))
             for entry in group.cases
             if entry.kind == "value" and op["dtype"] in entry.dtypes
             for call in entry.calls

@@ -57,7 +57,7 @@ def test_every_operation_has_one_smoke_case_and_a_case_in_every_dtype() -> None:
     smoke = [case.op for case in all_cases() if case.tier == "smoke"]
     assert sorted(smoke) == sorted(REGISTRY)
     for op in REGISTRY:
-        cases = [case for group in load_groups(INSTALLED, op=op) for case in group.cases if case.kind == "value"]
+        cases = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
         assert {d for case in cases for d in case.dtypes} == {"float64", "float32", "bfloat16", "float16"}, op
 
 

@@ -113,7 +113,7 @@ class Outputs(Target):
             validate("implementation", stated, folder / ABOUT)
             _expect_suite(folder, stated, suite)
             fields = about(str(folder), stated, dtype, claim, trig)
-            groups = [group for op in stated["operations"] for group in load_groups(suite, op=op)]
+            groups = list(load_groups(suite, ops=stated["operations"]))
             found = {f"{group.id}:{name}": one for group in groups for name, one in _read(folder, group, stated).items()}
         except VectorError as error:
             raise TargetError(str(error).replace(" Fetch the suite again.", "")) from error
