@@ -15,9 +15,12 @@ from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
 
 
+ASKED: list[str] = []  # what the progress of the measurement named
+
+
 @cache
 def measured() -> Strength:
-    return strength.measure()
+    return strength.measure(ASKED.append)
 
 
 def shown(found: Strength, *, terminal: bool) -> str:
@@ -76,6 +79,5 @@ def test_it_is_printed(terminal: bool) -> None:
 
 
 def test_progress_names_every_deviation() -> None:
-    asked: list[str] = []
-    strength.measure(asked.append)
-    assert asked == list(DEVIATIONS)
+    measured()
+    assert list(DEVIATIONS) == ASKED
