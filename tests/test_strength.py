@@ -14,7 +14,6 @@ from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
 
-
 ASKED: list[str] = []  # what the progress of the measurement named
 
 
