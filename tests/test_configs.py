@@ -368,7 +368,10 @@ def test_deepseek_softmax_factor_is_the_published_one() -> None:
 
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "rope_from_config: config must be a mapping, the parsed config.json; got list."),
-    ({"model_type": "phi3_v", "text_config": {}}, {}, "got 'phi3_v'. Pass config['text_config']."),
+    ({"model_type": "phi3_v", "text_config": {}}, {}, "config['model_type'] must be a known one; got 'None'. Pass layout"),
+    ({"model_type": "klingon"}, {}, "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of ("),
+    ({"model_type": "esm", **HEADS}, {}, "must have position_embedding_type 'rotary', without which it has no rotation; got"),
+    ({"model_type": "zamba2", **HEADS, "use_mem_rope": False}, {}, "must have use_mem_rope True, without which it has no "),
     (
         {**LLAMA2, "model_type": "falcon", "alibi": True},
         {},
@@ -390,8 +393,8 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
         {"layout": "neox"},
         "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got 'neox'.",
     ),
-    ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd; got none."),
-    ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd must be an int of at least 1; got '4096'."),
+    ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd or d_model; got none."),
+    ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd or d_model must be an int of at least 1; got '4096'."),
     ({**LLAMA2, "head_dim": 63}, {}, "the file must have an even number of rotated lanes, at least 2; got 63."),
     ({**LLAMA2, "partial_rotary_factor": 1.5}, {}, "the partial rotary factor must be at most 1; got 1.5."),
     ({**LLAMA2, "rope_theta": -1}, {}, "base must be a number above 0; got -1."),

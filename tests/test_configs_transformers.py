@@ -9,7 +9,8 @@ from rotary_modules import built, frequencies
 from test_configs import ALPHA, GEMMA3_OLD, GEMMA4, GPT_OSS, HUNYUAN, LISTS, LLAMA2, LLAMA31, MODERNBERT, OLMO3, PHI3, both
 
 from posref import presets, rope_frequencies, rope_from_config
-from posref.config_values import LAYOUTS
+from posref.config_dicts import HEADS, HIDDEN
+from posref.config_values import LAYOUTS, SWITCHES
 from posref.conformance.prove import golden, half_widths
 from posref.scaling import YaRN
 
@@ -131,13 +132,15 @@ def test_an_old_su_file_without_its_own_length_is_read_though_transformers_canno
 ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights
 TABLES = {"codegen", "gptj", "roformer"}  # a sinusoidal table of base 10000 instead of a rotary module
 ODD = {"glm4_moe"}  # whose silent file would rotate 21 lanes
+SWITCHED = {model: dict([switch]) for model, switch in SWITCHES.items()}
 
 
 @pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - TABLES - ODD))
 def test_a_silent_file_means_what_the_configuration_class_does(model: str) -> None:
     module, _ = built({"model_type": model})
-    known = ("hidden_size", "num_attention_heads", "max_position_embeddings")
-    file = {"model_type": model, **{name: getattr(module.config, name) for name in known if hasattr(module.config, name)}}
+    known = (*HIDDEN, *HEADS, "max_position_embeddings")
+    sizes = {name: value for name, value in module.config.to_dict().items() if name in known}
+    file = {"model_type": model, **SWITCHED.get(model, {}), **sizes}
     buffers = [name for name, _ in module.named_buffers() if name.endswith("inv_freq") and "original" not in name]
     assert buffers
     for name in buffers:
