@@ -64,9 +64,7 @@ def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
     return {name: value for name, value in rope.items() if value is not None}
 
 
-def _by_layer(
-    model: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]
-) -> dict[str, Any]:
+def _by_layer(model: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return dicts by layer type of a file that names a base for each and has at most one dict for all."""
     if given and not any(theirs for _, _, theirs in BY_LAYER[model]):
         refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
@@ -153,7 +151,7 @@ def rotary_dim_of(
 ) -> int:
     """Return the rotated lanes: MLA's slice, else a fraction of the head, else GPT-J's own key, else the head."""
     if first(("qk_rope_head_dim",), config, defaults):
-        own = {"qk_rope_head_dim": size for size in _own(config, layer_type, "qk_rope_head_dim")}
+        own = {"qk_rope_head_dim": next(iter(_own(config, layer_type, "qk_rope_head_dim")), None)}
         swa = ("swa_qk_rope_head_dim",) if layer_type == "sliding_attention" else ()
         return even(integer((*swa, "qk_rope_head_dim"), own, config, defaults))
     if rope_type(rope, str(config.get("model_type"))) == "proportional":

@@ -8,16 +8,16 @@ their weights.
 from typing import Any
 
 HALF = (
-    "afmoe apertus arcee aria_text bamba beam bitnet chameleon csm csm_depth_decoder_model cwm dbrx deepseek_ocr2_text "
-    "dia_decoder dia_encoder diffllama diffusion_gemma_text doge dots1 dots3_note_audio_encoder embedding_gemma2_text "
-    "emu3_text_model esm esmc eurobert evolla exaone4 exaone_moe falcon falcon_h1 flex_olmo flint gemma gemma2 gemma3_text "
-    "gemma3n_text gemma4_text gemma4_unified_text glm4_moe glmasr_encoder gpt_neox gpt_neox_japanese gpt_oss "
-    "gradium_phonon_tts granite granite4_vision_text granite_docling_text granite_swa granitemoe granitemoe_swa "
-    "granitemoehybrid granitemoeshared gte higgs_audio_v2 hrm_text hunyuan_v1_dense hunyuan_v1_moe hy_v3 hy_v4 hyperclovax "
-    "idefics internlm3 iquestcoder jais2 jetmoe jina_embeddings_v3 kolibri1 kyutai_speech_to_text laguna lasr_encoder lfm2 "
-    "lfm2_moe lfm3 llama mellum mimi mimi_decoder mimi_encoder mimo_v2_flash minicpm3 minimax minimax_m2 minimax_m3_vl_text "
-    "ministral ministral3 mistral mixtral mllama_text_model modernbert modernbert-decoder molmo2_text moshi "
-    "muse_glimmer_assistant muse_glimmer_text muse_spark_text nanochat nemotron nemotron3_5_transcribe_asr_audio "
+    "afmoe apertus arcee aria_text bamba beam bitnet chameleon csm csm_depth_decoder_model cwm dbrx deepseek_ocr2_encoder "
+    "deepseek_ocr2_text dia_decoder dia_encoder diffllama diffusion_gemma_text doge dots1 dots3_note_audio_encoder "
+    "embedding_gemma2_text emu3_text_model esm esmc eurobert evolla exaone4 exaone_moe falcon falcon_h1 flex_olmo flint "
+    "gemma gemma2 gemma3_text gemma3n_text gemma4_text gemma4_unified_text glm4_moe glmasr_encoder gpt_neox "
+    "gpt_neox_japanese gpt_oss gradium_phonon_tts granite granite4_vision_text granite_docling_text granite_swa granitemoe "
+    "granitemoe_swa granitemoehybrid granitemoeshared gte higgs_audio_v2 hrm_text hunyuan_v1_dense hunyuan_v1_moe hy_v3 "
+    "hy_v4 hyperclovax idefics internlm3 iquestcoder jais2 jetmoe jina_embeddings_v3 kolibri1 kyutai_speech_to_text laguna "
+    "lasr_encoder lfm2 lfm2_moe lfm3 llama mellum mimi mimi_decoder mimi_encoder mimo_v2_flash minicpm3 minimax minimax_m2 "
+    "minimax_m3_vl_text ministral ministral3 mistral mixtral mllama_text_model modernbert modernbert-decoder molmo2_text "
+    "moshi muse_glimmer_assistant muse_glimmer_text muse_spark_text nanochat nemotron nemotron3_5_transcribe_asr_audio "
     "nemotron3_5_transcribe_word_timestamp nemotron3_diarization_audio neucodec nomic_bert olmo olmo2 olmo3 olmo_hybrid "
     "olmoe persimmon phi phi3 phi4_multimodal phimoe pocket_tts pocket_tts_audio_tokenizer "
     "pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next "
@@ -101,6 +101,7 @@ SILENT: tuple[tuple[dict[str, Any], str], ...] = (
     ({"head_dim": 256, "global_head_dim": 512}, "diffusion_gemma_text embedding_gemma2_text gemma4_text gemma4_unified_text"),
     ({"partial_rotary_factor": 0.5, "rope_ratio": 1}, "chatglm"),
     ({"rope_theta": 1e6}, "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text qwen3_omni_moe_text"),
+    ({"rope_theta": 1e6, "head_dim": 128}, "qwen2_5_omni_talker"),
     ({"rope_theta": 500_000, "head_dim": 128}, "paddleocr_vl paddleocr_vl_text qwen3_vl_text qwen3_vl_moe_text"),
     ({"partial_rotary_factor": 0.25, "head_dim": 256}, "qwen3_5_text qwen3_5_moe_text"),
     ({"rope_theta": 500_000}, "ernie4_5_vl_moe_text"),
@@ -158,7 +159,10 @@ SILENT_ROPE: dict[str, dict[str, Any]] = {
     "beam": {"sliding_attention": {"rope_theta": 1e4}},
     "embedding_gemma2_text": _layers(sliding_attention=(1e4, 1), full_attention=(1e6, 1)),
     "laguna": _layers(sliding_attention=(1e4, 1), full_attention=(500_000, 0.5)),
-    "lfm3": {**_layers(sliding_attention=(1e4, 1)), "full_attention": {**_GEMMA4["full_attention"], "partial_rotary_factor": 0.5}},
+    "lfm3": {
+        **_layers(sliding_attention=(1e4, 1)),
+        "full_attention": {**_GEMMA4["full_attention"], "partial_rotary_factor": 0.5},
+    },
     "mellum": _layers(sliding_attention=(1e4, 1), full_attention=(500_000, 1)),
     "step3p5": _layers(full_attention=(1e4, 1)),
     "ultrabert": _layers(sliding_attention=(1e4, 1), full_attention=(2_560_000, 1)),
@@ -169,12 +173,15 @@ ALPHA = ("hunyuan", "hunyuan_v1_dense", "hunyuan_v1_moe")  # where "dynamic" wit
 
 # Model type -> arrangement and layout of M-RoPE, and the sections of a silent file in the order in which the file has them.
 # Each entry was compared with that model's rotary module and apply function (tests/test_mrope_configs.py).
-_CHUNKED = "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text paddleocr_vl paddleocr_vl_text"
+_CHUNKED = (
+    "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text qwen2_5_omni_talker paddleocr_vl paddleocr_vl_text"
+)
+_OMNI = ("qwen3_omni_moe_text", "qwen3_omni_moe_talker_text")
 MROPE: dict[str, tuple[str, str, tuple[int, ...]]] = {
     **dict.fromkeys(_CHUNKED.split(), ("chunked", "half", (16, 24, 24))),
     **dict.fromkeys(("glm4v_text", "glm_ocr_text"), ("chunked", "interleaved", (8, 12, 12))),
     **dict.fromkeys(("glm4v_moe_text", "glm_image_text"), ("chunked", "half", (8, 12, 12))),
-    **dict.fromkeys(("qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_omni_moe_text"), ("interleaved", "half", (24, 20, 20))),
+    **dict.fromkeys(("qwen3_vl_text", "qwen3_vl_moe_text", *_OMNI), ("interleaved", "half", (24, 20, 20))),
     "cosmos3_edge_text": ("interleaved", "half", (24, 20, 20)),
     **dict.fromkeys(("qwen3_5_text", "qwen3_5_moe_text", "qwen4_exp_text"), ("interleaved", "half", (11, 11, 10))),
     "ernie4_5_vl_moe_text": ("ernie", "interleaved", (22, 22, 20)),

@@ -64,7 +64,8 @@ def rope_from_config(
     Some files are taken at their word where transformers 5.23 does not: a ``"truncate": false`` in the dict of one layer type
     (transformers looks for it beside these dicts, and truncates), Phi-3.5-MoE's long list (transformers never uses it, only the
     long factor), DBRX's base in ``attn_config`` (transformers has 10000), MiniMax-M3's ``rotary_dim`` (it rotates the whole
-    head), and a base beside a missing rope dict, refused here where transformers has a dict of its own.
+    head), the ``rope_scaling`` of Cohere2-MoE (it looks at none), and a base beside a missing rope dict, refused here where
+    transformers has a dict of its own.
 
     Examples
     --------

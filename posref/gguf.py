@@ -157,8 +157,7 @@ def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[st
     """Return the divisors by the name of their tensor; they are one for every length, or two."""
     if given is not None and not isinstance(given, Mapping):
         refuse(f"rope_factors must be a mapping from the names of tensors; got {type(given).__name__}.")
-    listed = {key: values.tolist() if hasattr(values, "tolist") else values for key, values in (given or {}).items()}
-    found = {key: positives(key, values, pairs) for key, values in listed.items()}
+    found = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
     if found and set(found) not in ({ALWAYS}, set(BOTH)):
         refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(found)}.")
     return found

@@ -20,7 +20,7 @@ OTHERS = ("Vision", "Audio", "DiT", "Talker", "Qwen3OmniMoeRotary", "AttentionRo
 def built(config: dict[str, Any]) -> tuple[torch.nn.Module, ModuleType]:
     """Return the rotary module of the text model that a file describes, and the Python module that has it."""
     theirs = AutoConfig.for_model(**config).get_text_config()
-    code = _code(theirs)
+    code = code_of(theirs)
     found = [
         value
         for name, value in vars(code).items()
@@ -32,7 +32,7 @@ def built(config: dict[str, Any]) -> tuple[torch.nn.Module, ModuleType]:
     return kinds[0](theirs), code
 
 
-def _code(theirs: Any) -> ModuleType:
+def code_of(theirs: Any) -> ModuleType:
     """Return the modeling file of a configuration; two models have none of their own."""
     name = type(theirs).__module__.replace("configuration_", "modeling_")
     if find_spec(name) is None:
