@@ -6,7 +6,24 @@ import numpy as np
 import pytest
 import torch
 from rotary_modules import built, frequencies
-from test_configs import ALPHA, GEMMA3_OLD, GEMMA4, GPT_OSS, HUNYUAN, LISTS, LLAMA2, LLAMA31, MODERNBERT, OLMO3, PHI3, both
+from test_configs import (
+    ALPHA,
+    GEMMA3_OLD,
+    GEMMA4,
+    GPT_OSS,
+    HUNYUAN,
+    LISTS,
+    LLAMA2,
+    LLAMA31,
+    MODERNBERT,
+    OLMO3,
+    PHI3,
+    STEP,
+    ULTRA,
+    V4,
+    V4_YARN,
+    both,
+)
 
 from posref import presets, rope_frequencies, rope_from_config
 from posref.config_dicts import HEADS, HIDDEN
@@ -67,6 +84,15 @@ CASES: list[tuple[str, dict[str, Any], str | None, tuple[int, ...]]] = [
     ("OLMo 3 full", OLMO3 | {"max_position_embeddings": 65536}, FULL, (1,)),
     ("OLMo 3 sliding", OLMO3 | {"max_position_embeddings": 65536}, SLIDING, (1,)),
     ("Llama 4 Scout", SCOUT, None, (1,)),
+    *((f"DeepSeek-V4 {layer}", V4 | {"rope_scaling": V4_YARN}, layer, (1,)) for layer in ("main", "compress")),
+    *(
+        (f"Step 3.5 {layer}", STEP | {"num_hidden_layers": 2, **SIZES, "head_dim": 128}, layer, (1,))
+        for layer in (FULL, SLIDING)
+    ),
+    *((f"UltraBERT {layer}", ULTRA | {"num_hidden_layers": 2, **SIZES}, layer, (1,)) for layer in (FULL, SLIDING)),
+    ("MiMo-V2-Flash", {"model_type": "mimo_v2_flash", "rope_theta": 5e6, "swa_rope_theta": 1e4}, SLIDING, (1,)),
+    ("dots 3", {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4}, "indexed_attention", (1,)),
+    ("dots 3", {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4}, SLIDING, (1,)),
     *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("gpt_oss", "apertus", "cwm")),
     *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("ministral3", "mistral4")),
 ]
