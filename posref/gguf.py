@@ -18,15 +18,15 @@ from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 # a learned table instead (baichuan, starcoder, bert), and grok, which has constants beside the keys.
 NORM = (
     "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 cohere2moe olmo arctic deepseek deepseek2 "
-    "deepseek2-ocr deepseek32 plm chatglm glm4 glm-dsa granite granitemoe granitehybrid chameleon bailingmoe neo-bert smollm3 arcee "
-    "ernie4_5 ernie4_5-moe mistral3 mistral4 llama-embed maincoder"
+    "deepseek2-ocr deepseek32 plm chatglm glm4 glm-dsa granite granitemoe granitehybrid chameleon bailingmoe neo-bert "
+    "smollm3 arcee ernie4_5 ernie4_5-moe mistral3 mistral4 llama-embed maincoder"
 )
 NEOX = (
     "falcon falcon-h1 dbrx jina-bert-v3 nomic-bert nomic-bert-moe eurobert stablelm bitnet qwen qwen2 dream qwen2moe qwen3 "
     "qwen3moe qwen3next llada-moe rnd1 olmo2 olmoe phi2 phi3 phimoe plamo plamo2 plamo3 gemma gemma2 gemma3 gemma4 "
-    "gemma-embedding starcoder2 openelm gptneox codeshell orion nemotron exaone exaone4 exaone-moe minicpm3 bailingmoe2 dots1 "
-    "hunyuan-moe jais2 gpt-oss hunyuan-dense hy_v3 lfm2 lfm2moe smallthinker glm4moe seed_oss grovemoe apertus minimax-m2 "
-    "cogvlm pangu-embedded afmoe laguna mimo2"
+    "gemma-embedding starcoder2 openelm gptneox codeshell orion nemotron exaone exaone4 exaone-moe minicpm3 bailingmoe2 "
+    "dots1 hunyuan-moe jais2 gpt-oss hunyuan-dense hy_v3 lfm2 lfm2moe smallthinker glm4moe seed_oss grovemoe apertus "
+    "minimax-m2 cogvlm pangu-embedded afmoe laguna mimo2"
 )
 # Architectures whose sliding layers have a base of their own, 10000 where the file does not say, and are not scaled.
 SLIDING = ("gemma3", "gemma4", "gemma-embedding", "laguna", "mimo2")
