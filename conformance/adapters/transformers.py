@@ -25,9 +25,15 @@ from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Atten
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import DeepseekV4Attention
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import apply_rotary_pos_emb as apply_v4
 from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
+from transformers.models.ernie4_5_vl_moe import Ernie4_5_VLMoeTextConfig
+from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as ernie
 from transformers.models.gemma4 import Gemma4VisionConfig
 from transformers.models.gemma4 import modeling_gemma4 as gemma4
 from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as apply_glm
+from transformers.models.glm4v import Glm4vTextConfig
+from transformers.models.glm4v import modeling_glm4v as glm4v
+from transformers.models.glm4v_moe import Glm4vMoeTextConfig
+from transformers.models.glm4v_moe import modeling_glm4v_moe as glm4v_moe
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as apply_gptj
 from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
@@ -42,6 +48,8 @@ from transformers.models.pixtral import PixtralVisionConfig
 from transformers.models.pixtral import modeling_pixtral as pixtral
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
 from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+from transformers.models.qwen3_5 import Qwen3_5TextConfig
+from transformers.models.qwen3_5 import modeling_qwen3_5 as qwen3_5
 from transformers.models.sam3.configuration_sam3 import Sam3ViTConfig
 from transformers.models.sam3.modeling_sam3 import Sam3ViTRotaryEmbedding
 from transformers.models.sam3.modeling_sam3 import apply_rotary_pos_emb_2d as apply_sam3
@@ -113,6 +121,32 @@ def rope(
     return _rotate(x, cos, sin, layout, lanes)
 
 
+def mrope(
+    x: Tensor, positions: Tensor, /, *, sections: list[int], arrangement: str, layout: str, base: float,
+    scaling: Scaling = None, length: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The rotary module and the apply function of a model that arranges its axes so; see `AXES`."""
+    if (arrangement, layout) not in AXES or len(sections) != 3:
+        lacks(f"no model has {len(sections)} axes that are {arrangement!r}, with layout {layout!r}")
+    make, kind, apply = AXES[arrangement, layout]
+    dim, rows = 2 * sum(sections), x.shape[:-1]
+    if arrangement == "ernie" and (scaling is not None or dim != x.shape[-1]):
+        lacks("ERNIE 4.5-VL refuses scalings, and rotates the whole head")
+    if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
+        lacks("the length of dynamic NTK is always the largest position of the call plus 1")
+    listed = [*sections[1:], sections[0]] if arrangement == "ernie" else list(sections)
+    parameters, original = _parameters(scaling)
+    config = make(
+        hidden_size=dim, num_attention_heads=1, max_position_embeddings=original,
+        rope_parameters={"rope_theta": base, "partial_rotary_factor": 1.0, "mrope_section": listed, **parameters},
+    )  # fmt: skip
+    config.head_dim = dim
+    where = torch.stack([torch.broadcast_to(axis, rows).reshape(1, -1) for axis in positions])
+    flat = x.reshape(1, 1, -1, x.shape[-1])
+    out, _ = apply(flat, flat, *kind(config)(x, where))
+    return out.reshape(x.shape)
+
+
 def axial_rope(
     x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str
 ) -> Tensor:
@@ -156,6 +190,15 @@ VISION: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {
     ("own", "chunked", "interleaved"): (Sam3ViTConfig, Sam3ViTRotaryEmbedding, _sam3),
     ("own", "chunked", "half_by_axis"): (Gemma4VisionConfig, gemma4.Gemma4VisionRotaryEmbedding, _gemma4),
     ("own", "round_robin", "half"): (Kimi_K25VisionConfig, kimi.Kimi_K25VisionRotaryEmbedding, _kimi),
+}
+
+
+# arrangement, layout: a configuration, its rotary module and its apply function
+AXES: dict[tuple[str, str], tuple[Any, Any, Any]] = {
+    ("chunked", "half"): (Glm4vMoeTextConfig, glm4v_moe.Glm4vMoeTextRotaryEmbedding, glm4v_moe.apply_rotary_pos_emb),
+    ("chunked", "interleaved"): (Glm4vTextConfig, glm4v.Glm4vTextRotaryEmbedding, glm4v.apply_rotary_pos_emb),
+    ("interleaved", "half"): (Qwen3_5TextConfig, qwen3_5.Qwen3_5TextRotaryEmbedding, qwen3_5.apply_rotary_pos_emb),
+    ("ernie", "interleaved"): (Ernie4_5_VLMoeTextConfig, ernie.Ernie4_5_VLMoeTextRotaryEmbedding, ernie.apply_rotary_pos_emb),
 }
 
 
