@@ -29,7 +29,7 @@ from posref import presets, rope_frequencies, rope_from_config
 from posref.config_dicts import HEADS, HIDDEN
 from posref.config_values import LAYOUTS, SWITCHES
 from posref.conformance.prove import golden, half_widths
-from posref.scaling import YaRN
+from posref.scaling import Linear, YaRN
 
 SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}
 VISION, MINI35, MINI4 = (presets[name].rope["scaling"] for name in ("phi-3-vision-128k", "phi-3.5-mini", "phi-4-mini"))
@@ -145,6 +145,18 @@ def test_phi_3_5_moe_in_transformers_has_the_long_factor_but_never_the_long_list
     rounding = 8 * 2**-24  # of a frequency, its cosine and a product in float32; angles are at most 1
     assert np.all(np.abs(found - np.cos(listed["short_factor"])) <= rounding)
     assert np.max(np.abs(found - np.cos(listed["long_factor"]))) > 0.01
+
+
+def test_three_models_pass_over_a_key_that_posref_reads() -> None:
+    cohere = {"model_type": "cohere2_moe", **SIZES, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    assert built(cohere)[0].rope_type == "default"
+    assert rope_from_config(cohere)["scaling"] == Linear(4.0)
+    dbrx = {"model_type": "dbrx", "d_model": 256, "n_heads": 4, "attn_config": {"rope_theta": 500_000}}
+    assert built(dbrx)[0].config.rope_parameters["rope_theta"] == 1e4
+    assert rope_from_config(dbrx)["base"] == 5e5
+    minimax = {"model_type": "minimax_m3_vl_text", "head_dim": 128, "rotary_dim": 64}
+    assert built(minimax)[0].inv_freq.shape == (64,)
+    assert rope_from_config(minimax)["rotary_dim"] == 64
 
 
 def test_an_old_su_file_without_its_own_length_is_read_though_transformers_cannot() -> None:

@@ -15,9 +15,10 @@ from diffusers.models.embeddings import (
 )
 from diffusers.models.transformers.transformer_cogview4 import CogView4RotaryPosEmbed
 from diffusers.models.transformers.transformer_mochi import MochiRoPE
+from diffusers.models.transformers.transformer_omnigen import OmniGenSuScaledRotaryEmbedding
 from torch import Tensor
 
-from posref.scaling import Linear, NTKAware, Scaling
+from posref.scaling import Linear, LongRoPE, NTKAware, Scaling
 
 from ..errors import Unsupported
 from ._shared import lacks
@@ -32,13 +33,17 @@ LIMIT = 1 << 22  # numbers in a table of which a few rows are looked up
 
 
 def rope(
-    x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Scaling | None = None
-) -> Tensor:
-    """get_1d_rotary_pos_embed of these positions, then apply_rotary_emb."""
+    x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None,
+    scaling: Scaling | None = None, length: int | None = None,
+) -> Tensor:  # fmt: skip
+    """get_1d_rotary_pos_embed of these positions, or OmniGen's module, then apply_rotary_emb."""
     if rotary_dim not in (None, x.shape[-1]):
         lacks("apply_rotary_emb rotates the whole head")
     if layout not in UNBIND:
         lacks(f"no layout {layout!r}; what is read is written")
+    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
+    if isinstance(scaling, LongRoPE):
+        return _omnigen(x, where, layout, base, scaling, length)
     match scaling:
         case None:
             options = {}
@@ -48,10 +53,22 @@ def rope(
             options = {"ntk_factor": factor}
         case _:
             raise Unsupported(repr(scaling))
-    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
     repeat = layout == "interleaved"
     table = get_1d_rotary_pos_embed(x.shape[-1], where, base, use_real=True, repeat_interleave_real=repeat, **options)
     return apply_rotary_emb(x.reshape(1, 1, -1, x.shape[-1]), table, use_real_unbind_dim=UNBIND[layout]).reshape(x.shape)
+
+
+def _omnigen(x: Tensor, where: Tensor, layout: str, base: float, scaling: LongRoPE, length: int | None) -> Tensor:
+    """OmniGenSuScaledRotaryEmbedding, then apply_rotary_emb as OmniGen calls it."""
+    given = (scaling.factor, scaling.attention_factor, scaling.short_mscale, scaling.long_mscale)
+    if layout != "half" or scaling.max_length is None or any(value is not None for value in given):
+        lacks("OmniGen pairs halves, and makes its factor of two lengths")
+    if not where.numel() or length != int(where.max()) + 1:
+        lacks("the length of OmniGen is always the largest position of the call plus 1")
+    lists = {"short_factor": list(scaling.short_factor), "long_factor": list(scaling.long_factor)}
+    module = OmniGenSuScaledRotaryEmbedding(x.shape[-1], scaling.max_length, scaling.original_length, base, lists)
+    rows = x.reshape(1, 1, -1, x.shape[-1])
+    return apply_rotary_emb(rows, module(x, where[None]), use_real_unbind_dim=-2).reshape(x.shape)
 
 
 def axial_rope(

@@ -522,6 +522,9 @@ NOTES = (
     "full-attention layers rotate all lanes, most by 0 (modeling_rope_utils.py, proportional): rope with scaling=Proportional.",
     "Falcon rounds slopes to bfloat16 before the product (modeling_falcon.py:176): with 71 heads its bias is off by "
     "0.3 %, at key 2048 by 2 in the logits. BLOOM, which is asked here, has float32 (modeling_bloom.py:87).",
+    "Cohere2-MoE never reads rope_scaling (configuration_cohere2_moe.py:114 makes it a field that nothing reads), "
+    "DBRX takes no base from attn_config (configuration_dbrx.py:28), and MiniMax-M3 rotates the whole head whatever its "
+    "rotary_dim (modeling_minimax_m3_vl.py:296): rope_from_config takes these files at their word.",
     "Positions become float32 (modeling_llama.py:111), so 16777217 is 16777216, whatever the dtype of x.",
     "V-JEPA 2 rotates lanes 2i and 2i + 1 by the cosines and sines of two different frequencies (modeling_vjepa2.py:195 "
     "repeats the table as for halves, :202 pairs neighbours): no rotation, so lengths and logits depend on the position. "
