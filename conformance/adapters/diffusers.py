@@ -28,6 +28,8 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
+scalings = ("Linear", "NTKAware", "LongRoPE")
+
 UNBIND = {"interleaved": -1, "half": -2}
 LIMIT = 1 << 22  # numbers in a table of which a few rows are looked up
 

@@ -37,6 +37,7 @@ from transformers.models.glm4v_moe import modeling_glm4v_moe as glm4v_moe
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as apply_gptj
 from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
+from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
 from transformers.models.kimi_k25 import Kimi_K25VisionConfig
 from transformers.models.kimi_k25 import modeling_kimi_k25 as kimi
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
@@ -57,7 +58,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 from transformers.models.whisper.modeling_whisper import sinusoids
 from transformers.utils import logging
 
-from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
+from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
 
 from ..errors import Unsupported
 from ._shared import lacks
@@ -69,14 +70,17 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")  # angles are float32 products whatever the dtype
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
-Scaling = Linear | DynamicNTK | Llama3 | YaRN | None
+scalings = ("Linear", "NTKAlpha", "DynamicNTK", "Llama3", "YaRN", "LongRoPE", "Proportional")
+Scaling = Linear | NTKAlpha | DynamicNTK | Llama3 | YaRN | LongRoPE | Proportional | None
 LIMIT = 1 << 18  # rows of a table that is built to look up a few
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling = None, length: int | None = None) -> tuple[Tensor, float]:
-    """ROPE_INIT_FUNCTIONS, or the Llama module's own default."""
+    """ROPE_INIT_FUNCTIONS, or the Llama module's own default, or HunYuan's own for an alpha."""
     config = _config(dim, base, scaling)
     kind = config.rope_parameters["rope_type"]
+    if isinstance(scaling, NTKAlpha):
+        return HunYuanDenseV1RotaryEmbedding.compute_ntk_alpha_rope_parameters(config)
     default = LlamaRotaryEmbedding.compute_default_rope_parameters
     inv_freq, factor = default(config) if kind == "default" else ROPE_INIT_FUNCTIONS[kind](config, seq_len=length)
     return inv_freq, factor
@@ -115,8 +119,7 @@ def rope(
 ) -> Tensor:
     """LlamaRotaryEmbedding, one for each set of parameters and kept, then `apply_rope`'s functions."""
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
-    if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
-        lacks("the length of dynamic NTK is always the largest position of the call plus 1")
+    _check_length(scaling, positions, length)
     cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
     return _rotate(x, cos, sin, layout, lanes)
 
@@ -132,8 +135,9 @@ def mrope(
     dim, rows = 2 * sum(sections), x.shape[:-1]
     if arrangement == "ernie" and (scaling is not None or dim != x.shape[-1]):
         lacks("ERNIE 4.5-VL refuses scalings, and rotates the whole head")
-    if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
-        lacks("the length of dynamic NTK is always the largest position of the call plus 1")
+    if isinstance(scaling, NTKAlpha):
+        lacks("an alpha is HunYuan's, whose image positions are no rotation")
+    _check_length(scaling, positions, length)
     listed = [*sections[1:], sections[0]] if arrangement == "ernie" else list(sections)
     parameters, original = _parameters(scaling)
     config = make(
@@ -459,8 +463,14 @@ def _rows(positions: Tensor) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def _module(dim: int, base: float, scaling: Scaling) -> LlamaRotaryEmbedding:
-    return LlamaRotaryEmbedding(_config(dim, base, scaling))
+def _module(dim: int, base: float, scaling: Scaling) -> Any:
+    kind = HunYuanDenseV1RotaryEmbedding if isinstance(scaling, NTKAlpha) else LlamaRotaryEmbedding
+    return kind(_config(dim, base, scaling))
+
+
+def _check_length(scaling: Scaling, positions: Tensor, length: int | None) -> None:
+    if isinstance(scaling, DynamicNTK | LongRoPE) and (not positions.numel() or length != int(positions.max()) + 1):
+        lacks("the length of dynamic NTK and of LongRoPE is always the largest position of the call plus 1")
 
 
 def _config(dim: int, base: float, scaling: Scaling) -> LlamaConfig:
@@ -484,6 +494,15 @@ def _parameters(scaling: Scaling) -> tuple[dict[str, Any], int]:
             return {"rope_type": "linear", "factor": factor}, 2048
         case DynamicNTK(factor, original):
             return {"rope_type": "dynamic", "factor": factor}, original
+        case NTKAlpha(alpha):
+            return {"rope_type": "dynamic", "alpha": alpha, "factor": 1.0}, 2048
+        case Proportional(rotated, factor):
+            return {"rope_type": "proportional", "partial_rotary_factor": rotated, "factor": factor}, 2048
+        case LongRoPE(short, long, original) if scaling.short_mscale is None and scaling.long_mscale is None:
+            given = {name: getattr(scaling, name) for name in ("factor", "attention_factor")}
+            lists = {"short_factor": list(short), "long_factor": list(long), "original_max_position_embeddings": original}
+            parameters = {name: value for name, value in given.items() if value is not None}
+            return {"rope_type": "longrope", **lists, **parameters}, scaling.max_length or original
         case Llama3() | YaRN():
             given = {name: value for name, value in vars(scaling).items() if value is not None}
             original = given.pop("original_length")
