@@ -45,6 +45,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as app
 from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
 from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+from transformers.models.nanochat.modeling_nanochat import apply_rotary_pos_emb as apply_nanochat
 from transformers.models.pixtral import PixtralVisionConfig
 from transformers.models.pixtral import modeling_pixtral as pixtral
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
@@ -98,11 +99,11 @@ def rope_table(
     return cos[..., :pairs], sin[..., :pairs]
 
 
-def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading") -> Tensor:
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading", inverse: bool = False) -> Tensor:
     """The function of a model with that layout, on tables in the dtype of `x`, as LlamaRotaryEmbedding makes them."""
     rows, pairs = x.shape[:-1], cos.shape[-1]
     cos, sin = (torch.broadcast_to(table, (*rows, pairs)).reshape(1, -1, pairs).to(x.dtype) for table in (cos, sin))
-    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout, lanes)
+    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout, lanes, inverse)
 
 
 def rope(
@@ -116,12 +117,13 @@ def rope(
     scaling: Scaling = None,
     length: int | None = None,
     lanes: str = "leading",
+    inverse: bool = False,
 ) -> Tensor:
     """LlamaRotaryEmbedding, one for each set of parameters and kept, then `apply_rope`'s functions."""
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
     _check_length(scaling, positions, length)
     cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
-    return _rotate(x, cos, sin, layout, lanes)
+    return _rotate(x, cos, sin, layout, lanes, inverse)
 
 
 def mrope(
@@ -370,10 +372,16 @@ def reset() -> None:
     _module.cache_clear()
 
 
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str, inverse: bool) -> Tensor:
     """Rotate `x` by tables of shape (1, rows, d) whose columns are there twice, as the modules return them."""
     flat, pairs, full = x.reshape(1, 1, -1, x.shape[-1]), cos.shape[-1] // 2, cos.shape[-1] == x.shape[-1]
-    if lanes == "trailing" and layout == "interleaved":
+    if inverse and layout == "half" and full:
+        out, _ = apply_nanochat(flat, flat, cos, sin)
+    elif inverse and layout == "interleaved" and (full or lanes == "trailing"):
+        out = apply_v4(flat, cos[..., :pairs], -sin[..., :pairs])  # as it turns the attention's output back
+    elif inverse:
+        lacks("NanoChat turns whole heads by halves, DeepSeek-V4 trailing lanes, interleaved")
+    elif lanes == "trailing" and layout == "interleaved":
         out = apply_v4(flat, cos[..., :pairs], sin[..., :pairs])
     elif lanes == "trailing" and not full:
         lacks(f"no function rotates trailing lanes with layout {layout!r}")
