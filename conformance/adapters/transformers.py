@@ -81,7 +81,8 @@ def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling = None, lengt
     config = _config(dim, base, scaling)
     kind = config.rope_parameters["rope_type"]
     if isinstance(scaling, NTKAlpha):
-        return HunYuanDenseV1RotaryEmbedding.compute_ntk_alpha_rope_parameters(config)
+        inv_freq, factor = HunYuanDenseV1RotaryEmbedding.compute_ntk_alpha_rope_parameters(config)
+        return inv_freq, factor
     default = LlamaRotaryEmbedding.compute_default_rope_parameters
     inv_freq, factor = default(config) if kind == "default" else ROPE_INIT_FUNCTIONS[kind](config, seq_len=length)
     return inv_freq, factor
