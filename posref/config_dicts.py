@@ -5,9 +5,21 @@ from typing import Any
 
 from posref.config_reading import even, first, integer, number, refuse
 from posref.config_scaling import COMMON, rope_type, rotated_share
-from posref.config_values import BY_LAYER, CHOOSES, DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE
+from posref.config_values import (
+    BY_LAYER,
+    CHOOSES,
+    DEFAULTS,
+    FLAT_TOO,
+    HEAD_KEYS,
+    LAYOUTS,
+    MROPE,
+    SILENT_ROPE,
+    SWITCHES,
+)
 
 WORDS = ("half", "interleaved", "interleaved_to_half")
+HIDDEN = ("hidden_size", "n_embd", "d_model")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_heads")
 
 
 def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -15,10 +27,11 @@ def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, An
     if not isinstance(config, Mapping):
         refuse(f"config must be a mapping, the parsed config.json; got {type(config).__name__}.")
     model = str(config.get("model_type"))
-    if "text_config" in config and model not in LAYOUTS:
-        refuse(f"config must be that of the text model; got {config.get('model_type')!r}. Pass config['text_config'].")
     if config.get("alibi") is True:
         refuse("config must be of a model with rotary embeddings; got 'alibi': True.")
+    switch, on = SWITCHES.get(model, ("", None))
+    if config.get(switch) != on:
+        refuse(f"config of {model!r} must have {switch} {on!r}, without which it has no rotation; got {config.get(switch)!r}.")
     if model == "chatglm" and (config.get("kv_channels") is None or config.get("original_rope") is False):
         refuse("config of 'chatglm' must have kv_channels, and original_rope not false (ChatGLM2 and later); got another.")
     return config, DEFAULTS.get(model, {})
@@ -33,16 +46,15 @@ def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
     if not isinstance(given, Mapping):
         refuse(f"config[{key!r}] must be a dict or null; got {given!r}.")
     layers: dict[str, Any] = {}
-    local = BY_LAYER.get(str(config.get("model_type")))
+    model = str(config.get("model_type"))
     if any(isinstance(value, Mapping) for value in given.values()):
         layers = _layers(given)
-    elif local is not None:
-        if key == "rope_parameters" and given:
+    elif model in BY_LAYER:
+        if key == "rope_parameters" and given and model not in FLAT_TOO:
             refuse(f"config['rope_parameters'] must be a dict by layer type for this model; got {dict(given)!r}.")
-        full = first(("global_rope_theta", "rope_theta"), config, defaults)
-        shared = given if local == "local_rope_theta" else {}
-        layers["full_attention"] = {**given, "rope_theta": full}
-        layers["sliding_attention"] = {**shared, "rope_theta": first((local,), config, defaults)}
+        layers = _by_layer(model, given, config, defaults)
+    elif isinstance(config.get("rope_theta"), list | tuple):
+        layers = _listed(given, config)
     if not layers and layer_type is not None:
         refuse(f"layer_type must be None, since all layers of this config are alike; got {layer_type!r}.")
     if layers and not isinstance(layers.get(str(layer_type)), Mapping):
@@ -52,10 +64,43 @@ def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
     return {name: value for name, value in rope.items() if value is not None}
 
 
+def _by_layer(model: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dicts by layer type of a file that names a base for each and has at most one dict for all."""
+    if given and not any(theirs for _, _, theirs in BY_LAYER[model]):
+        refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
+    if model == "deepseek_v4" and rope_type(given, model) == "yarn":
+        given = {"attention_factor": 1.0, **given}  # its code has no factor on cos and sin
+    silent = {"rope_theta": 10_000.0}
+    return {
+        layer: {**(given if theirs else {}), "rope_theta": first(keys, config, defaults, silent)}
+        for layer, keys, theirs in BY_LAYER[model]
+    }
+
+
+def _listed(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return dicts by layer type of a file that lists bases, and perhaps shares of the head, layer by layer (Step 3.5)."""
+    windows = config.get("attention_windows") or ()
+    kinds = config.get("layer_types") or ["sliding_attention" if window else "full_attention" for window in windows]
+    bases, shares = config["rope_theta"], config.get("partial_rotary_factors") or [1.0] * len(config["rope_theta"])
+    if not kinds or not len(kinds) <= min(len(bases), len(shares)):
+        refuse(f"rope_theta must be one number, or one for each of layer_types; got {len(bases)} for {len(kinds)} layers.")
+    found: dict[str, Any] = {}
+    for kind, base, share in zip(kinds, bases, shares, strict=False):
+        own = {"rope_theta": base, "partial_rotary_factor": share}
+        if found.setdefault(kind, own) != own:
+            refuse(f"rope_theta must be alike in all {kind!r} layers; got {found[kind]['rope_theta']} and {base}.")
+    if given:
+        found["full_attention"] = {**found.get("full_attention", {}), **given}
+    return found
+
+
 def _silent(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the dict of a file that has none; refuse a base that transformers would pass over."""
+    base = config.get("rope_theta")
+    if isinstance(base, list | tuple):
+        return {}
     given = SILENT_ROPE.get(str(config.get("model_type")), {})
-    base, known = config.get("rope_theta"), given.get("rope_theta")
+    known = given.get("rope_theta")
     layered = any(isinstance(value, Mapping) for value in given.values())
     if base is not None and (layered or (known is not None and base != known)):
         meant = "by layer type" if layered else known
@@ -96,7 +141,9 @@ def base_of(rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mappin
             refuse(f"a model with rope_ratio must have no rope_theta, since its base is 10000 rope_ratio; got {beside!r}.")
         return 10_000 * number("rope_ratio", ("rope_ratio",), config, defaults, low=0, strict=True)
     silent = {"rope_theta": 10_000.0} if model in LAYOUTS or model in MROPE else {}
-    return number("base", names, rope, config, defaults, silent, low=0, strict=True)
+    inner = config.get("attn_config") if model == "dbrx" else None
+    beside = inner if isinstance(inner, Mapping) else {}
+    return number("base", names, rope, config, beside, defaults, silent, low=0, strict=True)
 
 
 def rotary_dim_of(
@@ -104,7 +151,9 @@ def rotary_dim_of(
 ) -> int:
     """Return the rotated lanes: MLA's slice, else a fraction of the head, else GPT-J's own key, else the head."""
     if first(("qk_rope_head_dim",), config, defaults):
-        return even(integer(("qk_rope_head_dim",), config, defaults))
+        own = {"qk_rope_head_dim": next(iter(_own(config, layer_type, "qk_rope_head_dim")), None)}
+        swa = ("swa_qk_rope_head_dim",) if layer_type == "sliding_attention" else ()
+        return even(integer((*swa, "qk_rope_head_dim"), own, config, defaults))
     if rope_type(rope, str(config.get("model_type"))) == "proportional":
         return even(_head_dim(config, defaults, layer_type))
     silent = first(("partial_rotary_factor", "rotary_pct"), rope) is None
@@ -115,27 +164,30 @@ def rotary_dim_of(
 
 def _head_dim(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type: str | None) -> int:
     """Return the head size of a layer type: Gemma 4's full layers have their own, which version 5 writes layer by layer."""
-    if config.get("per_layer_config") is not None:
-        own = _own_head_dims(config, layer_type)
-        if own:
-            return integer(("head_dim",), {"head_dim": own.pop()})
-    elif layer_type == "full_attention" and first(("global_head_dim",), config, defaults) is not None:
+    own = _own(config, layer_type, "head_dim")
+    if own:
+        return integer(("head_dim",), {"head_dim": own[0]})
+    listed = config.get("per_layer_config") is not None
+    if not listed and layer_type == "full_attention" and first(("global_head_dim",), config, defaults) is not None:
         return integer(("global_head_dim",), config, defaults)
-    names = ("head_dim", "kv_channels") if config.get("model_type") == "chatglm" else ("head_dim",)
+    model = str(config.get("model_type"))
+    names = ("head_dim", HEAD_KEYS[model]) if model in HEAD_KEYS else ("head_dim",)
     if first(names, config, defaults) is not None:
         return integer(names, config, defaults)
-    hidden, heads = integer(("hidden_size", "n_embd"), config), integer(("num_attention_heads", "n_head"), config)
-    return hidden // heads
+    hidden = integer(HIDDEN, config) * (2 if model == "zamba2" else 1)  # whose attention has the input beside the state
+    return hidden // integer(HEADS, config)
 
 
-def _own_head_dims(config: Mapping[str, Any], layer_type: str | None) -> list[Any]:
-    """Return the one head size, if any, that `per_layer_config` gives to the layers of a type."""
+def _own(config: Mapping[str, Any], layer_type: str | None, key: str) -> list[Any]:
+    """Return the one value of `key`, if any, that `per_layer_config` gives to the layers of a type."""
+    if config.get("per_layer_config") is None or layer_type is None:
+        return []
     layers, types = config["per_layer_config"], config.get("layer_types")
     whole = isinstance(layers, Mapping) and all(str(i).isdigit() and isinstance(own, Mapping) for i, own in layers.items())
     if not whole or not isinstance(types, list | tuple):
         refuse(f"per_layer_config must be dicts by layer number, beside layer_types; got {layers!r} and {types!r}.")
     by_number = {int(i): own for i, own in layers.items()}
-    sizes = [by_number.get(i, {}).get("head_dim") for i, kind in enumerate(types) if kind == layer_type]
+    sizes = [by_number.get(i, {}).get(key) for i, kind in enumerate(types) if kind == layer_type]
     if not sizes or any(size != sizes[0] for size in sizes):
-        refuse(f"per_layer_config must give all {layer_type!r} layers of layer_types one head_dim; got {sizes}.")
+        refuse(f"per_layer_config must give all {layer_type!r} layers of layer_types one {key}; got {sizes}.")
     return [size for size in sizes[:1] if size is not None]

@@ -51,7 +51,8 @@ def integer(names: tuple[str, ...], /, *places: Mapping[str, Any]) -> int:
 
 
 def positives(what: str, values: Any, count: int) -> tuple[float, ...]:
-    """Return a list of `count` numbers above 0 as a tuple."""
+    """Return a list, or an array, of `count` numbers above 0 as a tuple."""
+    values = values.tolist() if hasattr(values, "tolist") else values
     listed = isinstance(values, Sequence) and not isinstance(values, str)
     if not listed or len(values) != count or not all(_is_number(value) and value > 0 for value in values):
         found = f"{len(values)} of them" if listed and len(values) != count else repr(values)

@@ -26,7 +26,7 @@ COMMON = (
     *("rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"),
     *("mrope_section", "mrope_interleaved", "max_position_embeddings", "finetuned", "llama_4_scaling_beta"),
 )
-LENGTHS = ("max_position_embeddings", "n_positions")
+LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length")
 ORIGINAL = ("original_max_position_embeddings",)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from posref.config_dicts import base_of, check, layout_of, rope_dict, rotary_dim_of
 from posref.config_reading import first, refuse, speaking_as
 from posref.config_scaling import read_scaling, softmax_factor, table_factor
-from posref.config_values import LAYOUTS, MROPE, SOFTMAX
+from posref.config_values import INVERSE, LAYOUTS, MROPE, SOFTMAX, TRAILING
 from posref.rotary.axial_table import ARRANGEMENTS
 from posref.scaling import Scaling, YaRN
 
@@ -29,7 +29,7 @@ def rope_from_config(
     Parameters
     ----------
     config : mapping
-        The parsed file; of a model with text and vision, its ``config["text_config"]``.
+        The parsed file; of a model with text and vision its ``config["text_config"]`` is read.
     layer_type : str, optional
         Which layers, where they differ ("full_attention", "sliding_attention"); needed there, refused elsewhere.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
@@ -38,7 +38,8 @@ def rope_from_config(
     Returns
     -------
     dict
-        ``layout``, ``base``, ``rotary_dim`` (an int, in lanes) and ``scaling`` (a record of `posref.scaling`, or None).
+        ``layout``, ``base``, ``rotary_dim`` (an int, in lanes) and ``scaling`` (a record of `posref.scaling`, or None); also
+        ``lanes`` where they are the trailing ones (DeepSeek-V4), and ``inverse`` where a model turns the other way (NanoChat).
         Dynamic NTK and LongRoPE also need the call's own ``length``. Under multi-head latent attention (MLA: DeepSeek) `x`
         is the slice of ``qk_rope_head_dim`` lanes, not the whole head. With proportional frequencies (Gemma 4)
         ``rotary_dim`` is the whole head, most pairs of which have frequency 0.
@@ -58,9 +59,13 @@ def rope_from_config(
     (NoPE) are not told by these keys. A `layout` is that of the stored weights: Meta's own Llama files are interleaved.
     ChatGLM's base is 10000 times its ``rope_ratio``.
 
-    Three times the file is taken at its word where transformers 5.23 is not: a ``"truncate": false`` in the dict of one
-    layer type (transformers looks for it beside these dicts, and truncates), Phi-3.5-MoE's long list (transformers never uses
-    it, only the long factor), and a base beside a missing rope dict, refused here where transformers has a dict of its own.
+    The layer types of DeepSeek-V4 are "main" (queries, keys and the sliding window) and "compress".
+
+    Some files are taken at their word where transformers 5.23 does not: a ``"truncate": false`` in the dict of one layer type
+    (transformers looks for it beside these dicts, and truncates), Phi-3.5-MoE's long list (transformers never uses it, only the
+    long factor), DBRX's base in ``attn_config`` (transformers has 10000), MiniMax-M3's ``rotary_dim`` (it rotates the whole
+    head), the ``rope_scaling`` of Cohere2-MoE (it looks at none), and a base beside a missing rope dict, refused here where
+    transformers has a dict of its own.
 
     Examples
     --------
@@ -70,16 +75,19 @@ def rope_from_config(
     """
     with speaking_as("rope_from_config"):
         _check_axes(config)
-        config, defaults = check(config)
+        config, defaults = check(_text(config))
+        known = layout_of(config, layout)
         rope = rope_dict(config, defaults, layer_type)
         if "mrope_section" in rope:
             _refuse_axes("a dict with 'mrope_section'")
         rotary_dim = rotary_dim_of(rope, config, defaults, layer_type)
         return {
-            "layout": layout_of(config, layout),
+            "layout": known,
             "base": base_of(rope, config, defaults),
             "rotary_dim": rotary_dim,
             "scaling": read_scaling(rope, config, defaults, nested=layer_type is not None, pairs=rotary_dim // 2),
+            **({"lanes": "trailing"} if config.get("model_type") in TRAILING else {}),
+            **({"inverse": True} if config.get("model_type") in INVERSE else {}),
         }
 
 
@@ -175,7 +183,7 @@ def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, leng
     1.87385
     """
     with speaking_as("factors"):
-        config, defaults = check(config)
+        config, defaults = check(_text(config))
         rope = rope_dict(config, defaults, layer_type)
         lists = rope.get("short_factor")
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
@@ -195,7 +203,8 @@ def _softmax_factor(scaling: Scaling | None, config: Mapping[str, Any]) -> float
 def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part of a multimodal file that is of its text model."""
     inner = config.get("text_config") if isinstance(config, Mapping) else None
-    return inner if isinstance(inner, Mapping) else config
+    own = isinstance(config, Mapping) and str(config.get("model_type")) in LAYOUTS
+    return inner if isinstance(inner, Mapping) and not own else config
 
 
 def _check_axes(config: Mapping[str, Any]) -> None:

@@ -14,24 +14,30 @@ from posref.config_reading import even, first, integer, number, positives, refus
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 
 # Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Those are left out whose positions have
-# several axes (qwen2vl), whose layer types have RoPE of their own (gemma3, modern-bert), that may have ALiBi or a learned table
-# instead (baichuan, starcoder, bert), and grok, which has constants beside the keys.
+# several axes (qwen2vl), whose layer types differ by more than a base (modern-bert, step35, deepseek4), that may have ALiBi or
+# a learned table instead (baichuan, starcoder, bert), and grok, which has constants beside the keys.
 NORM = (
-    "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2 plm chatglm glm4 "
-    "granite granitemoe chameleon bailingmoe neo-bert smollm3 arcee ernie4_5 ernie4_5-moe"
+    "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 cohere2moe olmo arctic deepseek deepseek2 "
+    "deepseek2-ocr deepseek32 plm chatglm glm4 glm-dsa granite granitemoe granitehybrid chameleon bailingmoe neo-bert "
+    "smollm3 arcee ernie4_5 ernie4_5-moe mistral3 mistral4 llama-embed maincoder"
 )
 NEOX = (
-    "falcon falcon-h1 dbrx jina-bert-v3 nomic-bert nomic-bert-moe stablelm bitnet qwen qwen2 dream qwen2moe qwen3 qwen3moe "
-    "qwen3next llada-moe olmo2 olmoe phi2 phi3 phimoe plamo plamo2 gemma gemma2 starcoder2 openelm gptneox codeshell orion "
-    "nemotron exaone exaone4 minicpm3 bailingmoe2 dots1 hunyuan-moe gpt-oss hunyuan-dense lfm2 lfm2moe smallthinker glm4moe "
-    "seed_oss grovemoe apertus"
+    "falcon falcon-h1 dbrx jina-bert-v3 nomic-bert nomic-bert-moe eurobert stablelm bitnet qwen qwen2 dream qwen2moe qwen3 "
+    "qwen3moe qwen3next llada-moe rnd1 olmo2 olmoe phi2 phi3 phimoe plamo plamo2 plamo3 gemma gemma2 gemma3 gemma4 "
+    "gemma-embedding starcoder2 openelm gptneox codeshell orion nemotron exaone exaone4 exaone-moe minicpm3 bailingmoe2 "
+    "dots1 hunyuan-moe jais2 gpt-oss hunyuan-dense hy_v3 lfm2 lfm2moe smallthinker glm4moe seed_oss grovemoe apertus "
+    "minimax-m2 cogvlm pangu-embedded afmoe laguna mimo2"
 )
+# Architectures whose sliding layers have a base of their own, 10000 where the file does not say, and are not scaled.
+SLIDING = ("gemma3", "gemma4", "gemma-embedding", "laguna", "mimo2")
+FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
 GGUF_LAYOUTS: dict[str, str] = {
     **dict.fromkeys(NORM.split(), "interleaved"),
     **dict.fromkeys(NEOX.split(), "half"),
 }
 TYPES = ("none", "linear", "yarn", "longrope")
 BETAS = {"beta_fast": "scaling.yarn_beta_fast", "beta_slow": "scaling.yarn_beta_slow"}
+SWA = ("freq_base_swa", "dimension_count_swa")  # what the sliding layers of SLIDING have instead
 KNOWN = (
     *("dimension_count", "freq_base", "scale_linear", "dimension_sections", "scaling.type", "scaling.factor"),
     *("scaling.attn_factor", "scaling.original_context_length", "scaling.finetuned", "scaling.yarn_log_multiplier"),
@@ -46,6 +52,7 @@ def rope_from_gguf(
     /,
     *,
     rope_factors: Mapping[str, Sequence[float]] | None = None,
+    layer_type: str | None = None,
     layout: str | None = None,
 ) -> dict[str, Any]:
     """
@@ -59,6 +66,9 @@ def rope_from_gguf(
         The file's tensors "rope_freqs.weight" (Llama 3.1 and later, Gemma 4: divisors at every length), or
         "rope_factors_short.weight" and "rope_factors_long.weight" (Phi-3: LongRoPE). No key says that a file has
         "rope_freqs.weight": look for the tensor, since without its divisors the frequencies of Llama 3.1 are wrong.
+    layer_type : {"full_attention", "sliding_attention"}, optional
+        Which layers, of an architecture whose sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma, Laguna,
+        MiMo-V2); needed there, refused elsewhere.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Overrides the layout that `GGUF_LAYOUTS` has for the architecture; needed for architectures that are not in it.
 
@@ -93,8 +103,10 @@ def rope_from_gguf(
         name = metadata.get("general.architecture")
         if not isinstance(name, str):
             refuse(f"metadata must have general.architecture, a string; got {name!r}.")
-        rope = _rope_keys(metadata, name)
+        rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
         lanes = _lanes(metadata, rope, name)
+        if layer_type == SLIDING_LAYERS:
+            rope_factors = None  # Gemma 4's divisors are those of its full layers
         return {
             "layout": _layout(name, layout),
             "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
@@ -118,10 +130,26 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
         refuse("metadata must be of a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
     if name.startswith("granite") and rope.get("scaling.finetuned") is False:
         refuse("metadata must be of a model with rotary embeddings; got Granite's scaling.finetuned false, which means none.")
-    strange = [prefix + key for key in sorted(set(rope) - set(KNOWN))]
+    known = (*KNOWN, *SWA) if name in SLIDING else KNOWN
+    strange = [prefix + key for key in sorted(set(rope) - set(known))]
     if strange:
         refuse(f"rope keys of metadata must be among {KNOWN}; got {strange}, which rope cannot do.")
     return rope
+
+
+def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
+    """Return the keys that are of these layers, by the names that other architectures have for them."""
+    if name not in SLIDING or not metadata.get(f"{name}.attention.sliding_window"):
+        if layer_type is not None:
+            refuse(f"layer_type must be None, since all layers of this file are alike; got {layer_type!r}.")
+        return rope
+    if layer_type not in (FULL_LAYERS, SLIDING_LAYERS):
+        refuse(f"layer_type must be one of {(FULL_LAYERS, SLIDING_LAYERS)}, the layer types of {name!r}; got {layer_type!r}.")
+    if layer_type == FULL_LAYERS:
+        return {key: value for key, value in rope.items() if key not in SWA}
+    lanes = first(("dimension_count_swa", "dimension_count"), rope)
+    own = {"freq_base": first(("freq_base_swa",), rope, {"freq_base_swa": 10_000.0}), "scaling.type": "none"}
+    return own if lanes is None else {**own, "dimension_count": lanes}
 
 
 def _layout(name: str, layout: str | None) -> str:
@@ -157,8 +185,7 @@ def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[st
     """Return the divisors by the name of their tensor; they are one for every length, or two."""
     if given is not None and not isinstance(given, Mapping):
         refuse(f"rope_factors must be a mapping from the names of tensors; got {type(given).__name__}.")
-    listed = {key: values.tolist() if hasattr(values, "tolist") else values for key, values in (given or {}).items()}
-    found = {key: positives(key, values, pairs) for key, values in listed.items()}
+    found = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
     if found and set(found) not in ({ALWAYS}, set(BOTH)):
         refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(found)}.")
     return found

@@ -2,11 +2,14 @@
 
 import inspect
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
+import transformers
 from transformers import AutoConfig
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from transformers.utils import logging
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
@@ -17,15 +20,24 @@ OTHERS = ("Vision", "Audio", "DiT", "Talker", "Qwen3OmniMoeRotary", "AttentionRo
 def built(config: dict[str, Any]) -> tuple[torch.nn.Module, ModuleType]:
     """Return the rotary module of the text model that a file describes, and the Python module that has it."""
     theirs = AutoConfig.for_model(**config).get_text_config()
-    code = import_module(type(theirs).__module__.replace("configuration_", "modeling_"))
+    code = code_of(theirs)
     found = [
         value
         for name, value in vars(code).items()
         if inspect.isclass(value) and name.endswith("RotaryEmbedding") and value.__module__ == code.__name__
-        if not any(other in name for other in OTHERS)
     ]
-    assert len(found) == 1, found
-    return found[0](theirs), code
+    own = [kind for kind in found if get_type_hints(kind.__init__, vars(code)).get("config") is type(theirs)]
+    texts = [kind for kind in found if not any(other in kind.__name__ for other in OTHERS)]
+    kinds = next(kinds for kinds in (own, texts, found) if len(kinds) == 1)
+    return kinds[0](theirs), code
+
+
+def code_of(theirs: Any) -> ModuleType:
+    """Return the modeling file of a configuration; two models have none of their own."""
+    name = type(theirs).__module__.replace("configuration_", "modeling_")
+    if find_spec(name) is None:
+        name = getattr(transformers, MODEL_MAPPING_NAMES[theirs.model_type]).__module__
+    return import_module(name)
 
 
 def frequencies(config: dict[str, Any], length: int, layer_type: str | None = None) -> tuple[Any, float]:

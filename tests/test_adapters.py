@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,12 @@ def test_the_softmax_factor_is_that_of_deepseek_v3() -> None:
     assert abs(theirs - posref.configs.factors(config)["softmax"]) <= 16 * 2**-53 * theirs
 
 
-KNOWN = ("zero-mscale", "sequence/dynamic", "steps/beyond-float32")  # transformers' own: see the adapter's NOTES
+KNOWN = (
+    "zero-mscale",
+    "mrope/scaled/yarn-1",
+    "sequence/dynamic",
+    "steps/beyond-float32",
+)  # transformers' own: see the adapter's NOTES
 
 
 def test_transformers_fails_only_where_its_notes_say() -> None:
@@ -95,6 +101,10 @@ REPLACED = {
     "rope": ("LlamaRotaryEmbedding.forward", zero_table),
     "apply_rope": ("apply_llama", zero_pair),
     "axial_rope": ("qwen2_vl.apply_rotary_pos_emb_vision", zero_pair),
+    "mrope": (
+        "glm4v_moe.Glm4vMoeTextRotaryEmbedding.forward",
+        lambda self, x, positions: zero_table(self, x, positions[0]),
+    ),
     "rotated_values": (
         "DeepseekV4Attention.forward",
         lambda self, x, *rest, **options: (torch.zeros(*x.shape[:-1], x.shape[-1] * self.num_heads), None),
@@ -126,7 +136,7 @@ def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch)
     else:
         path, replacement = REPLACED[op]
         owner, _, attribute = f"hf.{path}".rpartition(".")
-        target = hf_adapter if owner == "hf" else getattr(hf_adapter, owner.removeprefix("hf."))
+        target = hf_adapter if owner == "hf" else attrgetter(owner.removeprefix("hf."))(hf_adapter)
         monkeypatch.setattr(target, attribute, replacement)
     hf_adapter.reset()
     report = check("transformers", op=op, dtype="float32")

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from posref.config_values import DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE, SOFTMAX
@@ -57,6 +58,75 @@ LONGROPE = LongRoPE(tuple(SHORT), tuple(map(float, LONG)), 4096, max_length=1310
 HUNYUAN = {"model_type": "hunyuan_v1_dense", "head_dim": 128, **HEADS, "max_position_embeddings": 32768}
 ALPHA = {"alpha": 1000.0, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0, "mscale_all_dim": 0.0}
 CHATGLM = {"model_type": "chatglm", **HEADS, "kv_channels": 128, "original_rope": True, "seq_length": 1048576}
+
+V4 = {"model_type": "deepseek_v4", "head_dim": 512, "qk_rope_head_dim": 64, "max_position_embeddings": 1048576}
+V4 |= {"rope_theta": 10000, "compress_rope_theta": 160000}
+V4_YARN = {"type": "yarn", "factor": 16, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 65536}
+STEP = {"model_type": "step3p5", "rope_theta": [5e6, 1e4, 1e4], "partial_rotary_factors": [0.5, 1.0, 1.0]}
+STEP |= {"layer_types": ["full_attention", "sliding_attention"], "rope_scaling": {"rope_type": "llama3", **LLAMA31}}
+MIMO = {"model_type": "mimo_v2_flash", "rope_theta": 5e6, "swa_rope_theta": 2e4, "partial_rotary_factor": 0.334}
+ULTRA = {"model_type": "ultrabert", "head_dim": 64, "rope_theta": [2e6, 1e4], "attention_windows": [0, 128]}
+DOTS = {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4, "swa_qk_rope_head_dim": 32}
+BY_TYPE: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+    ("DeepSeek-V4", V4 | {"rope_scaling": V4_YARN}, "main", {"base": 1e4, "rotary_dim": 64, "scaling": None}),
+    (
+        "DeepSeek-V4: no factor on cos and sin",
+        V4 | {"rope_scaling": V4_YARN},
+        "compress",
+        {"base": 160_000.0, "rotary_dim": 64, "scaling": YaRN(16.0, 65536, 32, 1, attention_factor=1.0)},
+    ),
+    (
+        "DeepSeek-V4, one new dict",
+        V4 | {"rope_parameters": {**V4_YARN, "rope_theta": 10000}},
+        "compress",
+        {"base": 160_000.0, "rotary_dim": 64, "scaling": YaRN(16.0, 65536, 32, 1, attention_factor=1.0)},
+    ),
+    ("Step 3.5", STEP, "full_attention", {"base": 5e6, "rotary_dim": 64, "scaling": Llama3(8.0, 8192, 1.0, 4.0)}),
+    ("Step 3.5", STEP, "sliding_attention", {"base": 1e4, "rotary_dim": 128, "scaling": None}),
+    ("MiMo-V2-Flash", MIMO, "full_attention", {"base": 5e6, "rotary_dim": 64, "scaling": None}),
+    ("MiMo-V2-Flash", MIMO, "sliding_attention", {"base": 2e4, "rotary_dim": 64, "scaling": None}),
+    ("UltraBERT", ULTRA, "full_attention", {"base": 2e6, "rotary_dim": 64, "scaling": None}),
+    ("UltraBERT", ULTRA, "sliding_attention", {"base": 1e4, "rotary_dim": 64, "scaling": None}),
+    ("dots 3", DOTS, "indexed_attention", {"base": 4e6, "rotary_dim": 64, "scaling": None}),
+    ("dots 3", DOTS, "sliding_attention", {"base": 2e4, "rotary_dim": 32, "scaling": None}),
+]
+
+
+@pytest.mark.parametrize(("config", "layer_type", "expected"), [case[1:] for case in BY_TYPE])
+def test_layer_types_in_the_keys_of_their_models(config: dict[str, Any], layer_type: str, expected: dict[str, Any]) -> None:
+    found = rope_from_config(config, layer_type=layer_type)
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_what_rope_does_otherwise_is_in_the_options_of_the_models_that_need_it() -> None:
+    assert rope_from_config(V4, layer_type="main")["lanes"] == "trailing"
+    nano = rope_from_config({"model_type": "nanochat", **HEADS})
+    assert (nano["inverse"], nano["layout"]) == (True, "half")
+    assert set(rope_from_config(LLAMA2)) == {"layout", "base", "rotary_dim", "scaling"}
+
+
+def test_names_of_sizes_differ() -> None:
+    dbrx = {"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "max_seq_len": 32768, "attn_config": {"rope_theta": 500_000}}
+    assert rope_from_config(dbrx) == {"layout": "half", "base": 5e5, "rotary_dim": 128, "scaling": None}
+    assert rope_from_config(dbrx | {"rope_scaling": {"type": "dynamic", "factor": 2.0}})["scaling"] == DynamicNTK(2.0, 32768)
+    moonshine = {"model_type": "moonshine", "hidden_size": 288, "encoder_num_attention_heads": 8}
+    assert rope_from_config(moonshine)["rotary_dim"] == 32
+    zamba = {"model_type": "zamba2", "hidden_size": 2560, "num_attention_heads": 32, "kv_channels": 80, "use_mem_rope": True}
+    assert rope_from_config(zamba)["rotary_dim"] == 160
+    assert rope_from_config({"model_type": "jetmoe", **HEADS, "kv_channels": 64})["rotary_dim"] == 64
+
+
+def test_the_text_part_of_a_multimodal_file_is_read() -> None:
+    text = {"model_type": "deepseek_v3", "rope_scaling": {"type": "yarn", **DEEPSEEK}}
+    assert rope_from_config({"model_type": "kimi_vl", "text_config": text}) == rope_from_config(text)
+    assert factors({"model_type": "kimi_vl", "text_config": text}) == factors(text)
+
+
+def test_lists_may_be_arrays() -> None:
+    arrays = {name: np.asarray(values) for name, values in LISTS.items()}
+    both_ways = [{**PHI3, "rope_scaling": {"type": "longrope", **lists}} for lists in (LISTS, arrays)]
+    assert rope_from_config(both_ways[0]) == rope_from_config(both_ways[1])
+
 
 REAL: list[tuple[str, list[dict[str, Any]], dict[str, Any]]] = [
     (
@@ -368,7 +438,13 @@ def test_deepseek_softmax_factor_is_the_published_one() -> None:
 
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "rope_from_config: config must be a mapping, the parsed config.json; got list."),
-    ({"model_type": "phi3_v", "text_config": {}}, {}, "got 'phi3_v'. Pass config['text_config']."),
+    ({"model_type": "phi3_v", "text_config": {}}, {}, "config['model_type'] must be a known one; got 'None'. Pass layout"),
+    ({"model_type": "klingon"}, {}, "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of ("),
+    (STEP | {"layer_types": ["full_attention"] * 2}, {"layer_type": "full_attention"}, "rope_theta must be alike in all"),
+    (STEP | {"layer_types": None}, {"layer_type": "full_attention"}, "one for each of layer_types; got 3 for 0 layers."),
+    (MIMO | {"rope_scaling": V4_YARN}, {"layer_type": "full_attention"}, "must be null or a dict by layer type for this"),
+    ({"model_type": "esm", **HEADS}, {}, "must have position_embedding_type 'rotary', without which it has no rotation; got"),
+    ({"model_type": "zamba2", **HEADS, "use_mem_rope": False}, {}, "must have use_mem_rope True, without which it has no "),
     (
         {**LLAMA2, "model_type": "falcon", "alibi": True},
         {},
@@ -390,8 +466,8 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
         {"layout": "neox"},
         "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got 'neox'.",
     ),
-    ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd; got none."),
-    ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd must be an int of at least 1; got '4096'."),
+    ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd or d_model; got none."),
+    ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd or d_model must be an int of at least 1; got '4096'."),
     ({**LLAMA2, "head_dim": 63}, {}, "the file must have an even number of rotated lanes, at least 2; got 63."),
     ({**LLAMA2, "partial_rotary_factor": 1.5}, {}, "the partial rotary factor must be at most 1; got 1.5."),
     ({**LLAMA2, "rope_theta": -1}, {}, "base must be a number above 0; got -1."),

@@ -6,12 +6,30 @@ import numpy as np
 import pytest
 import torch
 from rotary_modules import built, frequencies
-from test_configs import ALPHA, GEMMA3_OLD, GEMMA4, GPT_OSS, HUNYUAN, LISTS, LLAMA2, LLAMA31, MODERNBERT, OLMO3, PHI3, both
+from test_configs import (
+    ALPHA,
+    GEMMA3_OLD,
+    GEMMA4,
+    GPT_OSS,
+    HUNYUAN,
+    LISTS,
+    LLAMA2,
+    LLAMA31,
+    MODERNBERT,
+    OLMO3,
+    PHI3,
+    STEP,
+    ULTRA,
+    V4,
+    V4_YARN,
+    both,
+)
 
 from posref import presets, rope_frequencies, rope_from_config
-from posref.config_values import LAYOUTS
+from posref.config_dicts import HEADS, HIDDEN
+from posref.config_values import LAYOUTS, SWITCHES
 from posref.conformance.prove import golden, half_widths
-from posref.scaling import YaRN
+from posref.scaling import Linear, YaRN
 
 SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}
 VISION, MINI35, MINI4 = (presets[name].rope["scaling"] for name in ("phi-3-vision-128k", "phi-3.5-mini", "phi-4-mini"))
@@ -66,6 +84,15 @@ CASES: list[tuple[str, dict[str, Any], str | None, tuple[int, ...]]] = [
     ("OLMo 3 full", OLMO3 | {"max_position_embeddings": 65536}, FULL, (1,)),
     ("OLMo 3 sliding", OLMO3 | {"max_position_embeddings": 65536}, SLIDING, (1,)),
     ("Llama 4 Scout", SCOUT, None, (1,)),
+    *((f"DeepSeek-V4 {layer}", V4 | {"rope_scaling": V4_YARN}, layer, (1,)) for layer in ("main", "compress")),
+    *(
+        (f"Step 3.5 {layer}", STEP | {"num_hidden_layers": 2, **SIZES, "head_dim": 128}, layer, (1,))
+        for layer in (FULL, SLIDING)
+    ),
+    *((f"UltraBERT {layer}", ULTRA | {"num_hidden_layers": 2, **SIZES}, layer, (1,)) for layer in (FULL, SLIDING)),
+    ("MiMo-V2-Flash", {"model_type": "mimo_v2_flash", "rope_theta": 5e6, "swa_rope_theta": 1e4}, SLIDING, (1,)),
+    ("dots 3", {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4}, "indexed_attention", (1,)),
+    ("dots 3", {"model_type": "dots3_note_text", "rope_theta": 4e6, "swa_rope_theta": 2e4}, SLIDING, (1,)),
     *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("gpt_oss", "apertus", "cwm")),
     *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("ministral3", "mistral4")),
 ]
@@ -120,6 +147,18 @@ def test_phi_3_5_moe_in_transformers_has_the_long_factor_but_never_the_long_list
     assert np.max(np.abs(found - np.cos(listed["long_factor"]))) > 0.01
 
 
+def test_three_models_pass_over_a_key_that_posref_reads() -> None:
+    cohere = {"model_type": "cohere2_moe", **SIZES, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
+    assert built(cohere)[0].rope_type == "default"
+    assert rope_from_config(cohere)["scaling"] == Linear(4.0)
+    dbrx = {"model_type": "dbrx", "d_model": 256, "n_heads": 4, "attn_config": {"rope_theta": 500_000}}
+    assert built(dbrx)[0].config.rope_parameters["rope_theta"] == 1e4
+    assert rope_from_config(dbrx)["base"] == 5e5
+    minimax = {"model_type": "minimax_m3_vl_text", "head_dim": 128, "rotary_dim": 64}
+    assert built(minimax)[0].inv_freq.shape == (64,)
+    assert rope_from_config(minimax)["rotary_dim"] == 64
+
+
 def test_an_old_su_file_without_its_own_length_is_read_though_transformers_cannot() -> None:
     """Its configuration classes move the top level's length into the dict before they rename the type."""
     config = phi(VISION, "su", original_max_position_embeddings=4096)
@@ -131,13 +170,15 @@ def test_an_old_su_file_without_its_own_length_is_read_though_transformers_canno
 ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights
 TABLES = {"codegen", "gptj", "roformer"}  # a sinusoidal table of base 10000 instead of a rotary module
 ODD = {"glm4_moe"}  # whose silent file would rotate 21 lanes
+SWITCHED = {model: dict([switch]) for model, switch in SWITCHES.items()}
 
 
 @pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - TABLES - ODD))
 def test_a_silent_file_means_what_the_configuration_class_does(model: str) -> None:
     module, _ = built({"model_type": model})
-    known = ("hidden_size", "num_attention_heads", "max_position_embeddings")
-    file = {"model_type": model, **{name: getattr(module.config, name) for name in known if hasattr(module.config, name)}}
+    known = (*HIDDEN, *HEADS, "max_position_embeddings")
+    sizes = {name: value for name, value in module.config.to_dict().items() if name in known}
+    file = {"model_type": model, **SWITCHED.get(model, {}), **sizes}
     buffers = [name for name, _ in module.named_buffers() if name.endswith("inv_freq") and "original" not in name]
     assert buffers
     for name in buffers:

@@ -82,6 +82,36 @@ def test_files_mean_what_llama_cpp_computes(metadata: dict[str, Any], expected: 
     assert rope_from_gguf(metadata, layout=layout) == expected
 
 
+GEMMA3 = of("gemma3", rope__freq_base=1e6, rope__scaling__type="linear", rope__scaling__factor=8.0, attention__key_length=256)
+GEMMA4 = of("gemma4", rope__freq_base=1e6, rope__dimension_count=512, attention__key_length=512, attention__sliding_window=512)
+
+
+def test_sliding_layers_have_a_base_of_their_own() -> None:
+    """llama_hparams: rope_freq_base_train_swa is 10000 and rope_freq_scale_train_swa 1 where nothing is said."""
+    full = {"layout": "half", "base": 1e6, "rotary_dim": 256, "scaling": Linear(8.0)}
+    local = {"layout": "half", "base": 1e4, "rotary_dim": 256, "scaling": None}
+    windowed = GEMMA3 | {"gemma3.attention.sliding_window": 1024}
+    assert rope_from_gguf(windowed, layer_type="full_attention") == full
+    assert rope_from_gguf(windowed, layer_type="sliding_attention") == local
+    own = rope_from_gguf(windowed | {"gemma3.rope.freq_base_swa": 2e4}, layer_type="sliding_attention")
+    assert own == local | {"base": 2e4}
+    assert rope_from_gguf(GEMMA3) == full  # Rnj-1 has no window
+
+
+def test_gemma_4_has_divisors_on_its_full_layers_and_other_sizes() -> None:
+    divisors = {"rope_freqs.weight": [1.0] * 64 + [1e30] * 192}
+    sizes = GEMMA4 | {"gemma4.rope.dimension_count_swa": 256}
+    local = rope_from_gguf(sizes, rope_factors=divisors, layer_type="sliding_attention")
+    assert local == {"layout": "half", "base": 1e4, "rotary_dim": 256, "scaling": None}
+    full = rope_from_gguf(sizes, rope_factors=divisors, layer_type="full_attention")
+    assert (full["base"], full["rotary_dim"]) == (1e6, 512)
+    inv_freq, _ = rope_frequencies(512, base=1e6, scaling=full["scaling"], length=1)
+    config = {"model_type": "gemma4_text"}  # a silent file is of these sizes
+    true = rope_from_config(config, layer_type="full_attention")
+    expected, _ = rope_frequencies(512, base=true["base"], scaling=true["scaling"])
+    assert np.max(np.abs(inv_freq - expected)) <= 1e-30
+
+
 def test_yarn_factor_multiplies_the_files_own() -> None:
     """ggml multiplies attn_factor by 1 + ln(factor)/10 where YaRN mixes."""
     scaling = rope_from_gguf(of("qwen2", **QWEN_YARN, rope__scaling__attn_factor=1.5))["scaling"]
@@ -140,7 +170,9 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "metadata must be a mapping, the file's key-value pairs; got list."),
     ({}, {}, "metadata must have general.architecture, a string; got None."),
     (of("klingon"), {}, "general.architecture must be a known one; got 'klingon'. Pass layout, one of ("),
-    (of("gemma3"), {}, "general.architecture must be a known one; got 'gemma3'."),
+    (of("modern-bert"), {}, "general.architecture must be a known one; got 'modern-bert'."),
+    (of("gemma3", attention__sliding_window=512), {}, "layer_type must be one of ('full_attention', 'sliding_attention'), "),
+    (of("llama"), {"layer_type": "full_attention"}, "layer_type must be None, since all layers of this file are alike; got"),
     (of("llama"), {"layout": "neox"}, "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got"),
     (of("llama", attention__head_count=[32, 8]), {}, "llama.attention.head_count must be an int of at least 1; got [32, 8]."),
     (of("llama", rope__dimension_count=63), {}, "the file must have an even number of rotated lanes, at least 2; got 63."),

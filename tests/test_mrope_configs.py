@@ -98,6 +98,7 @@ UNLIKE = {  # where a silent file's sections do not fit a silent file's head
     "qwen3_5_moe_text": QWEN35,
     "qwen4_exp_text": QWEN35,
     "qwen3_omni_moe_text": THREE,
+    "qwen3_omni_moe_talker_text": THREE,
 }
 REAL = [(name, text_of(config)) for name, config, _ in FILES if config["model_type"] != "klingon"]
 SILENT = [

@@ -6,15 +6,19 @@ Frequencies are float32, the function's default; Flux asks it for float64. All t
 
 import torch
 from diffusers.models.embeddings import (
+    SinusoidalPositionalEmbedding,
     apply_rotary_emb,
     apply_rotary_emb_allegro,
     get_1d_rotary_pos_embed,
+    get_2d_rotary_pos_embed_lumina,
     get_timestep_embedding,
 )
+from diffusers.models.transformers.transformer_cogview4 import CogView4RotaryPosEmbed
 from diffusers.models.transformers.transformer_mochi import MochiRoPE
+from diffusers.models.transformers.transformer_omnigen import OmniGenSuScaledRotaryEmbedding
 from torch import Tensor
 
-from posref.scaling import Linear, NTKAware, Scaling
+from posref.scaling import Linear, LongRoPE, NTKAware, Scaling
 
 from ..errors import Unsupported
 from ._shared import lacks
@@ -24,17 +28,24 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
+scalings = ("Linear", "NTKAware", "LongRoPE")
+
 UNBIND = {"interleaved": -1, "half": -2}
+LIMIT = 1 << 22  # numbers in a table of which a few rows are looked up
 
 
 def rope(
-    x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Scaling | None = None
-) -> Tensor:
-    """get_1d_rotary_pos_embed of these positions, then apply_rotary_emb."""
+    x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None,
+    scaling: Scaling | None = None, length: int | None = None,
+) -> Tensor:  # fmt: skip
+    """get_1d_rotary_pos_embed of these positions, or OmniGen's module, then apply_rotary_emb."""
     if rotary_dim not in (None, x.shape[-1]):
         lacks("apply_rotary_emb rotates the whole head")
     if layout not in UNBIND:
         lacks(f"no layout {layout!r}; what is read is written")
+    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
+    if isinstance(scaling, LongRoPE):
+        return _omnigen(x, where, layout, base, scaling, length)
     match scaling:
         case None:
             options = {}
@@ -44,20 +55,34 @@ def rope(
             options = {"ntk_factor": factor}
         case _:
             raise Unsupported(repr(scaling))
-    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
     repeat = layout == "interleaved"
     table = get_1d_rotary_pos_embed(x.shape[-1], where, base, use_real=True, repeat_interleave_real=repeat, **options)
     return apply_rotary_emb(x.reshape(1, 1, -1, x.shape[-1]), table, use_real_unbind_dim=UNBIND[layout]).reshape(x.shape)
 
 
+def _omnigen(x: Tensor, where: Tensor, layout: str, base: float, scaling: LongRoPE, length: int | None) -> Tensor:
+    """OmniGenSuScaledRotaryEmbedding, then apply_rotary_emb as OmniGen calls it."""
+    given = (scaling.factor, scaling.attention_factor, scaling.short_mscale, scaling.long_mscale)
+    if layout != "half" or scaling.max_length is None or any(value is not None for value in given):
+        lacks("OmniGen pairs halves, and makes its factor of two lengths")
+    if not where.numel() or length != int(where.max()) + 1:
+        lacks("the length of OmniGen is always the largest position of the call plus 1")
+    lists = {"short_factor": list(scaling.short_factor), "long_factor": list(scaling.long_factor)}
+    module = OmniGenSuScaledRotaryEmbedding(x.shape[-1], scaling.max_length, scaling.original_length, base, lists)
+    rows = x.reshape(1, 1, -1, x.shape[-1])
+    return apply_rotary_emb(rows, module(x, where[None]), use_real_unbind_dim=-2).reshape(x.shape)
+
+
 def axial_rope(
     x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str
 ) -> Tensor:
-    """get_1d_rotary_pos_embed of every axis, joined as Flux joins them; apply_rotary_emb_allegro where lanes are by axis."""
-    if allocation != "own" or arrangement != "chunked" or sum(dims) != x.shape[-1] or layout == "half":
-        lacks("every axis has a ladder and neighbouring lanes of its own, and together they have the whole head")
+    """get_1d_rotary_pos_embed of every axis, joined as Flux joins them; or as Allegro, CogView4 and Lumina-Next have them."""
+    if allocation != "own" or sum(dims) != x.shape[-1]:
+        lacks("every axis has a ladder of its own, and together they have the whole head")
     where = [torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions]
     rows = x.reshape(1, 1, -1, x.shape[-1])
+    if arrangement != "chunked" or layout == "half":
+        return _of_grid(rows, where, dims, base, arrangement, layout).reshape(x.shape)
     near = layout == "interleaved"
     tables = [
         get_1d_rotary_pos_embed(dim, axis, base, use_real=True, repeat_interleave_real=near)
@@ -70,6 +95,25 @@ def axial_rope(
         lacks("apply_rotary_emb_allegro has three axes of as many lanes")
     each = torch.arange(where[0].numel())[None]  # the tables have a row for every token
     return apply_rotary_emb_allegro(rows, tables, [each] * 3).reshape(x.shape)
+
+
+def _of_grid(rows: Tensor, where: list[Tensor], dims: list[int], base: float, arrangement: str, layout: str) -> Tensor:
+    """Look up the cells of the tables that CogView4 and Lumina-Next make of a whole grid."""
+    if len(dims) != 2 or dims[0] != dims[1]:
+        lacks("CogView4 and Lumina-Next have two axes of as many lanes")
+    if any(axis.is_floating_point() or (axis.numel() and int(axis.min()) < 0) for axis in where):
+        lacks("CogView4 and Lumina-Next have a grid of cells from 0 on")
+    height, width = (int(axis.max()) + 1 if axis.numel() else 1 for axis in where)
+    if height * width * sum(dims) > LIMIT:
+        lacks(f"CogView4 and Lumina-Next make a table of the whole grid: {height} x {width} are too many here")
+    cells = where[0] * width + where[1]
+    if (arrangement, layout) == ("chunked", "half"):
+        table = CogView4RotaryPosEmbed(sum(dims), 1, (height, width), base)(torch.empty(1, 1, height, width))
+        return apply_rotary_emb(rows, [part[cells] for part in table], use_real_unbind_dim=-2)
+    if (arrangement, layout, base) != ("round_robin", "interleaved", 10_000.0):
+        lacks(f"no model has {arrangement!r}, {layout!r} and base {base}")
+    turns = get_2d_rotary_pos_embed_lumina(sum(dims), height, width).flatten(0, 1)[cells]
+    return apply_rotary_emb(rows.transpose(1, 2), turns[None], use_real=False)
 
 
 def mixed_table(positions: Tensor, frequencies: Tensor, /, *, dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor]:
@@ -95,13 +139,25 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor
 
 
 def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:
-    """get_timestep_embedding with downscale_freq_shift 0, or 1 for the endpoint."""
+    """get_timestep_embedding with downscale_freq_shift 0, or 1 for the endpoint; SinusoidalPositionalEmbedding interleaved."""
+    if layout == "interleaved":
+        return _interleaved(positions, dim, base, endpoint)
     if layout not in ("sin_cos", "cos_sin"):
-        lacks(f"get_timestep_embedding has no layout {layout!r}")
+        lacks(f"no layout {layout!r}")
     shift = 1.0 if endpoint else 0.0
     flat = positions.reshape(-1)
     table = get_timestep_embedding(flat, dim, layout == "cos_sin", downscale_freq_shift=shift, max_period=base)
     return table.reshape(*positions.shape, dim)
+
+
+def _interleaved(positions: Tensor, dim: int, base: float, endpoint: bool) -> Tensor:
+    """Return rows of SinusoidalPositionalEmbedding, which it adds to what it is given."""
+    rows = int(positions.max()) + 1 if positions.numel() else 1
+    if endpoint or base != 10_000.0 or dim % 2 or positions.is_floating_point() or rows * dim > LIMIT:
+        lacks("SinusoidalPositionalEmbedding has base 10000 without endpoint, an even width, and a table of rows from 0 on")
+    if positions.numel() and int(positions.min()) < 0:
+        lacks("a negative position counts rows from the end")
+    return SinusoidalPositionalEmbedding(dim, rows)(torch.zeros(1, rows, dim))[0][positions]
 
 
 # Read and run in diffusers 0.42.1 with torch 2.13.0 on a CPU.

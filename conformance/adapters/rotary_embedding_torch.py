@@ -4,6 +4,8 @@ rotary-embedding-torch: its module RotaryEmbedding, by the method that its READM
 A module counts positions from an offset, so tokens with consecutive positions are one call of it and others one call each.
 """
 
+import math
+
 import torch
 from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from torch import Tensor
@@ -19,6 +21,7 @@ dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 LONGEST = 1 << 18  # the centre for which positions are padded
+LARGEST = 1 << 22  # numbers in a table of which a few rows are looked up
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling | None = None) -> tuple[Tensor, float]:
@@ -41,6 +44,22 @@ def rope(
         lacks("an offset below 0 counts rows of the module's cache from its end")
     parts = [module.rotate_queries_or_keys(flat[None, None, part], offset=offset)[0, 0] for part, offset in runs(where)]
     return torch.cat(parts).reshape(x.shape) if parts else x.clone()
+
+
+def axial_rope(
+    x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str
+) -> Tensor:
+    """RotaryEmbedding.get_axial_freqs of a grid that has these cells, then apply_rotary_emb."""
+    if (allocation, arrangement, layout) != ("own", "chunked", "interleaved") or len(set(dims)) > 1:
+        lacks("every axis has the ladder of the module, and neighbouring lanes of its own")
+    if positions.is_floating_point() or (positions.numel() and int(positions.min()) < 0):
+        lacks("get_axial_freqs has a grid of cells from 0 on")
+    where = [torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions]
+    sizes = [int(axis.max()) + 1 if axis.numel() else 1 for axis in where]
+    if math.prod(sizes) * sum(dims) > LARGEST:
+        lacks(f"get_axial_freqs makes a table of the whole grid: {sizes} are too many here")
+    freqs = _module(dims[0], base, None).get_axial_freqs(*sizes)[tuple(where)]
+    return apply_rotary_emb(freqs, x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
 def xpos_scales(
@@ -114,5 +133,7 @@ NOTES = (
     "xPos: scales are kept by length (:257): a shorter call after a longer one has the longer one's centre.",
     "A negative offset reads the kept angles from their end (:339); it is not asked.",
     "RotaryEmbedding(2) is a ZeroDivisionError (:112).",
+    "get_axial_freqs asks the kept angles by length alone (:306): with offsets an axis no longer than the one before has "
+    "that one's. Offsets are not asked.",
     "interpolate_factor divides positions (:175), in the dtype of the queries.",
 )

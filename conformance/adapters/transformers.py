@@ -25,12 +25,19 @@ from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Atten
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import DeepseekV4Attention
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import apply_rotary_pos_emb as apply_v4
 from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
+from transformers.models.ernie4_5_vl_moe import Ernie4_5_VLMoeTextConfig
+from transformers.models.ernie4_5_vl_moe import modeling_ernie4_5_vl_moe as ernie
 from transformers.models.gemma4 import Gemma4VisionConfig
 from transformers.models.gemma4 import modeling_gemma4 as gemma4
 from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as apply_glm
+from transformers.models.glm4v import Glm4vTextConfig
+from transformers.models.glm4v import modeling_glm4v as glm4v
+from transformers.models.glm4v_moe import Glm4vMoeTextConfig
+from transformers.models.glm4v_moe import modeling_glm4v_moe as glm4v_moe
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as apply_gptj
 from transformers.models.gptj.modeling_gptj import create_sinusoidal_positions
+from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1RotaryEmbedding
 from transformers.models.kimi_k25 import Kimi_K25VisionConfig
 from transformers.models.kimi_k25 import modeling_kimi_k25 as kimi
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
@@ -38,10 +45,13 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as app
 from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
 from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+from transformers.models.nanochat.modeling_nanochat import apply_rotary_pos_emb as apply_nanochat
 from transformers.models.pixtral import PixtralVisionConfig
 from transformers.models.pixtral import modeling_pixtral as pixtral
 from transformers.models.qwen2_vl import modeling_qwen2_vl as qwen2_vl
 from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLVisionConfig
+from transformers.models.qwen3_5 import Qwen3_5TextConfig
+from transformers.models.qwen3_5 import modeling_qwen3_5 as qwen3_5
 from transformers.models.sam3.configuration_sam3 import Sam3ViTConfig
 from transformers.models.sam3.modeling_sam3 import Sam3ViTRotaryEmbedding
 from transformers.models.sam3.modeling_sam3 import apply_rotary_pos_emb_2d as apply_sam3
@@ -49,7 +59,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 from transformers.models.whisper.modeling_whisper import sinusoids
 from transformers.utils import logging
 
-from posref.scaling import DynamicNTK, Linear, Llama3, YaRN
+from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
 
 from ..errors import Unsupported
 from ._shared import lacks
@@ -61,14 +71,18 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")  # angles are float32 products whatever the dtype
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
-Scaling = Linear | DynamicNTK | Llama3 | YaRN | None
+scalings = ("Linear", "NTKAlpha", "DynamicNTK", "Llama3", "YaRN", "LongRoPE", "Proportional")
+Scaling = Linear | NTKAlpha | DynamicNTK | Llama3 | YaRN | LongRoPE | Proportional | None
 LIMIT = 1 << 18  # rows of a table that is built to look up a few
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling = None, length: int | None = None) -> tuple[Tensor, float]:
-    """ROPE_INIT_FUNCTIONS, or the Llama module's own default."""
+    """ROPE_INIT_FUNCTIONS, or the Llama module's own default, or HunYuan's own for an alpha."""
     config = _config(dim, base, scaling)
     kind = config.rope_parameters["rope_type"]
+    if isinstance(scaling, NTKAlpha):
+        inv_freq, factor = HunYuanDenseV1RotaryEmbedding.compute_ntk_alpha_rope_parameters(config)
+        return inv_freq, factor
     default = LlamaRotaryEmbedding.compute_default_rope_parameters
     inv_freq, factor = default(config) if kind == "default" else ROPE_INIT_FUNCTIONS[kind](config, seq_len=length)
     return inv_freq, factor
@@ -86,11 +100,11 @@ def rope_table(
     return cos[..., :pairs], sin[..., :pairs]
 
 
-def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading") -> Tensor:
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading", inverse: bool = False) -> Tensor:
     """The function of a model with that layout, on tables in the dtype of `x`, as LlamaRotaryEmbedding makes them."""
     rows, pairs = x.shape[:-1], cos.shape[-1]
     cos, sin = (torch.broadcast_to(table, (*rows, pairs)).reshape(1, -1, pairs).to(x.dtype) for table in (cos, sin))
-    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout, lanes)
+    return _rotate(x, torch.cat((cos, cos), -1), torch.cat((sin, sin), -1), layout, lanes, inverse)
 
 
 def rope(
@@ -104,13 +118,40 @@ def rope(
     scaling: Scaling = None,
     length: int | None = None,
     lanes: str = "leading",
+    inverse: bool = False,
 ) -> Tensor:
     """LlamaRotaryEmbedding, one for each set of parameters and kept, then `apply_rope`'s functions."""
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
-    if isinstance(scaling, DynamicNTK) and length != int(positions.max()) + 1:
-        lacks("the length of dynamic NTK is always the largest position of the call plus 1")
+    _check_length(scaling, positions, length)
     cos, sin = _module(dim, base, scaling)(x, torch.broadcast_to(positions, x.shape[:-1]).reshape(1, -1))
-    return _rotate(x, cos, sin, layout, lanes)
+    return _rotate(x, cos, sin, layout, lanes, inverse)
+
+
+def mrope(
+    x: Tensor, positions: Tensor, /, *, sections: list[int], arrangement: str, layout: str, base: float,
+    scaling: Scaling = None, length: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The rotary module and the apply function of a model that arranges its axes so; see `AXES`."""
+    if (arrangement, layout) not in AXES or len(sections) != 3:
+        lacks(f"no model has {len(sections)} axes that are {arrangement!r}, with layout {layout!r}")
+    make, kind, apply = AXES[arrangement, layout]
+    dim, rows = 2 * sum(sections), x.shape[:-1]
+    if arrangement == "ernie" and (scaling is not None or dim != x.shape[-1]):
+        lacks("ERNIE 4.5-VL refuses scalings, and rotates the whole head")
+    if isinstance(scaling, NTKAlpha):
+        lacks("an alpha is HunYuan's, whose image positions are no rotation")
+    _check_length(scaling, positions, length)
+    listed = [*sections[1:], sections[0]] if arrangement == "ernie" else list(sections)
+    parameters, original = _parameters(scaling)
+    config = make(
+        hidden_size=dim, num_attention_heads=1, max_position_embeddings=original,
+        rope_parameters={"rope_theta": base, "partial_rotary_factor": 1.0, "mrope_section": listed, **parameters},
+    )  # fmt: skip
+    config.head_dim = dim
+    where = torch.stack([torch.broadcast_to(axis, rows).reshape(1, -1) for axis in positions])
+    flat = x.reshape(1, 1, -1, x.shape[-1])
+    out, _ = apply(flat, flat, *kind(config)(x, where))
+    return out.reshape(x.shape)
 
 
 def axial_rope(
@@ -156,6 +197,15 @@ VISION: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {
     ("own", "chunked", "interleaved"): (Sam3ViTConfig, Sam3ViTRotaryEmbedding, _sam3),
     ("own", "chunked", "half_by_axis"): (Gemma4VisionConfig, gemma4.Gemma4VisionRotaryEmbedding, _gemma4),
     ("own", "round_robin", "half"): (Kimi_K25VisionConfig, kimi.Kimi_K25VisionRotaryEmbedding, _kimi),
+}
+
+
+# arrangement, layout: a configuration, its rotary module and its apply function
+AXES: dict[tuple[str, str], tuple[Any, Any, Any]] = {
+    ("chunked", "half"): (Glm4vMoeTextConfig, glm4v_moe.Glm4vMoeTextRotaryEmbedding, glm4v_moe.apply_rotary_pos_emb),
+    ("chunked", "interleaved"): (Glm4vTextConfig, glm4v.Glm4vTextRotaryEmbedding, glm4v.apply_rotary_pos_emb),
+    ("interleaved", "half"): (Qwen3_5TextConfig, qwen3_5.Qwen3_5TextRotaryEmbedding, qwen3_5.apply_rotary_pos_emb),
+    ("ernie", "interleaved"): (Ernie4_5_VLMoeTextConfig, ernie.Ernie4_5_VLMoeTextRotaryEmbedding, ernie.apply_rotary_pos_emb),
 }
 
 
@@ -323,10 +373,16 @@ def reset() -> None:
     _module.cache_clear()
 
 
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str, inverse: bool) -> Tensor:
     """Rotate `x` by tables of shape (1, rows, d) whose columns are there twice, as the modules return them."""
     flat, pairs, full = x.reshape(1, 1, -1, x.shape[-1]), cos.shape[-1] // 2, cos.shape[-1] == x.shape[-1]
-    if lanes == "trailing" and layout == "interleaved":
+    if inverse and layout == "half" and full:
+        out, _ = apply_nanochat(flat, flat, cos, sin)
+    elif inverse and layout == "interleaved" and (full or lanes == "trailing"):
+        out = apply_v4(flat, cos[..., :pairs], -sin[..., :pairs])  # as it turns the attention's output back
+    elif inverse:
+        lacks("NanoChat turns whole heads by halves, DeepSeek-V4 trailing lanes, interleaved")
+    elif lanes == "trailing" and layout == "interleaved":
         out = apply_v4(flat, cos[..., :pairs], sin[..., :pairs])
     elif lanes == "trailing" and not full:
         lacks(f"no function rotates trailing lanes with layout {layout!r}")
@@ -416,8 +472,14 @@ def _rows(positions: Tensor) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def _module(dim: int, base: float, scaling: Scaling) -> LlamaRotaryEmbedding:
-    return LlamaRotaryEmbedding(_config(dim, base, scaling))
+def _module(dim: int, base: float, scaling: Scaling) -> Any:
+    kind = HunYuanDenseV1RotaryEmbedding if isinstance(scaling, NTKAlpha) else LlamaRotaryEmbedding
+    return kind(_config(dim, base, scaling))
+
+
+def _check_length(scaling: Scaling, positions: Tensor, length: int | None) -> None:
+    if isinstance(scaling, DynamicNTK | LongRoPE) and (not positions.numel() or length != int(positions.max()) + 1):
+        lacks("the length of dynamic NTK and of LongRoPE is always the largest position of the call plus 1")
 
 
 def _config(dim: int, base: float, scaling: Scaling) -> LlamaConfig:
@@ -441,6 +503,15 @@ def _parameters(scaling: Scaling) -> tuple[dict[str, Any], int]:
             return {"rope_type": "linear", "factor": factor}, 2048
         case DynamicNTK(factor, original):
             return {"rope_type": "dynamic", "factor": factor}, original
+        case NTKAlpha(alpha):
+            return {"rope_type": "dynamic", "alpha": alpha, "factor": 1.0}, 2048
+        case Proportional(rotated, factor):
+            return {"rope_type": "proportional", "partial_rotary_factor": rotated, "factor": factor}, 2048
+        case LongRoPE(short, long, original) if scaling.short_mscale is None and scaling.long_mscale is None:
+            given = {name: getattr(scaling, name) for name in ("factor", "attention_factor")}
+            lists = {"short_factor": list(short), "long_factor": list(long), "original_max_position_embeddings": original}
+            parameters = {name: value for name, value in given.items() if value is not None}
+            return {"rope_type": "longrope", **lists, **parameters}, scaling.max_length or original
         case Llama3() | YaRN():
             given = {name: value for name, value in vars(scaling).items() if value is not None}
             original = given.pop("original_length")
@@ -479,6 +550,9 @@ NOTES = (
     "full-attention layers rotate all lanes, most by 0 (modeling_rope_utils.py, proportional): rope with scaling=Proportional.",
     "Falcon rounds slopes to bfloat16 before the product (modeling_falcon.py:176): with 71 heads its bias is off by "
     "0.3 %, at key 2048 by 2 in the logits. BLOOM, which is asked here, has float32 (modeling_bloom.py:87).",
+    "Cohere2-MoE never reads rope_scaling (configuration_cohere2_moe.py:114 makes it a field that nothing reads), "
+    "DBRX takes no base from attn_config (configuration_dbrx.py:28), and MiniMax-M3 rotates the whole head whatever its "
+    "rotary_dim (modeling_minimax_m3_vl.py:296): rope_from_config takes these files at their word.",
     "Positions become float32 (modeling_llama.py:111), so 16777217 is 16777216, whatever the dtype of x.",
     "V-JEPA 2 rotates lanes 2i and 2i + 1 by the cosines and sines of two different frequencies (modeling_vjepa2.py:195 "
     "repeats the table as for halves, :202 pairs neighbours): no rotation, so lengths and logits depend on the position. "
