@@ -136,7 +136,8 @@ def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch)
     else:
         path, replacement = REPLACED[op]
         owner, _, attribute = f"hf.{path}".rpartition(".")
-        target = hf_adapter if owner == "hf" else attrgetter(owner.removeprefix("hf."))(hf_adapter)
+        file = sys.modules[getattr(hf_adapter, op).__module__]  # the adapter is several
+        target = file if owner == "hf" else attrgetter(owner.removeprefix("hf."))(file)
         monkeypatch.setattr(target, attribute, replacement)
     hf_adapter.reset()
     report = check("transformers", op=op, dtype="float32")
