@@ -504,6 +504,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.dual_chunk_distances(T, T, chunk_size=4, local_size=4),
         "dual_chunk_distances: local_size must be below chunk_size, 4; got 4.",
     ),
+    "extension: sinks": (
+        lambda: posref.streaming_llm_distances(T, T, sinks=-1, window=3, counting="with_query"),
+        "streaming_llm_distances: sinks must be an int of at least 0; got -1.",
+    ),
+    "extension: counting": (
+        lambda: posref.streaming_llm(X, X, T, T, sinks=1, window=0, counting="with_query", layout="half", base=10000.0),
+        "streaming_llm: window must be an int of at least 1 (it counts the query); got 0.",
+    ),
     "extension: floating positions": (
         lambda: posref.dual_chunk(X, X, T, T * 1.0, chunk_size=4, local_size=1, layout="half", base=10000.0),
         "dual_chunk: positions must be signed integers; got int64 and float64.",

@@ -48,8 +48,9 @@ def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, wind
     each token (its evaluation of perplexity), and does where room is made before (``evict_for_space``, its chat).
 
     The two differ in what a distance is, which a mask does not say. StreamingLLM turns queries and keys by their places in
-    the cache, :math:`\min(p_i, g + r) - p_j` to a sink; within the window nothing changes. `posref.positions.evicted` gives
-    these places. LM-Infinite clamps distances, :math:`\min(p_i - p_j, W)`, so that all sinks outside the window are as far.
+    the cache, :math:`\min(p_i, g + r) - p_j` to a sink; within the window nothing changes: `streaming_llm` has its scores, and
+    `posref.positions.evicted` gives the places. LM-Infinite clamps distances, :math:`\min(p_i - p_j, W)`, so that all sinks
+    outside the window are as far: its scores are those of `rerope` with the same `window`, W, counting the query.
 
     Examples
     --------

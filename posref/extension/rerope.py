@@ -46,6 +46,9 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
     A key w or more after the query has +w, as in the authors' prefill, whose window is of ``abs(m - n)``; their decode path
     clips from above alone and leaves m - n there. A causal mask hides both.
 
+    LM-Infinite (arXiv:2308.16137) has these distances too, under the mask `lambda_window` of the same window, which counts the
+    query: its ``limit_distance`` is w, and equal to ``local_branch`` in all that its authors run.
+
     Examples
     --------
     >>> import numpy as np
@@ -116,6 +119,9 @@ def rerope(
     -----
     Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
     cache holds keys as they are, not turned. Keys after the query: see `rerope_distances`; mask them.
+
+    LM-Infinite's scores are these under the mask `lambda_window`: its global branch, of queries turned by ``limit_distance``
+    and keys as they are, is the second pass, and its local branch the first.
 
     The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
 
