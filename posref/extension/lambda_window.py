@@ -1,7 +1,7 @@
 """The first keys and the last ones. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
-from posref.arrays import Array, check_integer, distances, whole
-from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, reach
+from posref.arrays import Array, check_integer, distances
+from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, of_tokens, reach
 from posref.spec import Integer, encoding
 
 
@@ -61,6 +61,6 @@ def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, wind
     """
     check_integer("lambda_window", "sinks", sinks, 0)
     farthest = reach("lambda_window", window, counting)
-    q, k = whole("lambda_window", "q_positions", q_positions), whole("lambda_window", "k_positions", k_positions)
+    q, k = of_tokens("lambda_window", q_positions, k_positions)
     apart = distances(q, k)
     return (apart >= 0) & ((apart <= farthest) | (k[..., None, :] < sinks))

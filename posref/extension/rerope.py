@@ -1,7 +1,7 @@
 """ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
 from posref.arrays import Array, cast, check_integer, distances, namespace
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -56,7 +56,7 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
     [[4, 4, 3, 0, -2]]
     """
     check_integer("rerope_distances", "window", window, 1)
-    check_integers("rerope_distances", q_positions, k_positions)
+    q_positions, k_positions = signed("rerope_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     apart = distances(q_positions, k_positions)
     return xp.where(xp.abs(apart) < window, apart, 0 * apart + window)
@@ -133,6 +133,7 @@ def rerope(
     [[-0.4161, -0.4161, 1.0]]
     """
     check_integer("rerope", "window", window, 1)
+    q_positions, k_positions = signed("rerope", q_positions, k_positions)
     scores = passes(
         "rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,

@@ -1,7 +1,7 @@
 """StreamingLLM's distances: places in a cache of the first tokens and the last. Source: Xiao et al., arXiv:2309.17453."""
 
 from posref.arrays import Array, beside, cast, check_integer, distances, namespace
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.extension.sliding_window import COUNTED, WINDOW, reach
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
@@ -45,7 +45,8 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
     Raises
     ------
     ValueError
-        If `sinks` or `window` is too small, `counting` is unknown or positions are not signed integers.
+        If `sinks` or `window` is too small, both together are 2**31 or more, `counting` is unknown or positions are not signed
+        integers.
 
     Notes
     -----
@@ -69,7 +70,7 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
     [[4, 3, 2, 1, 0]]
     """
     farthest = _reach("streaming_llm_distances", sinks, window, counting)
-    check_integers("streaming_llm_distances", q_positions, k_positions)
+    q_positions, k_positions = signed("streaming_llm_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     of_sinks = distances(_in_cache(q_positions, sinks + farthest), k_positions)
     return xp.where(_sinks(k_positions, sinks), of_sinks, distances(q_positions, k_positions))
@@ -144,6 +145,7 @@ def streaming_llm(
     [[-0.4161, 0.5403, 1.0]]
     """
     farthest = _reach("streaming_llm", sinks, window, counting)
+    q_positions, k_positions = signed("streaming_llm", q_positions, k_positions)
     scores = passes(
         "streaming_llm", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
@@ -164,4 +166,6 @@ def _sinks(k_positions: Array, sinks: int) -> Array:
 
 def _reach(function: str, sinks: int, window: int, counting: str) -> int:
     check_integer(function, "sinks", sinks, 0)
-    return reach(function, window, counting)
+    farthest = reach(function, window, counting)
+    check_integer(function, "sinks + window", sinks + window, 0)
+    return farthest
