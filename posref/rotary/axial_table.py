@@ -101,6 +101,7 @@ def axial_table(
     axes = axes_of_pairs(name, sections, arrangement)
     if not hasattr(attention_factor, "__array_namespace__"):  # a number system's own
         check_finite(name, "attention_factor", attention_factor)
+        attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
             f"{name}: sections must add up to {inv_freq.shape[0]} (the pairs of inv_freq), one for each axis of positions; "
