@@ -239,10 +239,10 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
         raise ValueError(msg)
 
 
-def check_leads(function: str, names: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    """Refuse leading axes `a` and `b` that do not broadcast."""
+def check_broadcast(function: str, names: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """Refuse shapes `a` and `b` that do not broadcast."""
     if any(n != m and 1 not in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False)):
-        msg = f"{function}: leading axes of {names} must broadcast; got {tuple(a)} and {tuple(b)}."
+        msg = f"{function}: {names} must broadcast; got {tuple(a)} and {tuple(b)}."
         raise ValueError(msg)
 
 

@@ -1,6 +1,6 @@
 """Scaled dot-product attention, so that logits and outputs can be compared too. Source: arXiv:1706.03762, equation (1)."""
 
-from posref.arrays import Array, beside, cast, check_finite, check_leads, check_real, namespace, repeat_heads, wide
+from posref.arrays import Array, beside, cast, check_broadcast, check_finite, check_real, namespace, repeat_heads, wide
 from posref.spec import Axes, Real, encoding
 
 LOGITS = {
@@ -135,7 +135,7 @@ def attention(
         msg = f"attention: v must be (..., K, E) for k, {tuple(k.shape)}; got {tuple(v.shape)}."
         raise ValueError(msg)
     values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
-    check_leads("attention", "logits and v", logits.shape[:-2], values.shape[:-2])
+    check_broadcast("attention", "leading axes of logits and v", logits.shape[:-2], values.shape[:-2])
     column = None if sinks is None else _column(logits, sinks)
     if mask is not None:
         _check_mask(logits, mask)
@@ -168,7 +168,7 @@ def products(function: str, q: Array, k: Array) -> Array:
     work = wide(q.dtype, xp)
     check_queries(function, q, k)
     keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k
-    check_leads(function, "q and k", q.shape[:-2], keys.shape[:-2])
+    check_broadcast(function, "leading axes of q and k", q.shape[:-2], keys.shape[:-2])
     return xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
 
 
@@ -188,7 +188,7 @@ def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float 
         return logits
     namespace(q, bias)
     check_real(function, bias=bias)
-    check_leads(function, "logits and bias", logits.shape, bias.shape)
+    check_broadcast(function, "logits and bias", logits.shape, bias.shape)
     return logits + cast(bias, work)
 
 
@@ -208,7 +208,7 @@ def _check_mask(logits: Array, mask: Array) -> None:
     if not namespace(logits, mask).isdtype(mask.dtype, "bool"):
         msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}."
         raise ValueError(msg)
-    check_leads("attention", "logits and mask", logits.shape, mask.shape)
+    check_broadcast("attention", "logits and mask", logits.shape, mask.shape)
 
 
 def _largest_allowed(logits: Array, mask: Array) -> Array:

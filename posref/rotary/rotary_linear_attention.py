@@ -4,8 +4,8 @@ from posref.arrays import (
     Array,
     beside,
     cast,
+    check_broadcast,
     check_flag,
-    check_leads,
     check_positions,
     check_real,
     check_rows,
@@ -100,7 +100,7 @@ def rotary_linear_attention(
         )
         raise ValueError(msg)
     check_real("rotary_linear_attention", q=q, k=k, v=v)
-    check_leads("rotary_linear_attention", "q and k", q.shape[:-2], k.shape[:-2])
+    check_broadcast("rotary_linear_attention", "leading axes of q and k", q.shape[:-2], k.shape[:-2])
     check_tokens("rotary_linear_attention", q_positions=q_positions, k_positions=k_positions)
     for name, positions, x in (("q_positions", q_positions, q), ("k_positions", k_positions, k)):
         check_positions("rotary_linear_attention", name, positions)
