@@ -64,6 +64,8 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
 
 def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
     """Return host constants as NumPy float64, or as an array of `xp` on `device` in `dtype` where these are given."""
+    if dtype is not None:
+        check_dtype(dtype, namespace(values) if xp is None else xp)
     if xp is None:
         return values if dtype is None else values.astype(dtype)
     if getattr(xp, "computes_constants", False):
@@ -101,12 +103,30 @@ def index_dtype(x: Array) -> DType:
 
 def result_dtype(positions: Array, dtype: DType | None) -> DType:
     """Return `dtype`, or that of floating `positions`, or the library's default real dtype."""
-    if dtype is not None:
-        return dtype
     xp = namespace(positions)
+    if dtype is not None:
+        check_dtype(dtype, xp)
+        return dtype
     if xp.isdtype(positions.dtype, "real floating"):
         return positions.dtype
     return default_real(xp, placement(positions, xp).get("device"))
+
+
+def check_dtype(dtype: DType, xp: Namespace) -> None:
+    """Refuse a data type of results that is not of the library's reals."""
+    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # nearly always; the rest takes longer
+        return
+    try:
+        kinds = ("bool", "integral", "complex floating")
+        fits = not any(dtype is kind for kind in (bool, int, complex)) and not any(xp.isdtype(dtype, kind) for kind in kinds)
+    except (TypeError, AttributeError):  # not among the library's own, as bfloat16 in NumPy
+        try:
+            fits = bool(xp.result_type(dtype, xp.float32))
+        except (TypeError, AttributeError):
+            fits = False
+    if not fits:
+        msg = f"posref: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
+        raise ValueError(msg)
 
 
 def has_float64(x: Array) -> bool:

@@ -238,6 +238,26 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.axial_table(AXES, np.ones(3), sections=(1, 1, 1), arrangement="chunked", attention_factor=None),
         "axial_table: attention_factor must be a finite number; got None.",
     ),
+    **{
+        f"dtype {dtype!r}": (
+            lambda positions=positions, dtype=dtype: posref.logn_scale(
+                positions, length=2, offset=1, at_least_one=True, dtype=dtype
+            ),
+            f"posref: dtype must be a real floating data type of the arrays' library; got {dtype!r}.",
+        )
+        for positions, dtype in (
+            (T, np.int32),
+            (T, bool),
+            (T, torch.float32),
+            (torch.arange(5), torch.int64),
+            (torch.arange(5), "float32"),
+            (jnp.arange(5), jnp.complex64),
+        )
+    },
+    "axial_frequencies: dtype": (
+        lambda: posref.axial_frequencies((4, 4), base=100.0, allocation="own", dtype=np.int64),
+        f"posref: dtype must be a real floating data type of the arrays' library; got {np.int64!r}.",
+    ),
     "frequencies: a base beyond all reals": (
         frequencies(base=10**400),
         f"rope_frequencies: base must be a finite number above 0; got {10**400}.",
