@@ -11,7 +11,7 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
 
 @encoding(
     family="extension",
-    source="arXiv:2309.17453, section 3.2; mit-han-lab/streaming-llm",
+    source="arXiv:2309.17453, section 3.2",
     domains=OPTIONS,
     invariants=("decode",),
     arrays=PLACES,
@@ -78,7 +78,7 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
 
 @encoding(
     family="extension",
-    source="arXiv:2309.17453, section 3.2; mit-han-lab/streaming-llm",
+    source="arXiv:2309.17453, section 3.2",
     domains=OPTIONS | ROTATION,
     invariants=("decode", "equals its map"),
     stages=("rope_frequencies", "rope_table", "streaming_llm_distances"),
