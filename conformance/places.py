@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 OF_PAIRS = (  # whose results end with queries and keys
     "alibi", "t5_bias", "shaw_scores", "rerope", "leaky_rerope", "self_extend", "dual_chunk", "rerope_distances",
     "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances", "sliding_window", "chunked_window",
-    "lambda_window", "mla_logits",
+    "lambda_window", "mla_logits", "streaming_llm", "streaming_llm_distances",
 )  # fmt: skip
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 

@@ -131,4 +131,5 @@ STAGES: dict[str, Stages] = {
     "leaky_rerope": _extension("leaky_rerope", "window", "factor"),
     "self_extend": _extension("self_extend", "group", "window", "shift"),
     "dual_chunk": _extension("dual_chunk", "chunk_size", "local_size"),
+    "streaming_llm": _extension("streaming_llm", "sinks", "window", "counting"),
 }

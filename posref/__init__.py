@@ -23,6 +23,7 @@ from posref.extension.logn_scale import logn_scale
 from posref.extension.rerope import rerope, rerope_distances
 from posref.extension.self_extend import self_extend, self_extend_distances
 from posref.extension.sliding_window import sliding_window
+from posref.extension.streaming_llm import streaming_llm, streaming_llm_distances
 from posref.gguf import rope_from_gguf
 from posref.presets import presets
 from posref.relative.shaw import shaw_scores, shaw_values
@@ -94,6 +95,8 @@ __all__ = [
     "shaw_values",
     "sinusoidal",
     "sliding_window",
+    "streaming_llm",
+    "streaming_llm_distances",
     "t5_bias",
     "t5_buckets",
     "xpos",

@@ -8,6 +8,9 @@ Array = Any
 Namespace = Any
 DType = Any
 
+LARGEST_INTEGER = 2**31 - 1  # what an option may be: it meets positions, which are of 32 bits in JAX
+LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
+
 # Libraries that list float64 and compute its sine in float32 (a backend states it, a test probes it).
 FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
 
@@ -61,6 +64,8 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
 
 def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
     """Return host constants as NumPy float64, or as an array of `xp` on `device` in `dtype` where these are given."""
+    if dtype is not None:
+        check_dtype(dtype, namespace(values) if xp is None else xp)
     if xp is None:
         return values if dtype is None else values.astype(dtype)
     if getattr(xp, "computes_constants", False):
@@ -98,12 +103,30 @@ def index_dtype(x: Array) -> DType:
 
 def result_dtype(positions: Array, dtype: DType | None) -> DType:
     """Return `dtype`, or that of floating `positions`, or the library's default real dtype."""
-    if dtype is not None:
-        return dtype
     xp = namespace(positions)
+    if dtype is not None:
+        check_dtype(dtype, xp)
+        return dtype
     if xp.isdtype(positions.dtype, "real floating"):
         return positions.dtype
     return default_real(xp, placement(positions, xp).get("device"))
+
+
+def check_dtype(dtype: DType, xp: Namespace) -> None:
+    """Refuse a data type of results that is not of the library's reals."""
+    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # nearly always; the rest takes longer
+        return
+    try:
+        kinds = ("bool", "integral", "complex floating")
+        fits = not any(dtype is kind for kind in (bool, int, complex)) and not any(xp.isdtype(dtype, kind) for kind in kinds)
+    except (TypeError, AttributeError):  # not among the library's own, as bfloat16 in NumPy
+        try:
+            fits = bool(xp.result_type(dtype, xp.float32))
+        except (TypeError, AttributeError):
+            fits = False
+    if not fits:
+        msg = f"posref: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
+        raise ValueError(msg)
 
 
 def has_float64(x: Array) -> bool:
@@ -129,8 +152,36 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
         raise ValueError(msg)
 
 
+def check_real(function: str, **arrays: Array) -> None:
+    """Refuse arrays, given by the name of their argument, whose numbers are not real floating."""
+    for argument, x in arrays.items():
+        if not namespace(x).isdtype(x.dtype, "real floating"):
+            msg = f"{function}: {argument} must be real floating; got {x.dtype}."
+            raise ValueError(msg)
+
+
+def check_lanes(function: str, argument: str, x: Array) -> None:
+    """Refuse an array without an axis of lanes."""
+    if x.ndim < 1:
+        msg = f"{function}: {argument} must have an axis of lanes; got shape ()."
+        raise ValueError(msg)
+
+
+def check_tokens(function: str, **positions: Array) -> None:
+    """Refuse positions, given by the name of their argument, without an axis of tokens."""
+    for argument, p in positions.items():
+        namespace(p)
+        if p.ndim < 1:
+            msg = f"{function}: {argument} must have an axis of tokens; got shape ()."
+            raise ValueError(msg)
+
+
 def whole(function: str, argument: str, positions: Array) -> Array:
-    """Return integer `positions` in the indexing dtype, of which differences do not wrap around; refuse others."""
+    """
+    Return integer `positions` in the indexing dtype, of which differences do not wrap around; refuse others.
+
+    That is 64 bits nearly everywhere. In JAX it is 32 by default, and positions 2**31 apart or more wrap around.
+    """
     if not namespace(positions).isdtype(positions.dtype, "integral"):
         msg = f"{function}: {argument} must be integers; got {positions.dtype}."
         raise ValueError(msg)
@@ -139,22 +190,49 @@ def whole(function: str, argument: str, positions: Array) -> Array:
 
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
     """Refuse a `value` that is none of `words`."""
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {value!r}."
         raise ValueError(msg)
 
 
 def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
-    """Refuse a `value` that is not an int of at least `low`."""
+    """Refuse a `value` that is not an int of at least `low`, and below 2**31."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {value!r}."
+        raise ValueError(msg)
+    if value > LARGEST_INTEGER:
+        msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} (positions may have 32 bits); got {value}."
+        raise ValueError(msg)
+
+
+def check_integers(function: str, argument: str, values: Any, low: int) -> None:
+    """Refuse `values` that are not a list or tuple of ints of at least `low`."""
+    if isinstance(values, list | tuple):
+        for value in values:
+            check_integer(function, argument, value, low)
+        return
+    msg = f"{function}: {argument} must be a list or tuple of ints; got {values!r}."
+    raise ValueError(msg)
+
+
+def check_flag(function: str, argument: str, value: Any) -> None:
+    """Refuse a `value` that is neither True nor False."""
+    if value is not True and value is not False:
+        msg = f"{function}: {argument} must be True or False; got {value!r}."
         raise ValueError(msg)
 
 
 def check_positive(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is not a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LARGEST_REAL:
         msg = f"{function}: {argument} must be a finite number above 0; got {value!r}."
+        raise ValueError(msg)
+
+
+def check_finite(function: str, argument: str, value: Any) -> None:
+    """Refuse a `value` that is not a finite number."""
+    if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
+        msg = f"{function}: {argument} must be a finite number; got {value!r}."
         raise ValueError(msg)
 
 
@@ -178,6 +256,13 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
     fits = len(shape) <= len(rows) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(rows), strict=False))
     if not fits:
         msg = f"{function}: {argument} must broadcast to the leading axes of x, {rows}, without enlarging them; got {shape}."
+        raise ValueError(msg)
+
+
+def check_broadcast(function: str, names: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """Refuse shapes `a` and `b` that do not broadcast."""
+    if any(n != m and 1 not in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False)):
+        msg = f"{function}: {names} must broadcast; got {tuple(a)} and {tuple(b)}."
         raise ValueError(msg)
 
 

@@ -1,6 +1,6 @@
 """Scaled dot-product attention, so that logits and outputs can be compared too. Source: arXiv:1706.03762, equation (1)."""
 
-from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
+from posref.arrays import Array, beside, cast, check_broadcast, check_finite, check_real, namespace, repeat_heads, wide
 from posref.spec import Axes, Real, encoding
 
 LOGITS = {
@@ -44,7 +44,8 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
     Raises
     ------
     ValueError
-        If H is not a multiple of G.
+        If H is not a multiple of G, shapes do not fit, an array is not real floating, `scale` is not finite, or D is 0 and
+        `scale` None.
 
     Notes
     -----
@@ -111,8 +112,8 @@ def attention(
     Raises
     ------
     ValueError
-        If the number of query heads is not a multiple of that of key heads, `mask` is not boolean, or `sinks` are not one for
-        each query head.
+        As for `attention_logits`; also if `v` has not the keys of `k`, `mask` is not boolean, or `sinks` are not one for each
+        query head.
 
     Notes
     -----
@@ -129,12 +130,19 @@ def attention(
     """
     xp = namespace(q, k, v)
     logits = _logits("attention", q, k, bias, scale)
+    check_real("attention", v=v)
+    if v.ndim < 2 or v.shape[-2] != k.shape[-2]:
+        msg = f"attention: v must be (..., K, E) for k, {tuple(k.shape)}; got {tuple(v.shape)}."
+        raise ValueError(msg)
     values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
+    check_broadcast("attention", "leading axes of logits and v", logits.shape[:-2], values.shape[:-2])
+    column = None if sinks is None else _column(logits, sinks)
+    if mask is not None:
+        _check_mask(logits, mask)
     if 0 in logits.shape:  # no query, or no key: sums of nothing
         return cast(xp.matmul(logits, values), q.dtype)
     if mask is not None and mask.ndim == 0:
         mask = mask[None]  # of all keys alike
-    column = None if sinks is None else _column(logits, sinks)
     largest = xp.max(logits, axis=-1, keepdims=True) if mask is None else _largest_allowed(logits, mask)
     largest = largest if column is None else xp.maximum(largest, column)
     exps = xp.exp(logits - largest) if mask is None else _masked_exps(logits, mask, largest)
@@ -146,10 +154,12 @@ def attention(
 
 
 def check_queries(function: str, q: Array, k: Array) -> None:
-    """Refuse queries and keys that are not rows of one width."""
+    """Refuse queries and keys that are not rows of one width, and of real floating numbers."""
+    namespace(q, k)
     if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
         msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
         raise ValueError(msg)
+    check_real(function, q=q, k=k)
 
 
 def products(function: str, q: Array, k: Array) -> Array:
@@ -158,6 +168,7 @@ def products(function: str, q: Array, k: Array) -> Array:
     work = wide(q.dtype, xp)
     check_queries(function, q, k)
     keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k
+    check_broadcast(function, "leading axes of q and k", q.shape[:-2], keys.shape[:-2])
     return xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
 
 
@@ -165,26 +176,44 @@ def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float 
     """Return the logits in the working dtype."""
     scores = products(function, q, k)
     work = scores.dtype
-    logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
-    return logits if bias is None else logits + cast(bias, work)
+    if scale is None:
+        if q.shape[-1] == 0:
+            msg = f"{function}: scale must be given where queries have no lanes (1/sqrt(D) is infinite); got None."
+            raise ValueError(msg)
+        logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work))
+    else:
+        check_finite(function, "scale", scale)
+        logits = scores * float(scale)
+    if bias is None:
+        return logits
+    namespace(q, bias)
+    check_real(function, bias=bias)
+    check_broadcast(function, "logits and bias", logits.shape, bias.shape)
+    return logits + cast(bias, work)
 
 
 def _column(logits: Array, sinks: Array) -> Array:
     """Return the sinks beside the logits of their heads."""
-    heads = (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
+    xp, heads = namespace(logits, sinks), (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
+    check_real("attention", sinks=sinks)
     if tuple(sinks.shape) != (heads,):
         msg = f"attention: sinks must be one for each query head, ({heads},); got shape {tuple(sinks.shape)}."
         raise ValueError(msg)
     shape = (heads, 1, 1) if logits.ndim > 2 else (1, 1)
-    return namespace(logits, sinks).reshape(cast(sinks, logits.dtype), shape)
+    return xp.reshape(cast(sinks, logits.dtype), shape)
+
+
+def _check_mask(logits: Array, mask: Array) -> None:
+    """Refuse a mask that is not boolean, or does not broadcast with the logits."""
+    if not namespace(logits, mask).isdtype(mask.dtype, "bool"):
+        msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}."
+        raise ValueError(msg)
+    check_broadcast("attention", "logits and mask", logits.shape, mask.shape)
 
 
 def _largest_allowed(logits: Array, mask: Array) -> Array:
     """Return the largest allowed logit of every row, 0 where there is none."""
     xp = namespace(logits, mask)
-    if not xp.isdtype(mask.dtype, "bool"):
-        msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}."
-        raise ValueError(msg)
     zero, least = (beside(number, logits, logits.dtype) for number in (0.0, -float("inf")))
     largest = xp.max(xp.where(mask, logits, least), axis=-1, keepdims=True)
     return xp.where(xp.any(mask, axis=-1, keepdims=True), largest, zero)

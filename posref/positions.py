@@ -2,7 +2,8 @@
 Position ids: from masks, tokens, packed sequences, shards, caches, and grids of image and video.
 
 They are in tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64); what is made from host
-numbers is NumPy's unless `xp` is given. The functions of this module alone may look at array values.
+numbers is NumPy's unless `xp` is given. In 32 bits positions 2**31 apart or more are not told from nearer ones. The functions
+of this module alone may look at array values.
 """
 
 from posref.arrays import Array, Namespace, check_integer, index_dtype, namespace, placement

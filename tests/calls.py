@@ -88,6 +88,7 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
     "leaky_rerope": {"window": 4, "factor": 3},
     "self_extend": {"group": 3, "window": 4, "shift": "exact"},
     "dual_chunk": {"chunk_size": 9, "local_size": 3},
+    "streaming_llm": {"sinks": 2, "window": 3, "counting": "without_query"},
 }
 
 

@@ -174,6 +174,94 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.rotary_linear_attention(X, X, X, T, T.astype(np.float16), causal=False, **ROPE),
         "rotary_linear_attention: k_positions " + HALF.format(dtype="float16"),
     ),
+    "rotary_linear_attention: causal": (
+        lambda: posref.rotary_linear_attention(X, X, X, T, T, causal=None, **ROPE),
+        "rotary_linear_attention: causal must be True or False; got None.",
+    ),
+    "rotary_linear_attention: a position without an axis": (
+        lambda: posref.rotary_linear_attention(X, X, X, np.asarray(3), T, causal=True, **ROPE),
+        "rotary_linear_attention: q_positions must have an axis of tokens; got shape ().",
+    ),
+    "rotary_linear_attention: rows of two batches": (
+        lambda: posref.rotary_linear_attention(X, X[:1, :2], X[:1, :2], T, T, causal=True, **ROPE),
+        "rotary_linear_attention: leading axes of q and k must broadcast; got (2, 3) and (1, 2).",
+    ),
+    "rotary_linear_attention: keys of integers": (
+        lambda: posref.rotary_linear_attention(X, X.astype(np.int64), X, T, T, causal=True, **ROPE),
+        "rotary_linear_attention: k must be real floating; got int64.",
+    ),
+    "mla_logits: queries of booleans": (
+        lambda: posref.mla_logits(X > 0, X, X, X[:, 0], T, T, **ROPE),
+        "mla_logits: q_nope must be real floating; got bool.",
+    ),
+    "rotated_values: weights of integers": (
+        lambda: posref.rotated_values(X[..., :5].astype(np.int64), X, T, T, **ROPE),
+        "rotated_values: weights must be real floating; got int64.",
+    ),
+    "rotated_values: rows of two batches": (
+        lambda: posref.rotated_values(X[..., :5], np.ones((4, 3, 5, 64)), T, T, **ROPE),
+        "rotated_values: leading axes of weights and v must broadcast; got (2, 3) and (4, 3).",
+    ),
+    "pope: x of integers": (
+        lambda: posref.pope(X.astype(np.int64), T, layout="cos_sin", base=10000.0),
+        "pope: x must be real floating; got int64.",
+    ),
+    "fope: complex mixes": (
+        lambda: posref.fope(X, T, np.ones((4, 4), dtype=complex), np.ones((4, 4)), base=10000.0),
+        "fope: cos_mix must be real floating; got complex128.",
+    ),
+    "xpos: no lanes": (
+        lambda: posref.xpos(np.asarray(1.0), np.asarray(1), role="key", centre=0, **ROPE),
+        "xpos: x must have an axis of lanes; got shape ().",
+    ),
+    "mrope: no lanes": (
+        lambda: posref.mrope(np.asarray(1.0), AXES[:, 0], **MROPE),
+        "mrope: x must have an axis of lanes; got shape ().",
+    ),
+    "mrope: one number for all sections": (
+        lambda: posref.mrope(X, AXES, **MROPE | {"sections": 32}),
+        "mrope: sections must be a list or tuple of ints; got 32.",
+    ),
+    "mrope: sections in words": (
+        lambda: posref.mrope(X, AXES, **MROPE | {"sections": ("8", "12", "12")}),
+        "mrope: sections must be an int of at least 0; got '8'.",
+    ),
+    "axial_rope: one number for all axes": (
+        lambda: posref.axial_rope(X, AXES, **AXIAL | {"dims": 64}),
+        "axial_frequencies: dims must be a list or tuple of ints; got 64.",
+    ),
+    "axial_rope: inverse": (
+        lambda: posref.axial_rope(X, AXES, inverse="no", **AXIAL),
+        "apply_rope: inverse must be True or False; got 'no'.",
+    ),
+    "axial_table: attention_factor": (
+        lambda: posref.axial_table(AXES, np.ones(3), sections=(1, 1, 1), arrangement="chunked", attention_factor=None),
+        "axial_table: attention_factor must be a finite number; got None.",
+    ),
+    **{
+        f"dtype {dtype!r}": (
+            lambda positions=positions, dtype=dtype: posref.logn_scale(
+                positions, length=2, offset=1, at_least_one=True, dtype=dtype
+            ),
+            f"posref: dtype must be a real floating data type of the arrays' library; got {dtype!r}.",
+        )
+        for positions, dtype in (
+            (T, np.int32),
+            (T, bool),
+            (T, torch.float32),
+            (torch.arange(5), torch.int64),
+            (torch.arange(5), "float32"),
+            (jnp.arange(5), jnp.complex64),
+        )
+    },
+    "axial_frequencies: dtype": (
+        lambda: posref.axial_frequencies((4, 4), base=100.0, allocation="own", dtype=np.int64),
+        f"posref: dtype must be a real floating data type of the arrays' library; got {np.int64!r}.",
+    ),
+    "frequencies: a base beyond all reals": (
+        frequencies(base=10**400),
+        f"rope_frequencies: base must be a finite number above 0; got {10**400}.",
+    ),
     "apply_rope: table wider than x": (
         lambda: posref.apply_rope(X, np.ones((5, 33)), np.ones((5, 33)), layout="half"),
         "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "
@@ -504,9 +592,63 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.dual_chunk_distances(T, T, chunk_size=4, local_size=4),
         "dual_chunk_distances: local_size must be below chunk_size, 4; got 4.",
     ),
+    "extension: sinks": (
+        lambda: posref.streaming_llm_distances(T, T, sinks=-1, window=3, counting="with_query"),
+        "streaming_llm_distances: sinks must be an int of at least 0; got -1.",
+    ),
+    "extension: counting": (
+        lambda: posref.streaming_llm(X, X, T, T, sinks=1, window=0, counting="with_query", layout="half", base=10000.0),
+        "streaming_llm: window must be an int of at least 1 (it counts the query); got 0.",
+    ),
     "extension: floating positions": (
         lambda: posref.dual_chunk(X, X, T, T * 1.0, chunk_size=4, local_size=1, layout="half", base=10000.0),
         "dual_chunk: positions must be signed integers; got int64 and float64.",
+    ),
+    "extension: a position without an axis": (
+        lambda: posref.rerope_distances(np.asarray(3), T, window=4),
+        "rerope_distances: q_positions must have an axis of tokens; got shape ().",
+    ),
+    "extension: a key's position without an axis": (
+        lambda: posref.streaming_llm(X, X, T, np.asarray(3), sinks=1, window=4, counting="with_query", **ROPE),
+        "streaming_llm: k_positions must have an axis of tokens; got shape ().",
+    ),
+    "extension: unsigned positions": (
+        lambda: posref.self_extend_distances(T.astype(np.uint32), T, group=2, window=3, shift="floor"),
+        "self_extend_distances: positions must be signed integers; got uint32 and int64.",
+    ),
+    "extension: a window beyond all positions": (
+        lambda: posref.rerope_distances(T, T, window=2**31),
+        "rerope_distances: window must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
+    ),
+    "extension: a cache beyond all positions": (
+        lambda: posref.streaming_llm_distances(T, T, sinks=1, window=2**31 - 1, counting="with_query"),
+        "streaming_llm_distances: sinks + window must be an int of at most 2147483647 (positions may have 32 bits); "
+        "got 2147483648.",
+    ),
+    "extension: places of queries beyond all positions": (
+        lambda: posref.leaky_rerope_distances(T, T, window=2**16, factor=2**16),
+        "leaky_rerope_distances: window * (factor - 1) must be an int of at most 2147483647 (positions may have 32 bits); "
+        "got 4294901760.",
+    ),
+    "extension: steps beyond all positions": (
+        lambda: posref.self_extend(X, X, T, T, group=2**16, window=2**15, shift="exact", **ROPE),
+        "self_extend: window * group must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
+    ),
+    "extension: NumPy's integers": (
+        lambda: posref.dual_chunk_distances(T, T, chunk_size=np.int64(4), local_size=1),
+        "dual_chunk_distances: chunk_size must be an int of at least 1; got np.int64(4).",
+    ),
+    "extension: queries of integers": (
+        lambda: posref.rerope(X.astype(np.int64), X, T, T, window=3, **ROPE),
+        "rerope: q must be real floating; got int64.",
+    ),
+    "extension: complex keys": (
+        lambda: posref.dual_chunk(X, X.astype(complex), T, T, chunk_size=4, local_size=1, **ROPE),
+        "dual_chunk: k must be real floating; got complex128.",
+    ),
+    "extension: rows of two batches": (
+        lambda: posref.rerope(X, np.ones((4, 3, 5, 64)), T, T, window=3, **ROPE),
+        "rerope: leading axes of q and k must broadcast; got (2, 3) and (4, 3).",
     ),
     "extension: rows": (
         lambda: posref.rerope(X, X, np.stack([T, T]), T, window=3, layout="half", base=10000.0),
@@ -528,6 +670,54 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "extension: widths": (
         lambda: posref.rerope(X, X[..., :8], T, T, window=3, layout="half", base=10000.0),
         "rerope: q and k must be (..., Q, D) and (..., K, D); got (2, 3, 5, 64) and (2, 3, 5, 8).",
+    ),
+    "attention: values of other keys": (
+        lambda: posref.attention(X, X, X[:, :, :4]),
+        "attention: v must be (..., K, E) for k, (2, 3, 5, 64); got (2, 3, 4, 64).",
+    ),
+    "attention: values of another batch": (
+        lambda: posref.attention(X, X, np.ones((4, 3, 5, 64))),
+        "attention: leading axes of logits and v must broadcast; got (2, 3) and (4, 3).",
+    ),
+    "attention: queries of integers": (
+        lambda: posref.attention(X.astype(np.int64), X, X),
+        "attention: q must be real floating; got int64.",
+    ),
+    "attention: values of booleans": (
+        lambda: posref.attention(X, X, X > 0),
+        "attention: v must be real floating; got bool.",
+    ),
+    "attention: a bias of integers": (
+        lambda: posref.attention_logits(X, X, bias=np.ones((5, 5), dtype=np.int64)),
+        "attention_logits: bias must be real floating; got int64.",
+    ),
+    "attention: a bias of other keys": (
+        lambda: posref.attention_logits(X, X, bias=np.ones((5, 4))),
+        "attention_logits: logits and bias must broadcast; got (2, 3, 5, 5) and (5, 4).",
+    ),
+    "attention: a mask of other keys": (
+        lambda: posref.attention(X, X, X, mask=np.ones((5, 4), dtype=bool)),
+        "attention: logits and mask must broadcast; got (2, 3, 5, 5) and (5, 4).",
+    ),
+    "attention: a mask of integers where there is no key": (
+        lambda: posref.attention(X, X[:, :, :0], X[:, :, :0], mask=np.ones((5, 0))),
+        "attention: mask must be boolean, True where a query may attend; got float64.",
+    ),
+    "attention: scale": (
+        lambda: posref.attention_logits(X, X, scale=float("inf")),
+        "attention_logits: scale must be a finite number; got inf.",
+    ),
+    "attention: scale in words": (
+        lambda: posref.attention(X, X, X, scale="0.5"),
+        "attention: scale must be a finite number; got '0.5'.",
+    ),
+    "attention: no lanes": (
+        lambda: posref.attention(X[..., :0], X[..., :0], X),
+        "attention: scale must be given where queries have no lanes (1/sqrt(D) is infinite); got None.",
+    ),
+    "attention: complex sinks": (
+        lambda: posref.attention(X, X, X, sinks=np.ones(3, dtype=complex)),
+        "attention: sinks must be real floating; got complex128.",
     ),
     "attention: heads": (
         lambda: posref.attention(X, X[:, :2], X[:, :2]),
@@ -556,6 +746,26 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "sliding_window: counting": (
         lambda: posref.sliding_window(T, T, window=2, counting="inclusive", sides="causal"),
         "sliding_window: counting must be one of 'with_query', 'without_query'; got 'inclusive'.",
+    ),
+    "sliding_window: a position without an axis": (
+        lambda: posref.sliding_window(T, np.asarray(3), window=2, counting="with_query", sides="causal"),
+        "sliding_window: k_positions must have an axis of tokens; got shape ().",
+    ),
+    "chunked_window: a chunk beyond all positions": (
+        lambda: posref.chunked_window(T, T, chunk=2**31, sides="causal"),
+        "chunked_window: chunk must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
+    ),
+    "lambda_window: a window that is no int": (
+        lambda: posref.lambda_window(T, T, sinks=True, window=2, counting="with_query"),
+        "lambda_window: sinks must be an int of at least 0; got True.",
+    ),
+    "lambda_window: no word": (
+        lambda: posref.lambda_window(T, T, sinks=1, window=2, counting=np.asarray("with_query")),
+        "lambda_window: counting must be one of 'with_query', 'without_query'; got array('with_query', dtype='<U10').",
+    ),
+    "logn_scale: at_least_one": (
+        lambda: posref.logn_scale(T, length=2, offset=1, at_least_one="no"),
+        "logn_scale: at_least_one must be True or False; got 'no'.",
     ),
     "sliding_window: sides": (
         lambda: posref.sliding_window(T, T, window=2, counting="with_query", sides="left"),
@@ -646,6 +856,23 @@ def test_lists_are_not_arrays() -> None:
     assert str(caught.value) == (
         "posref: arguments must be arrays of one library (convert lists with its asarray); got builtins.list."
     )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: posref.rerope(X.tolist(), X.tolist(), T, T, window=3, **ROPE),
+        lambda: posref.attention(X, X, X, sinks=[1.0, 1.0, 1.0]),
+        lambda: posref.attention_logits(X, X, bias=[1.0]),
+        lambda: posref.axial_table(AXES, [1.0] * 3, sections=(1, 1, 1), arrangement="chunked"),
+        lambda: posref.mixed_table(AXES, [[1.0]] * 3),
+        lambda: posref.pope(X, T, layout="cos_sin", base=10000.0, phases=[1.0] * 64),
+        lambda: posref.rotated_values(X[..., :5], X.tolist(), T, T, **ROPE),
+    ],
+)
+def test_lists_in_the_second_place(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match=r"^posref: arguments must be arrays of one library \(convert lists with its asarray\)"):
+        call()
 
 
 def test_a_scaling_that_is_no_record() -> None:

@@ -508,6 +508,13 @@ OWN: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "dual_chunk": st.tuples(st.integers(1, 200), st.integers(0, 199)).map(
         lambda sizes: {"chunk_size": sum(sizes), "local_size": sizes[1]}
     ),
+    "streaming_llm": st.fixed_dictionaries(
+        {
+            "sinks": st.integers(0, 200),
+            "window": st.integers(1, 400),
+            "counting": st.sampled_from(["with_query", "without_query"]),
+        }
+    ),
 }
 
 
@@ -683,7 +690,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)
     | dict.fromkeys(("logn_scale", "attention_temperature"), factor_decodes)
     | dict.fromkeys((name for op in OWN for name in (op, f"{op}_distances")), extension_decodes),
-    "equals its map": dict.fromkeys(("rerope", "leaky_rerope", "self_extend", "dual_chunk"), passes_equal_the_map),
+    "equals its map": dict.fromkeys(OWN, passes_equal_the_map),
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }
 NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in record.invariants]
@@ -805,15 +812,14 @@ def test_a_sink_is_a_key_whose_value_is_zero(seed: int, shift: float) -> None:
 
 @given(sinks=st.integers(0, 5), window=st.integers(1, 9), length=st.integers(1, 40), with_query=st.booleans())
 def test_places_in_the_cache_of_what_a_lambda_window_keeps(sinks: int, window: int, length: int, with_query: bool) -> None:
-    """StreamingLLM's distances are those of places in the cache: min(p, g + r) - k to a sink, p - k within the window."""
-    p, reach = length - 1, window - int(with_query)
+    """StreamingLLM's distances are those of places in the cache."""
+    reach = window - int(with_query)
     every = np.arange(length)
-    counting = "with_query" if with_query else "without_query"
-    kept = every[posref.lambda_window(every[-1:], every, sinks=sinks, window=window, counting=counting)[0]]
+    options = {"sinks": sinks, "window": window, "counting": "with_query" if with_query else "without_query"}
+    kept = every[posref.lambda_window(every[-1:], every, **options)[0]]
     assert len(kept) <= sinks + reach + 1
     in_cache = posref.positions.evicted(kept, reindex=True)
-    formula = np.where((kept < sinks) & (p - kept > reach), min(p, sinks + reach) - kept, p - kept)
-    np.testing.assert_array_equal(in_cache[-1] - in_cache, formula)
+    np.testing.assert_array_equal(in_cache[-1] - in_cache, posref.streaming_llm_distances(every[-1:], kept, **options)[0])
 
 
 @given(seed=seeds)

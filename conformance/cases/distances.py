@@ -1,4 +1,4 @@
-"""Cases of length extension by relative positions of its own: ReRoPE, Leaky ReRoPE, Self-Extend and dual chunk attention."""
+"""Cases of length extension by relative positions of its own: ReRoPE, Leaky ReRoPE, Self-Extend, dual chunks, StreamingLLM."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ FLAGS = {
     "distances-shift": Flag("W / G for W // G, or the reverse", "LongLM 715c1e3"),
     "distances-chunks": Flag("chunks of another length, or counted from another token"),
     "distances-limit": Flag("queries of another chunk placed too far, or too near", "arXiv:2402.17463 against its code"),
+    "distances-sinks": Flag("the first keys placed as others are, or one too many of them"),
+    "distances-counting": Flag("a query that counts among the window's keys, or does not, where it is asked otherwise"),
     "distances-after-query": Flag("keys after the query placed otherwise; a causal mask hides them", "rerope's decode path"),
     "distances-ids": Flag("counts from 0 in place of the caller's positions"),
     "distances-rows": Flag("row 0's positions used for every row of the batch"),
@@ -60,6 +62,7 @@ TURNED = (40, 26), (0, 9, 25, 19, 23, 14)  # for what the rotation alone gets wr
 AFTER = (3, 11, 0), (1, 4, 9, 30, 12)
 TRUE = (4095, 32767), (511, 3583, 3584, 4095)
 GROUPED = (4095, 15799), (7, 3071, 3072, 4095)
+STREAMED = (2003, 2004, 131071), (0, 3, 4, 2003, 129070, 129071)
 CHUNKED = (253960, 262952, 507905, 1009999), (100, 245760, 253951)
 STEPS = ((8, 9), tuple(range(9))), ((10,), tuple(range(11))), ((9, 300), (3, 8, 2))
 
@@ -76,13 +79,27 @@ SIZES: dict[str, tuple[dict[str, Any], ...]] = {  # small, another, large, the a
         {"chunk_size": 9, "local_size": 3}, {"chunk_size": 7, "local_size": 0}, {"chunk_size": 12, "local_size": 8},
         {"chunk_size": 262144, "local_size": 8192},
     ),
+    "streaming_llm": (
+        {"sinks": 2, "window": 4, "counting": "with_query"}, {"sinks": 3, "window": 7, "counting": "without_query"},
+        {"sinks": 1, "window": 1, "counting": "with_query"}, {"sinks": 4, "window": 2000, "counting": "without_query"},
+    ),
 }  # fmt: skip
-OWN = {"rerope": "", "leaky_rerope": " leak", "self_extend": " groups shift", "dual_chunk": " chunks limit"}
+OWN = {
+    "rerope": "",
+    "leaky_rerope": " leak",
+    "self_extend": " groups shift",
+    "dual_chunk": " chunks limit",
+    "streaming_llm": " sinks counting",
+}
 REFUSED: dict[str, tuple[dict[str, Any], ...]] = {
     "rerope": ({"window": 0}, {"window": -4}),
     "leaky_rerope": ({"window": 0, "factor": 3}, {"window": 4, "factor": 0}),
     "self_extend": ({"group": 3, "window": 4, "shift": "round"}, {"group": 0, "window": 4, "shift": "floor"}),
     "dual_chunk": ({"chunk_size": 6, "local_size": 6}, {"chunk_size": 6, "local_size": -1}),
+    "streaming_llm": (
+        {"sinks": -1, "window": 4, "counting": "with_query"},
+        {"sinks": 2, "window": 0, "counting": "with_query"},
+    ),
 }
 
 
@@ -101,13 +118,21 @@ def _asked(op: str) -> Iterator[Asked]:
     yield Asked("one-query", "decode ids", ((21,), SMALL[1]), other, (3, 1), 4, HALF)
     yield Asked("after-query", "after-query", AFTER, small, (2, 1), 4, HALF)
     yield Asked("after-query-unlike", "after-query", AFTER, other, (), 8, MIXED)
-    true, base = (CHUNKED, 1e7) if op == "dual_chunk" else (GROUPED if op == "self_extend" else TRUE, 10000.0)
+    true = {"dual_chunk": CHUNKED, "self_extend": GROUPED, "streaming_llm": STREAMED}.get(op, TRUE)
+    base = 1e7 if op == "dual_chunk" else 10000.0
     yield Asked("true-size", "true-size" + window, true, own, (), 128, {**HALF, "base": base})
     if op == "self_extend":
         phi = {"group": 5, "window": 1024, "shift": "floor"}
         yield Asked("phi-2", "true-size shift", GROUPED, phi, (), 80, {**HALF, "rotary_dim": 32}, "G does not divide W")
         yield Asked("shift-exact", "shift groups", SMALL, {**small, "shift": "exact"}, (2, 2), 6, HALF)
         yield Asked("shift-floor", "shift groups", UNSORTED, {**other, "shift": "floor"}, (2, 1), 6, MIXED)
+    if op == "streaming_llm":
+        full = (7, 8, 9, 10, 11), (1, 2, 3, 0)
+        for counting in ("with_query", "without_query"):
+            options = {"sinks": 3, "window": 6, "counting": counting}
+            yield Asked("full-" + counting.replace("_", "-"), "counting sinks", full, options, (2, 1), 4, HALF, "a cache fills")
+        none = {"sinks": 0, "window": 3, "counting": "without_query"}
+        yield Asked("no-sinks", "sinks plain", SMALL, none, (), 6, MIXED, "nothing is placed otherwise")
     if op == "dual_chunk":
         beyond = (253953, 761856), (507902, 507903, 253952, 7)
         yield Asked("true-borders", "true-size chunks after-query", beyond, own, (), 16, {**HALF, "base": 1e7})

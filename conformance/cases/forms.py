@@ -199,6 +199,7 @@ EXTENSIONS: dict[str, dict[str, Any]] = {
     "leaky_rerope": {"window": 4, "factor": 3},
     "self_extend": {"group": 3, "window": 4, "shift": "floor"},
     "dual_chunk": {"chunk_size": 9, "local_size": 3},
+    "streaming_llm": {"sinks": 2, "window": 4, "counting": "with_query"},
 }
 SECTIONS: dict[str, Any] = {"sections": [1, 2, 2], "arrangement": "chunked"}
 TURNING: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}

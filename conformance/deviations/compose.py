@@ -24,7 +24,7 @@ LEAVES = (
     "shaw_values", "attention_logits", "permute_qk_weights", "axial_frequencies", "axial_table", "xpos_scales",
     "sliding_window", "chunked_window", "lambda_window", "logn_scale", "attention_temperature",
     "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
-    "rotated_values", "mla_logits", "rotary_linear_attention",
+    "streaming_llm_distances", "rotated_values", "mla_logits", "rotary_linear_attention",
     "pope", "fope", "mixed_table",
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def together(*deviations: Deviation) -> Deviation:
     return Deviation(name, text, wraps, stateful=any(d.stateful for d in deviations))
 
 
-EXTENSIONS = ("rerope", "leaky_rerope", "self_extend", "dual_chunk")
+EXTENSIONS = ("rerope", "leaky_rerope", "self_extend", "dual_chunk", "streaming_llm")
 PARTS = {  # what a composed operation is made of
     "rope_table": ("angles",),
     "rope": ("rope_frequencies", "angles", "rope_table", "apply_rope"),

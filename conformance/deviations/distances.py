@@ -80,6 +80,15 @@ def _chunked(
     return _map("dual_chunk", formula)
 
 
+def _streamed(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return StreamingLLM's map with another formula: `change` takes positions, g and r."""
+
+    def formula(m: Any, n: Any, *, sinks: int, window: int, counting: str) -> Any:
+        return change(m, n, sinks, window - (counting == "with_query"))
+
+    return _map("streaming_llm", formula)
+
+
 def _counted(p: Any) -> Any:
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape)
 
@@ -124,8 +133,8 @@ DEVIATIONS = (
         lambda f: lambda q, k, /, **o: q[..., :, None] - k[..., None, :])),
     Deviation("extension-sign", "distances have the other sign", _maps(after(lambda out, *a, **o: -out))),
     Deviation("extension-query-plus-1", "queries are one token further on", _maps(argument(0, lambda q: q + 1))),
-    Deviation("extension-from-1", "positions are counted from 1", _maps(_both(lambda p: p + 1), "self_extend", "dual_chunk"),
-              "Groups and chunks then end a token early."),
+    Deviation("extension-from-1", "positions are counted from 1", _maps(_both(lambda p: p + 1), "self_extend", "dual_chunk",
+              "streaming_llm"), "Groups and chunks then end a token early, and there is a sink less."),
     Deviation("extension-query-arange", "queries are at 0, 1, 2, ... whatever their positions", _maps(argument(0, _counted))),
     Deviation("extension-key-arange", "keys are at 0, 1, 2, ... whatever their positions", _maps(argument(1, _counted))),
     Deviation("extension-first-row", "row 0's positions are used for every row", _maps(
@@ -133,9 +142,9 @@ DEVIATIONS = (
     Deviation("extension-positions-bfloat16", "positions are held in bfloat16", _maps(
         _both(lambda p: narrowed("bfloat16")(p).astype(np.int64)))),
     Deviation("extension-window-plus-1", "the window is one token longer", _maps(
-        option(window=lambda w: w + 1), "rerope", "leaky_rerope", "self_extend")),
+        option(window=lambda w: w + 1), "rerope", "leaky_rerope", "self_extend", "streaming_llm")),
     Deviation("extension-window-minus-1", "the window is one token shorter", _maps(
-        option(window=lambda w: max(w - 1, 1)), "rerope", "leaky_rerope", "self_extend")),
+        option(window=lambda w: max(w - 1, 1)), "rerope", "leaky_rerope", "self_extend", "streaming_llm")),
     Deviation("rerope-clipped", "keys after the query keep their distance, however far", _after_query("rerope", lambda r, **o: r),
               "A causal mask hides it.", "rerope's decode path"),
     Deviation("rerope-both-sides", "distances are clipped on both sides: keys far after the query are at -w", _after_query(
@@ -188,6 +197,20 @@ DEVIATIONS = (
     Deviation("dual-chunk-intra", "all keys are placed as those of the query's own chunk", _chunked(
         successive=lambda own, s, most: own, inter=lambda own, s, most: own)),
     Deviation("dual-chunk-late-border", "chunks end a token late, and positions in them do not", _chunked(late=1)),
+    Deviation("streaming-with-query", "the window counts the query whatever is asked for", _maps(
+        option(counting=always("with_query")), "streaming_llm")),
+    Deviation("streaming-without-query", "the window does not count the query whatever is asked for", _maps(
+        option(counting=always("without_query")), "streaming_llm")),
+    Deviation("streaming-sinks-plus-1", "one key too many counts as a sink", _streamed(lambda m, n, g, r: np.where(
+        n <= g, np.minimum(m, g + r) - n, m - n))),
+    Deviation("streaming-window-alone", "the cache has as many keys as the window: the sinks are among them", _streamed(
+        lambda m, n, g, r: np.where(n < g, np.minimum(m, r) - n, m - n)), "", "transformers' SinkCache"),
+    Deviation("streaming-sinks-of-cache", "the first keys that are given are the sinks, whatever their positions", _streamed(
+        lambda m, n, g, r: np.where(np.arange(n.shape[-1]) < g, np.minimum(m, g + r) - n, m - n))),
+    Deviation("streaming-query-alone", "queries are placed in the cache for all keys, which stay where they were", _streamed(
+        lambda m, n, g, r: np.minimum(m, g + r) - n)),
+    Deviation("streaming-clamped", "distances to sinks are clamped to the window, as in LM-Infinite", _streamed(
+        lambda m, n, g, r: np.where(n < g, np.minimum(m - n, r + 1), m - n)), "", "arXiv:2308.16137"),
     Deviation("extension-half", "pairs of lanes are those of half whatever is asked for", _given(layout="half")),
     Deviation("extension-interleaved", "pairs of lanes are those of interleaved whatever is asked for", _given(layout="interleaved")),
     Deviation("extension-base-10000", "the base is 10000 whatever is asked for", _given(base=10000.0)),

@@ -36,6 +36,7 @@ HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner 
 SUMS = (
     "rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values", "rotated_values",
     "mla_logits", "rotary_linear_attention", "rerope", "leaky_rerope", "self_extend", "dual_chunk",
+    "streaming_llm",
 )  # fmt: skip
 Array = npt.NDArray[Any]
 Outputs = list[invoke.Arrays]

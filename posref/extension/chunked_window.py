@@ -1,7 +1,7 @@
 """Attention within chunks. Source: Meta's llama-models, models/llama4/model.py (attention_chunk_size)."""
 
-from posref.arrays import Array, check_integer, check_word, distances, whole
-from posref.extension.sliding_window import PLACES, SIDES
+from posref.arrays import Array, check_integer, check_word, distances
+from posref.extension.sliding_window import PLACES, SIDES, of_tokens
 from posref.spec import Integer, OneOf, encoding
 
 
@@ -53,6 +53,6 @@ def chunked_window(q_positions: Array, k_positions: Array, /, *, chunk: int, sid
     """
     check_word("chunked_window", "sides", sides, SIDES)
     check_integer("chunked_window", "chunk", chunk, 1)
-    q, k = whole("chunked_window", "q_positions", q_positions), whole("chunked_window", "k_positions", k_positions)
+    q, k = of_tokens("chunked_window", q_positions, k_positions)
     same = distances(q // chunk, k // chunk) == 0
     return same & (distances(q, k) >= 0) if sides == "causal" else same

@@ -1,7 +1,7 @@
 """Dual chunk attention: positions begin anew in every chunk. Source: An et al., arXiv:2402.17463; HKUNLP/ChunkLlama."""
 
 from posref.arrays import Array, cast, check_integer, distances, namespace
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -66,7 +66,7 @@ def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_siz
     [[7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, 1, 0], [9, 8, 7, 6, 5, 4, 7, 6, 5, 4, 3, 2, 1, 0]]
     """
     _check("dual_chunk_distances", chunk_size, local_size)
-    check_integers("dual_chunk_distances", q_positions, k_positions)
+    q_positions, k_positions = signed("dual_chunk_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     key, *queries = _places(q_positions, k_positions, chunk_size, local_size)
     intra, successive, inter = (distances(query, key) for query in queries)
@@ -147,6 +147,7 @@ def dual_chunk(
     [[0.2837, 0.2837, 1.0]]
     """
     _check("dual_chunk", chunk_size, local_size)
+    q_positions, k_positions = signed("dual_chunk", q_positions, k_positions)
     scores = passes(
         "dual_chunk", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,

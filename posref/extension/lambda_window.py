@@ -1,7 +1,7 @@
 """The first keys and the last ones. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
-from posref.arrays import Array, check_integer, distances, whole
-from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, reach
+from posref.arrays import Array, check_integer, distances
+from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, of_tokens, reach
 from posref.spec import Integer, encoding
 
 
@@ -48,8 +48,9 @@ def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, wind
     each token (its evaluation of perplexity), and does where room is made before (``evict_for_space``, its chat).
 
     The two differ in what a distance is, which a mask does not say. StreamingLLM turns queries and keys by their places in
-    the cache, :math:`\min(p_i, g + r) - p_j` to a sink; within the window nothing changes. `posref.positions.evicted` gives
-    these places. LM-Infinite clamps distances, :math:`\min(p_i - p_j, W)`, so that all sinks outside the window are as far.
+    the cache, :math:`\min(p_i, g + r) - p_j` to a sink; within the window nothing changes: `streaming_llm` has its scores, and
+    `posref.positions.evicted` gives the places. LM-Infinite clamps distances, :math:`\min(p_i - p_j, W)`, so that all sinks
+    outside the window are as far: its scores are those of `rerope` with the same `window`, W, counting the query.
 
     Examples
     --------
@@ -60,6 +61,6 @@ def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, wind
     """
     check_integer("lambda_window", "sinks", sinks, 0)
     farthest = reach("lambda_window", window, counting)
-    q, k = whole("lambda_window", "q_positions", q_positions), whole("lambda_window", "k_positions", k_positions)
+    q, k = of_tokens("lambda_window", q_positions, k_positions)
     apart = distances(q, k)
     return (apart >= 0) & ((apart <= farthest) | (k[..., None, :] < sinks))

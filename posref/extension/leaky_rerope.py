@@ -1,7 +1,7 @@
 """Leaky ReRoPE: distances grow slower beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
 
 from posref.arrays import Array, DType, beside, cast, check_integer, constants, distances, namespace, result_dtype, wide
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -44,7 +44,8 @@ def leaky_rerope_distances(
     Raises
     ------
     ValueError
-        If `window` or `factor` is less than 1 or positions are not signed integers.
+        If `window` or `factor` is less than 1, ``window * (factor - 1)`` is 2**31 or more, or positions are not signed
+        integers.
 
     Notes
     -----
@@ -57,7 +58,7 @@ def leaky_rerope_distances(
     [[6.5, 4.5, 4.0, 3.0, 0.0]]
     """
     _check("leaky_rerope_distances", window, factor)
-    check_integers("leaky_rerope_distances", q_positions, k_positions)
+    q_positions, k_positions = signed("leaky_rerope_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
     apart = distances(q_positions, k_positions)
@@ -128,6 +129,8 @@ def leaky_rerope(
     Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
     cache holds keys as they are, not turned. Keys after the query: see `leaky_rerope_distances`; mask them.
 
+    In JAX with integers of 32 bits, m + w(k - 1) must stay below 2**31 too.
+
     The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
 
     Examples
@@ -138,6 +141,7 @@ def leaky_rerope(
     [[-0.99, 0.5403, 1.0]]
     """
     _check("leaky_rerope", window, factor)
+    q_positions, k_positions = signed("leaky_rerope", q_positions, k_positions)
     scores = passes(
         "leaky_rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
@@ -151,3 +155,4 @@ def leaky_rerope(
 def _check(function: str, window: int, factor: int) -> None:
     check_integer(function, "window", window, 1)
     check_integer(function, "factor", factor, 1)
+    check_integer(function, "window * (factor - 1)", window * (factor - 1), 0)

@@ -1,6 +1,6 @@
 """Log-n attention: queries scaled by the logarithm of how many keys they see. Source: Su, kexue.fm/archives/8823."""
 
-from posref.arrays import Array, DType, beside, cast, check_integer, constants, namespace, result_dtype, whole, wide
+from posref.arrays import Array, DType, beside, cast, check_flag, check_integer, constants, namespace, result_dtype, whole, wide
 from posref.spec import Axes, Flag, Integer, encoding
 
 
@@ -39,7 +39,7 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
     Raises
     ------
     ValueError
-        If positions are not integers, or `length` or `offset` is too small.
+        If positions are not integers, `length` or `offset` is too small, or `at_least_one` is neither True nor False.
 
     Notes
     -----
@@ -55,6 +55,7 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
     """
     check_integer("logn_scale", "length", length, 2, " (its logarithm divides)")
     check_integer("logn_scale", "offset", offset, 0)
+    check_flag("logn_scale", "at_least_one", at_least_one)
     places = whole("logn_scale", "positions", positions)
     xp, c = namespace(places), constants(namespace(places))
     dtype = result_dtype(places, dtype)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from posref.arrays import Array, cast, check_rows, check_word, namespace, wide
+from posref.arrays import Array, cast, check_rows, check_tokens, check_word, index_dtype, namespace, wide
 from posref.attention import check_queries, products
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -35,13 +35,13 @@ def passes(
     rotary_dim: int | None, scaling: Scaling | None, length: int | None,
 ) -> Scores:  # fmt: skip
     """
-    Check a call, and return its passes: a function of positions of queries and of keys, and of how many `steps` a token has.
+    Check a call of `signed` positions, and return its passes: a function of those of queries and of keys, and of how many
+    `steps` a token has.
 
     A pass is the products of all queries and keys, each turned by its position over `steps`, in the working dtype.
     """
     check_word(function, "layout", layout, tuple(LAYOUTS))
     check_queries(function, q, k)
-    check_integers(function, q_positions, k_positions)
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]))
     check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]))
     dim = q.shape[-1] if rotary_dim is None else rotary_dim
@@ -64,9 +64,15 @@ def passes(
     return scores
 
 
-def check_integers(function: str, q_positions: Array, k_positions: Array) -> None:
-    """Refuse positions that are not signed integers: windows, groups and chunks are decided in integers."""
+def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
+    """
+    Return positions in the indexing dtype, of which differences do not wrap around (`posref.arrays.whole`).
+
+    Positions that are not signed integers are refused: windows, groups and chunks are decided in integers.
+    """
+    check_tokens(function, q_positions=q_positions, k_positions=k_positions)
     xp = namespace(q_positions, k_positions)
     if not all(xp.isdtype(p.dtype, "signed integer") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be signed integers; got {q_positions.dtype} and {k_positions.dtype}."
         raise ValueError(msg)
+    return cast(q_positions, index_dtype(q_positions)), cast(k_positions, index_dtype(k_positions))

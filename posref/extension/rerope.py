@@ -1,7 +1,7 @@
 """ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
 from posref.arrays import Array, cast, check_integer, distances, namespace
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -46,6 +46,9 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
     A key w or more after the query has +w, as in the authors' prefill, whose window is of ``abs(m - n)``; their decode path
     clips from above alone and leaves m - n there. A causal mask hides both.
 
+    LM-Infinite (arXiv:2308.16137) has these distances too, under the mask `lambda_window` of the same window, which counts the
+    query: its ``limit_distance`` is w, and equal to ``local_branch`` in all that its authors run.
+
     Examples
     --------
     >>> import numpy as np
@@ -53,7 +56,7 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
     [[4, 4, 3, 0, -2]]
     """
     check_integer("rerope_distances", "window", window, 1)
-    check_integers("rerope_distances", q_positions, k_positions)
+    q_positions, k_positions = signed("rerope_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     apart = distances(q_positions, k_positions)
     return xp.where(xp.abs(apart) < window, apart, 0 * apart + window)
@@ -117,6 +120,9 @@ def rerope(
     Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
     cache holds keys as they are, not turned. Keys after the query: see `rerope_distances`; mask them.
 
+    LM-Infinite's scores are these under the mask `lambda_window`: its global branch, of queries turned by ``limit_distance``
+    and keys as they are, is the second pass, and its local branch the first.
+
     The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
 
     Examples
@@ -127,6 +133,7 @@ def rerope(
     [[-0.4161, -0.4161, 1.0]]
     """
     check_integer("rerope", "window", window, 1)
+    q_positions, k_positions = signed("rerope", q_positions, k_positions)
     scores = passes(
         "rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,

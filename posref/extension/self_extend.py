@@ -13,7 +13,7 @@ from posref.arrays import (
     result_dtype,
     wide,
 )
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, check_integers, passes
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, OneOf, encoding
 
@@ -64,7 +64,8 @@ def self_extend_distances(
     Raises
     ------
     ValueError
-        If `group` or `window` is less than 1, `shift` is unknown or positions are not signed integers.
+        If `group` or `window` is less than 1, `shift` is unknown or positions are not signed integers; with "exact", if
+        ``window * group`` is 2**31 or more.
 
     Notes
     -----
@@ -80,7 +81,7 @@ def self_extend_distances(
     [[7.0, 6.0, 4.0, 2.0, 0.0]]
     """
     _check("self_extend_distances", group, window, shift)
-    check_integers("self_extend_distances", q_positions, k_positions)
+    q_positions, k_positions = signed("self_extend_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
     work = wide(dtype, xp)
@@ -152,7 +153,8 @@ def self_extend(
     Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill, if
     both have the same `shift`. Keys after the query: see `self_extend_distances`; mask them.
 
-    With ``shift="exact"`` positions of the second pass are fractions; here they are whole numbers of steps of 1/G token.
+    With ``shift="exact"`` positions of the second pass are fractions; here they are whole numbers of steps of 1/G token. In
+    JAX with integers of 32 bits, m + W(G - 1) must stay below 2**31.
 
     Examples
     --------
@@ -162,6 +164,7 @@ def self_extend(
     [[-0.6536, 0.5403, 1.0]]
     """
     _check("self_extend", group, window, shift)
+    q_positions, k_positions = signed("self_extend", q_positions, k_positions)
     scores = passes(
         "self_extend", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
@@ -182,3 +185,5 @@ def _check(function: str, group: int, window: int, shift: str) -> None:
     check_integer(function, "group", group, 1)
     check_integer(function, "window", window, 1)
     check_word(function, "shift", shift, SHIFTS)
+    if shift == "exact":
+        check_integer(function, "window * group", window * group, 1)

@@ -1,6 +1,6 @@
 """Sliding windows. Sources: Beltagy et al., arXiv:2004.05150, section 3.1; Jiang et al., arXiv:2310.06825, section 2."""
 
-from posref.arrays import Array, check_integer, check_word, distances, whole
+from posref.arrays import Array, check_integer, check_tokens, check_word, distances, whole
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 
 COUNTING = ("with_query", "without_query")
@@ -64,7 +64,7 @@ def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, co
     """
     check_word("sliding_window", "sides", sides, SIDES)
     farthest = reach("sliding_window", window, counting)
-    apart = distances(whole("sliding_window", "q_positions", q_positions), whole("sliding_window", "k_positions", k_positions))
+    apart = distances(*of_tokens("sliding_window", q_positions, k_positions))
     return (apart <= farthest) & (apart >= (0 if sides == "causal" else -farthest))
 
 
@@ -74,3 +74,9 @@ def reach(function: str, window: int, counting: str) -> int:
     counts = counting == "with_query"
     check_integer(function, "window", window, int(counts), " (it counts the query)" if counts else "")
     return window - int(counts)
+
+
+def of_tokens(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
+    """Return integer positions of queries and keys in the indexing dtype; refuse others."""
+    check_tokens(function, q_positions=q_positions, k_positions=k_positions)
+    return whole(function, "q_positions", q_positions), whole(function, "k_positions", k_positions)

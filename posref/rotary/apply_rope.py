@@ -1,6 +1,6 @@
 """The rotation of RoPE by a given table. Source: Su et al., arXiv:2104.09864, equation (34)."""
 
-from posref.arrays import Array, cast, check_rows, check_word, namespace, wide
+from posref.arrays import Array, cast, check_flag, check_rows, check_word, namespace, wide
 from posref.spec import Axes, Flag, OneOf, encoding
 
 # layout -> where pairs are read and written: "half" is lanes (i, i + d/2), "interleaved" lanes (2i, 2i + 1)
@@ -56,7 +56,8 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     Raises
     ------
     ValueError
-        If `layout` or `lanes` is unknown, or the tables differ in shape, are wider than x, or do not fit its leading axes.
+        If `layout` or `lanes` is unknown, `inverse` is neither True nor False, x is not real floating, or the tables differ in
+        shape, are wider than x, or do not fit its leading axes.
 
     Examples
     --------
@@ -67,6 +68,7 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     """
     check_word("apply_rope", "layout", layout, WORDS)
     check_word("apply_rope", "lanes", lanes, LANES)
+    check_flag("apply_rope", "inverse", inverse)
     xp = namespace(x, cos, sin)
     shape, half = x.shape, cos.shape[-1]
     if cos.shape != sin.shape or 2 * half > shape[-1]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from posref.arrays import Array, DType, Namespace, check_integer, check_positive, check_word, constants, created
+from posref.arrays import Array, DType, Namespace, check_integers, check_positive, check_word, constants, created
 from posref.spec import Integers, OneOf, Real, encoding
 
 ALLOCATIONS = ("own", "shared")
@@ -69,8 +69,7 @@ def axial_frequencies(
     check_word(name, "allocation", allocation, ALLOCATIONS)
     check_word(name, "unit", unit, UNITS)
     check_positive(name, "base", base)
-    for dim in dims:
-        check_integer(name, "dims", dim, 2)
+    check_integers(name, "dims", dims, 2)
     if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
         msg = f"{name}: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got {tuple(dims)}."
         raise ValueError(msg)

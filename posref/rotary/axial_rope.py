@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import Array, check_positions, check_rows, check_word, constants, namespace, wide
+from posref.arrays import Array, check_lanes, check_positions, check_rows, check_word, constants, namespace, wide
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, axial_frequencies
 from posref.rotary.axial_table import axes_of_pairs, axial_table
@@ -112,6 +112,7 @@ def axial_rope(
         msg = f"{name}: arrangement must be 'chunked' with layout 'half_by_axis' (lanes are by axis); got {arrangement!r}."
         raise ValueError(msg)
     xp = namespace(x, positions)
+    check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=system)

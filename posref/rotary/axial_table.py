@@ -7,7 +7,8 @@ from posref.arrays import (
     Array,
     DType,
     cast,
-    check_integer,
+    check_finite,
+    check_integers,
     check_positions,
     check_word,
     index_dtype,
@@ -93,10 +94,14 @@ def axial_table(
     """
     name = "axial_table"
     check_positions(name, "positions", positions)
+    namespace(inv_freq)
     if len(inv_freq.shape) != 1:
         msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
     axes = axes_of_pairs(name, sections, arrangement)
+    if not hasattr(attention_factor, "__array_namespace__"):  # a number system's own
+        check_finite(name, "attention_factor", attention_factor)
+        attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
             f"{name}: sections must add up to {inv_freq.shape[0]} (the pairs of inv_freq), one for each axis of positions; "
@@ -114,8 +119,7 @@ def axial_table(
 def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> list[int]:
     """Return the axis of every pair."""
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
-    for section in sections:
-        check_integer(function, "sections", section, 0)
+    check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
         msg = f"{function}: sections must be three with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)

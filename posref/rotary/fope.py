@@ -1,6 +1,6 @@
 """FoPE, Fourier position embedding. Source: Hua et al., arXiv:2412.17739, and the authors' FourierEmbedding."""
 
-from posref.arrays import Array, beside, cast, check_positions, check_rows, namespace, repeat_heads, wide
+from posref.arrays import Array, beside, cast, check_positions, check_real, check_rows, namespace, repeat_heads, wide
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -70,6 +70,7 @@ def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base:
     """
     xp = namespace(x, positions, cos_mix, sin_mix)
     check_positions("fope", "positions", positions)
+    check_real("fope", x=x, cos_mix=cos_mix, sin_mix=sin_mix)
     kept, mixed = _check_mixes(tuple(x.shape), tuple(cos_mix.shape), tuple(sin_mix.shape))
     check_rows("fope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work, pairs = wide(x.dtype, xp), x.shape[-1] // 2

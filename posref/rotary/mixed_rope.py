@@ -1,6 +1,6 @@
 """RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, check_lanes, check_positions, check_rows, check_word, namespace, wide
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -64,6 +64,8 @@ def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str
     name = "mixed_rope"
     check_word(name, "layout", layout, tuple(LAYOUTS))
     xp = namespace(x, positions)
+    namespace(frequencies)
+    check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
     rows, f = tuple(x.shape[:-1]), tuple(frequencies.shape)
     fits = len(f) == 2 or (len(f) == len(rows) + 2 and all(n in (1, m) for n, m in zip(f[1:-1], rows, strict=True)))

@@ -1,6 +1,6 @@
 """Logits of multi-head latent attention: lanes with and without positions apart. Source: DeepSeek-V2, arXiv:2405.04434."""
 
-from posref.arrays import Array, cast, check_positions, check_rows, namespace, wide
+from posref.arrays import Array, cast, check_positions, check_real, check_rows, namespace, wide
 from posref.attention import attention_logits
 from posref.rotary.apply_rope import LAYOUTS
 from posref.rotary.rope import rope
@@ -104,6 +104,7 @@ def mla_logits(
             f"got {', '.join(map(str, shapes))}."
         )
         raise ValueError(msg)
+    check_real("mla_logits", q_nope=q_nope, q_rope=q_rope, k_nope=k_nope, k_rope=k_rope)
     lead = shapes[3][:-2]
     for name, positions, x in (("q_positions", q_positions, q_rope), ("k_positions", k_positions, k_rope)):
         check_positions("mla_logits", name, positions)

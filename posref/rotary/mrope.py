@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, check_integers, check_lanes, check_positions, check_rows, check_word, namespace, wide
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.axial_table import ARRANGEMENTS, axial_table
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -96,6 +96,8 @@ def mrope(
     check_word("mrope", "layout", layout, tuple(LAYOUTS))
     xp = namespace(x, positions)
     check_positions("mrope", "positions", positions)
+    check_lanes("mrope", "x", x)
+    check_integers("mrope", "sections", sections, 0)
     dim = 2 * sum(sections)
     if not 2 <= dim <= x.shape[-1] or positions.ndim < 1:
         msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (the lanes of x); got {tuple(sections)}."

@@ -1,7 +1,19 @@
 """PoPE, polar coordinate position embedding. Source: Gopalakrishnan et al., arXiv:2509.10534."""
 
 from posref.angles import cos_sin_of_pairs
-from posref.arrays import Array, beside, cast, check_positions, check_rows, check_word, has_float64, namespace, wide
+from posref.arrays import (
+    Array,
+    beside,
+    cast,
+    check_lanes,
+    check_positions,
+    check_real,
+    check_rows,
+    check_word,
+    has_float64,
+    namespace,
+    wide,
+)
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
 
@@ -53,7 +65,8 @@ def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Arr
     Raises
     ------
     ValueError
-        If positions do not broadcast or are half precision, phases do not fit x, or `layout` is unknown.
+        If positions do not broadcast or are half precision, x or phases are not real floating, phases do not fit x, or
+        `layout` is unknown.
 
     Notes
     -----
@@ -68,10 +81,14 @@ def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Arr
     """
     check_word("pope", "layout", layout, LAYOUTS)
     xp = namespace(x, positions)
+    check_lanes("pope", "x", x)
+    check_real("pope", x=x)
     check_positions("pope", "positions", positions)
     check_rows("pope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work = wide(x.dtype, xp)
     if phases is not None:
+        namespace(phases)
+        check_real("pope", phases=phases)
         _check_phases(tuple(phases.shape), tuple(x.shape))
         phases = _clamped(phases)
     system = xp if getattr(xp, "computes_constants", False) else None

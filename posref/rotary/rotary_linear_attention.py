@@ -1,6 +1,20 @@
 """RoPE inside linear attention. Source: Su et al., arXiv:2104.09864, section 3.3, equation (19)."""
 
-from posref.arrays import Array, beside, cast, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import (
+    Array,
+    beside,
+    cast,
+    check_broadcast,
+    check_flag,
+    check_positions,
+    check_real,
+    check_rows,
+    check_tokens,
+    check_word,
+    index_dtype,
+    namespace,
+    wide,
+)
 from posref.rotary.apply_rope import LAYOUTS
 from posref.rotary.rope import rope
 from posref.spec import Axes, Flag, OneOf, Real, encoding
@@ -57,7 +71,8 @@ def rotary_linear_attention(
     Raises
     ------
     ValueError
-        If shapes do not fit, positions do not broadcast or are half precision, or `layout` is unknown.
+        If shapes do not fit, an array is not real floating, positions do not broadcast or are half precision, or an option is
+        unknown.
 
     Notes
     -----
@@ -76,6 +91,7 @@ def rotary_linear_attention(
     [[1.0806]]
     """
     check_word("rotary_linear_attention", "layout", layout, tuple(LAYOUTS))
+    check_flag("rotary_linear_attention", "causal", causal)
     xp = namespace(q, k, v)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         msg = (
@@ -83,6 +99,9 @@ def rotary_linear_attention(
             f"got {tuple(q.shape)}, {tuple(k.shape)} and {tuple(v.shape)}."
         )
         raise ValueError(msg)
+    check_real("rotary_linear_attention", q=q, k=k, v=v)
+    check_broadcast("rotary_linear_attention", "leading axes of q and k", q.shape[:-2], k.shape[:-2])
+    check_tokens("rotary_linear_attention", q_positions=q_positions, k_positions=k_positions)
     for name, positions, x in (("q_positions", q_positions, q), ("k_positions", k_positions, k)):
         check_positions("rotary_linear_attention", name, positions)
         check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]))
@@ -97,7 +116,8 @@ def rotary_linear_attention(
     below = xp.matmul(queries, xp.matrix_transpose(keys))
     if not causal:
         return cast(xp.matmul(above, cast(v, work)) / xp.sum(below, axis=-1, keepdims=True), q.dtype)
-    seen = xp.broadcast_to(q_positions[..., :, None] >= k_positions[..., None, :], above.shape)
+    q_places, k_places = (cast(p, index_dtype(p)) if xp.isdtype(p.dtype, "integral") else p for p in (q_positions, k_positions))
+    seen = xp.broadcast_to(q_places[..., :, None] >= k_places[..., None, :], above.shape)
     zero, one = (beside(number, q, work) for number in (0.0, 1.0))
     total = xp.sum(xp.where(seen, below, zero), axis=-1, keepdims=True)
     total = xp.where(xp.any(seen, axis=-1, keepdims=True), total, one)

@@ -1,6 +1,6 @@
 """Rotated values, and an output that is rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
 
-from posref.arrays import Array, cast, check_positions, check_rows, namespace, repeat_heads, wide
+from posref.arrays import Array, cast, check_broadcast, check_positions, check_real, check_rows, namespace, repeat_heads, wide
 from posref.rotary.apply_rope import LANES, LAYOUTS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling
@@ -95,6 +95,7 @@ def rotated_values(
             f"got {tuple(weights.shape)} and {tuple(v.shape)}."
         )
         raise ValueError(msg)
+    check_real("rotated_values", weights=weights, v=v)
     for name, positions, rows in (("q_positions", q_positions, weights.shape), ("k_positions", k_positions, v.shape)):
         check_positions("rotated_values", name, positions)
         check_rows("rotated_values", name, tuple(positions.shape), tuple(rows[:-1]))
@@ -108,5 +109,6 @@ def rotated_values(
 
     values = turned(cast(v, work), k_positions, inverse=False)
     values = repeat_heads("rotated_values", values, weights.shape[-3]) if weights.ndim > 2 else values
+    check_broadcast("rotated_values", "leading axes of weights and v", weights.shape[:-2], values.shape[:-2])
     mixed = xp.matmul(cast(weights, work), values)
     return cast(turned(mixed, q_positions, inverse=True), weights.dtype)

@@ -1,6 +1,6 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, check_lanes, check_positions, check_rows, check_word, namespace, wide
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -89,6 +89,7 @@ def xpos(
     """
     check_word("xpos", "layout", layout, tuple(LAYOUTS))
     xp = namespace(x, positions)
+    check_lanes("xpos", "x", x)
     check_positions("xpos", "positions", positions)
     check_rows("xpos", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = x.shape[-1] if rotary_dim is None else rotary_dim

@@ -89,3 +89,14 @@ def dual_chunk_distances(m, n, /, *, chunk_size, local_size):
 def dual_chunk(q, k, m, n, /, *, chunk_size, local_size, **rotation):
     c = chunk_size - local_size
     return chosen(m, n, c, *(scores(q, k, p, n % c, **rotation) for p in queries(m, chunk_size, local_size)))
+
+
+def streaming_llm_distances(m, n, /, *, sinks, window, counting):
+    cache = sinks + window - (counting == "with_query")
+    return torch.where(n[..., None, :] < sinks, apart(m.clamp(max=cache), n), apart(m, n))
+
+
+def streaming_llm(q, k, m, n, /, *, sinks, window, counting, **rotation):
+    cache = sinks + window - (counting == "with_query")
+    first, others = scores(q, k, m.clamp(max=cache), n, **rotation), scores(q, k, m, n, **rotation)
+    return torch.where(n[..., None, :] < sinks, first, others)

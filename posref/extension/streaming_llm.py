@@ -1,0 +1,171 @@
+"""StreamingLLM's distances: places in a cache of the first tokens and the last. Source: Xiao et al., arXiv:2309.17453."""
+
+from posref.arrays import Array, beside, cast, check_integer, distances, namespace
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
+from posref.extension.sliding_window import COUNTED, WINDOW, reach
+from posref.scaling import Scaling
+from posref.spec import Domain, Integer, encoding
+
+OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
+
+
+@encoding(
+    family="extension",
+    source="arXiv:2309.17453, section 3.2",
+    domains=OPTIONS,
+    invariants=("decode",),
+    arrays=PLACES,
+    requires=COUNTED,
+    returns="integer",
+)
+def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str) -> Array:
+    r"""
+    Return the relative position by which StreamingLLM turns every query and key against each other.
+
+    .. math:: f(m, n) = \min(m, g + r) - n \text{ for } n < g, \qquad m - n \text{ otherwise}
+
+    with r = `window` - 1 where the window counts the query's own key, and r = `window` where it does not.
+
+    Parameters
+    ----------
+    q_positions : array, signed integer, shape ``(*B, Q)``
+        m, in tokens from the beginning of the text.
+    k_positions : array, shape ``(*B, K)``
+        n, in tokens from there too: not places in the cache.
+    sinks : int
+        g, how many of the first tokens stay; the authors' is 4. 0 is RoPE.
+    window, counting
+        As in `lambda_window`, which says which keys a query may attend to; ``recent_size`` is 2000 in the authors' chat.
+
+    Returns
+    -------
+    array, integer, shape ``(*B, Q, K)``
+        In tokens; for keys that `lambda_window` allows, at most g + r.
+
+    Raises
+    ------
+    ValueError
+        If `sinks` or `window` is too small, both together are 2**31 or more, `counting` is unknown or positions are not signed
+        integers.
+
+    Notes
+    -----
+    A cache of g sinks and r recent keys places the sinks at 0 to g - 1, the others after them, and the query after all: at
+    its own position while nothing was evicted, at g + r from then on. Within the window distances are as they were.
+
+    A cache trimmed after every token, as in the authors' evaluation, is "without_query"; one in which room for one is made
+    before (``evict_for_space``) "with_query". Room for many tokens at once, as in their chat, evicts before the first of them
+    and widens the window from one to the next, which no map of two positions says: `posref.positions.evicted` gives the
+    places of any cache.
+
+    A key that no cache holds any more, or that is after the query, and is no sink, has m - n: `lambda_window` masks it.
+
+    LM-Infinite's distances are others, those of `rerope_distances`: no sink is farther than its window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> options = {"sinks": 2, "window": 2, "counting": "without_query"}
+    >>> streaming_llm_distances(np.asarray([9]), np.asarray([0, 1, 7, 8, 9]), **options).tolist()
+    [[4, 3, 2, 1, 0]]
+    """
+    farthest = _reach("streaming_llm_distances", sinks, window, counting)
+    q_positions, k_positions = signed("streaming_llm_distances", q_positions, k_positions)
+    xp = namespace(q_positions, k_positions)
+    of_sinks = distances(_in_cache(q_positions, sinks + farthest), k_positions)
+    return xp.where(_sinks(k_positions, sinks), of_sinks, distances(q_positions, k_positions))
+
+
+@encoding(
+    family="extension",
+    source="arXiv:2309.17453, section 3.2",
+    domains=OPTIONS | ROTATION,
+    invariants=("decode", "equals its map"),
+    stages=("rope_frequencies", "rope_table", "streaming_llm_distances"),
+    arrays=SCORES,
+    requires=(*COUNTED, *ROTATES),
+)
+def streaming_llm(
+    q: Array,
+    k: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    sinks: int,
+    window: int,
+    counting: str,
+    layout: str,
+    base: float,
+    rotary_dim: int | None = None,
+    scaling: Scaling | None = None,
+    length: int | None = None,
+) -> Array:
+    r"""
+    Return the scores of StreamingLLM: products of queries and keys, turned against each other by `streaming_llm_distances`.
+
+    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+
+    in two passes, of queries turned by m and by min(m, g + r), both with keys turned by n.
+
+    Parameters
+    ----------
+    q : array, real floating, shape ``(*R, H, Q, D)``
+        Queries; R and H may be missing.
+    k : array, shape ``(*R, G, K, D)``
+        Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
+    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
+        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+    sinks, window, counting
+        See `streaming_llm_distances`.
+    layout, base, rotary_dim, scaling, length
+        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+
+    Returns
+    -------
+    array, shape ``(*R, H, Q, K)``
+        Unscaled: divide by sqrt(D), and mask by `lambda_window` of the same `sinks`, `window` and `counting`.
+
+    Raises
+    ------
+    ValueError
+        As for `rope` and `streaming_llm_distances`, or if H is not a multiple of G.
+
+    Notes
+    -----
+    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill, and
+    keys may be cached turned by n. The authors' cache holds keys as they are, and turns them by their places at every step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, k, places = np.asarray([[1.0, 0.0]]), np.asarray([[1.0, 0.0]] * 3), (np.asarray([9]), np.asarray([0, 8, 9]))
+    >>> options = {"sinks": 1, "window": 2, "counting": "with_query", "layout": "half", "base": 10000.0}
+    >>> streaming_llm(q, k, *places, **options).round(4).tolist()
+    [[-0.4161, 0.5403, 1.0]]
+    """
+    farthest = _reach("streaming_llm", sinks, window, counting)
+    q_positions, k_positions = signed("streaming_llm", q_positions, k_positions)
+    scores = passes(
+        "streaming_llm", q, k, q_positions, k_positions,
+        layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
+    )  # fmt: skip
+    xp = namespace(q, k, q_positions, k_positions)
+    of_sinks = scores(_in_cache(q_positions, sinks + farthest), k_positions)
+    return cast(xp.where(_sinks(k_positions, sinks), of_sinks, scores(q_positions, k_positions)), q.dtype)
+
+
+def _in_cache(q_positions: Array, size: int) -> Array:
+    """Return the places of queries after a cache of `size` keys."""
+    return namespace(q_positions).minimum(q_positions, beside(size, q_positions, q_positions.dtype))
+
+
+def _sinks(k_positions: Array, sinks: int) -> Array:
+    return k_positions[..., None, :] < sinks
+
+
+def _reach(function: str, sinks: int, window: int, counting: str) -> int:
+    check_integer(function, "sinks", sinks, 0)
+    farthest = reach(function, window, counting)
+    check_integer(function, "sinks + window", sinks + window, 0)
+    return farthest
