@@ -274,8 +274,10 @@ def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def distances(q_positions: Array, k_positions: Array) -> Array:
-    """Return query minus key position, shape ``(*B, Q, K)``."""
-    return q_positions[..., :, None] - k_positions[..., None, :]
+    """Return query minus key position, shape ``(*B, Q, K)``; of integers in the indexing dtype, which wraps around last."""
+    xp = namespace(q_positions, k_positions)
+    q, k = (cast(p, index_dtype(p)) if xp.isdtype(p.dtype, "integral") else p for p in (q_positions, k_positions))
+    return q[..., :, None] - k[..., None, :]
 
 
 def rows(table: Array, index: Array) -> Array:

@@ -424,6 +424,35 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         frequencies(Proportional(1.5)),
         "rope_frequencies: Proportional.rotated must be a share of the head, from 0 to 1; got 1.5.",
     ),
+    "alibi: positions without an axis": (
+        lambda: posref.alibi(np.arange(3), np.asarray(2), heads=2, form="distance"),
+        "alibi: k_positions must have an axis of tokens; got shape ().",
+    ),
+    "t5_bias: positions without an axis": (
+        lambda: posref.t5_bias(np.asarray(2), np.arange(3), np.ones((8, 2)), bidirectional=True),
+        "t5_bias: q_positions must have an axis of tokens; got shape ().",
+    ),
+    "t5_bias: table": (
+        lambda: posref.t5_bias(np.arange(2), np.arange(3), np.ones((8, 2), int), bidirectional=True),
+        "t5_bias: table must be real floating; got int64.",
+    ),
+    "shaw_scores: queries": (
+        lambda: posref.shaw_scores(
+            np.ones((2, 4), complex),
+            np.ones((3, 4)),
+            np.ones((3, 4)),
+            np.arange(2),
+            np.arange(3),
+            left=1,
+            right=1,
+            order="key_minus_query",
+        ),
+        "shaw_scores: q must be real floating; got complex128.",
+    ),
+    "rope_table: frequencies": (
+        lambda: posref.rope_table(np.arange(2), np.ones(3, complex)),
+        "rope_table: inv_freq must be real floating; got complex128.",
+    ),
     "axial_frequencies: odd width": (
         lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
         "axial_frequencies: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got (4, 5).",

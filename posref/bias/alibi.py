@@ -6,6 +6,7 @@ from posref.arrays import (
     beside,
     cast,
     check_positions,
+    check_tokens,
     check_word,
     common_shape,
     constants,
@@ -56,7 +57,7 @@ def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, d
     Raises
     ------
     ValueError
-        If `heads` is less than 1, `form` is not one of the three, or positions are half precision.
+        If `heads` is less than 1, `form` is not one of the three, or positions are half precision or have no axis.
 
     Notes
     -----
@@ -71,6 +72,7 @@ def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, d
     check_word("alibi", "form", form, FORMS)
     check_positions("alibi", "q_positions", q_positions)
     check_positions("alibi", "k_positions", k_positions)
+    check_tokens("alibi", q_positions=q_positions, k_positions=k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
     work = wide(dtype, xp)  # the product in float32 or wider: one rounding

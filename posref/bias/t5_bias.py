@@ -1,6 +1,6 @@
 """T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
 
-from posref.arrays import Array, distances, namespace, rows
+from posref.arrays import Array, check_real, check_tokens, distances, namespace, rows
 from posref.bias.t5_buckets import t5_buckets
 from posref.spec import Axes, Flag, Integer, encoding
 
@@ -43,7 +43,8 @@ def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirect
     Raises
     ------
     ValueError
-        If positions are not integers, `table` has not two axes, or the numbers leave a bucket empty.
+        If positions are not integers or have no axis, `table` has not two axes or is not real floating, or the numbers leave a
+        bucket empty.
 
     Examples
     --------
@@ -56,6 +57,8 @@ def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirect
     if table.ndim != 2:
         msg = f"t5_bias: table must have two axes, (num_buckets, heads); got shape {tuple(table.shape)}."
         raise ValueError(msg)
+    check_real("t5_bias", table=table)
+    check_tokens("t5_bias", q_positions=q_positions, k_positions=k_positions)
     relative = -distances(q_positions, k_positions)
     buckets = t5_buckets(relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance)
     return xp.moveaxis(rows(table, buckets), -1, -3)

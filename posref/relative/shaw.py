@@ -1,6 +1,18 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
-from posref.arrays import Array, cast, check_integer, check_rows, check_word, distances, namespace, rows, wide
+from posref.arrays import (
+    Array,
+    cast,
+    check_integer,
+    check_real,
+    check_rows,
+    check_tokens,
+    check_word,
+    distances,
+    namespace,
+    rows,
+    wide,
+)
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 
 ORDERS = ("key_minus_query", "query_minus_key")
@@ -56,7 +68,8 @@ def shaw_scores(
     Raises
     ------
     ValueError
-        If the table's rows are not ``left + right + 1``, positions are not integers or do not fit, or `order` is unknown.
+        If the table's rows are not ``left + right + 1``, an array is not real floating, positions are not integers, have no
+        axis or do not fit, or `order` is unknown.
 
     Examples
     --------
@@ -67,6 +80,7 @@ def shaw_scores(
     [[22.0, 33.0]]
     """
     xp = namespace(q, k, key_table)
+    check_real("shaw_scores", q=q, k=k, key_table=key_table)
     index = _rows_of("shaw_scores", q, key_table, q_positions, k_positions, left, right, order)
     queries, keys, table = _widened(q, k, key_table)
     content = xp.matmul(queries, xp.matrix_transpose(keys))
@@ -134,6 +148,7 @@ def shaw_values(
     [[27.5]]
     """
     xp = namespace(weights, v, value_table)
+    check_real("shaw_values", weights=weights, v=v, value_table=value_table)
     index = _rows_of("shaw_values", weights, value_table, q_positions, k_positions, left, right, order)
     given, values, table = _widened(weights, v, value_table)
     relative = xp.matmul(given[..., :, None, :], rows(table, index))[..., 0, :]  # rows: (*P, Q, K, D)
@@ -154,6 +169,7 @@ def _rows_of(
     check_integer(function, "left", left, 0)
     check_integer(function, "right", right, 0)
     xp = namespace(q_positions, k_positions)
+    check_tokens(function, q_positions=q_positions, k_positions=k_positions)
     if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be integers; got {q_positions.dtype} and {k_positions.dtype}."
         raise ValueError(msg)
