@@ -156,3 +156,21 @@ def test_positions_of_few_bits_do_not_wrap_around(op: str, dtype: str, library: 
     for name, arrays, more in ((f"{op}_distances", [], {}), (op, [np.ones((3, 2)), np.ones((3, 2))], ROTATION)):
         narrow, full = (called(library, name, [*arrays, p, p], **options, **more) for p in (ends, wide))
         np.testing.assert_array_equal(narrow, full)
+
+
+BIASES = {
+    "alibi": lambda p: posref.alibi(p, p, heads=2, form="distance"),
+    "alibi, signed": lambda p: posref.alibi(p, p, heads=2, form="causal"),
+    "t5_bias": lambda p: posref.t5_bias(p, p, np.arange(16.0).reshape(8, 2), bidirectional=True),
+    "shaw_scores": lambda p: posref.shaw_scores(
+        np.ones((3, 2)), np.ones((3, 2)), np.arange(10.0).reshape(5, 2), p, p, left=2, right=2, order="key_minus_query"
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("name", BIASES)
+def test_distances_of_few_bits_do_not_wrap_around(name: str, dtype: str) -> None:
+    """At both ends of the dtype, signed or not."""
+    ends = np.asarray([np.iinfo(dtype).min, 3, np.iinfo(dtype).max], dtype=dtype)
+    np.testing.assert_array_equal(BIASES[name](ends), BIASES[name](ends.astype(np.int64)))

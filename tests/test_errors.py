@@ -432,7 +432,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.t5_bias(np.asarray(2), np.arange(3), np.ones((8, 2)), bidirectional=True),
         "t5_bias: q_positions must have an axis of tokens; got shape ().",
     ),
-    "t5_bias: table": (
+    "t5_bias: table of integers": (
         lambda: posref.t5_bias(np.arange(2), np.arange(3), np.ones((8, 2), int), bidirectional=True),
         "t5_bias: table must be real floating; got int64.",
     ),
