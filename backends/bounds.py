@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, arb_mat
 
 from .exact import by_matrices, derivative_of_exponential, nearest_float64, precision, round_to_float64
-from .numbers import Array, Label, NumberSystem, Part, Undecided, float32, float64, storage
+from .numbers import Array, Label, NumberSystem, Part, Undecided, float32, float64, matrices, storage
 
 
 class Roundoff(NamedTuple):
@@ -81,6 +81,7 @@ class Bounds(NumberSystem):
     def __init__(self, accuracy: Accuracy) -> None:
         self.accuracy = accuracy
         self.bits = {float64: accuracy.float64, float32: accuracy.float32, storage: accuracy.storage}
+        self.bits[matrices] = min(accuracy.float64, max(accuracy.float32, 24))
 
     @property
     def pi(self) -> Array:

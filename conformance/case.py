@@ -14,7 +14,7 @@ import numpy.typing as npt
 from posref import scaling
 
 MODULES = (
-    "absolute", "rope_stages", "rope", "rope_extended", "axes", "axial", "mixed", "xpos", "pope", "fope", "weights", "bias",
+    "absolute", "rope_stages", "rope", "rope_extended", "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "weights", "bias",
     "relative", "attention", "rotated", "scores", "distances", "forms", "gradients",
 )  # fmt: skip
 

@@ -5,9 +5,15 @@ Array libraries share no matrix exponential, so it is formed here by scaling and
 26, 2005), with as many steps for every matrix, masked where one needs fewer, so that nothing branches on values.
 """
 
-from posref.arrays import Array, beside, namespace, placement
+from posref.arrays import Array, DType, beside, has_float64, namespace, placement
 
 DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, at generators of norm 2^17
+
+
+def matrix_dtype(x: Array) -> DType:
+    """Return the dtype in which functions of learned matrices are formed: float64 where the library has it, else float32."""
+    xp = namespace(x)
+    return getattr(xp, "matrices", xp.float64) if has_float64(x) else xp.float32
 
 
 def skew_symmetric(x: Array) -> Array:

@@ -1,7 +1,7 @@
 """The orthogonal matrix of Cayley-STRING. Source: Schenck et al., arXiv:2502.02562, equation (10)."""
 
-from posref.arrays import Array, DType, cast, has_float64, namespace, result_dtype
-from posref.matrices import cayley_transform, skew_symmetric
+from posref.arrays import Array, DType, cast, result_dtype
+from posref.matrices import cayley_transform, matrix_dtype, skew_symmetric
 from posref.spec import Axes, encoding
 
 
@@ -51,6 +51,5 @@ def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
     if skew.ndim < 2 or skew.shape[-1] != skew.shape[-2]:
         msg = f"cayley: skew must be square matrices, (..., n, n); got shape {tuple(skew.shape)}."
         raise ValueError(msg)
-    xp = namespace(skew)
-    work = xp.float64 if has_float64(skew) else xp.float32
+    work = matrix_dtype(skew)
     return cast(cayley_transform(skew_symmetric(cast(skew, work))), result_dtype(skew, dtype))

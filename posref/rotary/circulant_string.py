@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from posref.arrays import Array, beside, cast, check_positions, check_rows, constants, has_float64, namespace, wide
+from posref.arrays import Array, beside, cast, check_positions, check_rows, constants, namespace, wide
+from posref.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, encoding
@@ -79,9 +80,9 @@ def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inve
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), rows)
     work, (blocks, n) = wide(x.dtype, xp), c[-2:]
-    wide_work = xp.float64 if has_float64(coefficients) else xp.float32
+    learned = matrix_dtype(coefficients)
     basis, sines = _fourier(n, constants(xp))
-    frequencies = 2 * xp.matmul(cast(coefficients, wide_work), beside(sines, coefficients, wide_work))
+    frequencies = 2 * xp.matmul(cast(coefficients, learned), beside(sines, coefficients, learned))
     basis = beside(basis, x, work)
     cos, sin = mixed_table(positions[..., None], frequencies, dtype=work)
     in_blocks = cast(xp.reshape(x[..., : blocks * n], (*rows, blocks, n)), work)

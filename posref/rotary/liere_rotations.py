@@ -1,7 +1,7 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import Array, DType, cast, check_positions, common_shape, has_float64, namespace, result_dtype
-from posref.matrices import skew_exponential, skew_symmetric
+from posref.arrays import Array, DType, cast, check_positions, common_shape, namespace, result_dtype
+from posref.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
 
 
@@ -74,7 +74,7 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
         raise ValueError(msg)
     xp = namespace(positions, generators)
     dtype = result_dtype(positions, dtype)
-    work = xp.float64 if has_float64(positions) else xp.float32
+    work = matrix_dtype(positions)
     spread = xp.reshape(cast(positions, work), (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1, 1, 1))
     aligned = xp.reshape(skew_symmetric(cast(generators, work)), (g[0], *(1,) * (len(rows) - len(g) + 4), *g[1:]))
     return cast(skew_exponential(xp.sum(spread * aligned, axis=0)), dtype)
