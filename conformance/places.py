@@ -26,7 +26,15 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return None
     if op in ("rope", "sinusoidal", "rope_table", "learned", "xpos", "xpos_scales", "pope", "fope") and "positions" in inputs:
         return np.broadcast_to(np.abs(inputs["positions"])[..., None], shape).astype(np.float64)
-    if op in ("axial_table", "mrope", "axial_rope", "mixed_rope", "liere", "cayley_string", "circulant_string"):  # the largest of a token's positions
+    if op in (
+        "axial_table",
+        "mrope",
+        "axial_rope",
+        "mixed_rope",
+        "liere",
+        "cayley_string",
+        "circulant_string",
+    ):  # the largest of a token's positions
         largest = np.max(np.abs(inputs["positions"]), axis=0)
         return np.broadcast_to(largest[..., None], shape).astype(np.float64)
     if op == "rotation_matrix":

@@ -290,7 +290,7 @@ def _mixed(op: str) -> tuple[Case, ...]:
 
 
 LEARNED: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {  # parameter and its last axes for one block of all lanes
-    "liere_rotations": ("generators", (1, 3, 3), {}),
+    "liere_rotations": ("generators", (1, 2, 2), {}),
     "liere": ("generators", (1, 3, 3), {}),
     "cayley_string": ("frequencies", (1,), {"form": "product"}),
     "circulant_string": ("coefficients", (1, 3), {}),
@@ -307,7 +307,9 @@ def _matrices(op: str) -> tuple[Case, ...]:
             arrays = {"x": reals(op + name, *x), **arrays}
         if op == "cayley_string":
             arrays["skew"] = reals(op + name + "skew", *heads, x[-1], x[-1]) / 8
-        return _case(op, name, flags, {**arrays, parameter: reals(op + name + parameter, 2, *heads, *last) / 8}, params, comment)
+        return _case(
+            op, name, flags, {**arrays, parameter: reals(op + name + parameter, 2, *heads, *last) / 8}, params, comment
+        )
 
     rows = np.asarray([[row[:2]] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)  # axes, images, 1, tokens
     return (

@@ -12,7 +12,9 @@ from .rope import seed_of, sequence
 FLAGS = {
     "lie-transposed": Flag("rows of lanes multiplied where columns are, or a triangle with the other sign"),
     "lie-triangle": Flag("entries on or below the diagonal read, where the strict upper triangle is the parameter"),
-    "lie-sum": Flag("rotations of one axis after the other, where the exponential of the sum is meant", "LieRE's reading as RoPE"),
+    "lie-sum": Flag(
+        "rotations of one axis after the other, where the exponential of the sum is meant", "LieRE's reading as RoPE"
+    ),
     "lie-order": Flag("coordinates of one axis multiplied by the matrices of another"),
     "lie-exponential": Flag("an exponential of low order in place of the exponential: right for small matrices alone"),
     "lie-blocks": Flag("blocks of lanes taken with a stride, or the first one's matrix used for all"),

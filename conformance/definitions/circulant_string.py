@@ -33,8 +33,6 @@ def circulant_string(x: Any, positions: Any, coefficients: Any, *, inverse: bool
         if b >= blocks:
             return at(x, index)
         places = [(j, i) if inverse else (i, j) for j in range(n)]
-        return mp.fsum(
-            at(matrices, (*where, b, *place)) * at(x, (*where, b * n + j)) for j, place in enumerate(places)
-        )
+        return mp.fsum(at(matrices, (*where, b, *place)) * at(x, (*where, b * n + j)) for j, place in enumerate(places))
 
     return build((*lead, d), entry)

@@ -10,8 +10,8 @@ from typing import Any
 
 from mpmath import mpf
 
-from .lists import at, build, shape
 from .liere_rotations import liere_rotations
+from .lists import at, build, shape
 
 
 def liere(x: Any, positions: Any, generators: Any, *, inverse: bool = False) -> Any:
