@@ -15,6 +15,7 @@ OF_PAIRS = (  # whose results end with queries and keys
     "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances", "sliding_window", "chunked_window",
     "lambda_window", "mla_logits",
 )  # fmt: skip
+OF_AXES = ("axial_table", "mrope", "axial_rope", "mixed_rope", "liere", "cayley_string", "circulant_string")
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
 

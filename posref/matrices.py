@@ -57,11 +57,11 @@ def cayley_transform(x: Array) -> Array:
     """
     xp, n, one = namespace(x), x.shape[-1], identity(x)
     rest = xp.concat([one + x, one - x], axis=-1)
-    for k in range(n):
-        row = rest[..., k : k + 1, :] / rest[..., k : k + 1, k : k + 1]
-        above, below = (part - part[..., k : k + 1] * row for part in (rest[..., :k, :], rest[..., k + 1 :, :]))
-        rest = xp.concat([above, row, below], axis=-2)
-    return rest[..., n:]
+    for _ in range(n):  # the row and the column that are done go last, so that all steps are alike
+        row = rest[..., :1, :] / rest[..., :1, :1]
+        rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)
+        rest = xp.concat([rest[..., 1:], rest[..., :1]], axis=-1)
+    return rest[..., :n]
 
 
 def identity(x: Array) -> Array:

@@ -25,6 +25,8 @@ FLAGS = {
     "circulant-direction": Flag("coefficients read as the first row where they are the first column"),
 }
 
+SIZES = "an image, a small one, one token of the first"
+
 
 def learned(name: str, *shape: int, bits: int = 8, over: float = 8) -> npt.NDArray[np.float64]:
     """Return parameters of either sign."""
@@ -51,8 +53,8 @@ def _rotations(
 
 
 def _of_x(
-    op: str, parameter: str, name: str, flags: str, x: tuple[int, ...], positions: Any, shape: tuple[int, ...], comment: str = "",
-    *, bits: int = 8, over: float = 8, kind: str = "value", tier: str = "core", **params: Any,
+    op: str, parameter: str, name: str, flags: str, x: tuple[int, ...], positions: Any, shape: tuple[int, ...],
+    comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value", tier: str = "core", **params: Any,
 ) -> Case:  # fmt: skip
     """Return a case of liere or circulant_string."""
     inputs = {"x": floats(*x, seed=seed_of(op + name), bits=bits), "positions": positions}
@@ -114,8 +116,10 @@ LIERE = (
     _liere("plain/inverse", "inverse lie-transposed", (3, 4), BETWEEN, (2, 1, 4, 4), inverse=True),
     _liere("plain/inverse-partial", "inverse partial-tail lie-blocks", (3, 7), FRAMES[:2], (2, 3, 2, 2), bits=24, inverse=True),
     _liere("plain/far", "far-position lie-sum", (4, 5), FAR, (2, 1, 3, 3), over=1024),
+    _liere("plain/far-pairs", "far-position lie-bits", (4, 4), FAR, (2, 2, 2, 2), bits=24, over=1024),
     _liere("heads/first", "lie-heads every-head", (3, 5, 4), PATCHES, (2, 3, 1, 2, 2, 2)),
-    _liere("heads/last", "lie-heads token-axis", (3, 2, 3), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 3, 3), "tokens first"),
+    _liere("heads/last", "lie-heads token-axis", (3, 2, 3), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 3, 3),
+           "tokens before heads"),
     _liere("heads/rows", "axis-rows lie-heads", (2, 2, 3, 4), in_rows(FRAMES), (2, 1, 2, 1, 1, 4, 4), over=16),
     Case("liere/models/head-64", {}, {
         "x": floats(3, 64, seed=seed_of("liere-64")), "positions": ((0.0, 0.5, 1.0), (0.0, 1.0, 0.25)),
@@ -126,7 +130,7 @@ LIERE = (
     _liere("refused/lanes", "refuse-sections", (5, 8), PATCHES, (2, 3, 3, 3), "nine lanes of eight", kind="reject"),
     _liere("refused/heads", "refuse-positions", (3, 5, 8), PATCHES, (2, 5, 2, 3, 3), "an axis for heads or for tokens",
            kind="reject"),
-    sequence("liere/sequence/sizes", "axis-rows cache-key decode", "an image, a small one, one token of the first", tuple(
+    sequence("liere/sequence/sizes", "axis-rows cache-key decode", SIZES, tuple(
         Step({}, {"x": x, "positions": p, "generators": learned("sizes", 2, 2, 3, 3)})
         for x in (floats(4, 6, seed=3),)
         for x, p in ((x, ((0, 0, 7, 7), (0, 3, 0, 3))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (3,))))
@@ -152,7 +156,8 @@ STRING = (
                     tier="smoke" if form == "conjugate" else "core"),
             _string(f"{form}/partial", "partial-tail lie-bits downcast", (3, 7), FRAMES, (7, 7), (3, 2), bits=24, form=form),
             _string(f"{form}/far", "far-position mixed-order", (4, 4), FAR, (4, 4), (2, 2), bits=24, form=form),
-            _string(f"{form}/heads", "lie-heads mixed-heads every-head", (3, 5, 4), PATCHES, (3, 1, 4, 4), (2, 3, 1, 2), form=form),
+            _string(f"{form}/heads", "lie-heads mixed-heads every-head", (3, 5, 4), PATCHES, (3, 1, 4, 4), (2, 3, 1, 2),
+                    form=form),
             _string(f"{form}/rows", "axis-rows string-basis layout", (2, 2, 3, 6), in_rows(FRAMES), (6, 6), (2, 2), form=form),
             _string(f"{form}/between", "fractional string-form", (3, 6), BETWEEN, (6, 6), (2, 3), over=3, form=form),
         )
@@ -160,14 +165,18 @@ STRING = (
     _string("models/head-64", "true-size axial-origin string-basis", (2, 64), ((0, 5), (0, 11)), (64, 64), (2, 32),
             "a class token and a patch", bits=20, over=64, form="product"),
     _string("shapes/vector", "rank decode", (4,), (4, 9), (4, 4), (2, 1), form="conjugate"),
+    _string("shapes/one-head", "single-head fractional", (2, 1, 3, 4), BETWEEN, (4, 4), (2, 2), form="product"),
+    _string("shapes/one-head-conjugate", "single-head lie-heads", (3, 1, 2, 4), ((1, 7), (4, 2)), (1, 1, 1, 4, 4), (2, 2),
+            form="conjugate"),
     _string("shapes/no-tokens", "empty", (0, 4), np.zeros((2, 0), dtype=np.int64), (4, 4), (2, 2), form="product"),
     _string("refused/skew", "refuse-sections", (5, 6), PATCHES, (4, 4), (2, 2), "a basis of four lanes for six", kind="reject",
             form="product"),
     _string("refused/lanes", "refuse-sections", (5, 6), PATCHES, (6, 6), (2, 4), "eight lanes of six", kind="reject",
             form="conjugate"),
     _string("refused/form", "refuse-option", (5, 6), PATCHES, (6, 6), (2, 2), kind="reject", form="transpose"),
-    sequence("cayley_string/sequence/sizes", "axis-rows cache-key decode", "an image, a small one, one token of the first", tuple(
-        Step({"form": "product"}, {"x": x, "positions": p, "skew": learned("sizes-s", 5, 5), "frequencies": learned("sizes-f", 2, 2)})
+    sequence("cayley_string/sequence/sizes", "axis-rows cache-key decode", SIZES, tuple(
+        Step({"form": "product"},
+             {"x": x, "positions": p, "skew": learned("sizes-s", 5, 5), "frequencies": learned("sizes-f", 2, 2)})
         for x in (floats(4, 5, seed=4),)
         for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,))))
     )),
@@ -178,11 +187,14 @@ CIRCULANT = (
     _circulant("plain/three", "lie-order lie-exponential lie-blocks", (3, 6), FRAMES, (3, 2, 3)),
     _circulant("plain/partial", "partial-tail lie-bits downcast", (3, 10), FRAMES, (3, 1, 7), bits=24),
     _circulant("plain/inverse", "inverse circulant-direction", (3, 6), BETWEEN, (2, 1, 6), inverse=True),
-    _circulant("plain/inverse-partial", "inverse partial-tail lie-blocks", (3, 7), FRAMES[:2], (2, 2, 3), bits=24, inverse=True),
+    _circulant("plain/inverse-partial", "inverse partial-tail lie-blocks", (3, 7), FRAMES[:2], (2, 2, 3), bits=24,
+               inverse=True),
     _circulant("plain/far", "far-position lie-bits", (4, 5), FAR, (2, 1, 5), bits=24, over=64),
+    _circulant("plain/far-blocks", "far-position lie-blocks", (4, 6), FAR, (2, 2, 3), over=64),
     _circulant("plain/small-angles", "lie-exponential fractional", (3, 5), BETWEEN, (2, 1, 5), over=64),
     _circulant("heads/first", "lie-heads every-head", (3, 5, 6), PATCHES, (2, 3, 1, 2, 3)),
-    _circulant("heads/last", "lie-heads token-axis", (3, 2, 4), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 4), "tokens first"),
+    _circulant("heads/last", "lie-heads token-axis", (3, 2, 4), np.asarray(BETWEEN)[:, :, None], (2, 1, 2, 1, 4),
+               "tokens before heads"),
     _circulant("heads/rows", "axis-rows lie-heads", (2, 2, 3, 5), in_rows(FRAMES), (2, 1, 2, 1, 1, 5)),
     _circulant("models/head-64", "true-size axial-origin lie-blocks", (2, 64), ((0, 5), (0, 11)), (2, 4, 16),
                "a class token and a patch; four blocks", bits=20),
@@ -192,7 +204,7 @@ CIRCULANT = (
     _circulant("refused/pairs", "refuse-sections", (5, 8), PATCHES, (2, 2, 2), "two lanes, which never turn", kind="reject"),
     _circulant("refused/heads", "refuse-positions", (3, 5, 8), PATCHES, (2, 5, 2, 3), "an axis for heads or for tokens",
                kind="reject"),
-    sequence("circulant_string/sequence/sizes", "axis-rows cache-key decode", "an image, a small one, one token of the first", tuple(
+    sequence("circulant_string/sequence/sizes", "axis-rows cache-key decode", SIZES, tuple(
         Step({}, {"x": x, "positions": p, "coefficients": learned("sizes-c", 2, 2, 3)})
         for x in (floats(4, 6, seed=5),)
         for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,))))

@@ -74,8 +74,8 @@ def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inve
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))
     if not fits or c[-1] < 3 or c[-2] * c[-1] > lanes or positions.ndim < 1:
         msg = (
-            f"{name}: coefficients must be (A, G, n), or (A, *F, G, n) with F of {len(rows)} axes that broadcast to {rows} (the "
-            f"leading axes of x), n at least 3 and G n at most {lanes}; got {c}."
+            f"{name}: coefficients must be (A, G, n), or (A, *F, G, n) with F of {len(rows)} axes that broadcast to {rows} "
+            f"(the leading axes of x), n at least 3 and G n at most {lanes}; got {c}."
         )
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), rows)
@@ -84,7 +84,8 @@ def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inve
     basis, sines = _fourier(n, constants(xp))
     frequencies = 2 * xp.matmul(cast(coefficients, learned), beside(sines, coefficients, learned))
     basis = beside(basis, x, work)
-    cos, sin = mixed_table(positions[..., None], frequencies, dtype=work)
+    full = (positions.shape[0], *(1,) * (len(rows) + 1 - positions.ndim), *positions.shape[1:], 1)  # beside blocks
+    cos, sin = mixed_table(xp.reshape(positions, full), frequencies, dtype=work)
     in_blocks = cast(xp.reshape(x[..., : blocks * n], (*rows, blocks, n)), work)
     turned = apply_rope(xp.matmul(in_blocks, basis), cos, sin, layout="interleaved", inverse=inverse)
     turned = cast(xp.reshape(xp.matmul(turned, xp.matrix_transpose(basis)), (*rows, blocks * n)), x.dtype)

@@ -70,9 +70,7 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
         raise ValueError(msg)
     rows = common_shape(p[1:], g[1:-3])
     if any(n not in (1, m) for shape in (p[1:], g[1:-3]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
-        msg = (
-            f"{name}: generators must broadcast with positions between their first and their last three axes; got {g} and {p}."
-        )
+        msg = f"{name}: generators must broadcast with positions between their first and last three axes; got {g} and {p}."
         raise ValueError(msg)
     xp = namespace(positions, generators)
     dtype = result_dtype(positions, dtype)
