@@ -306,7 +306,7 @@ class Bounds(NumberSystem):
 
     def _growing(self, dtype: Label, value: Part, size: Part) -> Part:
         """Return how the rounding of an exponential grows with the matrix and its size."""
-        return np.asarray(self._unit(dtype) * value.shape[-1] ** 2 * (1 + 2 * size))
+        return np.asarray(np.minimum(self._unit(dtype) * value.shape[-1] ** 2 * (1 + 2 * size), 4.0))  # more says nothing
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:

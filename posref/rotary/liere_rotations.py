@@ -48,7 +48,8 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
 
     Notes
     -----
-    Exponent and exponential are in float64 where the library has it, else in float32. The exponent is of the sum: where
+    Exponent and exponential are in float64 where the library has it, else in float32, where errors, which grow with the norm
+    of the exponent as those of angles do, leave nothing right at norms above 2^20. The exponent is of the sum: where
     generators do not commute, rotations of one axis after the other differ, and logits depend on more than differences of
     coordinates. With n = 2 it is RoPE-Mixed, turning the other way.
 
