@@ -1,8 +1,9 @@
 """
 Rotations of many lanes at once: skew-symmetric matrices, their exponential and their Cayley transform.
 
-Array libraries share no matrix exponential, so it is formed here by scaling and squaring (Higham, SIAM J. Matrix Anal. Appl.
-26, 2005), with as many steps for every matrix, masked where one needs fewer, so that nothing branches on values.
+The array API has no matrix exponential. Where the library has none of its own (PyTorch has), it is formed by scaling and
+squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005), with as many steps for every matrix, masked where one needs fewer, so
+that nothing branches on values.
 """
 
 from posref.arrays import Array, DType, beside, has_float64, namespace, placement
@@ -34,6 +35,8 @@ def skew_exponential(x: Array) -> Array:
     xp = namespace(x)
     if getattr(xp, "computes_constants", False):
         return xp.skew_exponential(x)
+    if hasattr(xp, "matrix_exp"):
+        return xp.matrix_exp(x)
     square = xp.sum(x * x, axis=(-2, -1), keepdims=True)
     large = [square > 4.0**step for step in range(SQUARINGS)]
     half = xp.ones_like(square)

@@ -19,7 +19,7 @@ FORMS = ("conjugate", "product")
     arrays={
         "x": Axes("D | *R T D | *R T D | *R T D"),
         "positions": Axes("A | A T | A *R T | A ~*R ~T", "position"),
-        "skew": Axes("D D | D D | D D | ~*R ~T D D"),
+        "skew": Axes("D D | D D | D D | *R T D D"),
         "frequencies": Axes("A N | A N | A N | A ~*R ~T N"),
     },
     requires=("A >= 1", "N >= 1", "D >= 2*N", "D <= 16"),
