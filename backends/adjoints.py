@@ -211,10 +211,19 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         return self._node(self.base.sin(value), (x, lambda g: g * self.base.cos(value)))
 
+    def constant_sin(self, x: Array) -> Array:
+        """Return the sine of a constant, which has no derivative."""
+        return self._node(self.base.constant_sin(self._plain(x)))
+
     def cos(self, x: Array) -> Array:
         """Return the cosine."""
         value = self._plain(x)
         return self._node(self.base.cos(value), (x, lambda g: -(g * self.base.sin(value))))
+
+    def skew_exponential(self, x: Array) -> Array:
+        """Return the exponentials of skew-symmetric matrices."""
+        value = self._plain(x)
+        return self._node(self.base.skew_exponential(value), (x, lambda g: self.base.skew_exponential_adjoint(value, g)))
 
     # ---- reductions ----------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb
+from flint import arb, arb_mat
 
-from .exact import nearest_float64, precision
-from .numbers import Array, Label, NumberSystem, Part, Undecided, float32, float64, storage
+from .exact import by_matrices, derivative_of_exponential, nearest_float64, precision, round_to_float64
+from .numbers import Array, Label, NumberSystem, Part, Undecided, float32, float64, matrices, storage
 
 
 class Roundoff(NamedTuple):
@@ -40,6 +40,14 @@ ROUNDOFFS = {
     "pow": Roundoff(8, "CUDA C++ Programming Guide, mathematical functions: powf within 4 ulp"),
     "pow, times |y ln x|": Roundoff(3, "exp(-y ln b): logarithm, product and exponent each rounded before the exponential"),
     "reduction, times min(|angle|, pi)": Roundoff(3, "a wide angle reduced below pi, then narrowed: two constants and a cast"),
+    "skew exponential, times n^2 (1 + 2 |A|)": Roundoff(
+        3,
+        "Higham, Functions of Matrices, section 10.3: halved to norm 1, squared as often; a product of orthogonal matrices "
+        "is off by n^2 u in Frobenius norm, the Taylor polynomial by 2 n^2 u, and errors double with a squaring",
+    ),
+    "its derivative along G, times n^2 (1 + 2 |A|) |G|": Roundoff(
+        9, "the same for the upper right block of exp([[A, G], [0, A]]): with a squaring the power's error meets its norm twice"
+    ),
     "sum, times the terms' sum": Roundoff(
         1, "Higham, Accuracy and Stability, section 4.2: n - 1 additions in any order, and a scale"
     ),
@@ -73,6 +81,7 @@ class Bounds(NumberSystem):
     def __init__(self, accuracy: Accuracy) -> None:
         self.accuracy = accuracy
         self.bits = {float64: accuracy.float64, float32: accuracy.float32, storage: accuracy.storage}
+        self.bits[matrices] = min(accuracy.float64, max(accuracy.float32, 24))
 
     @property
     def pi(self) -> Array:
@@ -257,6 +266,13 @@ class Bounds(NumberSystem):
         """Return the cosine, in the class's working dtype; exact at 0 alone."""
         return self._wave(x, lambda p: p.cos(), ROUNDOFFS["cos"].units)
 
+    def constant_sin(self, x: Array) -> Array:
+        """Return the sine of a constant of the definition, not of a position's angle, in the dtype of `x`."""
+        value, error = x.parts
+        wave = _by_balls(lambda p: p.sin(), value)
+        bound = np.minimum(error, 2.0) + ROUNDOFFS["sin"].units * self._unit(x.dtype) * np.abs(wave) + self.accuracy.floor
+        return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
+
     def _wave(self, x: Array, function: Callable[[arb], arb], units: float) -> Array:
         value, error = x.parts
         unit, wave = self._unit(float32), _by_balls(function, value)
@@ -264,6 +280,33 @@ class Bounds(NumberSystem):
         if self.bits[x.dtype] > self.bits[float32]:
             bound = bound + ROUNDOFFS["reduction, times min(|angle|, pi)"].units * unit * np.minimum(np.abs(value), np.pi)
         return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), float32, self)
+
+    # ---- matrices ----------------------------------------------------------------------------------------------------------
+    def skew_exponential(self, x: Array) -> Array:
+        """
+        Return the exponentials of skew-symmetric matrices, in the class's working dtype; exact at 0 alone.
+
+        They are orthogonal, so that errors E of a matrix, themselves skew-symmetric, move its exponential by no more than |E|.
+        """
+        value, error = x.parts
+        size, off = _norm(value), _norm(error)
+        own = ROUNDOFFS["skew exponential, times n^2 (1 + 2 |A|)"].units * self._growing(x.dtype, value, size)
+        bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + _growth(own) + self.accuracy.floor)
+        found = _by_matrices(lambda a: a.exp(), value)
+        return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
+
+    def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
+        """Return what the exponentials' cotangents `g` are, carried back to skew-symmetric matrices `x`: no longer than g."""
+        (value, error), (along, across) = x.parts, g.parts
+        own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
+        moved = np.minimum(_norm(error), 2.0) + _growth(own * self._growing(x.dtype, value, _norm(value)))
+        bound = _norm(across) + (_norm(along) + _norm(across)) * moved + self.accuracy.floor
+        found = _by_matrices(derivative_of_exponential, -value, along)
+        return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
+
+    def _growing(self, dtype: Label, value: Part, size: Part) -> Part:
+        """Return how the rounding of an exponential grows with the matrix and its size."""
+        return np.asarray(np.minimum(self._unit(dtype) * value.shape[-1] ** 2 * (1 + 2 * size), 4.0))  # more says nothing
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
@@ -314,6 +357,16 @@ class Sensitivity(Bounds):
         wave, bound = super()._wave(x, function, units).parts
         return Array((wave, bound + self.SMALL), float32, self)
 
+    def skew_exponential(self, x: Array) -> Array:
+        """Return the exponentials of skew-symmetric matrices: their entries are off as sines and cosines are."""
+        found, bound = super().skew_exponential(x).parts
+        return Array((found, bound + self.SMALL), float32, self)
+
+    def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
+        """Return cotangents carried back, between two exponentials that are off."""
+        found, bound = super().skew_exponential_adjoint(x, g).parts
+        return Array((found, bound + 2 * g.shape[-1] * self.SMALL * _norm(g.parts[0])), float32, self)
+
 
 def bounds(name: str) -> Bounds:
     """Return the namespace of the accuracy class called `name`."""
@@ -347,6 +400,21 @@ def _odd(x: Part) -> Part:
     mantissa, _ = np.frexp(x)
     whole = np.abs(np.ldexp(np.where(np.isfinite(mantissa), mantissa, 0.0), 53)).astype(np.int64)
     return np.asarray(whole // np.maximum(whole & -whole, 1), dtype=np.float64)
+
+
+def _norm(matrices: Part) -> Part:
+    """Return the Frobenius norms of matrices, with axes of size 1; sums in a fixed order."""
+    total = np.zeros((*matrices.shape[:-2], 1, 1))
+    for index in np.ndindex(matrices.shape[-2:]):
+        total = total + matrices[(..., *index)][..., None, None] ** 2
+    return np.sqrt(total)
+
+
+def _by_matrices(function: Callable[..., arb_mat], *parts: Part) -> Part:
+    """Return a function of matrices in float64, by way of balls: the middle of each, rounded."""
+    with precision(160):
+        found = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
+        return np.asarray(np.frompyfunc(round_to_float64, 1, 1)(found), dtype=np.float64)
 
 
 def _by_balls(function: Callable[..., arb], *parts: Part) -> Part:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx, fmpz
+from flint import arb, arb_mat, ctx, fmpz
 
 from .numbers import Array, Label, NumberSystem, Part, Undecided, float64
 
@@ -142,6 +142,16 @@ class Exact(NumberSystem):
         """Return the cosine."""
         return self._function(x, lambda b: b.cos())
 
+    constant_sin = sin
+
+    def skew_exponential(self, x: Array) -> Array:
+        """Return the exponentials of the matrices of the last two axes."""
+        return Array((by_matrices(lambda a: a.exp(), x.parts[0]),), x.dtype, self)
+
+    def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
+        """Return what the exponentials' cotangents `g` are, carried back to the matrices `x`."""
+        return Array((by_matrices(derivative_of_exponential, -x.parts[0], g.parts[0]),), x.dtype, self)
+
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         total = np.sum(x.parts[0], axis=axis, keepdims=keepdims, initial=arb(0))
         return Array((np.asarray(total, dtype=object),), x.dtype, self)
@@ -154,6 +164,27 @@ class Exact(NumberSystem):
 
 
 exact = Exact()
+
+
+def by_matrices(function: Callable[..., arb_mat], *parts: Part) -> Part:
+    """Return a function of matrices of balls, for all the matrices of the last two axes."""
+    found = np.empty(parts[0].shape, dtype=object)
+    for index in np.ndindex(found.shape[:-2]):
+        found[index] = function(*(arb_mat(part[index].tolist()) for part in parts)).table()
+    return found
+
+
+def derivative_of_exponential(a: arb_mat, direction: arb_mat) -> arb_mat:
+    """
+    Return the derivative of the exponential at `a` along `direction`: the upper right block of exp([[a, direction], [0, a]]).
+
+    Source: Higham, Functions of Matrices, equation (10.43). The adjoint is the derivative at the transpose, which is -a where
+    a is skew-symmetric.
+    """
+    n = a.nrows()
+    rows, across, zeros = a.table(), direction.table(), [arb(0)] * n
+    block = arb_mat([[*rows[i], *across[i]] for i in range(n)] + [[*zeros, *row] for row in rows])
+    return arb_mat([row[n:] for row in block.exp().table()[:n]])
 
 
 @contextmanager

@@ -28,8 +28,9 @@ class Label:
 
 float64, float32 = Label("float64", "real floating"), Label("float32", "real floating")
 storage = Label("storage", "real floating")
+matrices = Label("matrices", "real floating")  # in which functions of learned matrices are formed: at least binary32
 int64, boolean = Label("int64", "integral"), Label("bool", "bool")
-WIDTH = {storage: 0, float32: 1, float64: 2}
+WIDTH = {storage: 0, float32: 1, matrices: 2, float64: 3}
 
 
 class Array:
@@ -129,7 +130,7 @@ class NumberSystem(ABC):
     """
 
     computes_constants = True
-    float64, float32, storage, int64 = float64, float32, storage, int64
+    float64, float32, storage, matrices, int64 = float64, float32, storage, matrices, int64
     inf = float("inf")
 
     def __array_namespace_info__(self) -> Info:

@@ -9,7 +9,14 @@ from posref.spec import REGISTRY
 from .errors import BuildError
 
 POSITIONS = ("positions", "position", "q_positions", "k_positions", "relative_positions")
-AT_LEAST_FLOAT32 = (*POSITIONS, "inv_freq", "frequencies")  # never given in half precision
+AT_LEAST_FLOAT32 = (
+    *POSITIONS,
+    "inv_freq",
+    "frequencies",
+    "generators",
+    "skew",
+    "coefficients",
+)  # never given in half precision
 
 
 def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

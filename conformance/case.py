@@ -14,8 +14,8 @@ import numpy.typing as npt
 from posref import scaling
 
 MODULES = (
-    "absolute", "rope_stages", "rope", "rope_extended", "axes", "axial", "mixed", "xpos", "pope", "fope", "weights", "bias",
-    "relative", "attention", "rotated", "scores", "distances", "forms", "gradients",
+    "absolute", "rope_stages", "rope", "rope_extended", "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "weights",
+    "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients",
 )  # fmt: skip
 
 

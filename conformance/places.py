@@ -15,6 +15,7 @@ OF_PAIRS = (  # whose results end with queries and keys
     "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances", "sliding_window", "chunked_window",
     "lambda_window", "mla_logits", "streaming_llm", "streaming_llm_distances",
 )  # fmt: skip
+OF_AXES = ("axial_table", "mrope", "axial_rope", "mixed_rope", "liere", "cayley_string", "circulant_string")
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 
 
@@ -26,7 +27,15 @@ def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
         return None
     if op in ("rope", "sinusoidal", "rope_table", "learned", "xpos", "xpos_scales", "pope", "fope") and "positions" in inputs:
         return np.broadcast_to(np.abs(inputs["positions"])[..., None], shape).astype(np.float64)
-    if op in ("axial_table", "mrope", "axial_rope", "mixed_rope"):  # the largest of a token's positions
+    if op in (
+        "axial_table",
+        "mrope",
+        "axial_rope",
+        "mixed_rope",
+        "liere",
+        "cayley_string",
+        "circulant_string",
+    ):  # the largest of a token's positions
         largest = np.max(np.abs(inputs["positions"]), axis=0)
         return np.broadcast_to(largest[..., None], shape).astype(np.float64)
     if op == "rotation_matrix":

@@ -60,6 +60,14 @@ def _mixed_rope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]
     return call("mixed_table", {name: inputs[name] for name in ("positions", "frequencies")}, {})
 
 
+def _liere(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"rotations": call("liere_rotations", {name: inputs[name] for name in ("positions", "generators")}, {})["out"]}
+
+
+def _cayley_string(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"basis": call("cayley", {"skew": inputs["skew"]}, {})["out"]} | _mixed_rope(call, inputs, params)
+
+
 def _pope(call: Call, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
     return {"inv_freq": call("rope_frequencies", {}, {"dim": 2 * _last_axis(inputs["x"]), "base": params["base"]})["inv_freq"]}
 
@@ -122,6 +130,8 @@ STAGES: dict[str, Stages] = {
     "xpos": _xpos,
     "axial_rope": _axial_rope,
     "mixed_rope": _mixed_rope,
+    "liere": _liere,
+    "cayley_string": _cayley_string,
     "pope": _pope,
     "fope": _fope,
     "alibi": _alibi,

@@ -31,7 +31,12 @@ from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_rope import axial_rope
 from posref.rotary.axial_table import axial_table
+from posref.rotary.cayley import cayley
+from posref.rotary.cayley_string import cayley_string
+from posref.rotary.circulant_string import circulant_string
 from posref.rotary.fope import fope
+from posref.rotary.liere import liere
+from posref.rotary.liere_rotations import liere_rotations
 from posref.rotary.mixed_rope import mixed_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.rotary.mla_logits import mla_logits
@@ -59,7 +64,10 @@ __all__ = [
     "axial_frequencies",
     "axial_rope",
     "axial_table",
+    "cayley",
+    "cayley_string",
     "chunked_window",
+    "circulant_string",
     "configs",
     "dual_chunk",
     "dual_chunk_distances",
@@ -68,6 +76,8 @@ __all__ = [
     "leaky_rerope",
     "leaky_rerope_distances",
     "learned",
+    "liere",
+    "liere_rotations",
     "logn_scale",
     "mixed_rope",
     "mixed_table",

@@ -49,6 +49,7 @@ X = reals(2, 3, 8, 12)
 XPOS: dict[str, Any] = {"layout": "interleaved", "base": 10000.0, "centre": 4096}
 LEARNED = np.round(np.cos(np.arange(3 * 3 * 5.0)) * 32).reshape(3, 3, 5) / 32  # axes, heads, pairs
 AXES = np.stack([PLACES, PLACES[::-1], PLACES // 3])
+CELLS = np.asarray([[0, 0, 1, 2, 5, 3, 7, 19], [0, 4, 1, 0, 2, 11, 6, 13]], dtype=np.int64)
 
 
 def _rope(**options: Any) -> Call:
@@ -188,6 +189,30 @@ CALLS: dict[str, Call] = {
         takes_dtype=True,
     ),
     "mixed_rope": Call((X, AXES), lambda x, p, dtype: posref.mixed_rope(x, p, LEARNED[:, None, :, None], layout="interleaved")),
+    "liere_rotations": Call(
+        (CELLS, reals(2, 3, 1, 2, 3, 3) / 8), lambda p, g, dtype: posref.liere_rotations(p, g, dtype=dtype), takes_dtype=True
+    ),
+    **{
+        f"liere {inverse}": Call(
+            (X, CELLS, reals(2, 1, 3, 1, 2, 4, 4) / 8),
+            lambda x, p, g, dtype, inverse=inverse: posref.liere(x, p, g, inverse=inverse),
+        )
+        for inverse in (False, True)
+    },
+    "cayley": Call((reals(3, 6, 6) / 8,), lambda s, dtype: posref.cayley(s, dtype=dtype), takes_dtype=True),
+    **{
+        f"cayley_string {form}": Call(
+            (X, CELLS, reals(1, 3, 1, 12, 12) / 32, reals(2, 1, 3, 1, 5) / 8),
+            lambda x, p, s, f, dtype, form=form: posref.cayley_string(x, p, s, f, form=form),
+        )
+        for form in ("conjugate", "product")
+    },
+    **{
+        f"circulant_string {n}": Call(
+            (X, CELLS, reals(2, 1, 3, 1, 12 // n, n) / 8), lambda x, p, c, dtype: posref.circulant_string(x, p, c)
+        )
+        for n in (5, 6)
+    },
     "axial_rope shared inverse": Call(
         (X, AXES[:2]),
         lambda x, p, dtype: posref.axial_rope(

@@ -34,6 +34,9 @@ NOT_IN_A_MATRIX = {  # a rotation matrix has no input but one position, nothing 
 NOT_IN_XPOS = {"inverse-ignored", "inverse-keeps-layout", "factor-dropped", "factor-squared", "factor-on-cos-only"} | {
     d.name for d in DEVIATIONS.values() if needs_scaling(d)
 }  # it has no inverse and no scaling
+NOT_IN_STRING = {  # which is interleaved, has its lanes first and no inverse
+    "layout-interleaved", "writes-interleaved", "inverse-ignored", "inverse-keeps-layout", "leading-lanes",
+}  # fmt: skip
 INEXPRESSIBLE = (
     {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX}
     | {
@@ -46,6 +49,7 @@ INEXPRESSIBLE = (
         ("writes-interleaved", "axial_rope"),  # nor axial_rope a mixed layout
         ("inverse-keeps-layout", "axial_rope"),
     }
+    | {(name, "cayley_string") for name in NOT_IN_STRING}
     | {(name, "xpos") for name in NOT_IN_XPOS}
 )
 FEW: set[tuple[str, str]] = set()  # could be expressed, but fewer than two cases ask: gaps of the suite

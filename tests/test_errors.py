@@ -505,6 +505,48 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "mixed_rope: frequencies must be (A, d/2), or (A, *F, d/2) with F of 3 axes that broadcast to (2, 3, 5) (the leading "
         "axes of x), and d at most 64; got (3, 5, 4).",
     ),
+    "liere_rotations: axes": (
+        lambda: posref.liere_rotations(AXES, np.ones((2, 1, 4, 4))),
+        "liere_rotations: generators must be (A, ..., G, n, n) for positions (A, ...), of one axis or more; got (2, 1, 4, 4) "
+        "and (3, 5).",
+    ),
+    "liere_rotations: rows": (
+        lambda: posref.liere_rotations(AXES, np.ones((3, 2, 1, 4, 4))),
+        "liere_rotations: generators must broadcast with positions between their first and last three axes; got "
+        "(3, 2, 1, 4, 4) and (3, 5).",
+    ),
+    "liere: lanes": (
+        lambda: posref.liere(X, AXES, np.ones((3, 9, 8, 8))),
+        "liere: generators must be (A, G, n, n), or (A, *F, G, n, n) with F of 3 axes that broadcast to (2, 3, 5) (the leading "
+        "axes of x), and G n at most 64; got (3, 9, 8, 8).",
+    ),
+    "liere: float16 positions": (
+        lambda: posref.liere(X, AXES.astype(np.float16), np.ones((3, 8, 8, 8))),
+        "liere: positions " + HALF.format(dtype="float16"),
+    ),
+    "cayley: no square": (
+        lambda: posref.cayley(np.ones((3, 4))),
+        "cayley: skew must be square matrices, (..., n, n); got shape (3, 4).",
+    ),
+    "cayley_string: skew": (
+        lambda: posref.cayley_string(X, AXES, np.ones((3, 64, 64)), np.ones((3, 32)), form="product"),
+        "cayley_string: skew must be (64, 64), or (*F, 64, 64) with F of 3 axes that broadcast to (2, 3, 5) (the leading axes "
+        "of x); got (3, 64, 64).",
+    ),
+    "cayley_string: frequencies": (
+        lambda: posref.cayley_string(X, AXES, np.ones((64, 64)), np.ones((3, 33)), form="product"),
+        "cayley_string: frequencies must be (A, d/2), or (A, *F, d/2) with F of 3 axes that broadcast to (2, 3, 5) (the "
+        "leading axes of x), and d at most 64; got (3, 33).",
+    ),
+    "cayley_string: form": (
+        lambda: posref.cayley_string(X, AXES, np.ones((64, 64)), np.ones((3, 32)), form="both"),
+        "cayley_string: form must be one of 'conjugate', 'product'; got 'both'.",
+    ),
+    "circulant_string: pairs": (
+        lambda: posref.circulant_string(X, AXES, np.ones((3, 32, 2))),
+        "circulant_string: coefficients must be (A, G, n), or (A, *F, G, n) with F of 3 axes that broadcast to (2, 3, 5) (the "
+        "leading axes of x), n at least 3 and G n at most 64; got (3, 32, 2).",
+    ),
     "permute_qk_weights: heads": (
         lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=4, source="half", target="interleaved"),
         "permute_qk_weights: the first axis of weight must hold 4 heads; got shape (10, 3).",

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import posref
+from posref.backends.bounds import bounds
 from posref.rotary.apply_rope import LAYOUTS
 from posref.scaling import YaRN
 from posref.spec import REGISTRY
@@ -278,6 +279,83 @@ def mixed_decodes(function: str, seed: int, layout: str) -> None:
     for t in range(5):
         one = posref.mixed_rope(x[:, t : t + 1], p[:, t : t + 1], frequencies, layout=layout)
         np.testing.assert_array_equal(one[:, 0], whole[:, t])
+
+
+LIE: dict[
+    str, Callable[[np.ndarray, int], tuple[tuple[np.ndarray, ...], dict[str, Any]]]
+] = {  # parameters for lanes, from a seed
+    "liere": lambda x, seed: ((normal(seed, 2, 2, 4, 4) / 8,), {}),
+    "cayley_string": lambda x, seed: (
+        (normal(seed, x.shape[-1], x.shape[-1]) / 8, normal(seed + 1, 2, 3)),
+        {"form": "conjugate"},
+    ),
+    "circulant_string": lambda x, seed: ((normal(seed, 2, 2, 4) / 8,), {}),
+}
+
+
+def with_bound(function: str, *arrays: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a definition gives in float64, and the bound of the error, which is that of class float64."""
+    xp = bounds("float64")
+    record = REGISTRY[function].function
+    given = [xp.asarray(x, dtype=xp.float64 if x.dtype.kind == "f" else None) for x in arrays]
+    return record(*arrays, **options), record(*given, **options).parts[1]
+
+
+@given(seed=seeds, n=st.integers(2, 6))
+def orthogonal(function: str, seed: int, n: int) -> None:
+    """Rows have length 1, and right angles between them: within the errors of both factors, and a sum of n products."""
+    parameter = normal(seed, 2, 1, n, n) / 4
+    arrays = (parameter,) if function == "cayley" else (places(seed, 6, 30).reshape(2, 3), parameter)
+    r, error = with_bound(function, *arrays)
+    size, error = np.abs(r), np.swapaxes(error, -1, -2)
+    off = (
+        size @ error
+        + np.swapaxes(size @ error, -1, -2)
+        + np.swapaxes(error, -1, -2) @ error
+        + n * U * size @ np.swapaxes(size, -1, -2)
+    )
+    assert np.all(np.abs(r @ np.swapaxes(r, -1, -2) - np.eye(n)) <= off)
+
+
+@given(seed=seeds, high=st.sampled_from([3, 100, 10000]))
+def norm_kept_by_matrices(function: str, seed: int, high: int) -> None:
+    x, p = normal(seed, 3, 8), places(seed, 6, high).reshape(2, 3)
+    parameters, options = LIE[function](x, seed)
+    y, error = with_bound(function, x, p, *parameters, **options)
+    assert np.all(np.abs(norm(y) - norm(x)) <= norm(error) + 2 * (8 + 2) * U * norm(x))
+
+
+@given(seed=seeds)
+def tail_unchanged_by_matrices(function: str, seed: int) -> None:
+    x, p = normal(seed, 3, 11), places(seed, 6).reshape(2, 3)
+    parameters, options = LIE[function](x, seed)
+    found = getattr(posref, function)(x, p, *parameters, **options)
+    np.testing.assert_array_equal(found[:, 8:], x[:, 8:])
+    assert np.all(found[1:, :8] != x[1:, :8])
+
+
+@given(seed=seeds)
+def relative_by_matrices(function: str, seed: int) -> None:
+    """Where matrices commute: both logits within the errors of the rotated vectors, and a sum of 8 products."""
+    x, p, shift = normal(seed, 2, 8), places(seed, 4, 2**10).reshape(2, 2), places(seed + 1, 2, 2**10)[:, None]
+    parameters, options = LIE[function](x, seed)
+    logits, allowed = [], 0.0
+    for at in (p, p + shift):
+        (q, k), (e, f) = with_bound(function, x, at, *parameters, **options)
+        logits.append(float(q @ k))
+        allowed += float(np.abs(q) @ f + np.abs(k) @ e + e @ f + 8 * U * np.abs(q) @ np.abs(k))
+    assert abs(logits[0] - logits[1]) <= allowed
+
+
+@given(seed=seeds)
+def decodes_by_matrices(function: str, seed: int) -> None:
+    """One token at its coordinates is that row of the whole, for every head, within the errors of both."""
+    x, p = normal(seed, 2, 5, 8), places(seed, 10, 50).reshape(2, 5)
+    parameters, options = LIE[function](x, seed)
+    whole, error = with_bound(function, x, p, *parameters, **options)
+    for t in range(5):
+        one = getattr(posref, function)(x[:, t : t + 1], p[:, t : t + 1], *parameters, **options)
+        assert np.all(np.abs(one[:, 0] - whole[:, t]) <= 2 * error[:, t])
 
 
 @given(seed=seeds, way=ways)
@@ -652,9 +730,12 @@ def permutation_equivariant(function: str, seed: int) -> None:
 
 INSIDE = ("rotated_values", "mla_logits", "rotary_linear_attention")
 PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
-    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), norm_kept),
+    "norm kept": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), norm_kept)
+    | dict.fromkeys(LIE, norm_kept_by_matrices),
+    "orthogonal": dict.fromkeys(("liere_rotations", "cayley"), orthogonal),
     "tail unchanged": dict.fromkeys(("rope", "apply_rope", "mrope", "axial_rope", "mixed_rope"), tail_unchanged)
-    | {"xpos": xpos_tail_unchanged, "rotated_values": plain_tail},
+    | {"xpos": xpos_tail_unchanged, "rotated_values": plain_tail}
+    | dict.fromkeys(("liere", "circulant_string"), tail_unchanged_by_matrices),
     "text is rope": {"mrope": text_is_rope},
     "logits kept": {"permute_qk_weights": logits_kept},
     "identity at 0": {"rope": identity_at_0},
@@ -665,7 +746,8 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
         "pope": pope_relative,
         "mixed_rope": mixed_is_relative,
     }
-    | dict.fromkeys(INSIDE, relative_inside),
+    | dict.fromkeys(INSIDE, relative_inside)
+    | dict.fromkeys(("cayley_string", "circulant_string"), relative_by_matrices),
     "plain is rope": {"fope": fope_is_rope},
     "centre cancels": {"xpos": xpos_centre_cancels},
     "chunks": {"rope": rope_in_chunks},
@@ -686,6 +768,7 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "decode": {"rope": rope_decodes, "mrope": mrope_decodes, "xpos": xpos_decodes, "axial_rope": axial_decodes}
     | {"pope": pope_decodes, "fope": fope_decodes, "mixed_rope": mixed_decodes}
     | dict.fromkeys(INSIDE, decodes_inside)
+    | dict.fromkeys(LIE, decodes_by_matrices)
     | dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), bias_decodes)
     | dict.fromkeys(("sliding_window", "chunked_window", "lambda_window"), mask_decodes)
     | dict.fromkeys(("logn_scale", "attention_temperature"), factor_decodes)

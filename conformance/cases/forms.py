@@ -290,6 +290,53 @@ def _mixed(op: str) -> tuple[Case, ...]:
     )
 
 
+LEARNED: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {  # parameter and its last axes for one block of all lanes
+    "liere_rotations": ("generators", (1, 2, 2), {}),
+    "liere": ("generators", (1, 3, 3), {}),
+    "cayley_string": ("frequencies", (1,), {"form": "product"}),
+    "circulant_string": ("coefficients", (1, 3), {}),
+}
+
+
+def _matrices(op: str) -> tuple[Case, ...]:
+    """Return what a rotation of many lanes by a learned matrix, or the matrix itself, is asked."""
+    parameter, last, params = LEARNED[op]
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = "") -> Case:
+        arrays: dict[str, Any] = {"positions": np.asarray(positions, dtype=np.int64)}
+        if op != "liere_rotations":
+            arrays = {"x": reals(op + name, *x), **arrays}
+        if op == "cayley_string":
+            arrays["skew"] = reals(op + name + "skew", *heads, x[-1], x[-1]) / 8
+        return _case(
+            op, name, flags, {**arrays, parameter: reals(op + name + parameter, 2, *heads, *last) / 8}, params, comment
+        )
+
+    rows = np.asarray([[row[:2]] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)  # axes, images, 1, tokens
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 3), rows, (1, 3, 1), "heads before tokens"),
+        case("expanded", "broadcast-view", (-2, 4, 3), [[row, row] for row in PLACES[:2]], (),
+             "one row stands for two"),
+        case("batch-one", "batch-one", (1, 3, 4, 3), rows[:, :1], (1, 3, 1)),
+        case("length-one", "length-one batch-one", (1, 3, 1, 3), rows[:, :1, :, 1:2], (1, 3, 1)),
+        case("length-zero", "length-zero", (2, 0, 3), np.zeros((2, 0)), (2, 1)),
+    )  # fmt: skip
+
+
+def _cayley() -> tuple[Case, ...]:
+    """Return what cayley is asked."""
+
+    def case(name: str, flags: str, *shape: int) -> Case:
+        return _case("cayley", name, flags, {"skew": reals("cayley" + name, *shape) / 8}, {})
+
+    return (
+        case("strided", "non-contiguous", 2, 3, 3),
+        case("expanded", "broadcast-view", -2, 4, 4),
+        case("batch-one", "batch-one", 1, 3, 3),
+        case("length-zero", "length-zero", 2, 0, 3, 3),
+    )
+
+
 def _weights() -> tuple[Case, ...]:
     """Return what permute_qk_weights is asked."""
 
@@ -330,6 +377,8 @@ CASES: tuple[Case, ...] = (
     *(case for op in ROTATED for case in _rotated(op)),
     *_mixed("mixed_table"),
     *_mixed("mixed_rope"),
+    *(case for op in LEARNED for case in _matrices(op)),
+    *_cayley(),
     *_weights(),
     *(case for op, params in EXTENSIONS.items() for case in (*pairs(f"{op}_distances", params), *_passes(op, params))),
 )

@@ -25,7 +25,7 @@ LEAVES = (
     "sliding_window", "chunked_window", "lambda_window", "logn_scale", "attention_temperature",
     "rerope_distances", "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances",
     "streaming_llm_distances", "rotated_values", "mla_logits", "rotary_linear_attention",
-    "pope", "fope", "mixed_table",
+    "pope", "fope", "mixed_table", "liere_rotations", "cayley", "circulant_string",
 )  # fmt: skip
 
 
@@ -80,6 +80,8 @@ PARTS = {  # what a composed operation is made of
     "xpos": ("rope_frequencies", "angles", "rope_table", "xpos_scales", "apply_rope"),
     "axial_rope": ("axial_frequencies", "axial_turns", "axial_table", "apply_rope"),
     "mixed_rope": ("mixed_table", "apply_rope"),
+    "liere": ("liere_rotations",),
+    "cayley_string": ("cayley", "mixed_table", "apply_rope"),
     "alibi": ("alibi_slopes", "alibi_product"),
     "t5_bias": ("t5_buckets", "t5_rows"),
     "attention": ("attention_logits", "softmax"),
@@ -105,8 +107,8 @@ def leaves(jitter: float = 0.0) -> Operations:
         return tuple(larger(part) for part in x) if isinstance(x, tuple) else np.asarray(x, dtype=np.float64) * (1 + jitter)
 
     found["sinusoidal"] = after(lambda result, *args, **options: larger(result))(argument(0, larger)(found["sinusoidal"]))
-    for op in ("axial_table", "mixed_table"):
-        found[op] = argument(1, larger)(found[op])
+    for op, parameter in {"axial_table": 1, "mixed_table": 1, "liere_rotations": 1, "cayley": 0, "circulant_string": 2}.items():
+        found[op] = argument(parameter, larger)(found[op])
     for op, first in (("rotated_values", 2), ("mla_logits", 4), ("rotary_linear_attention", 3)):
         found[op] = argument(first, larger)(argument(first + 1, larger)(found[op]))
     reals = (
@@ -195,6 +197,20 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         cos, sin = f["mixed_table"](positions, frequencies, dtype=np.float64)
         return f["apply_rope"](x, cos, sin, layout=layout, inverse=inverse)
 
+    def liere(x: Any, positions: Any, generators: Any, /, *, inverse: bool = False) -> Any:
+        turns = f["liere_rotations"](positions, generators, dtype=np.float64)
+        turns = np.swapaxes(turns, -1, -2) if inverse else turns
+        blocks, n = turns.shape[-3:-1]
+        turned = turns @ x[..., : blocks * n].reshape(*x.shape[:-1], blocks, n, 1)
+        return np.concatenate([turned.reshape(*x.shape[:-1], blocks * n), x[..., blocks * n :]], axis=-1)
+
+    def cayley_string(x: Any, positions: Any, skew: Any, frequencies: Any, /, *, form: str) -> Any:
+        basis = f["cayley"](skew, dtype=np.float64)
+        first = np.swapaxes(basis, -1, -2) if form == "conjugate" else basis
+        cos, sin = f["mixed_table"](positions, frequencies, dtype=np.float64)
+        turned = f["apply_rope"]((first @ x[..., None])[..., 0], cos, sin, layout="interleaved")
+        return (basis @ turned[..., None])[..., 0] if form == "conjugate" else turned
+
     def alibi(q_positions: Any, k_positions: Any, /, *, heads: int, form: str, dtype: Any = None) -> Any:
         return f["alibi_product"](q_positions, k_positions, f["alibi_slopes"](heads), form=form)
 
@@ -216,6 +232,8 @@ def composed(f: Operations, wrapped: Callable[[str, Function], Function]) -> Ope
         "xpos": wrapped("xpos", xpos),
         "axial_rope": wrapped("axial_rope", axial_rope),
         "mixed_rope": wrapped("mixed_rope", mixed_rope),
+        "liere": wrapped("liere", liere),
+        "cayley_string": wrapped("cayley_string", cayley_string),
         "alibi": wrapped("alibi", alibi),
         "t5_bias": wrapped("t5_bias", t5_bias),
         "attention": wrapped("attention", attention),

@@ -1,0 +1,55 @@
+"""The orthogonal matrix of Cayley-STRING. Source: Schenck et al., arXiv:2502.02562, equation (10)."""
+
+from posref.arrays import Array, DType, cast, result_dtype
+from posref.matrices import cayley_transform, matrix_dtype, skew_symmetric
+from posref.spec import Axes, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2502.02562, equation (10)",
+    models=("Cayley-STRING",),
+    invariants=("orthogonal",),
+    arrays={"skew": Axes("n n | *R n n")},
+    requires=("n >= 1", "n <= 16"),
+)
+def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
+    r"""
+    Return the Cayley transform of learned skew-symmetric matrices, which is orthogonal.
+
+    .. math:: P = (I - S)(I + S)^{-1}, \qquad S_{ij} = s_{ij}, \quad S_{ji} = -s_{ij} \quad (i < j)
+
+    Parameters
+    ----------
+    skew : array, real floating, shape ``(*F, n, n)``
+        The strict upper triangle of S counts; what stands on and below the diagonal does not. It carries gradients.
+    dtype : data type, optional
+        Of the result; None is that of `skew`.
+
+    Returns
+    -------
+    array, shape ``(*F, n, n)``
+        No value is refused: I + S always has an inverse. That of P is its transpose, the transform of -S.
+
+    Raises
+    ------
+    ValueError
+        If matrices are not square.
+
+    Notes
+    -----
+    In float64 where the library has it, else in float32. PyTorch's ``orthogonal(..., orthogonal_map="cayley")`` is
+    :math:`(I - A/2)^{-1} (I + A/2)`, where A has the lower triangle of the parameter: :math:`s_{ij}` is half the parameter at
+    (j, i). Others subtract the transpose of a full matrix, or halve that difference.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cayley(np.asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
+    [[0.0, -1.0], [1.0, 0.0]]
+    """
+    if skew.ndim < 2 or skew.shape[-1] != skew.shape[-2]:
+        msg = f"cayley: skew must be square matrices, (..., n, n); got shape {tuple(skew.shape)}."
+        raise ValueError(msg)
+    work = matrix_dtype(skew)
+    return cast(cayley_transform(skew_symmetric(cast(skew, work))), result_dtype(skew, dtype))

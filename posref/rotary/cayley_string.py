@@ -1,0 +1,102 @@
+"""Cayley-STRING, RoPE-Mixed in a learned basis. Source: Schenck et al., arXiv:2502.02562, equations (9) and (10)."""
+
+from posref.arrays import Array, cast, check_positions, check_rows, check_word, namespace, wide
+from posref.rotary.apply_rope import apply_rope
+from posref.rotary.cayley import cayley
+from posref.rotary.mixed_table import mixed_table
+from posref.spec import Axes, OneOf, encoding
+
+FORMS = ("conjugate", "product")
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2502.02562, equations (9) and (10)",
+    models=("Cayley-STRING",),
+    domains={"form": OneOf(FORMS)},
+    invariants=("norm kept", "relative", "decode"),
+    stages=("cayley", "mixed_table", "apply_rope"),
+    arrays={
+        "x": Axes("D | *R T D | *R T D | *R T D"),
+        "positions": Axes("A | A T | A *R T | A ~*R ~T", "position"),
+        "skew": Axes("D D | D D | D D | *R T D D"),
+        "frequencies": Axes("A N | A N | A N | A ~*R ~T N"),
+    },
+    requires=("A >= 1", "N >= 1", "D >= 2*N", "D <= 16"),
+)
+def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /, *, form: str) -> Array:
+    r"""
+    Return `x` rotated by the sum of its coordinates, each times a frequency, in a basis that is learned.
+
+    .. math:: \text{conjugate}: \; y = P \, \mathrm{RoPE}(p) \, P^T x, \qquad \text{product}: \; y = \mathrm{RoPE}(p) \, P x,
+        \qquad P = (I - S)(I + S)^{-1}
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, D)``
+        Queries or keys.
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Coordinates along each axis. P broadcasts from the right against R and never enlarges it.
+    skew : array, shape ``(D, D)`` or ``(*F, D, D)``
+        S, of which the strict upper triangle counts: see `cayley`. F has as many axes as R, of size 1 where it does not
+        change: (1, H, 1, D, D) for an x of (B, H, T, D).
+    frequencies : array, shape ``(A, d/2)`` or ``(A, *F, d/2)``
+        Of the pairs, on every axis: see `mixed_table`. d is at most D; the last D - d lanes of the basis do not rotate.
+    form : {"conjugate", "product"}
+        Equation (9), or what the paper says to suffice where queries meet keys in a dot product, since the first P cancels.
+        Its P is another one: logits of "product" are those of "conjugate" with the transpose of P, that is with -S.
+
+    Returns
+    -------
+    array, shape ``(*R, D)``
+        In the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If skew or frequencies do not fit x, positions do not broadcast or are half precision, or `form` is unknown.
+
+    Notes
+    -----
+    Pairs are lanes (2i, 2i + 1), as equation (2) has them, and turn with all axes, equation (5). What P is for at inference
+    may be multiplied into the projections of queries and keys.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, skew = np.asarray([[1.0, 0.0]]), np.asarray([[0.0, 1.0], [0.0, 0.0]])
+    >>> cayley_string(x, np.asarray([[1]]), skew, np.asarray([[np.pi]]), form="product").round(4).tolist()
+    [[-0.0, -1.0]]
+    """
+    name = "cayley_string"
+    check_word(name, "form", form, FORMS)
+    xp = namespace(x, positions, skew)
+    check_positions(name, "positions", positions)
+    rows, lanes = tuple(x.shape[:-1]), x.shape[-1]
+    s, f = tuple(skew.shape), tuple(frequencies.shape)
+    if s[-2:] != (lanes, lanes) or not _fits(s[:-2], rows):
+        msg = (
+            f"{name}: skew must be ({lanes}, {lanes}), or (*F, {lanes}, {lanes}) with F of {len(rows)} axes that broadcast to "
+            f"{rows} (the leading axes of x); got {s}."
+        )
+        raise ValueError(msg)
+    if len(f) < 2 or not _fits(f[1:-1], rows) or 2 * f[-1] > lanes or positions.ndim < 1:
+        msg = (
+            f"{name}: frequencies must be (A, d/2), or (A, *F, d/2) with F of {len(rows)} axes that broadcast to {rows} (the "
+            f"leading axes of x), and d at most {lanes}; got {f}."
+        )
+        raise ValueError(msg)
+    check_rows(name, "positions", tuple(positions.shape[1:]), rows)
+    work = wide(x.dtype, xp)
+    basis = cayley(skew, dtype=work)
+    first = xp.matrix_transpose(basis) if form == "conjugate" else basis
+    cos, sin = mixed_table(positions, frequencies, dtype=work)
+    turned = apply_rope(xp.matmul(first, cast(x, work)[..., None])[..., 0], cos, sin, layout="interleaved")
+    if form == "conjugate":
+        turned = xp.matmul(basis, turned[..., None])[..., 0]
+    return cast(turned, x.dtype)
+
+
+def _fits(axes: tuple[int, ...], rows: tuple[int, ...]) -> bool:
+    """Return whether `axes` are none, or as many as `rows` and broadcast to them."""
+    return not axes or (len(axes) == len(rows) and all(n in (1, m) for n, m in zip(axes, rows, strict=True)))

@@ -1,0 +1,81 @@
+"""The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
+
+from posref.arrays import Array, DType, cast, check_positions, common_shape, namespace, result_dtype
+from posref.matrices import matrix_dtype, skew_exponential, skew_symmetric
+from posref.spec import Axes, encoding
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2406.10322",
+    models=("LieRE",),
+    invariants=("orthogonal",),
+    arrays={
+        "positions": Axes("A | A *R T | A *R T | A T 1", "position"),
+        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H G n n"),
+    },
+    requires=("A >= 1", "G >= 1", "n >= 2", "n <= 16"),
+)
+def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | None = None) -> Array:
+    r"""
+    Return the rotation of every token: the exponential of its coordinates times learned skew-symmetric matrices.
+
+    .. math:: R_p = \exp \sum_a p_a A_a, \qquad (A_a)_{ij} = g_{a,ij}, \quad (A_a)_{ji} = -g_{a,ij} \quad (i < j)
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        Coordinates along each of A axes, at least one. From 0 to 1 over an image of the training size in the authors' code,
+        where the class token is at 0 on every axis.
+    generators : array, shape ``(A, *F, G, n, n)``
+        Radians per unit of the axis, for each of G blocks of n lanes: the strict upper triangle counts, what stands on and
+        below the diagonal does not. They carry gradients. F broadcasts from the right against P: ``(A, H, 1, G, n, n)`` for
+        heads before tokens, ``(A, H, G, n, n)`` for tokens before heads with positions ``(A, T, 1)``, ``(A, G, n, n)`` where
+        heads share them.
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*R, G, n, n)``
+        R is the common shape of P and F. A column of n lanes is multiplied from the left: :math:`R_p x`.
+
+    Raises
+    ------
+    ValueError
+        If positions are half precision, generators have not the axes of positions or are not square, or F and P do not
+        broadcast.
+
+    Notes
+    -----
+    Exponent and exponential are in float64 where the library has it, else in float32, where errors, which grow with the norm
+    of the exponent as those of angles do, leave nothing right at norms above 2^20. The exponent is of the sum: where
+    generators do not commute, rotations of one axis after the other differ, and logits depend on more than differences of
+    coordinates. With n = 2 it is RoPE-Mixed, turning the other way.
+
+    The authors' code has one block of all 64 lanes of a head unless told otherwise, one set of generators for all layers and
+    heads or one for each, and begins with random numbers below :math:`2\pi`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quarter = np.asarray([[[[0.0, np.pi / 2], [9.0, 9.0]]]])
+    >>> liere_rotations(np.asarray([1]), quarter).round(4).tolist()
+    [[[0.0, 1.0], [-1.0, 0.0]]]
+    """
+    name = "liere_rotations"
+    check_positions(name, "positions", positions)
+    p, g = tuple(positions.shape), tuple(generators.shape)
+    if not p or len(g) < 4 or p[0] != g[0] or not p[0] or g[-1] != g[-2]:
+        msg = f"{name}: generators must be (A, ..., G, n, n) for positions (A, ...), of one axis or more; got {g} and {p}."
+        raise ValueError(msg)
+    rows = common_shape(p[1:], g[1:-3])
+    if any(n not in (1, m) for shape in (p[1:], g[1:-3]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
+        msg = f"{name}: generators must broadcast with positions between their first and last three axes; got {g} and {p}."
+        raise ValueError(msg)
+    xp = namespace(positions, generators)
+    dtype = result_dtype(positions, dtype)
+    work = matrix_dtype(positions)
+    spread = xp.reshape(cast(positions, work), (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1, 1, 1))
+    aligned = xp.reshape(skew_symmetric(cast(generators, work)), (g[0], *(1,) * (len(rows) - len(g) + 4), *g[1:]))
+    return cast(skew_exponential(xp.sum(spread * aligned, axis=0)), dtype)
