@@ -53,9 +53,9 @@ def liere(x: Array, positions: Array, generators: Array, /, *, inverse: bool = F
     Examples
     --------
     >>> import numpy as np
-    >>> x, generators = np.asarray([[1.0, 0.0, 5.0]]), np.asarray([[[[0.0, np.pi / 2], [0.0, 0.0]]]])
+    >>> x, generators = np.asarray([[1.0, 0.0, 5.0]]), np.asarray([[[[0.0, np.pi / 3], [0.0, 0.0]]]])
     >>> liere(x, np.asarray([[1]]), generators).round(4).tolist()
-    [[0.0, -1.0, 5.0]]
+    [[0.5, -0.866, 5.0]]
     """
     name = "liere"
     xp = namespace(x, positions, generators)

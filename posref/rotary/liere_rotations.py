@@ -59,9 +59,9 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
     Examples
     --------
     >>> import numpy as np
-    >>> quarter = np.asarray([[[[0.0, np.pi / 2], [9.0, 9.0]]]])
-    >>> liere_rotations(np.asarray([1]), quarter).round(4).tolist()
-    [[[0.0, 1.0], [-1.0, 0.0]]]
+    >>> sixth = np.asarray([[[[0.0, np.pi / 3], [9.0, 9.0]]]])  # of a turn
+    >>> liere_rotations(np.asarray([1]), sixth).round(4).tolist()
+    [[[0.5, 0.866], [-0.866, 0.5]]]
     """
     name = "liere_rotations"
     check_positions(name, "positions", positions)
