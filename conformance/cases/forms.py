@@ -307,7 +307,7 @@ def _matrices(op: str) -> tuple[Case, ...]:
         if op != "liere_rotations":
             arrays = {"x": reals(op + name, *x), **arrays}
         if op == "cayley_string":
-            arrays["skew"] = reals(op + name + "skew", *heads, x[-1], x[-1]) / 8
+            arrays["skew"] = reals(op + name + "skew", *((*x[:-2], 1) if heads else ()), x[-1], x[-1]) / 8
         return _case(
             op, name, flags, {**arrays, parameter: reals(op + name + parameter, 2, *heads, *last) / 8}, params, comment
         )

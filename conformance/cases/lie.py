@@ -166,7 +166,7 @@ STRING = (
             "a class token and a patch", bits=20, over=64, form="product"),
     _string("shapes/vector", "rank decode", (4,), (4, 9), (4, 4), (2, 1), form="conjugate"),
     _string("shapes/one-head", "single-head fractional", (2, 1, 3, 4), BETWEEN, (4, 4), (2, 2), form="product"),
-    _string("shapes/one-head-conjugate", "single-head lie-heads", (3, 1, 2, 4), ((1, 7), (4, 2)), (1, 1, 1, 4, 4), (2, 2),
+    _string("shapes/one-head-conjugate", "single-head lie-heads", (3, 1, 2, 4), ((1, 7), (4, 2)), (3, 1, 1, 4, 4), (2, 2),
             form="conjugate"),
     _string("shapes/no-tokens", "empty", (0, 4), np.zeros((2, 0), dtype=np.int64), (4, 4), (2, 2), form="product"),
     _string("refused/skew", "refuse-sections", (5, 6), PATCHES, (4, 4), (2, 2), "a basis of four lanes for six", kind="reject",

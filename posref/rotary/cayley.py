@@ -11,7 +11,7 @@ from posref.spec import Axes, encoding
     models=("Cayley-STRING",),
     invariants=("orthogonal",),
     arrays={"skew": Axes("n n | *R n n")},
-    requires=("n >= 1", "n <= 16"),
+    requires=("n >= 1",),
 )
 def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
     r"""

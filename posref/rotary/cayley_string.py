@@ -17,12 +17,12 @@ FORMS = ("conjugate", "product")
     invariants=("norm kept", "relative", "decode"),
     stages=("cayley", "mixed_table", "apply_rope"),
     arrays={
-        "x": Axes("D | *R T D | *R T D | *R T D"),
-        "positions": Axes("A | A T | A *R T | A ~*R ~T", "position"),
-        "skew": Axes("D D | D D | D D | *R T D D"),
-        "frequencies": Axes("A N | A N | A N | A ~*R ~T N"),
+        "x": Axes("D | *R T D | *R T D | *R T D | *R T D | *R T D"),
+        "positions": Axes("A | A T | A T | A ~*R ~T | A ~*R ~T | A T", "position"),
+        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N"),
     },
-    requires=("A >= 1", "N >= 1", "D >= 2*N", "D <= 16"),
+    requires=("A >= 1", "N >= 1", "D >= 2*N"),
 )
 def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /, *, form: str) -> Array:
     r"""

@@ -16,11 +16,11 @@ from posref.spec import Axes, Flag, encoding
     domains={"inverse": Flag()},
     invariants=("norm kept", "relative", "tail unchanged", "decode"),
     arrays={
-        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E lanes of the tail
-        "positions": Axes("A | A T | A *R T | A ~*R ~T", "position"),
-        "coefficients": Axes("A G n | A G n | A G n | A ~*R ~T G n"),
+        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E lanes of the tail
+        "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
+        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n"),
     },
-    requires=("A >= 1", "G >= 1", "n >= 3", "n <= 16"),
+    requires=("A >= 1", "G >= 1", "n >= 3"),
 )
 def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inverse: bool = False) -> Array:
     r"""

@@ -13,11 +13,11 @@ from posref.spec import Axes, Flag, encoding
     invariants=("norm kept", "tail unchanged", "decode"),
     stages=("liere_rotations",),
     arrays={
-        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E lanes of the tail
-        "positions": Axes("A | A T | A *R T | A ~*R ~T", "position"),
-        "generators": Axes("A G n n | A G n n | A G n n | A ~*R ~T G n n"),
+        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E lanes of the tail
+        "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
+        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n"),
     },
-    requires=("A >= 1", "G >= 1", "n >= 2", "n <= 16"),
+    requires=("A >= 1", "G >= 1", "n >= 2"),
 )
 def liere(x: Array, positions: Array, generators: Array, /, *, inverse: bool = False) -> Array:
     r"""

@@ -11,10 +11,10 @@ from posref.spec import Axes, encoding
     models=("LieRE",),
     invariants=("orthogonal",),
     arrays={
-        "positions": Axes("A | A *R T | A *R T | A T 1", "position"),
-        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H G n n"),
+        "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
+        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n"),
     },
-    requires=("A >= 1", "G >= 1", "n >= 2", "n <= 16"),
+    requires=("A >= 1", "G >= 1", "n >= 2"),
 )
 def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | None = None) -> Array:
     r"""
