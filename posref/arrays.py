@@ -23,13 +23,24 @@ def namespace(*arrays: Array) -> Namespace:
     xp = _NAMESPACES.get(key)
     if xp is None:
         try:
-            xp = array_namespace(*arrays)
+            xp = _numpy() if _are_numpy(key) else array_namespace(*arrays)
         except TypeError as error:
             names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             msg = f"posref: arguments must be arrays of one library (convert lists with its asarray); got {names}."
             raise TypeError(msg) from error
         if not getattr(xp, "computes_constants", False):  # number systems share a type: the array says which one it is of
             _NAMESPACES[key] = xp
+    return xp
+
+
+def _are_numpy(types: tuple[type, ...]) -> bool:
+    """Return whether all are NumPy's array type: told by name, since Dynamo cannot trace how array_api_compat tells it."""
+    return bool(types) and all(t.__module__ == "numpy" and t.__name__ == "ndarray" for t in types)
+
+
+def _numpy() -> Namespace:
+    import array_api_compat.numpy as xp
+
     return xp
 
 

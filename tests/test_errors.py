@@ -449,10 +449,6 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "shaw_scores: q must be real floating; got complex128.",
     ),
-    "rope_table: frequencies": (
-        lambda: posref.rope_table(np.arange(2), np.ones(3, complex)),
-        "rope_table: inv_freq must be real floating; got complex128.",
-    ),
     "axial_frequencies: odd width": (
         lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
         "axial_frequencies: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got (4, 5).",

@@ -1,7 +1,7 @@
 """Tables of RoPE-Mixed, whose pairs turn with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.angles import cos_sin_of_sums
-from posref.arrays import Array, DType, cast, check_positions, check_real, common_shape, namespace, result_dtype
+from posref.arrays import Array, DType, cast, check_positions, common_shape, namespace, result_dtype
 from posref.spec import Axes, encoding
 
 
@@ -58,7 +58,7 @@ def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None 
     """
     name = "mixed_table"
     check_positions(name, "positions", positions)
-    check_real(name, frequencies=frequencies)
+    namespace(frequencies)
     p, f = tuple(positions.shape), tuple(frequencies.shape)
     if not p or len(f) < 2 or p[0] != f[0] or not p[0]:
         msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got {f} and {p}."

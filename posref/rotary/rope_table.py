@@ -1,7 +1,7 @@
 """The table of cosines and sines of RoPE. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
 from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, check_positions, check_real, result_dtype
+from posref.arrays import Array, DType, cast, check_positions, result_dtype
 from posref.spec import Axes, Real, encoding
 
 
@@ -39,7 +39,7 @@ def rope_table(
     Raises
     ------
     ValueError
-        If positions are half precision or `inv_freq` has not one axis or is not real floating.
+        If positions are half precision or `inv_freq` has not one axis.
 
     Notes
     -----
@@ -56,7 +56,6 @@ def rope_table(
     if len(inv_freq.shape) != 1:
         msg = f"rope_table: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
-    check_real("rope_table", inv_freq=inv_freq)
     dtype = result_dtype(positions, dtype)
     cos, sin = cos_sin(positions, inv_freq, dtype=dtype)
     return cast(cos * attention_factor, dtype), cast(sin * attention_factor, dtype)
