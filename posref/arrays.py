@@ -8,8 +8,6 @@ Array = Any
 Namespace = Any
 DType = Any
 
-LARGEST_INTEGER = 2**31 - 1  # what an option may be: it meets positions, which are of 32 bits in JAX
-LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
 
 # Libraries that list float64 and compute its sine in float32 (a backend states it, a test probes it).
 FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
@@ -150,43 +148,6 @@ def has_float64(x: Array) -> bool:
     return "float64" in xp.__array_namespace_info__().dtypes(kind="real floating", **placement(x, xp))
 
 
-def check_positions(function: str, argument: str, positions: Array) -> None:
-    """Refuse positions that are neither integer nor at least float32."""
-    xp = namespace(positions)
-    if xp.isdtype(positions.dtype, "integral"):
-        return
-    if not xp.isdtype(positions.dtype, "real floating") or xp.finfo(positions.dtype).bits < 32:
-        msg = (
-            f"{function}: {argument} must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 "
-            f"2048 from 2049); got {positions.dtype}."
-        )
-        raise ValueError(msg)
-
-
-def check_real(function: str, **arrays: Array) -> None:
-    """Refuse arrays, given by the name of their argument, whose numbers are not real floating."""
-    for argument, x in arrays.items():
-        if not namespace(x).isdtype(x.dtype, "real floating"):
-            msg = f"{function}: {argument} must be real floating; got {x.dtype}."
-            raise ValueError(msg)
-
-
-def check_lanes(function: str, argument: str, x: Array) -> None:
-    """Refuse an array without an axis of lanes."""
-    if x.ndim < 1:
-        msg = f"{function}: {argument} must have an axis of lanes; got shape ()."
-        raise ValueError(msg)
-
-
-def check_tokens(function: str, **positions: Array) -> None:
-    """Refuse positions, given by the name of their argument, without an axis of tokens."""
-    for argument, p in positions.items():
-        namespace(p)
-        if p.ndim < 1:
-            msg = f"{function}: {argument} must have an axis of tokens; got shape ()."
-            raise ValueError(msg)
-
-
 def whole(function: str, argument: str, positions: Array) -> Array:
     """
     Return integer `positions` in the indexing dtype, of which differences do not wrap around; refuse others.
@@ -197,84 +158,6 @@ def whole(function: str, argument: str, positions: Array) -> Array:
         msg = f"{function}: {argument} must be integers; got {positions.dtype}."
         raise ValueError(msg)
     return cast(positions, index_dtype(positions))
-
-
-def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
-    """Refuse a `value` that is none of `words`."""
-    if not isinstance(value, str) or value not in words:
-        msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {value!r}."
-        raise ValueError(msg)
-
-
-def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
-    """Refuse a `value` that is not an int of at least `low`, and below 2**31."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {value!r}."
-        raise ValueError(msg)
-    if value > LARGEST_INTEGER:
-        msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} (positions may have 32 bits); got {value}."
-        raise ValueError(msg)
-
-
-def check_integers(function: str, argument: str, values: Any, low: int) -> None:
-    """Refuse `values` that are not a list or tuple of ints of at least `low`."""
-    if isinstance(values, list | tuple):
-        for value in values:
-            check_integer(function, argument, value, low)
-        return
-    msg = f"{function}: {argument} must be a list or tuple of ints; got {values!r}."
-    raise ValueError(msg)
-
-
-def check_flag(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is neither True nor False."""
-    if value is not True and value is not False:
-        msg = f"{function}: {argument} must be True or False; got {value!r}."
-        raise ValueError(msg)
-
-
-def check_positive(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is not a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LARGEST_REAL:
-        msg = f"{function}: {argument} must be a finite number above 0; got {value!r}."
-        raise ValueError(msg)
-
-
-def check_finite(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is not a finite number."""
-    if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
-        msg = f"{function}: {argument} must be a finite number; got {value!r}."
-        raise ValueError(msg)
-
-
-def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
-    """
-    Refuse positions of `shape` that do not broadcast from the right against `rows` (the leading axes of x), or enlarge them.
-
-    Two or more axes must be all of them, since a (B, T) against (B, H, T) would broadcast silently when B equals H. Only a
-    (T, 1) against (B, T, H) is told apart by its last axis, where H is not 1.
-    """
-    if len(shape) == 1 and shape == rows[-1:]:  # the usual case, in a third of the time
-        return
-    shape, rows = tuple(shape), tuple(rows)
-    if 1 < len(shape) < len(rows) and not shape[-1] == 1 < rows[-1]:
-        example = (shape[0], *(1,) * (len(rows) - len(shape)), *shape[1:])
-        msg = (
-            f"{function}: {argument} with more than one axis must have all {len(rows)} of the leading axes of x, "
-            f"{rows}; got {shape}. Insert axes of size 1, for instance reshape to {example}."
-        )
-        raise ValueError(msg)
-    fits = len(shape) <= len(rows) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(rows), strict=False))
-    if not fits:
-        msg = f"{function}: {argument} must broadcast to the leading axes of x, {rows}, without enlarging them; got {shape}."
-        raise ValueError(msg)
-
-
-def check_broadcast(function: str, names: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    """Refuse shapes `a` and `b` that do not broadcast."""
-    if any(n != m and 1 not in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False)):
-        msg = f"{function}: {names} must broadcast; got {tuple(a)} and {tuple(b)}."
-        raise ValueError(msg)
 
 
 def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Scaled dot-product attention, so that logits and outputs can be compared too. Source: arXiv:1706.03762, equation (1)."""
 
-from posref.arrays import Array, beside, cast, check_broadcast, check_finite, check_real, namespace, repeat_heads, wide
+from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
+from posref.checks import check_broadcast, check_finite, check_real
 from posref.spec import Axes, Real, encoding
 
 LOGITS = {

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from posref.arrays import Array, Namespace, check_integer, check_word, constants, created, namespace, placement
+from posref.arrays import Array, Namespace, constants, created, namespace, placement
+from posref.checks import check_integer, check_word
 
 AFTER = ("max", "spatial")
 BY = ("axis", "min", "max")

@@ -6,7 +6,8 @@ numbers is NumPy's unless `xp` is given. In 32 bits positions 2**31 apart or mor
 of this module alone may look at array values.
 """
 
-from posref.arrays import Array, Namespace, check_integer, index_dtype, namespace, placement
+from posref.arrays import Array, Namespace, index_dtype, namespace, placement
+from posref.checks import check_integer
 from posref.grids import centred, grid, made, multimodal, scaled, with_origin
 
 __all__ = [

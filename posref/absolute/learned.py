@@ -1,6 +1,7 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.arrays import Array, check_integer, index_dtype, namespace, rows
+from posref.arrays import Array, index_dtype, namespace, rows
+from posref.checks import check_integer
 from posref.spec import Axes, Integer, encoding
 
 

@@ -1,18 +1,8 @@
 """Sinusoidal positions. Source: Vaswani et al., arXiv:1706.03762, section 3.5."""
 
 from posref.angles import cos_sin
-from posref.arrays import (
-    Array,
-    DType,
-    cast,
-    check_integer,
-    check_positions,
-    check_positive,
-    check_word,
-    constants,
-    namespace,
-    result_dtype,
-)
+from posref.arrays import Array, DType, cast, constants, namespace, result_dtype
+from posref.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 
 LAYOUTS = ("interleaved", "sin_cos", "cos_sin")

@@ -1,21 +1,8 @@
 """ALiBi: attention with linear biases. Source: Press et al., arXiv:2108.12409, section 3."""
 
-from posref.arrays import (
-    Array,
-    DType,
-    beside,
-    cast,
-    check_positions,
-    check_tokens,
-    check_word,
-    common_shape,
-    constants,
-    distances,
-    namespace,
-    result_dtype,
-    wide,
-)
+from posref.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
 from posref.bias.alibi_slopes import alibi_slopes
+from posref.checks import check_positions, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding
 
 FORMS = ("distance", "causal", "key")

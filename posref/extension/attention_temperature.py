@@ -1,18 +1,7 @@
 """Attention temperature that grows with the position. Source: Meta's llama-models, models/llama4/model.py, after SSMax."""
 
-from posref.arrays import (
-    Array,
-    DType,
-    beside,
-    cast,
-    check_integer,
-    check_positive,
-    check_word,
-    namespace,
-    result_dtype,
-    whole,
-    wide,
-)
+from posref.arrays import Array, DType, beside, cast, namespace, result_dtype, whole, wide
+from posref.checks import check_integer, check_positive, check_word
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 
 FORMS = ("steps", "smooth")

@@ -1,6 +1,7 @@
 """Attention within chunks. Source: Meta's llama-models, models/llama4/model.py (attention_chunk_size)."""
 
-from posref.arrays import Array, check_integer, check_word, distances
+from posref.arrays import Array, distances
+from posref.checks import check_integer, check_word
 from posref.extension.sliding_window import PLACES, SIDES, of_tokens
 from posref.spec import Integer, OneOf, encoding
 

@@ -1,6 +1,7 @@
 """Dual chunk attention: positions begin anew in every chunk. Source: An et al., arXiv:2402.17463; HKUNLP/ChunkLlama."""
 
-from posref.arrays import Array, cast, check_integer, distances, namespace
+from posref.arrays import Array, cast, distances, namespace
+from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding

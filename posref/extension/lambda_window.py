@@ -1,6 +1,7 @@
 """The first keys and the last ones. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
-from posref.arrays import Array, check_integer, distances
+from posref.arrays import Array, distances
+from posref.checks import check_integer
 from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, of_tokens, reach
 from posref.spec import Integer, encoding
 

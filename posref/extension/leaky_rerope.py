@@ -1,6 +1,7 @@
 """Leaky ReRoPE: distances grow slower beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
 
-from posref.arrays import Array, DType, beside, cast, check_integer, constants, distances, namespace, result_dtype, wide
+from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
+from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding

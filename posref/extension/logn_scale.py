@@ -1,6 +1,7 @@
 """Log-n attention: queries scaled by the logarithm of how many keys they see. Source: Su, kexue.fm/archives/8823."""
 
-from posref.arrays import Array, DType, beside, cast, check_flag, check_integer, constants, namespace, result_dtype, whole, wide
+from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, whole, wide
+from posref.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from posref.arrays import Array, cast, check_rows, check_tokens, check_word, index_dtype, namespace, wide
+from posref.arrays import Array, cast, index_dtype, namespace, wide
 from posref.attention import check_queries, products
+from posref.checks import check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table

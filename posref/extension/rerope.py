@@ -1,6 +1,7 @@
 """ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
-from posref.arrays import Array, cast, check_integer, distances, namespace
+from posref.arrays import Array, cast, distances, namespace
+from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding

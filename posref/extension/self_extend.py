@@ -1,18 +1,7 @@
 """Self-Extend: far keys are placed by groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
 
-from posref.arrays import (
-    Array,
-    DType,
-    beside,
-    cast,
-    check_integer,
-    check_word,
-    constants,
-    distances,
-    namespace,
-    result_dtype,
-    wide,
-)
+from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
+from posref.checks import check_integer, check_word
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, OneOf, encoding

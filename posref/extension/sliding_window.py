@@ -1,6 +1,7 @@
 """Sliding windows. Sources: Beltagy et al., arXiv:2004.05150, section 3.1; Jiang et al., arXiv:2310.06825, section 2."""
 
-from posref.arrays import Array, check_integer, check_tokens, check_word, distances, whole
+from posref.arrays import Array, distances, whole
+from posref.checks import check_integer, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 
 COUNTING = ("with_query", "without_query")

@@ -1,6 +1,7 @@
 """StreamingLLM's distances: places in a cache of the first tokens and the last. Source: Xiao et al., arXiv:2309.17453."""
 
-from posref.arrays import Array, beside, cast, check_integer, distances, namespace
+from posref.arrays import Array, beside, cast, distances, namespace
+from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.extension.sliding_window import COUNTED, WINDOW, reach
 from posref.scaling import Scaling

@@ -1,18 +1,7 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
-from posref.arrays import (
-    Array,
-    cast,
-    check_integer,
-    check_real,
-    check_rows,
-    check_tokens,
-    check_word,
-    distances,
-    namespace,
-    rows,
-    wide,
-)
+from posref.arrays import Array, cast, distances, namespace, rows, wide
+from posref.checks import check_integer, check_real, check_rows, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 
 ORDERS = ("key_minus_query", "query_minus_key")

@@ -1,6 +1,7 @@
 """The rotation of RoPE by a given table. Source: Su et al., arXiv:2104.09864, equation (34)."""
 
-from posref.arrays import Array, cast, check_flag, check_rows, check_word, namespace, wide
+from posref.arrays import Array, cast, namespace, wide
+from posref.checks import check_flag, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 
 # layout -> where pairs are read and written: "half" is lanes (i, i + d/2), "interleaved" lanes (2i, 2i + 1)

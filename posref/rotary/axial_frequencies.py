@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from posref.arrays import Array, DType, Namespace, check_integers, check_positive, check_word, constants, created
+from posref.arrays import Array, DType, Namespace, constants, created
+from posref.checks import check_integers, check_positive, check_word
 from posref.spec import Integers, OneOf, Real, encoding
 
 ALLOCATIONS = ("own", "shared")

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import Array, check_lanes, check_positions, check_rows, check_word, constants, namespace, wide
+from posref.arrays import Array, constants, namespace, wide
+from posref.checks import check_lanes, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, axial_frequencies
 from posref.rotary.axial_table import axes_of_pairs, axial_table

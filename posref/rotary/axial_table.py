@@ -3,19 +3,8 @@
 from collections.abc import Sequence
 
 from posref.angles import cos_sin_of_pairs
-from posref.arrays import (
-    Array,
-    DType,
-    cast,
-    check_finite,
-    check_integers,
-    check_positions,
-    check_word,
-    index_dtype,
-    namespace,
-    placement,
-    result_dtype,
-)
+from posref.arrays import Array, DType, cast, index_dtype, namespace, placement, result_dtype
+from posref.checks import check_finite, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 
 ARRANGEMENTS = ("chunked", "interleaved", "round_robin", "ernie")

@@ -1,6 +1,7 @@
 """Cayley-STRING, RoPE-Mixed in a learned basis. Source: Schenck et al., arXiv:2502.02562, equations (9) and (10)."""
 
-from posref.arrays import Array, cast, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, cast, namespace, wide
+from posref.checks import check_positions, check_rows, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from posref.arrays import Array, beside, cast, check_positions, check_rows, constants, namespace, wide
+from posref.arrays import Array, beside, cast, constants, namespace, wide
+from posref.checks import check_positions, check_rows
 from posref.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table

@@ -1,6 +1,7 @@
 """LieRE, rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import Array, cast, check_positions, check_rows, namespace, wide
+from posref.arrays import Array, cast, namespace, wide
+from posref.checks import check_positions, check_rows
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
 

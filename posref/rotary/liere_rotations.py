@@ -1,6 +1,7 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import Array, DType, cast, check_positions, common_shape, namespace, result_dtype
+from posref.arrays import Array, DType, cast, common_shape, namespace, result_dtype
+from posref.checks import check_positions
 from posref.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
 

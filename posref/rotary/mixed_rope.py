@@ -1,6 +1,7 @@
 """RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.arrays import Array, check_lanes, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, namespace, wide
+from posref.checks import check_lanes, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding

@@ -1,7 +1,8 @@
 """Tables of RoPE-Mixed, whose pairs turn with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.angles import cos_sin_of_sums
-from posref.arrays import Array, DType, cast, check_positions, common_shape, namespace, result_dtype
+from posref.arrays import Array, DType, cast, common_shape, namespace, result_dtype
+from posref.checks import check_positions
 from posref.spec import Axes, encoding
 
 

@@ -1,7 +1,8 @@
 """Logits of multi-head latent attention: lanes with and without positions apart. Source: DeepSeek-V2, arXiv:2405.04434."""
 
-from posref.arrays import Array, cast, check_positions, check_real, check_rows, namespace, wide
+from posref.arrays import Array, cast, namespace, wide
 from posref.attention import attention_logits
+from posref.checks import check_positions, check_real, check_rows
 from posref.rotary.apply_rope import LAYOUTS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import Array, check_integers, check_lanes, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, namespace, wide
+from posref.checks import check_integers, check_lanes, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.axial_table import ARRANGEMENTS, axial_table
 from posref.rotary.rope_frequencies import rope_frequencies

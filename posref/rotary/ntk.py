@@ -1,6 +1,7 @@
 """NTK-aware changes of the base. Sources: bloc97, "NTK-Aware Scaled RoPE", and emozilla, 2023; Su, kexue.fm/archives/9706."""
 
-from posref.arrays import Array, Namespace, check_integer, check_positive
+from posref.arrays import Array, Namespace
+from posref.checks import check_integer, check_positive
 from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
 
 

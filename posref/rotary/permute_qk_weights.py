@@ -1,6 +1,7 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.arrays import Array, check_integer, check_word, namespace
+from posref.arrays import Array, namespace
+from posref.checks import check_integer, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
 

@@ -1,19 +1,8 @@
 """PoPE, polar coordinate position embedding. Source: Gopalakrishnan et al., arXiv:2509.10534."""
 
 from posref.angles import cos_sin_of_pairs
-from posref.arrays import (
-    Array,
-    beside,
-    cast,
-    check_lanes,
-    check_positions,
-    check_real,
-    check_rows,
-    check_word,
-    has_float64,
-    namespace,
-    wide,
-)
+from posref.arrays import Array, beside, cast, has_float64, namespace, wide
+from posref.checks import check_lanes, check_positions, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
 

@@ -1,6 +1,7 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
-from posref.arrays import Array, check_positions, check_rows, check_word, namespace, wide
+from posref.arrays import Array, namespace, wide
+from posref.checks import check_positions, check_rows, check_word
 from posref.rotary.apply_rope import LANES, LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table

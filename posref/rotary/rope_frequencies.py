@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from posref.arrays import Array, DType, Namespace, check_integer, check_positive, constants, created
+from posref.arrays import Array, DType, Namespace, constants, created
+from posref.checks import check_integer, check_positive
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
     DynamicNTK,

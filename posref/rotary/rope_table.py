@@ -1,7 +1,8 @@
 """The table of cosines and sines of RoPE. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
 from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, check_positions, result_dtype
+from posref.arrays import Array, DType, cast, result_dtype
+from posref.checks import check_positions
 from posref.spec import Axes, Real, encoding
 
 

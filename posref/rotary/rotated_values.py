@@ -1,6 +1,7 @@
 """Rotated values, and an output that is rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
 
-from posref.arrays import Array, cast, check_broadcast, check_positions, check_real, check_rows, namespace, repeat_heads, wide
+from posref.arrays import Array, cast, namespace, repeat_heads, wide
+from posref.checks import check_broadcast, check_positions, check_real, check_rows
 from posref.rotary.apply_rope import LANES, LAYOUTS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling

@@ -1,17 +1,7 @@
 """RoPE as a matrix. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
-from posref.arrays import (
-    Array,
-    DType,
-    beside,
-    cast,
-    check_positions,
-    check_word,
-    constants,
-    namespace,
-    result_dtype,
-    wide,
-)
+from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
+from posref.checks import check_positions, check_word
 from posref.rotary.apply_rope import LAYOUTS
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table

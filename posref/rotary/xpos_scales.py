@@ -1,20 +1,7 @@
 """The scales of xPos, by which lanes grow or decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.arrays import (
-    Array,
-    DType,
-    beside,
-    cast,
-    check_integer,
-    check_positions,
-    check_positive,
-    check_word,
-    constants,
-    index_dtype,
-    namespace,
-    result_dtype,
-    wide,
-)
+from posref.arrays import Array, DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
+from posref.checks import check_integer, check_positions, check_positive, check_word
 from posref.rotary.rope_frequencies import check_dim
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 
