@@ -130,7 +130,7 @@ def _sums(op: str, queries: int, keys: int, heads: int, xp: Any) -> tuple[Any, t
     return getattr(posref, op)(*places, **options), (queries, keys)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize(("queries", "keys", "heads"), [(0, 3, 2), (3, 0, 2), (0, 0, 2), (3, 2, 0), (1, 1, 1)])
 @pytest.mark.parametrize(
     "op",

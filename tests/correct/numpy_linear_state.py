@@ -2,8 +2,6 @@
 
 import numpy as np
 
-import posref
-
 dtypes = ("float64", "float32")
 claims = {"float64": "float64", "float32": "angle64"}
 
@@ -13,10 +11,20 @@ def _phi(x):
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
 
+def _turned(x, positions, layout, base):
+    """Return lanes rotated by their positions, as complex numbers, the two of a pair side by side."""
+    pairs = x.shape[-1] // 2
+    angles = positions[..., None] * base ** (-np.arange(pairs) / pairs)
+    half = layout == "half"
+    real, imaginary = (x[..., :pairs], x[..., pairs:]) if half else (x[..., 0::2], x[..., 1::2])
+    turned = (real + 1j * imaginary) * np.exp(1j * angles)
+    return np.concatenate([turned.real, turned.imag], -1).astype(x.dtype)
+
+
 def rotary_linear_attention(q, k, v, q_positions, k_positions, /, *, layout, base, causal):
     queries, keys = _phi(q), _phi(k)
-    above = posref.rope(queries, q_positions, layout=layout, base=base)
-    turned = posref.rope(keys, k_positions, layout=layout, base=base)
+    above = _turned(queries, q_positions, layout, base)
+    turned = _turned(keys, k_positions, layout, base)
     if not causal:
         state, total = np.swapaxes(turned, -1, -2) @ v, keys.sum(-2)[..., None, :]
         with np.errstate(invalid="ignore"):
