@@ -8,7 +8,6 @@ Array = Any
 Namespace = Any
 DType = Any
 
-
 # Libraries that list float64 and compute its sine in float32 (a backend states it, a test probes it).
 FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
 

@@ -156,7 +156,7 @@ def attention(
 
 def check_queries(function: str, q: Array, k: Array) -> None:
     """Refuse queries and keys that are not rows of one width, and of real floating numbers."""
-    namespace(q, k)
+    namespace(q, k)  # refuses lists
     if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
         msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
         raise ValueError(msg)
@@ -187,7 +187,7 @@ def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float 
         logits = scores * float(scale)
     if bias is None:
         return logits
-    namespace(q, bias)
+    namespace(q, bias)  # refuses a list
     check_real(function, bias=bias)
     check_broadcast(function, "logits and bias", logits.shape, bias.shape)
     return logits + cast(bias, work)

@@ -33,6 +33,11 @@ def assert_within(found: torch.Tensor, op: str, inputs: dict[str, Any], params: 
     assert np.all(np.abs(found.detach().numpy() - true["out"]) <= width)
 
 
+def half_width(op: str, inputs: dict[str, Any], **params: Any) -> np.ndarray:
+    """Return how far NumPy's float64 values may be from the true ones."""
+    return half_widths(op, inputs, params, "float64", golden(op, inputs, params))["out"].astype(np.float64)
+
+
 # ---- the authors' formulas -----------------------------------------------------------
 
 
@@ -111,11 +116,14 @@ def test_in_two_dimensions_it_turns_a_pair() -> None:
     x, theta, positions = single(3, 6), single(2, 3), np.asarray([[0, 3, 8], [2, 7, 1]])
     generators = np.zeros((2, 3, 2, 2))
     generators[..., 0, 1] = theta
-    turned = posref.mixed_rope(x, positions, theta, layout="interleaved", inverse=True)
-    np.testing.assert_allclose(posref.liere(x, positions, generators), turned, atol=1e-13)
-    basis = posref.cayley(np.asarray([[0.0, 0.75], [0.0, 0.0]]))
-    angle = -2 * math.atan(0.75)
-    np.testing.assert_allclose(basis, [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]], atol=1e-15)
+    given, backwards = {"x": x, "positions": positions}, {"layout": "interleaved", "inverse": True}
+    apart = posref.liere(x, positions, generators) - posref.mixed_rope(x, positions, theta, **backwards)
+    allowed = half_width("liere", given | {"generators": generators}, inverse=False)
+    allowed = allowed + half_width("mixed_rope", given | {"frequencies": theta}, **backwards)
+    assert np.all(np.abs(apart) <= allowed)
+    skew = np.asarray([[0.0, 0.75], [0.0, 0.0]])
+    turn = np.asarray([[0.28, -0.96], [0.96, 0.28]])  # cosine and sine of 2 arctan(3/4), each off by its own rounding
+    assert np.all(np.abs(posref.cayley(skew) - turn) <= half_width("cayley", {"skew": skew}) + 2.0**-54)
 
 
 def test_without_a_basis_cayley_string_is_mixed_rope() -> None:
@@ -125,10 +133,11 @@ def test_without_a_basis_cayley_string_is_mixed_rope() -> None:
 
 
 def test_logits_of_both_forms_agree_with_the_other_basis() -> None:
+    """Within 450 roundoffs: chosen, and less than the half-widths of the four vectors would allow."""
     x, skew, theta, positions = single(2, 6), single(6, 6, scale=0.2), single(2, 3), np.asarray([[3, 8], [7, 1]])
     q, k = posref.cayley_string(x, positions, skew, theta, form="conjugate")
     one, two = posref.cayley_string(x, positions, -skew, theta, form="product")
-    assert q @ k == pytest.approx(one @ two, abs=1e-13)
+    assert q @ k == pytest.approx(one @ two, rel=0, abs=1e-13)
 
 
 # ---- the exponential and its bounds --------------------------------------------------

@@ -58,6 +58,8 @@ def attention_temperature(
     Notes
     -----
     The quotient's floor is decided in integers: a float32 quotient would round up to the next step from 2**24 tokens on.
+    In JAX with integers of 32 bits, positions plus the offset must stay below 2**31.
+
     Llama 4 multiplies on its layers without RoPE alone, Inkling on those without a sliding window; Ministral 3 on all.
 
     Examples

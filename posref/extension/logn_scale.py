@@ -46,7 +46,8 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
     -----
     Qwen (``use_logn_attn``) and ReRoPE have an offset of 1 and at least one; Grok-2 (``xai_temperature_len`` in SGLang) and
     fastllm's Qwen an offset of 0 and at least one. Trained from the start, as Su derives it, there is no lower limit: the first
-    position then has the factor 0. SSMax, arXiv:2501.19399, learns a multiple of it.
+    position then has the factor 0. SSMax, arXiv:2501.19399, learns a multiple of it. In JAX with integers of 32 bits, positions
+    plus the offset must stay below 2**31.
 
     Examples
     --------

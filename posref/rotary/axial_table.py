@@ -83,7 +83,7 @@ def axial_table(
     """
     name = "axial_table"
     check_positions(name, "positions", positions)
-    namespace(inv_freq)
+    namespace(inv_freq)  # refuses a list
     if len(inv_freq.shape) != 1:
         msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)

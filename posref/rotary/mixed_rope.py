@@ -65,7 +65,7 @@ def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str
     name = "mixed_rope"
     check_word(name, "layout", layout, tuple(LAYOUTS))
     xp = namespace(x, positions)
-    namespace(frequencies)
+    namespace(frequencies)  # refuses a list
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
     rows, f = tuple(x.shape[:-1]), tuple(frequencies.shape)

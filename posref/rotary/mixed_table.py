@@ -59,7 +59,7 @@ def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None 
     """
     name = "mixed_table"
     check_positions(name, "positions", positions)
-    namespace(frequencies)
+    namespace(frequencies)  # refuses a list
     p, f = tuple(positions.shape), tuple(frequencies.shape)
     if not p or len(f) < 2 or p[0] != f[0] or not p[0]:
         msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got {f} and {p}."
