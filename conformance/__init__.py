@@ -10,15 +10,15 @@ __all__ = ["PosrefError", "Report", "Unsupported", "check", "check_call", "golde
 def __getattr__(name: str) -> Any:
     """Load the checker and the prover when they are first asked for."""
     if name in ("check", "check_call"):
-        from . import checker
+        from .checking import checker
 
         return getattr(checker, name)
     if name == "Report":
-        from .report import Report
+        from .reports.report import Report
 
         return Report
     if name == "golden":
-        from .prove import golden
+        from .proof.prove import golden
 
         return golden
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -31,3 +31,7 @@ class Stopped(Exception):
     def __init__(self, verdict: str, message: str) -> None:
         super().__init__(message)
         self.verdict = verdict
+
+
+class Failure(Exception):
+    """A result that is wrong in shape, dtype, finiteness or conduct."""

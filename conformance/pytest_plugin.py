@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .checker import Answer
-    from .expected import Expected
-    from .report import CaseResult, Operation
-    from .suite import LoadedCase
-    from .target import Target
+    from .checking.expected_failures import Expected
+    from .model import Answer, CaseResult, LoadedCase, Operation
+    from .target.base import Target
 
 OPTIONS = {
     "target": "check this implementation: an adapter, module, module:object or file.py",
@@ -66,10 +64,10 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
-        from . import checker, expected
-        from .report import Operation
-        from .suite import INSTALLED
-        from .target import load
+        from .checking import checker, expected_failures
+        from .model import Operation
+        from .suite.reading import INSTALLED
+        from .target.loading import load
 
         options = {name: given[name] for name in ("claim", "dtype", "backend")}
         self.target: Target = load(given["target"], command=given["command"], **options)
@@ -87,7 +85,7 @@ class Suite(pytest.Collector):
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
                 self.cases += [(c, dtype) for c in everything if c.op == op and checker.asked_in(c, dtype)]
         path = given["expected-failures"]
-        self.expected: Expected = expected.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
+        self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
 
     def collect(self) -> list[pytest.Item]:
         """Return a test for every case, and for every operation one that enough of it was supported."""
@@ -103,7 +101,7 @@ class Suite(pytest.Collector):
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say why operations fail, and what is missing."""
-        from . import checker
+        from .checking import checker
         from .reports import terminal
 
         checker.finish(list(self.operations.values()))
@@ -130,8 +128,8 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Ask, and raise for a verdict that is not a pass."""
-        from . import checker
-        from .report import BAD
+        from .checking import checker
+        from .model import BAD
 
         suite = self.parent
         assert isinstance(suite, Suite)
@@ -197,6 +195,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say which vectors are used."""
     if config.getoption("posref_target") is None and config.getoption("posref_command") is None:
         return []
-    from .suite import INSTALLED, load_manifest
+    from .suite.reading import INSTALLED, load_manifest
 
     return [f"posref: vectors {load_manifest(INSTALLED)['suite']}"]

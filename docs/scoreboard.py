@@ -45,8 +45,8 @@ that they ship. Corrections are welcome, as are adapters for other libraries.
 
 def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page needs of a report: verdicts in numbers, and the failures one by one."""
-    from posref.conformance import classes
-    from posref.conformance.target import package_of
+    from posref.conformance.accuracy import ladder_of
+    from posref.conformance.target.finding import package_of
 
     if not report["complete"]:
         msg = f"scoreboard: the report of {report['target']['name']} must be complete."
@@ -56,7 +56,7 @@ def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     for operation in report["operations"]:
         mine = [c for c in asked if (c["op"], c["dtype"]) == (operation["op"], operation["dtype"])]
         passed = [c["achieved"] for c in mine if c["verdict"] == "pass"]
-        order = classes.ladder(operation["dtype"], operation["claim"])
+        order = ladder_of(operation["dtype"], operation["claim"])
         kept = {name: operation[name] for name in KEPT} | {"passed": max(passed, key=order.index, default=None)}
         kept["diagnosis"] = (operation["diagnosis"] or {}).get("text")
         operations.append(kept)
@@ -191,7 +191,7 @@ def prove(adapter: str) -> None:
     for finding in load()[1]:
         if finding["adapter"] != adapter:
             continue
-        from posref.conformance.target import package_of
+        from posref.conformance.target.finding import package_of
 
         installed = importlib.metadata.version(package_of(adapter).split("[")[0])
         printed = io.StringIO()

@@ -9,12 +9,13 @@ from rich.markup import escape
 from rich.table import Table
 
 import posref
-from posref.conformance import commands
-from posref.conformance.fuzzing.fuzz_command import fuzz
-from posref.conformance.remote.protocol_commands import protocol
-from posref.conformance.shell import console as _console
-from posref.conformance.shell import errors as _errors
-from posref.conformance.shell import operation as _operation
+from posref.conformance.commands.check import check, report
+from posref.conformance.commands.console import console as _console
+from posref.conformance.commands.console import errors as _errors
+from posref.conformance.commands.console import operation as _operation
+from posref.conformance.commands.fuzz import fuzz
+from posref.conformance.commands.protocol import protocol
+from posref.conformance.commands.vectors import vectors
 from posref.presets import MARKS, Preset
 from posref.scaling import LongRoPE
 from posref.spec import FAMILIES, REGISTRY
@@ -48,7 +49,7 @@ def list_command(family: str | None, op: str | None, presets: bool) -> None:
 
 
 def _list_cases(op: str) -> None:
-    from posref.conformance.suite import INSTALLED, load_groups
+    from posref.conformance.suite.reading import INSTALLED, load_groups
 
     with _errors():
         table = Table("case", "kind", "dtypes", "flags", box=None, pad_edge=False, header_style="bold")
@@ -122,8 +123,8 @@ def _show_preset(preset: Preset) -> None:
 def doctor() -> None:
     """Say what is installed here: array libraries, their dtypes, whether their float64 is real, and the vectors."""
     from posref import backends
-    from posref.conformance.suite import INSTALLED, load_manifest
-    from posref.conformance.target import ADAPTERS
+    from posref.conformance.suite.reading import INSTALLED, load_manifest
+    from posref.conformance.target.finding import ADAPTERS
 
     table = Table("backend", "state", "dtypes", "float64", box=None, pad_edge=False, header_style="bold")
     for name in backends.names():
@@ -150,7 +151,7 @@ def doctor() -> None:
         )
 
 
-for command in (commands.check, commands.report, commands.vectors, protocol, fuzz):
+for command in (check, report, vectors, protocol, fuzz):
     cli.add_command(command)
 
 

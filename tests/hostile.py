@@ -22,12 +22,13 @@ import numpy as np
 from safetensors.numpy import load
 
 from posref import scaling
-from posref.conformance.build import build_group, plain, write_group
-from posref.conformance.case import Case, Step, floats
+from posref.conformance.cases.numbers import floats
 from posref.conformance.errors import VectorError
-from posref.conformance.files import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
-from posref.conformance.suite import LoadedGroup, document, load_groups, withdrawn_cases
-from posref.conformance.tensors import digest
+from posref.conformance.model import Case, LoadedGroup, Step
+from posref.conformance.proof.build import build_group, plain, write_group
+from posref.conformance.suite.reading import document, load_groups, withdrawn_cases
+from posref.conformance.suite.tensors import digest
+from posref.conformance.suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
 
 TENSORS = ("data.safetensors", "tolerance.safetensors")
 DOCUMENTS = ("smoke.json", "flags.json", "ERRATA.json")

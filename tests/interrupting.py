@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from posref.cli import cli
-from posref.conformance import build as building
-from posref.conformance.build import build
-from posref.conformance.copying import copy
 from posref.conformance.errors import VectorError
-from posref.conformance.suite import INSTALLED, load_manifest
-from posref.conformance.whole import put_aside, whole_directory, whole_file
+from posref.conformance.proof import build as building
+from posref.conformance.proof.build import build
+from posref.conformance.suite.atomic import put_aside, whole_directory, whole_file
+from posref.conformance.suite.copying import copy
+from posref.conformance.suite.reading import INSTALLED, load_manifest
 
 Action = Callable[[], Any]
 EVENTS = ("open", "os.", "shutil.", "tempfile.", "fcntl.")

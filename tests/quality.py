@@ -8,14 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from posref.conformance import check, invoke
-from posref.conformance.checker import Answer
+from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import together
 from posref.conformance.diagnosis import diagnose, strength
-from posref.conformance.report import Report
-from posref.conformance.suite import LoadedCase
-from posref.conformance.target import load
+from posref.conformance.model import Answer, Arrays, LoadedCase
+from posref.conformance.reports.report import Report
+from posref.conformance.target.loading import load
 from posref.spec import REGISTRY
 
 FOLDER = Path(__file__).parent / "defects"
@@ -86,7 +85,7 @@ def cases() -> dict[str, list[LoadedCase]]:
 
 
 @cache
-def answers(deviation: Deviation, op: str) -> dict[str, list[invoke.Arrays]]:
+def answers(deviation: Deviation, op: str) -> dict[str, list[Arrays]]:
     """Return what a mutant gives in float32, by case; a call that makes no sense for it gives nothing."""
     return {case.id: strength.outputs(deviation, case) for case in cases()[op]}
 

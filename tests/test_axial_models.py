@@ -20,7 +20,7 @@ from transformers.vision_utils import get_vision_position_ids
 
 import posref
 from posref import positions
-from posref.conformance.prove import golden, half_widths
+from posref.conformance.proof.prove import golden, half_widths
 
 HALF: dict[str, Any] = {"allocation": "own", "arrangement": "chunked", "layout": "half", "base": 10000.0}
 PAIRS: dict[str, Any] = {**HALF, "layout": "interleaved"}

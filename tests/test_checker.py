@@ -14,8 +14,9 @@ import pytest
 import posref
 from posref.conformance import Unsupported, check, check_call
 from posref.conformance.errors import TargetError, VectorError
-from posref.conformance.report import BAD, Report
-from posref.conformance.suite import INSTALLED, load_groups, parse, validator
+from posref.conformance.model import BAD
+from posref.conformance.reports.report import Report
+from posref.conformance.suite.reading import INSTALLED, load_groups, parse, validator
 from posref.spec import REGISTRY
 
 Options = Mapping[str, Any]

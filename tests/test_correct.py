@@ -8,7 +8,7 @@ import pytest
 from sources import assert_stands_alone
 
 from posref.conformance import check
-from posref.conformance.report import Report
+from posref.conformance.reports.report import Report
 
 FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
 REFERENCE = ("numpy", "torch")

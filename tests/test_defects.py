@@ -11,7 +11,7 @@ from sources import assert_stands_alone
 from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.deviations.compose import together
-from posref.conformance.target import load
+from posref.conformance.target.loading import load
 
 ROOT = Path(__file__).parents[1]
 FILES = [*FIRST, *UNSEEN]

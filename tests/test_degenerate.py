@@ -22,7 +22,7 @@ Options = dict[str, Any]
 def literal(op: str, *arrays: list[Any], **options: Any) -> np.ndarray:
     """Return what the second witness gives, with 200 bits."""
     with mp.workprec(200):
-        found = getattr(import_module(f"posref.conformance.definitions.{op}"), op)(*arrays, **options)
+        found = getattr(import_module(f"posref.conformance.witness.{op}"), op)(*arrays, **options)
         return np.asarray(found, dtype=np.float64)
 
 

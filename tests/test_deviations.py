@@ -11,10 +11,12 @@ import pytest
 from quality import answers, cases, caught, diagnosed, pairs, registry
 
 import posref
-from posref.conformance import check, invoke
+from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import PARTS, together
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, INNER, fits, stage, touched
+from posref.conformance.model import Arrays
+from posref.conformance.target import calling, comparing
 from posref.spec import REGISTRY
 
 
@@ -123,7 +125,7 @@ def agree(name: Deviation, other: Deviation, ops: list[str]) -> bool:
     return True
 
 
-def same(op: str, call: invoke.Call, one: invoke.Arrays, two: invoke.Arrays) -> bool:
+def same(op: str, call: calling.Call, one: Arrays, two: Arrays) -> bool:
     for output, expected in call.expected.items():
         if (output in one) != (output in two):
             return False
@@ -131,7 +133,7 @@ def same(op: str, call: invoke.Call, one: invoke.Arrays, two: invoke.Arrays) -> 
             continue
         if not (fits(one[output], expected) and fits(two[output], expected)):
             return False
-        _, width = invoke.errors(op, call, output, expected, CLASS, DTYPE)
+        _, width = comparing.errors(op, call, output, expected, CLASS, DTYPE)
         near = np.abs(np.subtract(one[output], two[output], dtype=np.float64)) <= 2 * width
         if not np.all(near | (np.isnan(one[output]) & np.isnan(two[output]))):
             return False

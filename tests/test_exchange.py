@@ -12,18 +12,20 @@ import pytest
 from click.testing import CliRunner
 
 from posref.cli import cli
-from posref.conformance import check, classes, tensors
+from posref.conformance import check
+from posref.conformance.accuracy import UNIT
 from posref.conformance.calls import returns_reals
-from posref.conformance.case import from_json
-from posref.conformance.copying import copy
 from posref.conformance.errors import TargetError, VectorError
-from posref.conformance.remote import protocol
-from posref.conformance.remote.byfile import written
-from posref.conformance.remote.exchange import export
-from posref.conformance.remote.serve import Server
-from posref.conformance.report import Report
-from posref.conformance.suite import INSTALLED, load_groups, load_manifest, validator
-from posref.conformance.target import load_python
+from posref.conformance.reports.report import Report
+from posref.conformance.suite import tensors
+from posref.conformance.suite.copying import copy
+from posref.conformance.suite.options import from_json
+from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest, validator
+from posref.conformance.target.python import load_python
+from posref.conformance.target.remote import protocol
+from posref.conformance.target.remote.byfile import written
+from posref.conformance.target.remote.exchange import export
+from posref.conformance.target.remote.serve import Server
 from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
@@ -61,7 +63,7 @@ def dtypes_of(op: str, case: dict[str, Any], dtypes: tuple[str, ...]) -> list[st
     if not returns_reals(op):
         return list(dtypes[:1])
     wanted = [d for d in dtypes if d in case["dtypes"]]
-    return sorted({"float32" if d in classes.UNIT else d for d in wanted}) if op == "rope_frequencies" else wanted
+    return sorted({"float32" if d in UNIT else d for d in wanted}) if op == "rope_frequencies" else wanted
 
 
 def request(op: str, case: Any, step: int, call: Any, dtype: str, arrays: tensors.Tensors) -> dict[str, Any]:

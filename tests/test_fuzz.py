@@ -17,13 +17,13 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.calls import bind, takes_dtype
-from posref.conformance.case import all_cases
-from posref.conformance.checker import Answer
+from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import Disagreement, TargetError
 from posref.conformance.fuzzing import hunt, judging, strategies
 from posref.conformance.fuzzing.fuzz import Findings, fuzz, opened
 from posref.conformance.fuzzing.hunt import Hunt
-from posref.conformance.verify import verify
+from posref.conformance.model import Answer
+from posref.conformance.proof.verify import verify
 from posref.scaling import Llama3
 from posref.spec import REGISTRY
 

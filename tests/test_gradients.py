@@ -17,17 +17,20 @@ import posref
 from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
-from posref.conformance import Unsupported, check, forms, golden, invoke, prove
-from posref.conformance.build import build_group
+from posref.conformance import Unsupported, check, golden
 from posref.conformance.calls import array_names, differentiable
-from posref.conformance.case import Case, all_cases
-from posref.conformance.copying import copy
-from posref.conformance.definitions import learned as transcription
+from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import BuildError
-from posref.conformance.report import Report
-from posref.conformance.suite import INSTALLED, LoadedCase, load_groups
-from posref.conformance.target import load_python
-from posref.conformance.verify import verify
+from posref.conformance.model import Case, LoadedCase
+from posref.conformance.proof import prove
+from posref.conformance.proof.build import build_group
+from posref.conformance.proof.verify import verify
+from posref.conformance.reports.report import Report
+from posref.conformance.suite.copying import copy
+from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.target import array_forms, comparing
+from posref.conformance.target.python import load_python
+from posref.conformance.witness import learned as transcription
 from posref.matrices import cayley_transform, skew_symmetric
 from posref.spec import REGISTRY, encoding
 
@@ -232,7 +235,7 @@ def test_automatic_differentiation_keeps_within_the_bounds(backend: str, dtypes:
             (call,) = case.calls
             accuracy = {"float64": "float64"}.get(dtype, "angle64")
             for name, gradient in target.run(case, call, dtype).items():
-                error, width = invoke.errors(case.op, call, name, gradient, accuracy, dtype)
+                error, width = comparing.errors(case.op, call, name, gradient, accuracy, dtype)
                 assert np.all(error <= width), (case.id, dtype, name)
                 ratio = float(np.max(error[error > 0] / width[error > 0], initial=0.0))
                 worst[case.op, dtype] = max(ratio, worst.get((case.op, dtype), 0.0))
@@ -457,7 +460,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
 
     report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op)
     views = [case for case in of_values(op) if "broadcast-view" in case.flags]
-    expanded = {case.id for case in views if forms.broadcast_axes(case.calls[0].inputs["x"])}
+    expanded = {case.id for case in views if array_forms.broadcast_axes(case.calls[0].inputs["x"])}
     assert {case.id for case in report.failures} == flagged(op, "non-contiguous") | expanded
     assert {case.verdict for case in report.failures} == {"error"}
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from posref.conformance import Report, check
-from posref.conformance.remote.lint import lint
-from posref.conformance.suite import INSTALLED
+from posref.conformance.suite.reading import INSTALLED
+from posref.conformance.target.remote.lint import lint
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

@@ -18,12 +18,13 @@ from hostile import Changes, contents, edit, header, joined, place, read, sealed
 from safetensors.numpy import save
 
 from posref.cli import cli
-from posref.conformance import check_call, strictjson, tensors
-from posref.conformance.copying import copy
+from posref.conformance import check_call
 from posref.conformance.errors import VectorError
-from posref.conformance.report import state
-from posref.conformance.suite import parse, validator
-from posref.conformance.verify import verify
+from posref.conformance.proof.verify import verify
+from posref.conformance.reports.document import state
+from posref.conformance.suite import strict_json, tensors
+from posref.conformance.suite.copying import copy
+from posref.conformance.suite.reading import parse, validator
 
 X = "one/in/x"
 DATA, TOLERANCE, GROUP, SUITE = "data.safetensors", "tolerance.safetensors", "group.json", "SUITE.json"
@@ -504,15 +505,15 @@ def test_a_boolean_that_is_neither_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "9223372036854775807", "1e308", "-0.0", "5e-324", '"\\ud83d\\ude00"', "[[[]]]"])
 def test_strict_json_is_json_where_it_accepts(text: str) -> None:
-    assert strictjson.loads(text.encode()) == json.loads(text)
+    assert strict_json.loads(text.encode()) == json.loads(text)
 
 
 def test_strict_json_refuses_what_is_too_long_and_too_deep() -> None:
-    assert strictjson.loads(b"[" * strictjson.DEPTH + b"]" * strictjson.DEPTH)
+    assert strict_json.loads(b"[" * strict_json.DEPTH + b"]" * strict_json.DEPTH)
     with pytest.raises(ValueError, match="nested more than"):
-        strictjson.loads(b"[" * (strictjson.DEPTH + 2) + b"]" * (strictjson.DEPTH + 2))
+        strict_json.loads(b"[" * (strict_json.DEPTH + 2) + b"]" * (strict_json.DEPTH + 2))
     with pytest.raises(ValueError, match="more than 5"):
-        strictjson.loads(b"[1, 2]", limit=5)
+        strict_json.loads(b"[1, 2]", limit=5)
 
 
 def test_a_truncated_report_is_never_complete(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import torch
 import posref
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
-from posref.conformance.prove import golden, half_widths
+from posref.conformance.proof.prove import golden, half_widths
 from posref.matrices import cayley_transform, skew_exponential, skew_symmetric
 
 RNG = np.random.default_rng(5)

@@ -10,7 +10,7 @@ from rotary_modules import built
 import posref
 from posref import mrope, mrope_from_config
 from posref.config_values import MROPE
-from posref.conformance.prove import golden, half_widths
+from posref.conformance.proof.prove import golden, half_widths
 from posref.scaling import YaRN
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 4, "max_position_embeddings": 32768}

@@ -22,12 +22,13 @@ from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.calls import array_names
 from posref.conformance.errors import Stopped, TargetError
-from posref.conformance.remote import protocol
-from posref.conformance.remote.child import Child
-from posref.conformance.remote.lint import lint
-from posref.conformance.remote.session import RESTARTS, Session
-from posref.conformance.report import Report
-from posref.conformance.suite import INSTALLED, LoadedCase, load_groups, validator
+from posref.conformance.model import LoadedCase
+from posref.conformance.reports.report import Report
+from posref.conformance.suite.reading import INSTALLED, load_groups, validator
+from posref.conformance.target.remote import protocol
+from posref.conformance.target.remote.child import Child
+from posref.conformance.target.remote.lint import lint
+from posref.conformance.target.remote.session import RESTARTS, Session
 from posref.spec import REGISTRY
 
 HARNESSES = Path(__file__).parent / "harnesses"

@@ -19,11 +19,15 @@ from reporting import case, document, every_verdict, hostile, operation, unfinis
 from rich.console import Console
 
 import posref
-from posref.conformance import check, classes, places
-from posref.conformance.checker import Answer
-from posref.conformance.report import Operation, Report, state
-from posref.conformance.reports import curves, html, summaries, terminal
-from posref.conformance.suite import INSTALLED, Call, LoadedCase, load_groups, validate
+from posref.conformance import check
+from posref.conformance.accuracy import OF_DTYPE
+from posref.conformance.checking import curves
+from posref.conformance.model import Answer, Call, LoadedCase, Operation
+from posref.conformance.reports import html, summaries, terminal
+from posref.conformance.reports.document import state
+from posref.conformance.reports.report import Report
+from posref.conformance.suite import value_positions
+from posref.conformance.suite.reading import INSTALLED, load_groups, validate
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +61,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
 def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict[str, Any]) -> None:
     for op in itself["operations"]:
         with_places = any(
-            places.places(op["op"], call, name) is not None
+            value_positions.places(op["op"], call, name) is not None
             for group in load_groups(INSTALLED, ops=(op["op"],))
             for entry in group.cases
             if entry.kind == "value" and op["dtype"] in entry.dtypes
@@ -76,7 +80,7 @@ def test_a_curve_is_beyond_its_bounds_where_the_cases_fail(broken: dict[str, Any
         assert min(beyond, default=None) == op["first_failing_position"]
         assert [p["position"] for p in op["curve"]] == sorted({p["position"] for p in op["curve"]})
         for point in op["curve"]:
-            assert set(point["bounds"]) == set(classes.OF_DTYPE["float32"])
+            assert set(point["bounds"]) == set(OF_DTYPE["float32"])
             if isinstance(point["error"], float):
                 assert (point["error"] > point["bounds"]["angle32"]) == (float(point["ratio"]) > 1)
     assert found(broken, "rope")["first_failing_position"] == 2049

@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from posref.conformance.case import all_flags
+from posref.conformance.cases.catalogue import all_flags
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength

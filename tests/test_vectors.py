@@ -12,18 +12,22 @@ import numpy as np
 import pytest
 
 import posref
-from posref.conformance import check, golden, prove, tensors
-from posref.conformance.build import build, build_group
-from posref.conformance.case import Case, all_cases, all_flags, floats, groups
-from posref.conformance.copying import copy
-from posref.conformance.definitions import alibi_slopes as transcription
+from posref.conformance import check, golden
+from posref.conformance.cases.catalogue import all_cases, all_flags, groups
+from posref.conformance.cases.numbers import floats
 from posref.conformance.errors import BuildError, TargetError, VectorError
-from posref.conformance.files import finish, write_json
-from posref.conformance.suite import INSTALLED, load_groups, load_manifest
-from posref.conformance.verify import verify
+from posref.conformance.model import Case
+from posref.conformance.proof import prove
+from posref.conformance.proof.build import build, build_group
+from posref.conformance.proof.verify import verify
+from posref.conformance.suite import tensors
+from posref.conformance.suite.copying import copy
+from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest
+from posref.conformance.suite.writing import finish, write_json
+from posref.conformance.witness import alibi_slopes as transcription
 from posref.spec import REGISTRY, encoding
 
-BUILD = "import sys; from pathlib import Path; from posref.conformance.build import build; build(Path(sys.argv[1]))"
+BUILD = "import sys; from pathlib import Path; from posref.conformance.proof.build import build; build(Path(sys.argv[1]))"
 
 
 def files(root: Path) -> dict[str, bytes]:

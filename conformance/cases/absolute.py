@@ -5,7 +5,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 
 FLAGS = {
     "sinusoidal-layout": Flag("sines and cosines in another order", "multidim-positional-encoding #20, flashinfer #3819"),

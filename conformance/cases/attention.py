@@ -6,7 +6,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ..case import Case, Flag, floats
+from ..model import Case, Flag
+from .numbers import floats
 
 FLAGS = {
     "attention-scale": Flag("logits not divided by sqrt(D), or divided by D", "T5's convention, muP's 1/d"),

@@ -19,7 +19,8 @@ from posref.scaling import (
     YaRNByTurns,
 )
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 from .rope import BASE, FAR, GIVEN, KIMI, UNEQUAL, UNROUNDED, seed_of, sequence
 from .rope_extended import GIVEN_FACTOR, MSCALES, TURNS, TURNS_NARROW
 from .rope_extended import SMALL as SMALL_LONG

@@ -5,7 +5,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 
 FLAGS = {
     "alibi-exponent": Flag("the first slope is 1: the exponent starts at 0", "aprender #2143"),

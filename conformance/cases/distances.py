@@ -6,7 +6,8 @@ from zlib import crc32
 
 from posref.scaling import DynamicNTK, Linear, YaRN
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 
 FLAGS = {
     "distances-plain": Flag("RoPE's own distances: no extension at all"),

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 from .rope import FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 
 FLAGS = {

@@ -12,7 +12,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from ..case import Case, Flag, floats
+from ..model import Case, Flag
+from .numbers import floats
 
 FLAGS = {
     "non-contiguous": Flag("a view read as if its values lay one after another", "TileOPs #492, flash-attention #355"),

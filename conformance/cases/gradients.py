@@ -11,7 +11,7 @@ import numpy as np
 
 from posref.scaling import YaRN
 
-from ..case import Case, Flag
+from ..model import Case, Flag
 from .forms import EXTENSIONS, reals
 from .forms import FLAGS as FORMS
 

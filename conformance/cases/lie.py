@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
 from .mixed import BETWEEN, FAR, FRAMES, PATCHES
+from .numbers import floats
 from .rope import seed_of, sequence
 
 FLAGS = {

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 from .rope import seed_of, sequence
 
 FLAGS = {

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 from .rope import BASE, FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 
 FLAGS = {

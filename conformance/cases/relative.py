@@ -5,7 +5,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 
 FLAGS = {
     "shaw-order": Flag("key minus query for query minus key, or the reverse", "tensor2tensor's order with SpeechT5's tables"),

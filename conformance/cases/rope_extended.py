@@ -13,7 +13,8 @@ from posref.scaling import (
     YaRNByTurns,
 )
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 from .rope import BASE, seed_of, sequence
 
 FLAGS = {

@@ -1,6 +1,6 @@
 """What the cases of rope and its stages catch."""
 
-from ..case import Flag
+from ..model import Flag
 
 FLAGS = {
     # layout and sign

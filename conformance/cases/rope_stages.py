@@ -7,7 +7,8 @@ import numpy as np
 
 from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
 
-from ..case import Case, Step, floats
+from ..model import Case, Step
+from .numbers import floats
 from .rope import (
     BASE,
     DEEPSEEK_V2,

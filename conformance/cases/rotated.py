@@ -6,7 +6,8 @@ import numpy as np
 
 from posref.scaling import DynamicNTK, Linear, YaRN
 
-from ..case import Case, Flag, Step, floats
+from ..model import Case, Flag, Step
+from .numbers import floats
 from .rope import BASE, DEEPSEEK_V2, DEEPSEEK_V3, DEEPSEEK_V4, GIVEN, UNSORTED, seed_of
 
 FLAGS = {

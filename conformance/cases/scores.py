@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Case, Flag, Step
+from ..model import Case, Flag, Step
 from .forms import pairs, places
 
 FLAGS = {

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ..case import Case, Flag, floats
+from ..model import Case, Flag
+from .numbers import floats
 from .rope import seed_of
 
 FLAGS = {

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .. import tensors
-from ..suite import Call, LoadedCase
+from ..model import Call, LoadedCase
+from ..suite import tensors
 
 ROTATIONS = ("rope", "apply_rope")
 

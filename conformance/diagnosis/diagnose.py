@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import invoke
 from ..deviations import Deviation
-from ..report import number
+from ..model import number
+from ..target import comparing
 from . import backward, phases, search
 from .hypotheses import Question, quiet
 
 if TYPE_CHECKING:
-    from ..checker import Answer
+    from ..model import Answer
 
 Asked = tuple["Answer", bool]  # an answer, and whether it fails
 SHOWN = 4  # ties that the text spells out; the record has them all
@@ -77,7 +77,7 @@ def _rotations(gradients: Sequence[Asked], claim: str) -> list[Asked]:
         case = backward.as_rotation(answer.case)
         if case is not None and answer.outputs:
             turned = replace(answer, case=case, outputs=[backward.as_output(answer.outputs[0])])
-            failed = invoke.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
+            failed = comparing.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
             found.append((turned, failed))
     return found
 

@@ -21,13 +21,13 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
-from .. import invoke
 from ..calls import bind, takes_dtype
 from ..deviations import Deviation
-from ..suite import Call
+from ..model import Arrays, Call
+from ..target import comparing
 
 if TYPE_CHECKING:
-    from ..checker import Answer
+    from ..model import Answer
 
 JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
@@ -39,7 +39,7 @@ SUMS = (
     "streaming_llm",
 )  # fmt: skip
 Array = npt.NDArray[Any]
-Outputs = list[invoke.Arrays]
+Outputs = list[Arrays]
 Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter
 
 
@@ -78,7 +78,7 @@ class Question:
         for k, call in enumerate(self.calls):
             for name, expected in call.expected.items():
                 wanted = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
-                _, width = invoke.errors(self.op, call, name, expected, self.claim, self.dtype)
+                _, width = comparing.errors(self.op, call, name, expected, self.claim, self.dtype)
                 found.append(Asked(k, name, expected, wanted, width, failed))
         return found
 
@@ -112,7 +112,7 @@ def _arguments(op: str, call: Call) -> tuple[list[Any], dict[str, Any]]:
     return positional, keywords | ({"dtype": np.float64} if takes_dtype(op) else {})
 
 
-def _once(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> invoke.Arrays:
+def _once(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
     """Return the outputs of one call by name; none where the deviation makes no sense for it."""
     try:
         result = function(*positional, **keywords)

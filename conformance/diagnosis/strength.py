@@ -19,10 +19,11 @@ from rich.table import Table
 
 from posref.spec import REGISTRY
 
-from .. import invoke
-from ..case import all_flags
+from ..cases.catalogue import all_flags
 from ..deviations import DEVIATIONS, Deviation
-from ..suite import INSTALLED, LoadedCase, load_groups
+from ..model import Arrays, LoadedCase
+from ..suite.reading import INSTALLED, load_groups
+from ..target import comparing
 from . import hypotheses
 from .backward import as_rotation
 
@@ -120,19 +121,19 @@ def cases(suite: Path = INSTALLED) -> tuple[Cases, Counter[str]]:
     return found, others
 
 
-def outputs(deviation: Deviation, case: LoadedCase) -> list[invoke.Arrays]:
+def outputs(deviation: Deviation, case: LoadedCase) -> list[Arrays]:
     """Return what a mutant gives in float32; a call that makes no sense for it gives nothing."""
     found = hypotheses.predict(deviation, case.op, case.calls)
     with hypotheses.quiet():
         return [{n: v.astype(np.float32) if v.dtype.kind == "f" else v for n, v in o.items()} for o in found]
 
 
-def fails(case: LoadedCase, given: list[invoke.Arrays]) -> bool:
+def fails(case: LoadedCase, given: list[Arrays]) -> bool:
     """Return whether outputs fail a case."""
     for call, output in zip(case.calls, given, strict=True):
         if any(n not in output or not fits(output[n], e) for n, e in call.expected.items()):
             return True
-        if invoke.compare(case.op, call, output, CLASS, DTYPE) is not None:
+        if comparing.compare(case.op, call, output, CLASS, DTYPE) is not None:
             return True
     return False
 

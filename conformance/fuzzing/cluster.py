@@ -13,9 +13,9 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
-from .fuzz import Options, Plan, Task, opened, plan_of
 from .hunt import Hunt, Progress, Searched
 from .judging import Asking, Tally
+from .plan import Options, Plan, Task, opened, plan_of
 
 PIECE = 5  # draws of a task
 PATIENCE = 10.0  # seconds to reach a scheduler

@@ -10,15 +10,15 @@ from rich.console import Console
 
 from posref.spec import REGISTRY
 
-from .. import build
-from ..case import FUZZ, Case
 from ..errors import TargetError
-from ..files import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
+from ..model import FUZZ, Case
+from ..proof import build
 from ..reports.terminal import plain
-from ..whole import whole_directory
-from .fuzz import Findings
+from ..suite.atomic import whole_directory
+from ..suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
 from .hunt import Find, case_id
 from .judging import written
+from .plan import Findings
 
 SHOWN = 1000  # characters of a call
 REASONS = 5

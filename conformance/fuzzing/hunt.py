@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
-from .. import checker
+from ..checking import checker
 from ..diagnosis import diagnose
-from ..report import BAD, CaseResult
+from ..model import BAD, CaseResult
 from .judging import Asking, NotJudged, Tally, case_of
 from .strategies import Drawn, calls
 

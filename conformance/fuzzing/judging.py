@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from posref.backends.exact import Unproved
 from posref.backends.numbers import Undecided
 
-from .. import build, checker, classes
+from ..accuracy import UNIT
+from ..checking import checker
 from ..errors import Disagreement, TargetError
-from ..report import CaseResult
-from ..suite import Call, LoadedCase
-from ..target import Target
+from ..model import Call, CaseResult, LoadedCase
+from ..proof import build
+from ..target.base import Target
 from .strategies import Drawn
 
 
@@ -66,7 +67,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
     except Exception as error:
         raise _not_judged(op, drawn, error) from error
     held = build.askable(op, drawn.inputs, expected)
-    dtypes = tuple(d for d in held if d not in classes.UNIT or f"low-{d}" in widths)
+    dtypes = tuple(d for d in held if d not in UNIT or f"low-{d}" in widths)
     call = Call(drawn.params, drawn.inputs, expected, mid, widths)
     case = LoadedCase(name, op, "value", "core", ("fuzz",), "", dtypes, (call,))
     if not checker.asked_in(case, dtype):

@@ -22,9 +22,9 @@ from posref.backends.rounding import BITS, round_to
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
-from .. import classes
+from ..accuracy import UNIT
 from ..calls import AT_LEAST_FLOAT32
-from ..consistency import SIZES as SIZES_OF_OPTIONS
+from ..suite.consistency import SIZES as SIZES_OF_OPTIONS
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one
@@ -69,7 +69,7 @@ def calls(draw: st.DrawFn, op: str, dtype: str) -> Drawn:
     fractional = any(axes.kind == "position" for axes in arrays.values()) and draw(st.booleans())
     inputs = {}
     for name, shape in frame.shapes.items():
-        wide = "float32" if name in AT_LEAST_FLOAT32 and dtype in classes.UNIT else dtype
+        wide = "float32" if name in AT_LEAST_FLOAT32 and dtype in UNIT else dtype
         inputs[name] = np.asarray(draw(numbers(arrays[name], shape, wide, fractional, known)))  # NumPy's 0-d sums are scalars
     return Drawn(frame.params, inputs)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from ..report import printable
+from ..suite.quoting import printable
 
 WIDTH, TOP, LEFT, RIGHT = 540, 26, 76, 84  # of a figure, in its own units; the margins hold labels
 PLOT = WIDTH - LEFT - RIGHT

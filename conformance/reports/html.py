@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import PosrefError
-from ..report import BAD, nearest, ordered, printable, standing, state
+from ..model import BAD
+from ..suite.quoting import printable
 from . import drawing
+from .document import nearest, ordered, standing, state
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from .. import classes
-from ..report import BAD, nearest, ordered, printable, standing, state
+from ..accuracy import BASE, TRIG
+from ..model import BAD
+from ..suite.quoting import printable
+from .document import nearest, ordered, standing, state
 
 SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before everything was asked, or a part of it is missing: it decides nothing."
@@ -118,9 +120,9 @@ def badge(document: Json) -> str:
 
 def _loosest(document: Json) -> str:
     """Return the loosest class that an operation achieved; one widened for its trigonometry is looser than the same without."""
-    order = [*classes.BASE[:3], "low"]
+    order = [*BASE[:3], "low"]
     found = {op["achieved"] for op in document["operations"] if op["achieved"]}
-    return printable(max(found, key=lambda name: (order.index(classes.TRIG.sub("", name)), name), default="no class"))
+    return printable(max(found, key=lambda name: (order.index(TRIG.sub("", name)), name), default="no class"))
 
 
 def _row(op: Json) -> str:

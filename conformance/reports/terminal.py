@@ -6,7 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..report import BAD, CaseResult, Operation, Report, printable, standing, state
+from ..model import BAD, CaseResult, Operation
+from ..suite.quoting import printable
+from .document import standing, state
+from .report import Report
 
 __all__ = ["plain", "printable", "show", "verdict"]
 COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}

@@ -1,0 +1,1 @@
+"""The check: asking a target, judging its answers, and what they say together."""

@@ -1,0 +1,1 @@
+"""The command line below `posref`: click commands."""

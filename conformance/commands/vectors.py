@@ -1,0 +1,89 @@
+"""The commands that build, verify, copy, export and measure vectors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ..suite.quoting import printable
+from .console import FILE, FOLDER, console, errors, needs_vectors, progress
+
+
+@click.group()
+def vectors() -> None:
+    """Build, verify and copy golden vectors."""
+
+
+@vectors.command("build")
+@click.argument("directory", metavar="DIR", type=FOLDER)
+@click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
+def vectors_build(directory: Path, tier: str) -> None:
+    """Build the vectors from their sources into DIR, every value proved by two witnesses."""
+    with errors(), progress("building") as show:
+        needs_vectors()
+        from ..proof.build import build
+
+        build(directory, tier=tier, progress=show)
+    console().print(f"built {directory}", highlight=False)
+
+
+@vectors.command("verify")
+@click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
+def vectors_verify(directory: Path | None) -> None:
+    """Prove every value of the suite in DIR (by default the installed one) again."""
+    with errors():
+        needs_vectors()
+        from ..proof.verify import verify
+        from ..suite.reading import INSTALLED
+
+        with progress("proving") as show:
+            problems = verify(directory or INSTALLED, progress=show)
+    for problem in problems:
+        click.echo(printable(problem))
+    click.echo(f"{directory or INSTALLED}: " + (f"{len(problems)} problems" if problems else "every value is proved"))
+    sys.exit(1 if problems else 0)
+
+
+@vectors.command("copy")
+@click.argument("directory", metavar="DIR", type=FOLDER)
+@click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
+def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
+    """Copy the installed vectors, with licence and hashes, into DIR."""
+    with errors():
+        from ..suite.copying import copy
+        from ..suite.reading import INSTALLED
+
+        count = copy(INSTALLED, directory, ops)
+    click.echo(f"copied {count} groups to {directory}")
+
+
+@vectors.command("export")
+@click.argument("directory", metavar="DIR", type=FOLDER)
+@click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
+@click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
+def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
+    """Write requests without expectations into DIR, to be computed anywhere and checked with check --outputs DIR."""
+    with errors():
+        from ..suite.reading import INSTALLED
+        from ..target.remote.exchange import export
+
+        count = export(INSTALLED, directory, ops, tier=tier)
+    click.echo(f"exported {count} groups to {directory}")
+
+
+@vectors.command("strength")
+@click.option("--json", "json_file", type=FILE, help="Write it as JSON.")
+def vectors_strength(json_file: Path | None) -> None:
+    """Say, for every known deviation, how many core cases catch it; exit code 1 if one is caught by fewer than two."""
+    from ..diagnosis import strength
+    from ..suite.atomic import whole_file
+
+    with errors(), progress("trying") as show:
+        measured = strength.measure(progress=show)
+    if json_file is not None:
+        whole_file(json_file, json.dumps(measured.to_json(), indent=1, sort_keys=True) + "\n")
+    strength.show(measured, console())
+    sys.exit(measured.exit_code)

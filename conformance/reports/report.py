@@ -1,0 +1,36 @@
+"""The report of a check: its record, and the files it can be written as."""
+
+import json
+from pathlib import Path
+
+from ..model import Record
+from ..suite.atomic import whole_file
+from . import html, summaries
+
+
+class Report(Record):
+    """Everything a check found, which can be written as JSON, HTML, Markdown, JUnit XML and a badge."""
+
+    def write_json(self, path: Path) -> None:
+        """Write the report whole: an interruption leaves the old file or none."""
+        whole_file(path, json.dumps(self.to_json(), indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+    def write_html(self, path: Path) -> None:
+        """Write the report as one page; PosrefError if jinja2 is not installed."""
+
+        whole_file(path, html.render(self.to_json()))
+
+    def write_markdown(self, path: Path) -> None:
+        """Write a summary in Markdown."""
+
+        whole_file(path, summaries.markdown(self.to_json()))
+
+    def write_junit(self, path: Path) -> None:
+        """Write the report as JUnit XML."""
+
+        whole_file(path, summaries.junit(self.to_json()))
+
+    def write_badge(self, path: Path) -> None:
+        """Write a badge in SVG."""
+
+        whole_file(path, summaries.badge(self.to_json()))

@@ -1,0 +1,42 @@
+"""Copies of a suite, or of some operations' groups, for projects that keep vectors beside their own tests."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import VectorError
+from . import tensors
+from .atomic import whole_directory
+from .reading import document, load_manifest
+from .writing import copy_static, finish, write_json
+
+
+def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
+    """
+    Copy a suite, or its groups of some operations, to a new directory with licence and hashes; return the number of groups.
+
+    For projects that keep vectors beside their own tests. The copy is a suite of its own: it verifies and checks.
+    """
+    manifest = load_manifest(source)
+    wanted = set(ops)
+    unknown = wanted - {entry["op"] for entry in manifest["groups"]}
+    if unknown:
+        known = sorted({entry["op"] for entry in manifest["groups"]})
+        msg = f"vectors copy: --op must be one of {', '.join(known)}; got {', '.join(sorted(unknown))}."
+        raise VectorError(msg)
+    entries = [entry for entry in manifest["groups"] if not wanted or entry["op"] in wanted]
+    with whole_directory(directory) as new:
+        if directory.exists() and any(directory.iterdir()):
+            msg = f"vectors copy: DIR must be new or empty; {directory} is not."
+            raise VectorError(msg)
+        for entry in entries:
+            (new / entry["id"]).mkdir(parents=True)
+            for name, recorded in entry["files"].items():
+                data = tensors.read_bytes(source / entry["id"] / name, recorded, root=source)
+                (new / entry["id"] / name).write_bytes(data)
+        copy_static(source, new)
+        smoke = document(source, "smoke.json", "smoke")
+        smoke["cases"] = [case for case in smoke["cases"] if not wanted or case["op"] in wanted]
+        write_json(new / "smoke.json", smoke)
+        write_json(new / "flags.json", document(source, "flags.json", "flags"))
+        finish(new, entries)
+    return len(entries)

@@ -1,0 +1,167 @@
+"""Reading a suite: hashes first, schemas next, and a named error for everything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Container, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from ..errors import VectorError
+from ..model import Call, LoadedCase, LoadedGroup
+from . import consistency, safe_reading, strict_json, tensors
+from .atomic import put_aside
+from .options import from_json
+from .quoting import shown
+
+INSTALLED = safe_reading.OURS
+SCHEMA = 1
+DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
+
+
+def load_manifest(root: Path) -> dict[str, Any]:
+    """Return a suite's manifest, checked against its schema."""
+    path = root / "SUITE.json"
+    if not os.path.lexists(path):
+        aside = put_aside(root)
+        left = f" The one that was there is whole in {aside}: its replacement was interrupted." if aside else ""
+        msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}.{left}"
+        raise VectorError(msg)
+    manifest: dict[str, Any] = document(root, "SUITE.json", "suite")
+    consistency.check_manifest(manifest, path)
+    return manifest
+
+
+def withdrawn_cases(root: Path) -> dict[str, str]:
+    """Return the cases that ``ERRATA.json`` withdraws, with the reason of each; they are not asked any more."""
+    if not os.path.lexists(root / "ERRATA.json"):
+        return {}
+    errata = document(root, "ERRATA.json", "errata")
+    return {entry["case"]: entry["reason"] for entry in errata if entry["kind"] == "withdrawn"}
+
+
+def document(root: Path, name: str, schema: str) -> Any:
+    """Return a JSON file at the top of a suite, checked against its schema."""
+    path = root / name
+    found = parse(path, safe_reading.read(path, DOCUMENT, root=root))
+    validate(schema, found, path)
+    return found
+
+
+def load_groups(root: Path, *, ops: Container[str] | None = None, group: str | None = None) -> Iterator[LoadedGroup]:
+    """Yield a suite's groups, of some operations or of one id where given; files of others are not read."""
+    for entry in load_manifest(root)["groups"]:
+        if (ops is None or entry["op"] in ops) and (group is None or entry["id"] == group):
+            yield load_group(root, entry)
+
+
+def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
+    """
+    Return one group.
+
+    Raises
+    ------
+    VectorError
+        If a file is missing, altered, truncated or malformed, or the files do not fit one another.
+    """
+    folder = root / entry["id"]
+    path = folder / "group.json"
+    manifest = parse(path, tensors.read_bytes(path, entry["files"]["group.json"], root=root), limit=DOCUMENT)
+    validate("group", manifest, path)
+    for name in ("data.safetensors", "tolerance.safetensors"):
+        if manifest["files"][name] != entry["files"][name]:
+            msg = f"{path}: records another {name} than SUITE.json does. Fetch the suite again."
+            raise VectorError(msg)
+    if manifest["id"] != entry["id"] or manifest["op"] != entry["op"]:
+        msg = f"{path}: is of group {manifest['id']!r} ({manifest['op']}); SUITE.json says {entry['id']!r} ({entry['op']})."
+        raise VectorError(msg)
+    data, tolerance = (
+        tensors.read(folder / n, entry["files"][n], root=root) for n in ("data.safetensors", "tolerance.safetensors")
+    )
+    try:
+        consistency.check_group(manifest, entry, data, tolerance)
+        cases = tuple(_case(manifest["op"], case, data, tolerance) for case in manifest["cases"])
+        consistency.check_places(cases)
+    except ValueError as error:
+        msg = f"{path}: {error}."
+        raise VectorError(msg) from error
+    return LoadedGroup(manifest["id"], manifest["op"], manifest, data, tolerance, cases)
+
+
+def _case(op: str, case: Mapping[str, Any], data: tensors.Tensors, tolerance: tensors.Tensors) -> LoadedCase:
+    """Return one case with its tensors."""
+    name = case["id"].rsplit("/", maxsplit=1)[1]
+    if case["kind"] == "sequence":
+        calls = [_call(step, f"{name}@{k}", data, tolerance) for k, step in enumerate(case["steps"])]
+    else:
+        calls = [_call(case, name, data, tolerance)]
+    return LoadedCase(
+        case["id"],
+        op,
+        case["kind"],
+        case["tier"],
+        tuple(case["flags"]),
+        case["comment"],
+        tuple(case.get("dtypes", ("float32",))),
+        tuple(calls),
+    )
+
+
+def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, tolerance: tensors.Tensors) -> Call:
+    """Return one call with its tensors."""
+
+    def named(role: str) -> tensors.Tensors:
+        return {n: data[tensor] for n, tensor in call.get(role, {}).items()}
+
+    expected = named("expected")
+    widths: dict[str, tensors.Tensors] = {}
+    for key, value in tolerance.items():
+        accuracy, case, output = key.split("/")
+        if case == name:
+            widths.setdefault(accuracy, {})[output] = value
+    params = {n: from_json(v) for n, v in call["params"].items()}
+    return Call(params, named("inputs"), expected, named("intermediates"), widths, named("cotangents"))
+
+
+def parse(path: Path, data: bytes, *, limit: int = strict_json.LIMIT) -> Any:
+    """Return JSON that has one meaning and at most `limit` bytes; VectorError with the reason otherwise."""
+    try:
+        return strict_json.loads(data, limit=limit)
+    except ValueError as error:
+        msg = f"{path}: not valid JSON: {error}."
+        raise VectorError(msg) from error
+
+
+@cache
+def validator(name: str) -> Any:
+    """Return the validator of the schema called `name`."""
+    schema = json.loads((INSTALLED / "schema" / f"{name}.json").read_text(encoding="utf-8"))
+    strict = {"pattern": _pattern, "uniqueItems": _unique}
+    return jsonschema.validators.extend(jsonschema.Draft202012Validator, strict)(schema)
+
+
+def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error unless a word is of a pattern, as JSON Schema has it: ``$`` is the end, not a line break before it."""
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _unique(_: Any, unique: bool, instance: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """Yield an error unless a list is of different words; in time that does not grow with the square."""
+    if unique and isinstance(instance, list) and not all(isinstance(item, str) for item in instance):
+        yield jsonschema.ValidationError("must be a list of words")
+    elif unique and isinstance(instance, list) and len(set(instance)) != len(instance):
+        yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
+
+
+def validate(name: str, document: Any, path: Path) -> None:
+    """Raise `VectorError` with the first place where `document` is not as its schema says."""
+    for error in validator(name).iter_errors(document):
+        place = "/".join(str(part) for part in error.absolute_path) or "the top level"
+        msg = f"{path}: at {shown(place)}: {shown(error.message)}."
+        raise VectorError(msg)

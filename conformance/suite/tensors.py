@@ -1,0 +1,169 @@
+"""Safetensors files: hashes first, every claim of the header checked, and a named error for what is not as it should be."""
+
+import hashlib
+import math
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import deserialize
+from safetensors.numpy import save
+
+from ..errors import VectorError
+from . import safe_reading, strict_json
+
+Tensors = dict[str, npt.NDArray[Any]]
+BITS = {  # how the bytes of a dtype are read; bfloat16, which NumPy lacks, as the upper half of a float32
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+VECTORS = ("F64", "F32", "I64", "BOOL")
+NAME = re.compile(r"[a-z0-9_][a-z0-9_.@-]*(/[a-z0-9_][a-z0-9_.@-]*){0,7}")
+NAME_LENGTH, RANK, HEADER = 255, 8, 2**20
+EMPTY = 2**20  # the other axes of a tensor without values have at most so many places
+
+
+def write(path: Path, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    """Write `tensors` and return ``{"sha256", "bytes"}``; without metadata the bytes are a function of the tensors."""
+    data = save({name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()})
+    path.write_bytes(data)
+    return digest(data)
+
+
+def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -> Tensors:
+    """
+    Return the tensors of a vector file whose size and hash are as `recorded`.
+
+    Raises
+    ------
+    VectorError
+        If the file is missing, altered, truncated or malformed, or a value is not finite; nothing of it is used then.
+    """
+    data = read_bytes(path, recorded, root=root)
+    try:
+        tensors = {name: tensor for name, (tensor, _) in decode(data, VECTORS, canonical=True).items()}
+    except VectorError as error:
+        msg = f"{path}: {error}"
+        raise VectorError(msg) from error
+    for name, tensor in tensors.items():
+        if tensor.dtype.kind == "f" and not np.all(finite := np.isfinite(tensor)):
+            index = [int(i) for i in np.argwhere(~finite)[0]]
+            msg = f"{path}: tensor {name}{index} must be finite; got {tensor[tuple(index)]}."
+            raise VectorError(msg)
+    return tensors
+
+
+def decode(
+    data: bytes, dtypes: Collection[str] = tuple(BITS), *, canonical: bool = False
+) -> dict[str, tuple[npt.NDArray[Any], str]]:
+    """
+    Return the tensors of a safetensors file by name, each with the name of its dtype there; BF16 is widened to float32.
+
+    The format leaves room that memory, paths and readers can be attacked through; what is not needed of it is refused.
+    Whatever is accepted has the contents that the official reader gives it. Values are as they are: NaN is not looked for.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    dtypes : collection of str
+        Those of F64, F32, F16, BF16, I64, I32, I16, I8, U8 and BOOL that may occur.
+    canonical : bool
+        Whether it must be as vectors are written: aligned, and without ``__metadata__``.
+
+    Raises
+    ------
+    VectorError
+        If it is anything else; the message does not know the file's name.
+    """
+    try:
+        _check(data, dtypes, canonical=canonical)
+        return {name: (_array(name, entry), entry["dtype"]) for name, entry in deserialize(data)}  # type: ignore[no-untyped-call]
+    except Exception as error:  # the library raises several kinds
+        msg = f"not a safetensors file that can be trusted: {error}."
+        raise VectorError(msg) from error
+
+
+def _array(name: str, entry: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return a tensor of the official reader as an array."""
+    bits = np.frombuffer(entry["data"], dtype=BITS[entry["dtype"]])
+    if entry["dtype"] == "BOOL" and np.any(bits.view(np.uint8) > 1):
+        msg = f"tensor {name}: a BOOL must be 0 or 1"
+        raise ValueError(msg)
+    if entry["dtype"] == "BF16":
+        bits = (bits.astype(np.uint32) << 16).view(np.float32)
+    return bits.reshape(entry["shape"])
+
+
+def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> None:
+    """Raise `ValueError` unless the header describes the file, all of it, and can do no harm."""
+    size = int.from_bytes(data[:8], "little")
+    if not 2 <= size <= min(HEADER, len(data) - 8) or data[8:9] != b"{":
+        msg = f"its header must begin with {{ and have 2 to {HEADER} bytes, within the file's {len(data)}; it says {size}"
+        raise ValueError(msg)
+    entries = strict_json.loads(data[8 : 8 + size], limit=HEADER, encoding="utf-8")
+    metadata = entries.pop("__metadata__", None)
+    texts = isinstance(metadata, dict) and all(isinstance(text, str) for text in metadata.values())
+    if metadata is not None and (canonical or not texts):
+        msg = "__metadata__ must not be there" if canonical else "__metadata__ must map words to words"
+        raise ValueError(msg)
+    if canonical and size % 8:
+        msg = f"its header must be padded to a multiple of 8 bytes; it has {size}"
+        raise ValueError(msg)
+    body, end = len(data) - 8 - size, 0
+    for begin, stop, name, width in sorted(_span(name, entry, dtypes, body) for name, entry in entries.items()):
+        if begin != end or (canonical and begin % width):
+            msg = f"tensor {name}: must begin where the one before ends, at {end}, aligned to {width}; it begins at {begin}"
+            raise ValueError(msg)
+        end = stop
+    if end != body:
+        msg = f"its tensors must be all that follows the header: {body} bytes; they are {end}"
+        raise ValueError(msg)
+
+
+def _span(name: str, entry: Any, dtypes: Collection[str], body: int) -> tuple[int, int, str, int]:
+    """Return where a tensor begins and ends, its name and the bytes of a value; `ValueError` for a lie about them."""
+    if len(name) > NAME_LENGTH or not NAME.fullmatch(name):
+        msg = f"the name of a tensor must be of a-z, 0-9 and _.@-/, and no path that leaves its folder; got {name[:80]!r}"
+        raise ValueError(msg)
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        msg = f"tensor {name}: must have dtype, shape and data_offsets, and nothing else"
+        raise ValueError(msg)
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in dtypes:
+        msg = f"tensor {name}: dtype must be one of {', '.join(dtypes)}; got {str(dtype)[:80]!r}"
+        raise ValueError(msg)
+    if not _counts(shape) or len(shape) > RANK or math.prod(max(n, 1) for n in shape) > max(body, EMPTY):
+        msg = f"tensor {name}: shape must be at most {RANK} counts that fit the file; got {str(shape)[:80]}"
+        raise ValueError(msg)
+    width = np.dtype(BITS[dtype]).itemsize
+    if not _counts(offsets) or len(offsets) != 2 or offsets[1] > body or offsets[1] - offsets[0] != math.prod(shape) * width:
+        msg = f"tensor {name}: data_offsets must span the {dtype} of shape {shape} in {body} bytes; got {str(offsets)[:80]}"
+        raise ValueError(msg)
+    return offsets[0], offsets[1], name, width
+
+
+def _counts(value: Any) -> bool:
+    """Return whether a JSON value is a list of integers from 0; true and false are none."""
+    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+
+def read_bytes(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -> bytes:
+    """Return a file's bytes if its size and hash are as `recorded`, else raise `VectorError`."""
+    data = safe_reading.read(path, recorded["bytes"], root=root)
+    if len(data) != recorded["bytes"]:
+        msg = f"{path}: must have {recorded['bytes']} bytes; got {len(data)}. The file is truncated or altered: fetch it again."
+        raise VectorError(msg)
+    found = digest(data)["sha256"]
+    if found != recorded["sha256"]:
+        msg = f"{path}: must have sha256 {recorded['sha256']}; got {found}. The file is altered: fetch it again."
+        raise VectorError(msg)
+    return data
+
+
+def digest(data: bytes) -> dict[str, Any]:
+    """Return the hash and size of `data` as manifests record them."""
+    return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}

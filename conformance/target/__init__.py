@@ -1,0 +1,1 @@
+"""What is checked: Python objects, isolated processes, programs in any language, and files."""

@@ -1,0 +1,110 @@
+"""What is checked, as the checker sees it, and how what it states is read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
+
+from posref.scaling import Scaling
+
+from ..accuracy import DEFAULT_CLAIM, OF_DTYPE, with_trig
+from ..errors import TargetError
+from ..model import Arrays, Call, LoadedCase
+
+# What an implementation that does not say knows: records are added to posref.scaling, and older code may not look at the type
+SCALINGS = ("Linear", "NTKAware", "DynamicNTK", "Llama3", "YaRN")
+
+
+@dataclass
+class Target(ABC):
+    """An implementation as the checker sees it: what it has, in which dtypes, what it claims, and a way to ask it."""
+
+    name: str  # as the user wrote it
+    library: str  # its array library, or the language of a program
+    dtypes: tuple[str, ...]
+    claims: Mapping[str, str]
+    reproduce: str  # how a command that checks it begins
+    notes: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    scalings: tuple[str, ...] = SCALINGS  # the records of posref.scaling that it knows
+    kind: ClassVar[str]  # "python", "program" or "outputs"
+
+    @abstractmethod
+    def has(self, op: str) -> bool:
+        """Return whether it offers an operation."""
+
+    @abstractmethod
+    def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
+        """
+        Return the outputs of one call of a case by name, on the host, reals widened to float64.
+
+        Raises
+        ------
+        Unsupported
+            If it does not do what the call asks.
+        Failure
+            If a result is wrong in shape or dtype, an input was changed, or the second call gave other bits.
+        Stopped
+            If the call ended without a result.
+        """
+
+    @abstractmethod
+    def refuse(self, case: LoadedCase, dtype: str) -> str:
+        """Return how it refused a case that it must refuse; Failure if it did not, otherwise as `run`."""
+
+    def begin(self, case: LoadedCase) -> None:  # noqa: B027  (most have nothing to do)
+        """Begin a case: state may be dropped."""
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what a report should say besides verdicts."""
+        return self.notes
+
+    def close(self) -> None:  # noqa: B027
+        """Leave nothing behind."""
+
+
+def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
+    """Return the records of posref.scaling that an implementation states, or raise `TargetError` for one that is none."""
+    known = [kind.__name__ for kind in get_args(Scaling)]
+    unknown = [record for record in stated if record not in known]
+    if unknown:
+        msg = f"{name}: scalings must be of {', '.join(known)}; got {', '.join(map(repr, unknown))}."
+        raise TargetError(msg)
+    return tuple(stated)
+
+
+def check_dtypes(name: str, dtypes: Iterable[str]) -> None:
+    """Raise `TargetError` for a dtype that no class is defined for."""
+    unknown = [d for d in dtypes if d not in OF_DTYPE]
+    if unknown:
+        msg = f"{name}: dtypes must be of {', '.join(OF_DTYPE)}; got {', '.join(map(repr, unknown))}."
+        raise TargetError(msg)
+
+
+def settle_claims(
+    name: str, stated: Mapping[str, Any], dtypes: Iterable[str], claim: str | None, trig: float | None
+) -> dict[str, str]:
+    """Return the class claimed for every dtype (and float32, in which constants are asked): `claim` goes before `stated`."""
+    chosen = {**DEFAULT_CLAIM, **stated}
+    declared = trig if trig is not None else chosen.pop("trig", None)
+    chosen.pop("trig", None)
+    if declared is not None and not (isinstance(declared, int | float) and 0 < declared < 1):
+        msg = f"{name}: the declared error of sines and cosines (trig) must lie between 0 and 1, as 2**-11; got {declared!r}."
+        raise TargetError(msg)
+    unknown = set(chosen) - set(OF_DTYPE)
+    if unknown:
+        msg = f"{name}: claims are for {', '.join(OF_DTYPE)} and trig; got {', '.join(map(repr, sorted(unknown)))}."
+        raise TargetError(msg)
+    claims = {}
+    for d in dtypes:
+        wanted = claim or chosen[d]
+        if wanted not in OF_DTYPE[d]:
+            msg = f"{name}: a claim for {d} must be one of {', '.join(OF_DTYPE[d])}; got {wanted!r}."
+            raise TargetError(msg)
+        claims[d] = with_trig(wanted, declared)
+    if "float32" not in claims:
+        constants = chosen["float32"] if chosen["float32"] in OF_DTYPE["float32"] else "angle32"
+        claims["float32"] = with_trig(constants, declared)
+    return claims

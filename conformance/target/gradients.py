@@ -1,0 +1,133 @@
+"""
+Gradients of an implementation: by its own `vjp`, or by its library's automatic differentiation.
+
+An implementation that has a function ``vjp(op, inputs, params, cotangents, wrt)`` is asked that, and held to it: arrays by the
+name of the argument, options as the case has them, cotangents by the name of the output; it returns the gradients of the
+inputs `wrt` by name. Otherwise its library differentiates the operation; what then raises or stops the gradient is unsupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from posref.spec import REGISTRY
+
+from ..accuracy import UNIT
+from ..calls import AT_LEAST_FLOAT32
+from ..errors import Failure, Unsupported
+from ..model import Arrays, Call
+from . import calling, comparing
+from .calling import InProcess
+
+Found = dict[str, tuple[np.ndarray[Any, Any], str | None]]
+
+
+def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...]) -> Arrays:
+    """
+    Return an implementation's gradients by the name of the input, as NumPy, after asking twice.
+
+    Raises
+    ------
+    Unsupported
+        If neither it nor its library has them.
+    Failure
+        If one is missing, shape or dtype are not those of the input, an array changed, or the second call gave other bits.
+    """
+    asked = Asked(target, op, call, dtype, flags)
+    first = asked.accepted()
+    changed = asked.changed()
+    if changed:
+        raise Failure(calling.CHANGED.format(changed[0]))
+    calling.expect_same(first, asked.accepted())
+    return first
+
+
+class Asked:
+    """A call for gradients, with its arrays made: what it gives, and which of the arrays it changed."""
+
+    def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()) -> None:
+        self.target, self.op, self.call, self.dtype = target, op, call, dtype
+        self.positional, self.keywords = calling.arguments(target, op, call, dtype, flags)
+        arguments = {**self.positional, **self.keywords}
+        self.inputs = {name: arguments[name] for name in call.inputs if name in arguments}
+        self.cotangents = {n: calling.to_array(target, n, value, dtype, flags) for n, value in call.cotangents.items()}
+        self.before = {name: target.backend.to_numpy(array) for name, array in self._arrays().items()}
+
+    def _arrays(self) -> dict[str, Any]:
+        return {**self.inputs, **{f"the cotangent of {name}": array for name, array in self.cotangents.items()}}
+
+    def changed(self) -> list[str]:
+        """Return the names of arrays that are no longer as they were given."""
+        host = self.target.backend.to_numpy
+        return [n for n, array in self._arrays().items() if not comparing.same_bits(self.before[n], host(array))]
+
+    def accepted(self) -> Arrays:
+        """Return the gradients by name, or raise `Failure` for what is wrong with them whatever their values."""
+        return {name: accept(name, *found, self.call, self.dtype) for name, found in self.collected().items()}
+
+    def collected(self) -> Found:
+        """Return the gradients by name, on the host, each with the name of its dtype."""
+        own = getattr(self.target.implementation, "vjp", None)
+        wrt = tuple(self.call.expected)
+        with np.errstate(all="ignore"):
+            if callable(own):
+                given = own(self.op, dict(self.inputs), dict(self.call.params), dict(self.cotangents), wrt)
+                found = _all_of(given, wrt)
+            else:
+                found = self._differentiated(wrt)
+        return {name: calling.to_host(self.target, name, found[name]) for name in wrt}
+
+    def _differentiated(self, wrt: tuple[str, ...]) -> dict[str, Any]:
+        """Return the gradients that the library's automatic differentiation gives."""
+        library, function = self.target.backend, self.target.function(self.op)
+        assert function is not None
+        if not hasattr(library, "vjp"):
+            msg = f"{library.name} has no gradients: offer vjp()"
+            raise Unsupported(msg)
+
+        def outputs(*arrays: Any) -> tuple[Any, ...]:
+            moved = dict(zip(wrt, arrays, strict=True))
+            positional = [moved.get(name, value) for name, value in self.positional.items()]
+            result = function(*positional, **{name: moved.get(name, value) for name, value in self.keywords.items()})
+            return tuple(result) if len(REGISTRY[self.op].outputs) > 1 else (result,)
+
+        try:
+            cotangents = [self.cotangents[name] for name in REGISTRY[self.op].outputs]
+            found = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
+        except Exception as error:  # nothing was promised, and nobody is misled
+            msg = f"no gradient by {library.name}: {calling.told(error)}"
+            raise Unsupported(msg) from error
+        gradients = dict(zip(wrt, found, strict=True))
+        stopped = [name for name, gradient in gradients.items() if gradient is None]
+        if stopped:
+            msg = f"no gradient by {library.name}: the result does not depend on {', '.join(stopped)} as it sees it"
+            raise Unsupported(msg)
+        return gradients
+
+
+def accept(name: str, host: np.ndarray[Any, Any], found: str | None, call: Call, dtype: str) -> np.ndarray[Any, Any]:
+    """Return a gradient, or raise `Failure` unless it has the shape and dtype of its input."""
+    shape = call.inputs[name].shape
+    if host.shape != shape:
+        msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
+        raise Failure(msg)
+    of_input = "float32" if name in AT_LEAST_FLOAT32 and dtype in UNIT else dtype
+    if found != of_input:
+        msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
+        raise Failure(msg)
+    return host
+
+
+def _all_of(given: Any, wrt: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return what an implementation's `vjp` gave, or raise `Failure` unless it is a dict with every gradient."""
+    if not isinstance(given, Mapping):
+        msg = f"vjp must return a dict of gradients by the name of the input; got {type(given).__name__}"
+        raise Failure(msg)
+    missing = [name for name in wrt if given.get(name) is None]
+    if missing:
+        msg = f"vjp returned no gradient of {', '.join(missing)}"
+        raise Failure(msg)
+    return given

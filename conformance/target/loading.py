@@ -1,0 +1,57 @@
+"""Loading a target of any kind: a Python one, here or in a process of its own, a program, or a folder of results."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import TargetError
+from ..suite.reading import INSTALLED
+from .base import Target
+from .python import load_python
+
+
+def load(
+    target: Any = None,
+    *,
+    command: str | Sequence[str] | None = None,
+    outputs: str | Path | None = None,
+    isolate: bool = False,
+    timeout: float = 30.0,
+    memory: float = 8.0,
+    backend: str | None = None,
+    dtype: str | None = None,
+    claim: str | None = None,
+    trig: float | None = None,
+    device: Any = None,
+    suite: Path = INSTALLED,
+) -> Target:
+    """
+    Return a target: a Python one, a program that speaks the protocol (`command`), or a folder of its results (`outputs`).
+
+    A Python target is a module or object, or the name of a built-in adapter, ``module``, ``module:object`` or ``file.py``;
+    with `isolate` it runs in a process of its own, held to `timeout` seconds a call and `memory` GiB, as a program is.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be loaded, has no operation, or names a dtype, class or backend that does not exist.
+    """
+    if sum(given is not None for given in (target, command, outputs)) != 1:
+        msg = "check: give one of TARGET, --command and --outputs."
+        raise TargetError(msg)
+    stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
+    if outputs is not None:
+        from .remote.exchange import Outputs
+
+        return Outputs.load(Path(outputs), suite, **stated)
+    if command is not None:
+        from .remote.program import Program
+
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        return Program.start(words, timeout=timeout, memory=memory, suite=suite, **stated)
+    if isolate:
+        from .remote.serve import isolated
+
+        return isolated(target, backend=backend, device=device, timeout=timeout, memory=memory, suite=suite, **stated)
+    return load_python(target, backend=backend, device=device, **stated)

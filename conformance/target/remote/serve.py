@@ -1,0 +1,183 @@
+"""The other side of the protocol for Python targets: a module that hangs, crashes or exits does so in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.backends import BackendMissing
+from posref.spec import REGISTRY
+
+from ...accuracy import OF_DTYPE, TRIG
+from ...calls import takes_dtype
+from ...errors import Failure, PosrefError, TargetError, Unsupported
+from ...model import Call, LoadedCase
+from ...suite.options import from_json
+from .. import calling, comparing, gradients
+from ..python import PythonTarget, load_python
+from . import protocol
+from .program import Program
+
+MAIN = "posref.conformance.commands.protocol"  # whose main program is the command `serve`
+
+
+def isolated(
+    target: Any, *, backend: str | None, dtype: str | None, claim: str | None, trig: float | None, device: Any,
+    timeout: float, memory: float, suite: Path,
+) -> Program:  # fmt: skip
+    """Return a Python target in a process of its own, which is held to `timeout` and `memory`; `TargetError` as `load`."""
+    if not isinstance(target, str):
+        msg = f"check: isolate needs a target by name (module, module:object or file.py); got {type(target).__name__}."
+        raise TargetError(msg)
+    options = {"--backend": backend, "--dtype": dtype, "--device": device}
+    words = [str(word) for name, value in options.items() if value is not None for word in (name, value)]
+    command = [sys.executable, "-P", "-m", MAIN, *words, "--", target]  # -P: a folder named posref here is not this package
+    program = Program.start(command, timeout=timeout, memory=memory, suite=suite, dtype=dtype, claim=claim, trig=trig)
+    program.name, program.library = target, program.library.removeprefix("Python, ")
+    program.reproduce = f"posref check {shlex.quote(target)} --isolate" + (f" --backend {backend}" if backend else "")
+    return program
+
+
+def serve(target: str, *, backend: str | None = None, dtype: str | None = None, device: str | None = None) -> None:
+    """Speak the protocol over standard input and output on behalf of a Python target, until told to stop."""
+    with _channel() as (requests, replies), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server: Server | None = None
+        for line in requests:
+            reply, server = _answer(line, server, target, {"backend": backend, "dtype": dtype, "device": device})
+            if reply is None:
+                return
+            replies.write(protocol.write(reply))
+            replies.flush()
+
+
+@contextmanager
+def _channel() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Yield the real standard input and output; in their places stand nothing and standard error."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    with requests, replies:
+        yield requests, replies
+
+
+def _answer(
+    line: bytes, server: Server | None, target: str, options: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, Server | None]:
+    """Return the reply to a line, None to stop, and the server that start makes."""
+    command = protocol.command(line)
+    if command["cmd"] == "stop":
+        return None, server
+    if command["cmd"] == "run" and server is not None:
+        return server.run(command), server
+    try:
+        server = Server(load_python(target, **options))
+    except (PosrefError, BackendMissing, ValueError) as error:
+        return {"protocol": protocol.VERSION, "error": str(error)}, None
+    return server.about(), server
+
+
+@dataclass
+class Server:
+    """A loaded target, asked by messages."""
+
+    target: PythonTarget
+    asked: tuple[str, str] = ("", "")  # case and dtype of the last request
+
+    def about(self) -> dict[str, Any]:
+        """Return the reply to start."""
+        target = self.target
+        claims: dict[str, Any] = {d: TRIG.sub("", c) for d, c in target.claims.items()}
+        declared = {float(found[1]) for c in target.claims.values() if (found := TRIG.search(c))}
+        operations = [op for op in REGISTRY if target.has(op)]
+        return {
+            "protocol": protocol.VERSION,
+            "implementation": {"name": target.name, "language": f"Python, {target.library}"},
+            "operations": operations, "vjp": operations, "dtypes": list(target.dtypes),
+            "claims": claims | ({"trig": max(declared)} if declared else {}),
+            "scalings": list(target.scalings),
+            "own_dtype": [op for op in operations if takes_dtype(op) and not self._told(op)],
+            "notes": list(target.notes), "versions": dict(target.versions),
+        }  # fmt: skip
+
+    def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply to a request to run."""
+        try:
+            reply = self._outcome(request)
+        except (Unsupported, NotImplementedError) as error:
+            reply = {"status": "unsupported", "message": str(error) or "not implemented"}
+        except Failure as failure:
+            reply = {"status": "ok", "outputs": {}, "message": str(failure)}
+        except BaseException as error:  # also SystemExit: whatever an implementation raises is its verdict
+            reply = {"status": "error", "message": calling.told(error)}
+        return {"seq": request["seq"], **reply}
+
+    def _outcome(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what one call gives."""
+        op, dtype = request["op"], request["dtype"]
+        function = self.target.function(op) if op in REGISTRY else None
+        if function is None or dtype not in self.target.backend.dtypes:
+            msg = f"no {op} in {dtype}"
+            raise Unsupported(msg)
+        call, forms = _call(request), tuple(request.get("forms", ()))
+        if request["step"] == 0 and self.asked != (request["case"], dtype):
+            self.target.begin(LoadedCase(request["case"], op, "value", "core", forms, "", (dtype,), (call,)))
+        self.asked = (request["case"], dtype)
+        if call.cotangents:
+            asked = gradients.Asked(self.target, op, call, dtype, forms)
+            found = asked.collected()
+            changed = asked.changed()
+        else:
+            found, changed = self._computed(function, op, call, dtype, forms)
+        return {"status": "ok", "outputs": {n: _tensor(n, *result) for n, result in found.items()}, "changed": changed}
+
+    def _computed(
+        self, function: Any, op: str, call: Call, dtype: str, forms: tuple[str, ...]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the results of one call, and the names of inputs that it changed."""
+        positional, keywords = calling.arguments(self.target, op, call, dtype, forms)
+        arrays = {n: a for n, a in {**positional, **keywords}.items() if n in call.inputs}
+        before = {n: self.target.backend.to_numpy(a) for n, a in arrays.items()}
+        with np.errstate(all="ignore"):
+            found = calling.collected(self.target, op, function(*positional.values(), **keywords))
+        after = {n: self.target.backend.to_numpy(a) for n, a in arrays.items()}
+        return found, [n for n in arrays if not comparing.same_bits(before[n], after[n])]
+
+    def _told(self, op: str) -> bool:
+        """Return whether the function is told the dtype of its result."""
+        accepts = calling.keywords_of(self.target.function(op))
+        return accepts is None or "dtype" in accepts
+
+
+def _call(request: Mapping[str, Any]) -> Call:
+    """Return what is asked, as the suite has it: without the options that it leaves to their defaults."""
+    params = {name: from_json(v) for name, v in request["params"].items() if name not in request.get("defaults", ())}
+    inputs, cotangents = (
+        {name: protocol.decode(tensor)[0] for name, tensor in request.get(key, {}).items()} for key in ("inputs", "cotangents")
+    )
+    wanted = dict.fromkeys(request["outputs"], np.zeros(())) if cotangents else {}  # names alone: values are not sent
+    return Call(params, inputs, wanted, cotangents=cotangents)
+
+
+def _tensor(name: str, host: npt.NDArray[Any], dtype: str | None) -> protocol.Tensor:
+    """Return a result as a tensor; `Failure` if the protocol has none for it."""
+    if host.dtype.kind == "f" and (dtype is None or dtype in OF_DTYPE):
+        return protocol.encode(host, dtype or "float64")
+    if host.dtype.kind in "iu":
+        return protocol.encode(host, "int64")
+    if host.dtype.kind == "b":
+        return protocol.encode(host, "bool")
+    msg = f"{name} must be an array of numbers; got {dtype or host.dtype}"
+    raise Failure(msg)
