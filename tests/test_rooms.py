@@ -1,0 +1,60 @@
+"""The rooms of `conformance/`: imports point one way, without a circle, and every room stays a room."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CHECK = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(config_filename=sys.argv[1], no_cache=True))"
+MOST_FILES = 8
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the package as it is installed: backends and conformance inside it, without the vectors."""
+    folder = tmp_path_factory.mktemp("package")
+    python_only = shutil.ignore_patterns("vectors", "templates", "__pycache__")
+    shutil.copytree(ROOT / "posref", folder / "posref", ignore=python_only)
+    for name in ("backends", "conformance"):
+        shutil.copytree(ROOT / name, folder / "posref" / name, ignore=python_only)
+    return folder
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Check the contracts in pyproject.toml on the package in a folder."""
+    command = [sys.executable, "-c", CHECK, str(ROOT / "pyproject.toml")]
+    return subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)}, capture_output=True, text=True)
+
+
+def test_imports_point_one_way_and_never_in_a_circle(package: Path) -> None:
+    """Typing-only and lazy imports count: the contracts stand in pyproject.toml."""
+    found = lint(package)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("suite/reading.py", "from ..target.base import Target"),
+        ("proof/prove.py", "def f() -> None:\n    from . import verify"),
+        ("model.py", "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from .reports.report import Report"),
+        ("new_file.py", "nothing = None"),
+    ],
+    ids=["climb", "lazy circle", "typing-only climb", "a file without a place"],
+)
+def test_a_wrong_import_is_found(package: Path, tmp_path: Path, file: str, line: str) -> None:
+    shutil.copytree(package / "posref", tmp_path / "posref")
+    with (tmp_path / "posref" / "conformance" / file).open("a") as source:
+        source.write(f"\n\n{line}\n")
+    found = lint(tmp_path)
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert Path(file).stem in found.stdout
+
+
+def test_few_files_stand_outside_the_rooms() -> None:
+    loose = [p.name for p in (ROOT / "conformance").iterdir() if p.is_file()]
+    assert len(loose) <= MOST_FILES, f"conformance/ has {len(loose)} files at its root, at most {MOST_FILES}: {sorted(loose)}"
