@@ -91,67 +91,22 @@ def _xpos(
 def _layout(layout: str, role: str, other: str) -> Iterator[Case]:
     """Yield what every layout is asked, of one role or the other."""
     group = layout.replace("_", "-")
+    tier = "smoke" if layout == "interleaved" else "core"
+    by_row, by_token = np.asarray(OFFSETS)[:, None].tolist(), np.asarray(OFFSETS)[1:, :, None].tolist()
     yield _xpos(
-        f"{group}/small",
-        "layout sign xpos-role",
-        (3, 8),
-        (0, 1, 5),
-        role,
-        layout,
-        centre=3,
-        scale_base=16.0,
-        tier="smoke" if layout == "interleaved" else "core",
+        f"{group}/small", "layout sign xpos-role", (3, 8), (0, 1, 5), role, layout, centre=3, scale_base=16.0, tier=tier
     )
     yield _xpos(f"{group}/far", "far-position table-end quantised-angle", (17, 6), FROM_AFAR, other, layout, **HALFWAY)
+    yield _xpos(f"{group}/unsorted", "position-ids token-axis mixed-layout base", (2, 3, 5, 12), UNSORTED, role, layout,
+                base=5e5, centre=5, scale_base=48.0)  # fmt: skip
     yield _xpos(
-        f"{group}/unsorted",
-        "position-ids token-axis mixed-layout base",
-        (2, 3, 5, 12),
-        UNSORTED,
-        role,
-        layout,
-        base=5e5,
-        centre=5,
-        scale_base=48.0,
+        f"{group}/rows", "row-offsets position-ids every-head", (3, 2, 5, 6), by_row, other, layout, centre=131, base=1e6
     )
-    yield _xpos(
-        f"{group}/rows",
-        "row-offsets position-ids every-head",
-        (3, 2, 5, 6),
-        np.asarray(OFFSETS)[:, None].tolist(),
-        other,
-        layout,
-        centre=131,
-        base=1e6,
-    )
-    yield _xpos(
-        f"{group}/24-bits",
-        "downcast half-precision xpos-precision",
-        (7, 18),
-        (0, 1, 2, 3, 5, 8, 13),
-        role,
-        layout,
-        bits=24,
-        centre=300,
-    )
-    yield _xpos(
-        f"{group}/tokens-first",
-        "token-axis rank every-head",
-        (2, 5, 3, 8),
-        np.asarray(OFFSETS)[1:, :, None].tolist(),
-        other,
-        layout,
-        base=2500.0,
-    )
-    yield _xpos(
-        f"{group}/decode",
-        "decode row-offsets xpos-centre",
-        (3, 2, 1, 10),
-        (((257,),), ((2049,),), ((6,),)),
-        role,
-        layout,
-        centre=1024,
-    )
+    yield _xpos(f"{group}/24-bits", "downcast half-precision xpos-precision", (7, 18), (0, 1, 2, 3, 5, 8, 13), role, layout,
+                bits=24, centre=300)  # fmt: skip
+    yield _xpos(f"{group}/tokens-first", "token-axis rank every-head", (2, 5, 3, 8), by_token, other, layout, base=2500.0)
+    yield _xpos(f"{group}/decode", "decode row-offsets xpos-centre", (3, 2, 1, 10), (((257,),), ((2049,),), ((6,),)), role,
+                layout, centre=1024)  # fmt: skip
     yield _xpos(f"{group}/partial", "partial partial-tail xpos-tail", (5, 17), NEAR, other, layout, rotary_dim=10, bits=24)
     yield _xpos(f"{group}/partial-heads", "partial xpos-tail every-head", (2, 3, 2, 18), (9, 40), role, layout, rotary_dim=12)
 
