@@ -50,7 +50,7 @@ def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
     check_integer("grid", "merge", merge, 1)
     if merge > 1:
         if len(sizes) < 2 or any(n % merge for n in sizes[-2:]):
-            msg = f"grid: merge must divide the last two of two or more sizes; got {merge} and {sizes}."
+            msg = f"grid: merge must divide the last two sizes, and there must be two or more; got {merge} and {sizes}."
             raise ValueError(msg)
         cells.sort(key=lambda cell: (cell[:-2], cell[-2] // merge, cell[-1] // merge))  # stable: rows first within a block
     return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)

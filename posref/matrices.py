@@ -62,7 +62,7 @@ def cayley_transform(x: Array) -> Array:
     """
     xp, n, one = namespace(x), x.shape[-1], identity(x)
     rest = xp.concat([one + x, one - x], axis=-1)
-    for _ in range(n):  # the row and the column that are done go last, so that all steps are alike
+    for _ in range(n):  # finished rows and columns move to the end, so that every step is the same
         row = rest[..., :1, :] / rest[..., :1, :1]
         rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)
         rest = xp.concat([rest[..., 1:], rest[..., :1]], axis=-1)

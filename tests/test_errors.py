@@ -451,7 +451,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_frequencies: odd width": (
         lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
-        "axial_frequencies: dims must be even (channels rotate in pairs), at least one, and alike where shared; got (4, 5).",
+        "axial_frequencies: dims must be even (channels rotate in pairs), at least one, and equal if shared; got (4, 5).",
     ),
     "axial_table: sections": (
         lambda: posref.axial_table(AXES, np.ones(4), sections=(1, 1, 1), arrangement="chunked"),
@@ -490,11 +490,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mixed_table: axes": (
         lambda: posref.mixed_table(AXES, np.ones((2, 4))),
-        "mixed_table: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got (2, 4) and (3, 5).",
+        "mixed_table: frequencies must be (A, ..., d/2) for positions (A, ...), with A at least 1; got (2, 4) and (3, 5).",
     ),
     "mixed_table: rows": (
         lambda: posref.mixed_table(AXES, np.ones((3, 2, 4))),
-        "mixed_table: frequencies must broadcast with positions between their first and last axis; got (3, 2, 4) and (3, 5).",
+        "mixed_table: axes of frequencies between the first and last must broadcast with positions; got (3, 2, 4) and (3, 5).",
     ),
     "mixed_rope: an axis not said which": (
         lambda: posref.mixed_rope(X, AXES, np.ones((3, 5, 4)), layout="half"),
@@ -503,12 +503,12 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "liere_rotations: axes": (
         lambda: posref.liere_rotations(AXES, np.ones((2, 1, 4, 4))),
-        "liere_rotations: generators must be (A, ..., G, n, n) for positions (A, ...), of one axis or more; got (2, 1, 4, 4) "
+        "liere_rotations: generators must be (A, ..., G, n, n) for positions (A, ...), with A at least 1; got (2, 1, 4, 4) "
         "and (3, 5).",
     ),
     "liere_rotations: rows": (
         lambda: posref.liere_rotations(AXES, np.ones((3, 2, 1, 4, 4))),
-        "liere_rotations: generators must broadcast with positions between their first and last three axes; got "
+        "liere_rotations: axes of generators between the first and last three must broadcast with positions; got "
         "(3, 2, 1, 4, 4) and (3, 5).",
     ),
     "liere: lanes": (
@@ -856,7 +856,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "logn_scale: length": (
         lambda: posref.logn_scale(T, length=1, offset=1, at_least_one=True),
-        "logn_scale: length must be an int of at least 2 (its logarithm divides); got 1.",
+        "logn_scale: length must be an int of at least 2 (the factor divides by its logarithm); got 1.",
     ),
     "logn_scale: offset": (
         lambda: posref.logn_scale(T, length=2, offset=-1, at_least_one=True),

@@ -67,7 +67,7 @@ def leaky_rerope_distances(
     apart = distances(q_positions, k_positions)
     tokens = cast(apart, wide(dtype, xp))
     c = constants(xp)
-    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # compilers divide by constants so too
+    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # as compilers divide by constants
     beyond = (tokens - float(window)) * share + float(window)
     return cast(xp.where(xp.abs(apart) < window, tokens, beyond), dtype)
 

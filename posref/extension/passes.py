@@ -11,7 +11,7 @@ from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Domain, Integer, OneOf, Real, Record
 
-PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of a function *_distances
+PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of maps such as rerope_distances
 SCORES = {
     "q": Axes("Q D | *R G*g Q D | *R G*g Q D"),
     "k": Axes("K D | *R G K D | *R G K D"),

@@ -74,7 +74,7 @@ def axial_frequencies(
     check_positive(name, "base", base)
     check_integers(name, "dims", dims, 2)
     if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
-        msg = f"{name}: dims must be even (channels rotate in pairs), at least one, and alike where shared; got {tuple(dims)}."
+        msg = f"{name}: dims must be even (channels rotate in pairs), at least one, and equal if shared; got {tuple(dims)}."
         raise ValueError(msg)
     c = constants(xp)
     b, axes = c.asarray(float(base), dtype=c.float64), len(dims)

@@ -91,7 +91,7 @@ def axial_table(
         msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
     axes = axes_of_pairs(name, sections, arrangement)
-    if not hasattr(attention_factor, "__array_namespace__"):  # a number system's own
+    if not hasattr(attention_factor, "__array_namespace__"):  # balls and bounds pass as they are
         check_finite(name, "attention_factor", attention_factor)
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
@@ -113,7 +113,7 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
     check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
-        msg = f"{function}: sections must be three with arrangement {arrangement!r}; got {tuple(sections)}."
+        msg = f"{function}: sections must have three entries with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)
     if arrangement == "ernie" and sections[1] != sections[2]:
         msg = f"{function}: sections of axes 1 and 2 must be equal with arrangement 'ernie'; got {tuple(sections)}."

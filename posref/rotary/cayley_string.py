@@ -105,5 +105,5 @@ def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /
 
 
 def _fits(axes: tuple[int, ...], rows: tuple[int, ...]) -> bool:
-    """Return whether `axes` are none, or as many as `rows` and broadcast to them."""
+    """Return whether `axes` is empty, or has the length of `rows` and broadcasts to it."""
     return not axes or (len(axes) == len(rows) and all(n in (1, m) for n, m in zip(axes, rows, strict=True)))

@@ -91,7 +91,7 @@ def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inve
     basis, sines = _fourier(n, constants(xp))
     frequencies = 2 * xp.matmul(cast(coefficients, learned), beside(sines, coefficients, learned))
     basis = beside(basis, x, work)
-    full = (positions.shape[0], *(1,) * (len(rows) + 1 - positions.ndim), *positions.shape[1:], 1)  # beside blocks
+    full = (positions.shape[0], *(1,) * (len(rows) + 1 - positions.ndim), *positions.shape[1:], 1)  # 1: all blocks
     cos, sin = mixed_table(xp.reshape(positions, full), frequencies, dtype=work)
     in_blocks = cast(xp.reshape(x[..., : blocks * n], (*rows, blocks, n)), work)
     rotated = apply_rope(xp.matmul(in_blocks, basis), cos, sin, layout="interleaved", inverse=inverse)
@@ -109,7 +109,7 @@ def _fourier(n: int, c: Any) -> tuple[Array, Array]:
     turns = c.asarray([[k * j % n for k in range(1, (n + 1) // 2)] for j in range(n)], dtype=c.float64) / n
     angles = turns * (2 * c.pi)
     cosines, sines = c.cos(angles), c.sin(angles)
-    exact_sines = getattr(c, "constant_sin", c.sin)(angles)  # of the frequencies, which are as accurate as angles
+    exact_sines = getattr(c, "constant_sin", c.sin)(angles)  # for the frequencies, which must be as accurate as angles
     pairs = c.reshape(c.stack([cosines, sines], axis=-1), (n, -1)) * c.sqrt(c.asarray(2.0, dtype=c.float64) / n)
     still = [[1.0, (-1.0) ** j] if n % 2 == 0 else [1.0] for j in range(n)]
     rest = c.asarray(still, dtype=c.float64) / c.sqrt(c.asarray(float(n), dtype=c.float64))

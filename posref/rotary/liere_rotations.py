@@ -62,7 +62,7 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
     Examples
     --------
     >>> import numpy as np
-    >>> sixth = np.asarray([[[[0.0, np.pi / 3], [9.0, 9.0]]]])  # of a turn
+    >>> sixth = np.asarray([[[[0.0, np.pi / 3], [9.0, 9.0]]]])  # a sixth of a turn
     >>> liere_rotations(np.asarray([1]), sixth).round(4).tolist()
     [[[0.5, 0.866], [-0.866, 0.5]]]
     """
@@ -70,11 +70,11 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
     check_positions(name, "positions", positions)
     p, g = tuple(positions.shape), tuple(generators.shape)
     if not p or len(g) < 4 or p[0] != g[0] or not p[0] or g[-1] != g[-2]:
-        msg = f"{name}: generators must be (A, ..., G, n, n) for positions (A, ...), of one axis or more; got {g} and {p}."
+        msg = f"{name}: generators must be (A, ..., G, n, n) for positions (A, ...), with A at least 1; got {g} and {p}."
         raise ValueError(msg)
     rows = common_shape(p[1:], g[1:-3])
     if any(n not in (1, m) for shape in (p[1:], g[1:-3]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
-        msg = f"{name}: generators must broadcast with positions between their first and last three axes; got {g} and {p}."
+        msg = f"{name}: axes of generators between the first and last three must broadcast with positions; got {g} and {p}."
         raise ValueError(msg)
     xp = namespace(positions, generators)
     dtype = result_dtype(positions, dtype)

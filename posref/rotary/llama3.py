@@ -29,6 +29,6 @@ def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
     if low == high:
         return c.where(turns >= low, inv_freq, slowed)
     zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
-    width = c.asarray(high, dtype=c.float64) - low  # in the system: the difference of two floats is rounded
+    width = c.asarray(high, dtype=c.float64) - low  # in the number system: Python would round the difference
     ramp = c.minimum(c.maximum((turns - low) / width, zero), one)
     return slowed * (1 - ramp) + inv_freq * ramp

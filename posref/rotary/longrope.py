@@ -57,7 +57,7 @@ def attention_factor(scaling: LongRoPE, length: int | None, c: Namespace) -> Any
     if over <= under:
         return 1.0
     if scaling.original_length < 2:
-        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (its logarithm divides); got 1."
+        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (the factor divides by its logarithm); got 1."
         raise ValueError(msg)
     if getattr(c, "computes_constants", False):
         number = c.log(c.asarray(over, dtype=c.float64) / under)

@@ -63,11 +63,11 @@ def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None 
     namespace(frequencies)  # refuses a list
     p, f = tuple(positions.shape), tuple(frequencies.shape)
     if not p or len(f) < 2 or p[0] != f[0] or not p[0]:
-        msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got {f} and {p}."
+        msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), with A at least 1; got {f} and {p}."
         raise ValueError(msg)
     rows = common_shape(p[1:], f[1:-1])
     if any(n not in (1, m) for shape in (p[1:], f[1:-1]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
-        msg = f"{name}: frequencies must broadcast with positions between their first and last axis; got {f} and {p}."
+        msg = f"{name}: axes of frequencies between the first and last must broadcast with positions; got {f} and {p}."
         raise ValueError(msg)
     xp = namespace(positions)
     dtype = result_dtype(positions, dtype)

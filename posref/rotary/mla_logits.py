@@ -132,7 +132,7 @@ def mla_logits(
 
 
 def _fit(q_nope: tuple[int, ...], q_rope: tuple[int, ...], k_nope: tuple[int, ...], k_rope: tuple[int, ...]) -> bool:
-    """Return whether the shapes of queries and keys belong together."""
+    """Return whether the shapes of queries and keys fit each other."""
     *lead, heads, keys, width = k_nope if len(k_nope) == len(q_nope) else (None,) * len(q_nope)
     return (
         (*q_nope[:-2], q_nope[-1]) == (*lead, heads, width)

@@ -65,7 +65,7 @@ def longest(record: str, length: int | None, original_length: int) -> int:
 
 
 def _positive(scaling: object, name: str, c: Namespace) -> Array:
-    """Return a field of a record, checked, as a constant."""
+    """Return a field of a record as a constant; refuse one that is not above 0."""
     value = getattr(scaling, name)
     check_positive("rope_frequencies", f"{type(scaling).__name__}.{name}", value)
     return c.asarray(float(value), dtype=c.float64)

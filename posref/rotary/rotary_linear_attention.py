@@ -103,7 +103,7 @@ def rotary_linear_attention(
         rope(x, positions, layout=layout, base=base) for x, positions in ((queries, q_positions), (keys, k_positions))
     )
     above = xp.matmul(rotated_queries, xp.matrix_transpose(rotated_keys))
-    if 0 in above.shape:  # no query, or no key: sums of nothing
+    if 0 in above.shape:  # no queries or no keys: empty sums
         return cast(xp.matmul(above, cast(v, work)), q.dtype)
     below = xp.matmul(queries, xp.matrix_transpose(keys))
     if not causal:

@@ -80,7 +80,7 @@ def rotation_matrix(
     dtype = result_dtype(position, dtype)
     cos, sin = rope_table(position, inv_freq, attention_factor=factor, dtype=wide(dtype, xp))
     read, write = (_channels(side, dim) for side in LAYOUTS[layout])
-    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # of (pair's cosine, pair's sine) coefficients, by pair below
+    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # coefficients of the cosine and sine of a pair (below)
     pairs = [[0] * dim for _ in range(dim)]
     for i, ((read_a, read_b), (write_a, write_b)) in enumerate(zip(read, write, strict=True)):
         cells[write_a][read_a] = cells[write_b][read_b] = (1.0, 0.0)

@@ -87,7 +87,7 @@ def attention_factor(scaling: Record, length: int | None, c: Namespace) -> Any:
 
 
 def _g(m: float, over: float, under: int, c: Namespace) -> Any:
-    """Return ``m ln(over/under)/10 + 1``: a Python float, or a number of the system `c`."""
+    """Return ``m ln(over/under)/10 + 1``: a Python float, or a number of the number system `c`."""
     if over <= under:
         return 1.0
     if getattr(c, "computes_constants", False):
@@ -96,7 +96,7 @@ def _g(m: float, over: float, under: int, c: Namespace) -> Any:
 
 
 def _factor(scaling: Record, length: int | None, c: Namespace) -> Any:
-    """Return s: a float, or a ratio of lengths in the system `c`."""
+    """Return s: a float, or a ratio of lengths in the number system `c`."""
     if not isinstance(scaling, DynamicYaRN):
         return float(scaling.factor)
     longer = longest("DynamicYaRN", length, scaling.original_length)
@@ -110,7 +110,7 @@ def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicY
 
 
 def _check(scaling: Record) -> None:
-    """Refuse settings for which the formulas mean nothing."""
+    """Refuse settings for which the formulas have no meaning."""
     record = type(scaling).__name__
     for name in ("factor", "beta_fast", "beta_slow") if not isinstance(scaling, DynamicYaRN) else ("beta_fast", "beta_slow"):
         check_positive("rope_frequencies", f"{record}.{name}", getattr(scaling, name))
