@@ -25,10 +25,10 @@ def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_siz
     r"""
     Return the relative position by which dual chunk attention rotates every query and key against each other.
 
-    .. math:: f(m, n) = P(m, e) - (n \bmod s), \qquad s = c - l, \qquad
+    .. math:: f(m, n) = g(m, e) - (n \bmod s), \qquad s = c - l, \qquad
         e = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
 
-    .. math:: P(m, e) = m \bmod s \; (e \le 0, \text{intra}), \qquad
+    .. math:: g(m, e) = m \bmod s \; (e \le 0, \text{intra}), \qquad
         \min(m \bmod s + s, c) \; (e = 1, \text{successive}), \qquad \min(2s - 1, c) \; (e > 1, \text{inter})
 
     Here m is the position of the query, n that of the key, s the chunk's size in tokens, and e how many chunks the key is
@@ -108,16 +108,16 @@ def dual_chunk(
     r"""
     Return the scores of dual chunk attention: products of queries and keys, rotated by `dual_chunk_distances`.
 
-    .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad f(m, n) = P(m, e) - (n \bmod s), \qquad s = c - l, \qquad
+    .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad f(m, n) = g(m, e) - (n \bmod s), \qquad s = c - l, \qquad
         e = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
 
-    .. math:: P(m, e) = m \bmod s \; (e \le 0), \qquad \min(m \bmod s + s, c) \; (e = 1), \qquad \min(2s - 1, c) \; (e > 1)
+    .. math:: g(m, e) = m \bmod s \; (e \le 0), \qquad \min(m \bmod s + s, c) \; (e = 1), \qquad \min(2s - 1, c) \; (e > 1)
 
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
     Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are three passes:
-    queries rotated by P for e = 0, e = 1 and e > 1, each with keys rotated by n mod s.
+    queries rotated by g(m, 0), g(m, 1) and g(m, 2), each with keys rotated by n mod s.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def dual_chunk(
 
 
 def _places(q_positions: Array, k_positions: Array, chunk_size: int, local_size: int) -> tuple[Array, Array, Array, Array]:
-    """Return places in chunks: of keys, and P of queries for keys of the same chunk, the one before, and earlier ones."""
+    """Return places in chunks: of keys, and g(m, e) of queries for keys of the same chunk, the one before, and earlier ones."""
     xp = namespace(q_positions, k_positions)
     size = chunk_size - local_size
     query, key = (p - size * (p // size) for p in (q_positions, k_positions))
