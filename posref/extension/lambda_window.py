@@ -22,8 +22,8 @@ def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, wind
 
     .. math:: M_{ij} = [\, p_j \le p_i \,] \wedge ([\, p_i - p_j \le r \,] \vee [\, p_j < g \,])
 
-    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, g is `sinks`, and r is `window` - 1 if the window
-    counts the query's own key, `window` if not.
+    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, g is `sinks`, and r is `window` - 1 for
+    ``counting="with_query"``, else `window`.
 
     Parameters
     ----------

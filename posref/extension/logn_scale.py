@@ -28,7 +28,7 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
     length : int
         L, the length of the texts in training, at least 2; 512 in Su's article, 2048 or 8192 in Qwen, 4096 in ReRoPE.
     offset : int
-        o, at least 0. 1 counts the keys that a causal query sees, its own included; 0 takes the position for that number.
+        o, at least 0. 1 counts the keys that a causal query sees, its own included; 0 uses the position itself.
     at_least_one : bool
         True for models trained without the factor: queries within L keep their logits.
     dtype : data type, optional

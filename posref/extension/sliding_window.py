@@ -27,8 +27,8 @@ def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, co
 
     .. math:: M_{ij} = [\, 0 \le p_i - p_j \le r \,] \text{ (causal)}, \qquad [\, |p_i - p_j| \le r \,] \text{ (both sides)}
 
-    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, and r is `window` - 1 if the window counts the
-    query's own key, `window` if not.
+    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, and r is `window` - 1 for ``counting="with_query"``,
+    else `window`.
 
     Parameters
     ----------

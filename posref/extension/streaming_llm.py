@@ -25,8 +25,8 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
 
     .. math:: f(m, n) = \min(m, g + r) - n \text{ for } n < g, \qquad m - n \text{ otherwise}
 
-    Here m is the position of the query, n that of the key, g is `sinks`, and r is `window` - 1 if the window counts the query's
-    own key, `window` if not.
+    Here m is the position of the query, n that of the key, g is `sinks`, and r is `window` - 1 for ``counting="with_query"``,
+    else `window`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
     them, and the window grows from one to the next. No map of two positions gives that; `posref.positions.evicted` gives the
     places of any cache.
 
-    A key that no cache holds any more, or that is after the query, and is no sink, has m - n: `lambda_window` masks it.
+    A key that is not a sink, and was evicted or is after the query, has m - n: `lambda_window` masks it.
 
     LM-Infinite has other distances, those of `rerope_distances`: no sink is farther than its window.
 
@@ -112,9 +112,9 @@ def streaming_llm(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `sinks`, and r is `window` - 1 if the window counts the
-    query's own key, `window` if not; pair t is channels u and v (see `layout`). There are two passes, of queries rotated by m
-    and by min(m, g + r), both with keys rotated by n.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `sinks`, r is `window` - 1 for ``counting="with_query"``,
+    else `window`, and pair t is channels u and v (see `layout`). There are two passes: queries rotated by m and by
+    min(m, g + r), both with keys rotated by n.
 
     Parameters
     ----------

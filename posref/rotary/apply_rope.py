@@ -49,8 +49,8 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
         transformers. Interleaved: (2i, 2i + 1), as in GPT-J, Meta's Llama and the paper. Interleaved to half: x is read at
         (2i, 2i + 1), y is written at (i, i + d/2), as in DeepSeek-V3 in transformers.
     inverse : bool
-        Apply the transpose: the places of reading and writing swap, and s_i changes sign. It undoes the rotation when the table
-        has no factor; it is always the vjp.
+        Apply the transpose: the places that are read and written swap, and s_i changes sign. It undoes the rotation when the
+        table has no factor; it is always the vjp.
     lanes : {"leading", "trailing"}
         Which d of the D channels rotate: the first, as in GPT-J, GPT-NeoX and others, or the last, as in DeepSeek-V4.
 

@@ -52,9 +52,9 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
     Notes
     -----
     Exponent and exponential are in float64 where the library has it, else in float32. Errors grow with the norm of the
-    exponent, as those of an angle do; in float32 nothing is right at norms above 2^20. The sum is taken before the exponential:
-    where generators do not commute, rotating by one axis after the other differs, and logits depend on more than differences of
-    coordinates. With n = 2 it is RoPE-Mixed rotating in the other direction.
+    exponent, as those of an angle do; in float32 no digit is right at norms above 2^20. The sum is taken before the
+    exponential: where generators do not commute, rotating by one axis after the other differs, and logits depend on more than
+    differences of coordinates. With n = 2 it is RoPE-Mixed rotating in the other direction.
 
     The authors' code has one block of all 64 channels of a head by default, and one set of generators for all layers and heads,
     or one for each. Generators start from random numbers below :math:`2\pi`.

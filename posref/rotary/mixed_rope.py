@@ -45,7 +45,7 @@ def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str
         Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1), as in RoPE-ViT, Mochi and LightGlue; or x is read at
         (2i, 2i + 1) and y is written at (i, i + d/2).
     inverse : bool
-        Apply the transpose, which is the inverse: the places of reading and writing swap, and the sine changes sign.
+        Apply the transpose, which is the inverse: the places that are read and written swap, and the sine changes sign.
 
     Returns
     -------

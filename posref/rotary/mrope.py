@@ -57,7 +57,7 @@ def mrope(
         \alpha_i = p_{a(i)} \, \theta_i, \quad \theta_i = b^{-2i/d}
 
     Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`), and rotates with the position :math:`p_{a(i)}` along axis
-    a(i). With A axes and :math:`n_a` pairs for axis a (`sections`), a(i) is by `arrangement`
+    a(i). There are A axes and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
 
     - ``chunked``: 0 for the first :math:`n_0` pairs, 1 for the next :math:`n_1`, and so on.
     - ``interleaved`` (three axes): a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else 0.

@@ -70,7 +70,8 @@ def rope_frequencies(
     - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs, with p its `rotated`; 0 for
       the others.
 
-    `posref.rotary.llama3`, `yarn` and `longrope` say what happens where a denominator is 0, and give the factors.
+    The files llama3.py, yarn.py and longrope.py beside this one say what happens where a denominator is 0, and define the
+    factor on cos and sin.
 
     Parameters
     ----------

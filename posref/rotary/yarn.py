@@ -24,7 +24,7 @@ def scaled(inv_freq: Array, base: Array, scaling: Record, length: int | None, c:
     .. math:: n(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
 
     is the index of the pair that makes beta turns in the original length L. With `truncate`, low is rounded down and high is
-    rounded up, before they are limited. Where low = high the ramp is 1/1000 wide.
+    rounded up, before these limits. Where low = high the ramp is 1/1000 wide.
 
     All code has this ramp. ``YaRNByTurns`` has the ramp of the paper's equation instead:
 
