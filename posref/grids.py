@@ -1,7 +1,7 @@
 """
-Positions on grids: the cells of images and videos, tokens beside them, and prompts that mix them with text.
+Positions on grids: cells of images and videos, extra tokens beside them, and prompts that mix them with text.
 
-All are made from host numbers, and are public as functions of `posref.positions`.
+All are made from host numbers. The public functions are in `posref.positions`.
 """
 
 from collections.abc import Sequence
@@ -17,25 +17,25 @@ BY = ("axis", "min", "max")
 
 def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
     """
-    Return the coordinates of the cells of a grid, counted from its corner, the last axis of the grid varying fastest.
+    Return the coordinates of the cells of a grid, counted from 0 at its corner; the last axis varies fastest.
 
     Parameters
     ----------
     sizes : int
         Cells along each axis: (H, W) of an image, (T, H, W) of a video, after patches are merged.
     merge : int
-        Above 1, the cells of the last two axes come in blocks of ``merge * merge``, those of a block together: so Qwen2-VL's
-        vision encoder and its successors have the patches that are merged into one later.
+        If above 1, cells of the last two axes come in blocks of ``merge * merge``, block after block. Qwen2-VL's vision encoder
+        and its successors order patches this way, since the patches of a block are merged into one later.
 
     Returns
     -------
     array of integers, shape ``(A, cells)``
-        Coordinates in cells, from 0, in the order of `sizes`: the positions of `axial_rope`. Llama 4's are one more.
+        Coordinates in cells, in the order of `sizes`: the positions of `axial_rope`. Llama 4 adds 1 to them.
 
     Raises
     ------
     ValueError
-        If there are not two axes of whole blocks to merge.
+        If `merge` is above 1 and there are fewer than two axes, or `merge` does not divide the last two.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
     check_integer("grid", "merge", merge, 1)
     if merge > 1:
         if len(sizes) < 2 or any(n % merge for n in sizes[-2:]):
-            msg = f"grid: merge must divide the last two of two or more sizes; got {merge} and {sizes}."
+            msg = f"grid: merge must divide the last two sizes, and there must be two or more; got {merge} and {sizes}."
             raise ValueError(msg)
         cells.sort(key=lambda cell: (cell[:-2], cell[-2] // merge, cell[-1] // merge))  # stable: rows first within a block
     return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)
@@ -58,15 +58,15 @@ def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
 
 def centred(sizes: Sequence[int], /, *, by: str = "axis", xp: Namespace | None = None) -> Array:
     r"""
-    Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1`, as DINOv3 has them.
+    Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1` for cell i, as in DINOv3.
 
     Parameters
     ----------
     sizes : sequence of ints
         Cells along each axis.
     by : {"axis", "min", "max"}
-        What n is: the cells along the axis itself, as transformers has it, or along the shortest or the longest one, for all
-        axes (DINOv3's code has all three).
+        What n is: the cells along the axis itself, as in transformers, or along the shortest or the longest axis, for all axes
+        (DINOv3's code has all three).
 
     Returns
     -------
@@ -86,13 +86,13 @@ def centred(sizes: Sequence[int], /, *, by: str = "axis", xp: Namespace | None =
 
 def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
     r"""
-    Return the coordinates of a grid's cells on the grid that a model was made for: :math:`i \, r / n`.
+    Return the coordinates of a grid's cells on the grid that a model was trained on: :math:`i \, r / n` for cell i.
 
     Parameters
     ----------
     sizes, reference : sequences of ints
-        Cells n along each axis, and r of the reference. EVA-02 has r of its pretraining; CogVideoX, without a crop's offset,
-        that of its base size. CogView4 rounds down: `floor` of these.
+        n, cells along each axis, and r, those of the reference. EVA-02 takes r from its pretraining; CogVideoX, apart from a
+        crop's offset, from its base size. CogView4 rounds down: take `floor` of the result.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace |
     Raises
     ------
     ValueError
-        If `reference` has not a size for every axis.
+        If `reference` does not have a size for every axis.
 
     Examples
     --------
@@ -120,14 +120,14 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace |
 
 def with_origin(positions: Array, /, *, before: int = 0, after: int = 0) -> Array:
     """
-    Return coordinates with tokens at 0 on every axis, which rotary encodings leave as they are, before and after the others.
+    Return coordinates with extra tokens at 0 on every axis, before and after the others. Rotary encodings do not rotate them.
 
     Parameters
     ----------
     positions : array, shape ``(A, *B, T)``
         Coordinates of the patches.
     before, after : int
-        Class and register tokens: 5 before the patches in DINOv3 (one class and four registers), 1 after them in Llama 4.
+        How many class and register tokens: 5 before the patches in DINOv3 (one class and four registers), 1 after in Llama 4.
 
     Returns
     -------
@@ -149,22 +149,22 @@ def with_origin(positions: Array, /, *, before: int = 0, after: int = 0) -> Arra
 
 def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: str, xp: Namespace | None = None) -> Array:
     r"""
-    Return M-RoPE's three positions (time, height, width) of the tokens of a prompt of text, images and videos.
+    Return M-RoPE's three positions (time, height, width) of every token in a prompt of text, images and videos.
 
-    Text has the same number on all three axes and counts on. The cells of an image or video that begins at p have
-    :math:`(p + \lfloor t \cdot \text{interval} \rfloor, p + h, p + w)`. What follows begins at the largest position so far
-    plus one, or at p plus the larger of the two spatial sizes.
+    A text token has one number on all three axes, and the next text token has one more. If an image or video begins at p, its
+    cell in frame t, row h and column w has :math:`(p + \lfloor t \cdot \text{interval} \rfloor, p + h, p + w)`. What follows
+    begins at the largest position so far plus one, or at p plus the larger of height and width: see `after`.
 
     Parameters
     ----------
     segments : sequence of tuples
         ``("text", tokens)``, ``("image", height, width)`` or ``("video", frames, height, width, interval)``, sizes in cells
-        after merging (transformers' grid_thw divided by spatial_merge_size). The interval is in positions for each frame: 1
-        in Qwen2-VL, ``tokens_per_second * second_per_grid_t`` in Qwen2.5-VL, a fraction perhaps. Qwen3-VL has its frames as
-        images of their own, with text (timestamps) between.
+        after merging (transformers' grid_thw divided by spatial_merge_size). The interval is positions per frame, and may be a
+        fraction: 1 in Qwen2-VL, ``tokens_per_second * second_per_grid_t`` in Qwen2.5-VL. For Qwen3-VL give every frame as an
+        image, with text (timestamps) between.
     after : {"max", "spatial"}
-        Qwen2-VL's paper and first code, and vLLM: one more than the largest position. Or, as transformers 5.23, the start
-        plus max(height, width): the same unless a video lasts longer than it is wide or high.
+        Max: one more than the largest position, as in Qwen2-VL's paper and first code, and in vLLM. Spatial: the start plus
+        max(height, width), as in transformers 5.23. Both agree unless a video lasts longer than it is wide or high.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: str, xp: Namesp
 
 
 def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
-    """Return frames, height, width and interval of a segment; of text, its tokens are the width."""
+    """Return frames, height, width and interval of a segment; the width of text is its number of tokens."""
     match segment:
         case ("text", tokens):
             sizes, interval = (1, 1, tokens), 1.0
@@ -227,7 +227,7 @@ def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
 
 
 def made(values: list[int], shape: tuple[int, ...], xp: Namespace | None) -> Array:
-    """Return host integers as an array of a shape, of NumPy or of `xp`."""
+    """Return host integers as an array of the given shape, in NumPy or in `xp`."""
     c = constants(None)
     host = c.reshape(c.asarray(values, dtype=c.int64), shape)
     return host if xp is None else xp.asarray(host)

@@ -1,9 +1,9 @@
 """
-Rotations of many lanes at once: skew-symmetric matrices, their exponential and their Cayley transform.
+Rotations of many channels at once: skew-symmetric matrices, their exponential and their Cayley transform.
 
-The array API has no matrix exponential. Where the library has none of its own (PyTorch has), it is formed by scaling and
-squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005), with as many steps for every matrix, masked where one needs fewer, so
-that nothing branches on values.
+The array API has no matrix exponential. Where the library does not have its own (PyTorch has), it is computed by scaling and
+squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix takes the same number of steps, masked where it needs
+fewer, so that nothing branches on values.
 """
 
 from posref.arrays import Array, DType, beside, has_float64, namespace, placement
@@ -12,13 +12,13 @@ DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 
 
 
 def matrix_dtype(x: Array) -> DType:
-    """Return the dtype in which functions of learned matrices are formed: float64 where the library has it, else float32."""
+    """Return the dtype for functions of learned matrices: float64 where the library has it, else float32."""
     xp = namespace(x)
     return getattr(xp, "matrices", xp.float64) if has_float64(x) else xp.float32
 
 
 def skew_symmetric(x: Array) -> Array:
-    """Return the skew-symmetric matrices whose strict upper triangles are those of `x`; its other entries are not used."""
+    """Return S with :math:`S_{ij} = x_{ij}` and :math:`S_{ji} = -x_{ij}` for i < j, from the strict upper triangles of `x`."""
     xp, n = namespace(x), x.shape[-1]
     above = xp.asarray([[i < j for j in range(n)] for i in range(n)], **placement(x, xp))
     upper = xp.where(above, x, beside([[0.0]], x, x.dtype))
@@ -26,11 +26,13 @@ def skew_symmetric(x: Array) -> Array:
 
 
 def skew_exponential(x: Array) -> Array:
-    """
+    r"""
     Return the exponentials of skew-symmetric matrices of shape ``(..., n, n)``, in the dtype of `x`.
 
-    A matrix is halved until its Frobenius norm is at most 1, its exponential is the Taylor polynomial of degree 18, and that
-    is squared as often. Errors double with every squaring, as those of an angle grow with it.
+    .. math:: \exp X \approx \Bigl(\sum_{k \le 18} \frac{(2^{-m} X)^k}{k!}\Bigr)^{2^m}
+
+    Here m is how often X must be halved until its Frobenius norm is at most 1. Where the library has its own exponential, that
+    is used. Errors double with every squaring, as those of an angle grow with it.
     """
     xp = namespace(x)
     if getattr(xp, "computes_constants", False):
@@ -55,12 +57,12 @@ def cayley_transform(x: Array) -> Array:
     """
     Return ``(I - S)(I + S)^-1`` of skew-symmetric matrices S of shape ``(..., n, n)``, in the dtype of `x`.
 
-    The factors commute, so that it solves (I + S) P = I - S: by Gauss-Jordan elimination. No pivot is sought, since every one
-    is at least 1 (Golub and Van Loan, Linear Algebra Appl. 28, 1979: the symmetric part of I + S is I, and stays above it).
+    The factors commute, so this solves (I + S) U = I - S, by Gauss-Jordan elimination. It needs no pivoting: every pivot is at
+    least 1 (Golub and Van Loan, Linear Algebra Appl. 28, 1979: the symmetric part of I + S is I, and stays above it).
     """
     xp, n, one = namespace(x), x.shape[-1], identity(x)
     rest = xp.concat([one + x, one - x], axis=-1)
-    for _ in range(n):  # the row and the column that are done go last, so that all steps are alike
+    for _ in range(n):  # finished rows and columns move to the end, so that every step is the same
         row = rest[..., :1, :] / rest[..., :1, :1]
         rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)
         rest = xp.concat([rest[..., 1:], rest[..., :1]], axis=-1)
@@ -68,6 +70,6 @@ def cayley_transform(x: Array) -> Array:
 
 
 def identity(x: Array) -> Array:
-    """Return the identity beside matrices `x`, of its shape, so that nothing broadcasts."""
+    """Return identity matrices of the shape of `x`, so that nothing broadcasts."""
     xp, n = namespace(x), x.shape[-1]
     return xp.broadcast_to(beside([[float(i == j) for j in range(n)] for i in range(n)], x, x.dtype), x.shape)

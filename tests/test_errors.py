@@ -303,7 +303,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "xpos_scales: odd dim": (
         lambda: posref.xpos_scales(T, 7, role="key", centre=0),
-        "xpos_scales: dim must be even (lanes rotate in pairs); got 7.",
+        "xpos_scales: dim must be even (channels rotate in pairs); got 7.",
     ),
     "xpos_scales: centre": (
         lambda: posref.xpos_scales(T, 8, role="key", centre=-1),
@@ -356,7 +356,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "frequencies: odd dim": (
         frequencies(dim=7),
-        "rope_frequencies: dim must be even (lanes rotate in pairs); got 7.",
+        "rope_frequencies: dim must be even (channels rotate in pairs); got 7.",
     ),
     "frequencies: dim 0": (frequencies(dim=0), "rope_frequencies: dim must be an int of at least 2; got 0."),
     "frequencies: dim True": (frequencies(dim=True), "rope_frequencies: dim must be an int of at least 2; got True."),
@@ -390,7 +390,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "frequencies: YaRN betas": (
         frequencies(YaRN(4.0, 64, beta_fast=1, beta_slow=32)),
-        "rope_frequencies: YaRN.beta_fast must be at least beta_slow (fast pairs turn more often); got 1 and 32.",
+        "rope_frequencies: YaRN.beta_fast must be at least beta_slow (fast pairs rotate more often); got 1 and 32.",
     ),
     "frequencies: YaRN length": (
         frequencies(YaRN(4.0, 64.0)),
@@ -451,7 +451,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_frequencies: odd width": (
         lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
-        "axial_frequencies: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got (4, 5).",
+        "axial_frequencies: dims must be even (channels rotate in pairs), at least one, and equal if shared; got (4, 5).",
     ),
     "axial_table: sections": (
         lambda: posref.axial_table(AXES, np.ones(4), sections=(1, 1, 1), arrangement="chunked"),
@@ -464,7 +464,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mrope: sections": (
         lambda: posref.mrope(X, AXES, **MROPE | {"sections": (16, 24, 24)}),
-        "mrope: sections must add up to 1 to 32 pairs (the lanes of x); got (16, 24, 24).",
+        "mrope: sections must add up to 1 to 32 pairs (the channels of x); got (16, 24, 24).",
     ),
     "mrope: positions": (
         lambda: posref.mrope(X, np.zeros((3, 2, 5)), **MROPE),
@@ -473,11 +473,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_rope: lanes": (
         lambda: posref.axial_rope(X, AXES, **AXIAL | {"dims": (32, 32, 32)}),
-        "axial_rope: dims must add up to at most 64 (the lanes of x); got (32, 32, 32).",
+        "axial_rope: dims must add up to at most 64 (the channels of x); got (32, 32, 32).",
     ),
     "axial_rope: by axis": (
         lambda: posref.axial_rope(X, AXES, **AXIAL | {"layout": "half_by_axis", "arrangement": "round_robin"}),
-        "axial_rope: arrangement must be 'chunked' with layout 'half_by_axis' (lanes are by axis); got 'round_robin'.",
+        "axial_rope: arrangement must be 'chunked' with layout 'half_by_axis' (pairs lie within axes); got 'round_robin'.",
     ),
     "axial_rope: layout": (
         lambda: posref.axial_rope(X, AXES, **AXIAL | {"layout": "interleaved_to_half"}),
@@ -490,11 +490,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mixed_table: axes": (
         lambda: posref.mixed_table(AXES, np.ones((2, 4))),
-        "mixed_table: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got (2, 4) and (3, 5).",
+        "mixed_table: frequencies must be (A, ..., d/2) for positions (A, ...), with A at least 1; got (2, 4) and (3, 5).",
     ),
     "mixed_table: rows": (
         lambda: posref.mixed_table(AXES, np.ones((3, 2, 4))),
-        "mixed_table: frequencies must broadcast with positions between their first and last axis; got (3, 2, 4) and (3, 5).",
+        "mixed_table: axes of frequencies between the first and last must broadcast with positions; got (3, 2, 4) and (3, 5).",
     ),
     "mixed_rope: an axis not said which": (
         lambda: posref.mixed_rope(X, AXES, np.ones((3, 5, 4)), layout="half"),
@@ -503,12 +503,12 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "liere_rotations: axes": (
         lambda: posref.liere_rotations(AXES, np.ones((2, 1, 4, 4))),
-        "liere_rotations: generators must be (A, ..., G, n, n) for positions (A, ...), of one axis or more; got (2, 1, 4, 4) "
+        "liere_rotations: generators must be (A, ..., G, n, n) for positions (A, ...), with A at least 1; got (2, 1, 4, 4) "
         "and (3, 5).",
     ),
     "liere_rotations: rows": (
         lambda: posref.liere_rotations(AXES, np.ones((3, 2, 1, 4, 4))),
-        "liere_rotations: generators must broadcast with positions between their first and last three axes; got "
+        "liere_rotations: axes of generators between the first and last three must broadcast with positions; got "
         "(3, 2, 1, 4, 4) and (3, 5).",
     ),
     "liere: lanes": (
@@ -549,11 +549,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "permute_qk_weights: rotary_dim": (
         lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=1, rotary_dim=12, source="half", target="interleaved"),
-        "permute_qk_weights: rotary_dim must be even and at most 10 (the lanes of a head); got 12.",
+        "permute_qk_weights: rotary_dim must be even and at most 10 (the channels of a head); got 12.",
     ),
     "rotation_matrix: odd dim": (
         lambda: posref.rotation_matrix(np.asarray(1), 3, **ROPE),
-        "rope_frequencies: dim must be even (lanes rotate in pairs); got 3.",
+        "rope_frequencies: dim must be even (channels rotate in pairs); got 3.",
     ),
     "sinusoidal: odd dim": (
         lambda: posref.sinusoidal(T, 5, layout="sin_cos"),
@@ -856,7 +856,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "logn_scale: length": (
         lambda: posref.logn_scale(T, length=1, offset=1, at_least_one=True),
-        "logn_scale: length must be an int of at least 2 (its logarithm divides); got 1.",
+        "logn_scale: length must be an int of at least 2 (the factor divides by its logarithm); got 1.",
     ),
     "logn_scale: offset": (
         lambda: posref.logn_scale(T, length=2, offset=-1, at_least_one=True),

@@ -109,7 +109,7 @@ def test_grids_of_other_sizes(library: Library) -> None:
     [
         (
             lambda: positions.grid(3, 4, merge=2),
-            r"^grid: merge must divide the last two of two or more sizes; got 2 and \(3, 4\)",
+            r"^grid: merge must divide the last two sizes, and there must be two or more; got 2 and \(3, 4\)",
         ),
         (lambda: positions.grid(4, merge=2), "^grid: merge must divide"),
         (

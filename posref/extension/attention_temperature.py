@@ -24,17 +24,19 @@ def attention_temperature(
     positions: Array, /, *, form: str, beta: float, length: int, offset: int, dtype: DType | None = None
 ) -> Array:
     r"""
-    Return the factor by which every query is multiplied, 1 up to some length and growing with its logarithm from there.
+    Return the factor that multiplies every query: 1 up to some length, then growing with the logarithm of the position.
 
-    .. math:: f_i = 1 + \beta \ln\left(1 + \left\lfloor \frac{p_i + o}{L} \right\rfloor\right) \text{ (steps)}, \qquad
-        1 + \beta \ln \max\left(1, \frac{p_i + o}{L}\right) \text{ (smooth)}
+    .. math:: f_i = 1 + \beta \ln\left(1 + \left\lfloor \frac{n_i}{L} \right\rfloor\right) \text{ (steps)}, \qquad
+        1 + \beta \ln \max\left(1, \frac{n_i}{L}\right) \text{ (smooth)}, \qquad n_i = \max(p_i + o, 0)
+
+    Here :math:`p_i` is the position of query i.
 
     Parameters
     ----------
     positions : array, integer, any shape
-        Positions of the queries, in tokens; those below ``-offset`` count as that.
+        p, positions of the queries, in tokens.
     form : {"steps", "smooth"}
-        Llama 4, Ministral 3 and Mistral 4; or Inkling.
+        Steps: Llama 4, Ministral 3 and Mistral 4. Smooth: Inkling.
     beta : float
         How fast it grows, above 0: 0.1 in all of them.
     length : int
@@ -48,7 +50,7 @@ def attention_temperature(
     Returns
     -------
     array, shape of `positions`
-        Multiply queries by it, after RoPE or before: it is one number for each query.
+        Multiply queries by it, before or after RoPE: it is one number for each query.
 
     Raises
     ------
@@ -57,10 +59,10 @@ def attention_temperature(
 
     Notes
     -----
-    The quotient's floor is decided in integers: a float32 quotient would round up to the next step from 2**24 tokens on.
-    In JAX with integers of 32 bits, positions plus the offset must stay below 2**31.
+    The floor is decided in integers: a float32 quotient would round up to the next step from 2**24 tokens on. In JAX with
+    32-bit integers, positions plus the offset must stay below 2**31.
 
-    Llama 4 multiplies on its layers without RoPE alone, Inkling on those without a sliding window; Ministral 3 on all.
+    Llama 4 applies it only on its layers without RoPE, Inkling on those without a sliding window; Ministral 3 on all layers.
 
     Examples
     --------

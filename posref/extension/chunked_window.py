@@ -22,14 +22,16 @@ def chunked_window(q_positions: Array, k_positions: Array, /, *, chunk: int, sid
     .. math:: M_{ij} = [\, \lfloor p_i / c \rfloor = \lfloor p_j / c \rfloor \,], \qquad
         \text{causal: and } p_j \le p_i
 
+    Here :math:`p_i` is the position of query i and :math:`p_j` that of key j.
+
     Parameters
     ----------
     q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens, from where chunks are counted: not places in a padded row or in a cache.
+        Positions in tokens from the start of the text, where the first chunk begins: not places in a padded row or in a cache.
     chunk : int
         c, tokens in a chunk; Llama 4 has 8192.
     sides : {"causal", "both"}
-        Keys at or before the query, as Llama 4; or all of the chunk.
+        Only keys at or before the query, as Llama 4; or all of the chunk.
 
     Returns
     -------
@@ -43,7 +45,8 @@ def chunked_window(q_positions: Array, k_positions: Array, /, *, chunk: int, sid
 
     Notes
     -----
-    Unlike a sliding window, what a query sees depends on its place in the chunk: the first one sees itself alone.
+    Unlike with a sliding window, what a query sees depends on its place in the chunk: the first query of a chunk sees only
+    itself.
 
     Examples
     --------

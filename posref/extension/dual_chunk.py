@@ -1,4 +1,4 @@
-"""Dual chunk attention: positions begin anew in every chunk. Source: An et al., arXiv:2402.17463; HKUNLP/ChunkLlama."""
+"""Dual chunk attention: positions start again in every chunk. Source: An et al., arXiv:2402.17463; HKUNLP/ChunkLlama."""
 
 from posref.arrays import Array, cast, distances, namespace
 from posref.checks import check_integer
@@ -23,13 +23,16 @@ SIZES = ("local_size < chunk_size",)
 )
 def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int) -> Array:
     r"""
-    Return the relative position by which dual chunk attention turns every query and key against each other.
+    Return the relative position by which dual chunk attention rotates every query and key against each other.
 
-    .. math:: f(m, n) = P(m, b) - (n \bmod s), \qquad s = c - l, \qquad
-        b = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
+    .. math:: f(m, n) = g(m, e) - (n \bmod s), \qquad s = c - l, \qquad
+        e = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
 
-    .. math:: P = m \bmod s \; (b \le 0, \text{intra}), \qquad \min(m \bmod s + s, c) \; (b = 1, \text{successive}), \qquad
-        \min(2s - 1, c) \; (b > 1, \text{inter})
+    .. math:: g(m, e) = m \bmod s \; (e \le 0, \text{intra}), \qquad
+        \min(m \bmod s + s, c) \; (e = 1, \text{successive}), \qquad \min(2s - 1, c) \; (e > 1, \text{inter})
+
+    Here m is the position of the query, n that of the key, s the chunk's size in tokens, and e how many chunks the key is
+    behind.
 
     Parameters
     ----------
@@ -38,9 +41,10 @@ def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_siz
     k_positions : array, shape ``(*B, K)``
         n, in tokens.
     chunk_size : int
-        c, at least 1; Qwen2.5-1M has 262144. Tokens are cut into chunks of s.
+        c, at least 1; Qwen2.5-1M has 262144. The text is cut into chunks of s tokens, not c.
     local_size : int
-        l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192. Neighbours so near keep their distance across a chunk's border.
+        l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192. Tokens at most l apart keep their distance across the
+        border of a chunk.
 
     Returns
     -------
@@ -54,11 +58,12 @@ def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_siz
 
     Notes
     -----
-    Sizes are those of the authors' code, of vLLM and of ``dual_chunk_attention_config``. The paper has chunks of s and a
-    largest position of c - 1, c the pretraining length, where the code's is c: give ``chunk_size=c-1, local_size=c-1-s`` for
-    the paper's (c at most 2s).
+    Sizes are those of the authors' code, of vLLM and of ``dual_chunk_attention_config``. In the paper chunks have s tokens and
+    the largest position is c - 1, with c the pretraining length; in the code it is c. For the paper's distances pass
+    ``chunk_size=c-1, local_size=c-1-s`` (c at most 2s).
 
-    A key of a later chunk than the query's, which the code never asks for, counts as of the same; a causal mask hides it.
+    The code never asks for a key in a later chunk than the query's. Here such a key counts as in the same chunk; a causal mask
+    hides it.
 
     Examples
     --------
@@ -101,12 +106,18 @@ def dual_chunk(
     length: int | None = None,
 ) -> Array:
     r"""
-    Return the scores of dual chunk attention: products of queries and keys, turned by `dual_chunk_distances`.
+    Return the scores of dual chunk attention: products of queries and keys, rotated by `dual_chunk_distances`.
 
-    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+    .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad f(m, n) = g(m, e) - (n \bmod s), \qquad s = c - l, \qquad
+        e = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
 
-    in three passes, of queries turned by the positions P of their own chunk, of the next and of all later ones, each with
-    keys turned by n mod s.
+    .. math:: g(m, e) = m \bmod s \; (e \le 0), \qquad \min(m \bmod s + s, c) \; (e = 1), \qquad \min(2s - 1, c) \; (e > 1)
+
+    .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
+        (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
+
+    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are three passes:
+    queries rotated by g(m, 0), g(m, 1) and g(m, 2), each with keys rotated by n mod s.
 
     Parameters
     ----------
@@ -115,12 +126,15 @@ def dual_chunk(
     k : array, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     chunk_size, local_size : int
-        See `dual_chunk_distances`; Qwen2.5-1M has 262144 and 8192.
-    layout, base, rotary_dim, scaling, length
-        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice:
-        ChunkLlama has one of 1 + 0.05 ln(length/L).
+        c and l: see `dual_chunk_distances`; Qwen2.5-1M has 262144 and 8192.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+    base, rotary_dim, scaling, length
+        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
+        multiplies queries and keys in every pass, so each score twice: ChunkLlama has one of 1 + 0.05 ln(length/L), with L the
+        original length.
 
     Returns
     -------
@@ -134,10 +148,10 @@ def dual_chunk(
 
     Notes
     -----
-    Every score depends on its own two positions alone, on the query's through its chunk: a query decoded with cached keys has
-    the scores of the prefill, and the cache holds keys turned by n mod s. Keys after the query: see `dual_chunk_distances`.
+    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill, and the cache
+    can hold keys rotated by n mod s. For keys after the query see `dual_chunk_distances`.
 
-    vLLM multiplies scores by a temperature beyond the original length. The two more queries that it makes, "critical", choose
+    vLLM multiplies scores by a temperature beyond the original length. It also makes two more queries, "critical", to choose
     keys for its sparse attention; they enter no score.
 
     Examples
@@ -161,7 +175,7 @@ def dual_chunk(
 
 
 def _places(q_positions: Array, k_positions: Array, chunk_size: int, local_size: int) -> tuple[Array, Array, Array, Array]:
-    """Return positions of keys, and of queries of the same, of the next and of later chunks."""
+    """Return places in chunks: of keys, and g(m, e) of queries for keys of the same chunk, the one before, and earlier ones."""
     xp = namespace(q_positions, k_positions)
     size = chunk_size - local_size
     query, key = (p - size * (p // size) for p in (q_positions, k_positions))
@@ -169,7 +183,7 @@ def _places(q_positions: Array, k_positions: Array, chunk_size: int, local_size:
 
 
 def _behind(q_positions: Array, k_positions: Array, size: int) -> Array:
-    """Return by how many chunks of `size` every key is behind the query."""
+    """Return how many chunks of `size` tokens every key is behind the query."""
     return distances(q_positions // size, k_positions // size)
 
 

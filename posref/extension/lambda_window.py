@@ -1,4 +1,4 @@
-"""The first keys and the last ones. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
+"""Windows of the first keys and the last. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
 from posref.arrays import Array, distances
 from posref.checks import check_integer
@@ -18,20 +18,23 @@ from posref.spec import Integer, encoding
 )
 def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str) -> Array:
     r"""
-    Return which keys every query may attend to: the first of all, and the last before it.
+    Return which keys every query may attend to: the first of the text, and the last before the query.
 
     .. math:: M_{ij} = [\, p_j \le p_i \,] \wedge ([\, p_i - p_j \le r \,] \vee [\, p_j < g \,])
 
-    with r = `window` - 1 where the window counts the query's own key, and r = `window` where it does not.
+    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, g is `sinks`, and r is `window` - 1 for
+    ``counting="with_query"``, else `window`.
 
     Parameters
     ----------
     q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens, from the beginning of the text: not places in a cache.
+        Positions in tokens from the beginning of the text: not places in a cache.
     sinks : int
         g, how many of the first tokens stay; StreamingLLM has 4, LM-Infinite's ``global_branch`` is 10 to 100.
-    window, counting
-        As in `sliding_window`, on the side of the past. It does not count the sinks.
+    window : int
+        Tokens in the window, which ends at the query and does not count the sinks; at least 1 if it counts the query, else 0.
+    counting : {"with_query", "without_query"}
+        Whether the window counts the query's own key.
 
     Returns
     -------
@@ -48,10 +51,11 @@ def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, wind
     LM-Infinite's ``local_branch`` counts the query. StreamingLLM's ``recent_size`` does not where the cache is trimmed after
     each token (its evaluation of perplexity), and does where room is made before (``evict_for_space``, its chat).
 
-    The two differ in what a distance is, which a mask does not say. StreamingLLM turns queries and keys by their places in
-    the cache, :math:`\min(p_i, g + r) - p_j` to a sink; within the window nothing changes: `streaming_llm` has its scores, and
-    `posref.positions.evicted` gives the places. LM-Infinite clamps distances, :math:`\min(p_i - p_j, W)`, so that all sinks
-    outside the window are as far: its scores are those of `rerope` with the same `window`, W, counting the query.
+    The two differ in their distances, which a mask does not show. StreamingLLM rotates queries and keys by their places in the
+    cache, so that a sink is :math:`\min(p_i, g + r) - p_j` away; within the window nothing changes. `streaming_llm` has its
+    scores, and `posref.positions.evicted` gives the places. LM-Infinite clips distances to :math:`\min(p_i - p_j, W)`, so that
+    all sinks outside the window are equally far: its scores are those of `rerope` with the same `window`, W, counting the
+    query.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Leaky ReRoPE: distances grow slower beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
+"""Leaky ReRoPE: distances grow more slowly beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
 
 from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
 from posref.checks import check_integer
@@ -20,9 +20,11 @@ def leaky_rerope_distances(
     q_positions: Array, k_positions: Array, /, *, window: int, factor: int, dtype: DType | None = None
 ) -> Array:
     r"""
-    Return the relative position by which Leaky ReRoPE turns every query and key against each other.
+    Return the relative position by which Leaky ReRoPE rotates every query and key against each other.
 
-    .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w + \frac{m - n - w}{k} \text{ otherwise}
+    .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w + \frac{m - n - w}{c} \text{ otherwise}
+
+    Here m is the position of the query and n that of the key.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ def leaky_rerope_distances(
     window : int
         w, at least 1; the authors' is 512.
     factor : int
-        k, at least 1: how many tokens beyond the window count as one; the authors' is 16. 1 is RoPE.
+        c, at least 1: how many tokens beyond the window count as one; the authors' is 16. 1 is RoPE.
     dtype : data type, optional
         Of the result; None is the library's default real dtype.
 
@@ -50,7 +52,7 @@ def leaky_rerope_distances(
 
     Notes
     -----
-    A key w or more after the query is beyond the window too, as in the authors' prefill; their decode path does not ask for it.
+    A key w or more after the query is also beyond the window, as in the authors' prefill. Their decode path has no such keys.
 
     Examples
     --------
@@ -65,7 +67,7 @@ def leaky_rerope_distances(
     apart = distances(q_positions, k_positions)
     tokens = cast(apart, wide(dtype, xp))
     c = constants(xp)
-    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # compilers divide by constants so too
+    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # as compilers divide by constants
     beyond = (tokens - float(window)) * share + float(window)
     return cast(xp.where(xp.abs(apart) < window, tokens, beyond), dtype)
 
@@ -95,12 +97,17 @@ def leaky_rerope(
     length: int | None = None,
 ) -> Array:
     r"""
-    Return the scores of Leaky ReRoPE: products of queries and keys, turned against each other by `leaky_rerope_distances`.
+    Return the scores of Leaky ReRoPE: products of queries and keys, rotated against each other by `leaky_rerope_distances`.
 
-    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+    .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad
+        f(m, n) = m - n \text{ for } |m - n| < w, \quad w + \frac{m - n - w}{c} \text{ otherwise}
 
-    in two passes: queries turned by m with keys turned by n; and, all angles over k, queries turned by m + w(k - 1) with keys
-    turned by n.
+    .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
+        (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
+
+    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are two passes:
+    queries rotated by m with keys rotated by n; and, with all theta divided by c, queries rotated by m + w(c - 1) with keys
+    rotated by n.
 
     Parameters
     ----------
@@ -109,11 +116,14 @@ def leaky_rerope(
     k : array, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     window, factor : int
-        w and k, at least 1; the authors' are 512 and 16.
-    layout, base, rotary_dim, scaling, length
-        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+        w and c, at least 1; the authors' are 512 and 16.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+    base, rotary_dim, scaling, length
+        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
+        multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -127,10 +137,10 @@ def leaky_rerope(
 
     Notes
     -----
-    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
-    cache holds keys as they are, not turned. Keys after the query: see `leaky_rerope_distances`; mask them.
+    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill. The cache
+    holds keys that are not rotated. For keys after the query see `leaky_rerope_distances`; mask them.
 
-    In JAX with integers of 32 bits, m + w(k - 1) must stay below 2**31 too.
+    In JAX with 32-bit integers, m + w(c - 1) must stay below 2**31 too.
 
     The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
 

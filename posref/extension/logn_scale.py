@@ -19,23 +19,25 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
 
     .. math:: f_i = \frac{\ln \max(p_i + o, 1)}{\ln L}, \qquad \text{at least one: } \max(1, f_i)
 
+    Here :math:`p_i` is the position of query i.
+
     Parameters
     ----------
     positions : array, integer, any shape
-        Positions of the queries, in tokens.
+        p, positions of the queries, in tokens.
     length : int
         L, the length of the texts in training, at least 2; 512 in Su's article, 2048 or 8192 in Qwen, 4096 in ReRoPE.
     offset : int
-        o, at least 0: 1 counts the keys that a causal query sees, itself among them; 0 takes its position as their number.
+        o, at least 0. 1 counts the keys that a causal query sees, its own included; 0 uses the position itself.
     at_least_one : bool
-        True where a model was trained without the factor, and queries within L keep their logits.
+        True for models trained without the factor: queries within L keep their logits.
     dtype : data type, optional
         Of the result; None is the library's default real dtype.
 
     Returns
     -------
     array, shape of `positions`
-        Multiply queries by it before the products with keys, after RoPE or before: it is one number for each query.
+        Multiply queries by it before the products with keys, before or after RoPE: it is one number for each query.
 
     Raises
     ------
@@ -45,8 +47,8 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
     Notes
     -----
     Qwen (``use_logn_attn``) and ReRoPE have an offset of 1 and at least one; Grok-2 (``xai_temperature_len`` in SGLang) and
-    fastllm's Qwen an offset of 0 and at least one. Trained from the start, as Su derives it, there is no lower limit: the first
-    position then has the factor 0. SSMax, arXiv:2501.19399, learns a multiple of it. In JAX with integers of 32 bits, positions
+    fastllm's Qwen an offset of 0 and at least one. Su derives it for training from the start, without a lower limit: the first
+    position then has the factor 0. SSMax, arXiv:2501.19399, learns a multiple of it. In JAX with 32-bit integers, positions
     plus the offset must stay below 2**31.
 
     Examples
@@ -55,7 +57,7 @@ def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: b
     >>> logn_scale(np.asarray([0, 15, 63]), length=16, offset=1, at_least_one=True).tolist()
     [1.0, 1.0, 1.5]
     """
-    check_integer("logn_scale", "length", length, 2, " (its logarithm divides)")
+    check_integer("logn_scale", "length", length, 2, " (the factor divides by its logarithm)")
     check_integer("logn_scale", "offset", offset, 0)
     check_flag("logn_scale", "at_least_one", at_least_one)
     places = whole("logn_scale", "positions", positions)

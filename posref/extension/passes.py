@@ -1,4 +1,4 @@
-"""One pass of a length extension: the products of queries and keys, each turned by a position of the method's making."""
+"""One pass of a length extension: products of queries and keys, each rotated by a position that the method chooses."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Domain, Integer, OneOf, Real, Record
 
-PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of a map
+PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of maps such as rerope_distances
 SCORES = {
     "q": Axes("Q D | *R G*g Q D | *R G*g Q D"),
     "k": Axes("K D | *R G K D | *R G K D"),
@@ -35,11 +35,11 @@ def passes(
     function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float,
     rotary_dim: int | None, scaling: Scaling | None, length: int | None,
 ) -> Scores:  # fmt: skip
-    """
-    Check a call of `signed` positions, and return its passes: a function of those of queries and of keys, and of how many
-    `steps` a token has.
+    r"""
+    Check a call, and return its passes: a function of the positions of queries and keys, and of `steps` in a token.
 
-    A pass is the products of all queries and keys, each turned by its position over `steps`, in the working dtype.
+    A pass is the products of all queries and keys, each rotated by its position divided by `steps`, in the working dtype:
+    :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`. Positions come from `signed`.
     """
     check_word(function, "layout", layout, tuple(LAYOUTS))
     check_queries(function, q, k)
@@ -53,21 +53,21 @@ def passes(
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
 
-    def turned(x: Array, positions: Array, steps: int) -> Array:
+    def rotated(x: Array, positions: Array, steps: int) -> Array:
         work = wide(x.dtype, xp)
         per_step = inv_freq if steps == 1 else inv_freq / steps
         cos, sin = rope_table(positions, per_step, attention_factor=factor, dtype=work)
         return apply_rope(cast(x, work), cos, sin, layout=layout)
 
     def scores(q_positions: Array, k_positions: Array, *, steps: int = 1) -> Array:
-        return products(function, turned(q, q_positions, steps), turned(k, k_positions, steps))
+        return products(function, rotated(q, q_positions, steps), rotated(k, k_positions, steps))
 
     return scores
 
 
 def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
     """
-    Return positions in the indexing dtype, of which differences do not wrap around (`posref.arrays.whole`).
+    Return positions in the indexing dtype, where differences do not wrap around (`posref.arrays.whole`).
 
     Positions that are not signed integers are refused: windows, groups and chunks are decided in integers.
     """

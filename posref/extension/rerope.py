@@ -19,9 +19,11 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
 )
 def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) -> Array:
     r"""
-    Return the relative position by which ReRoPE turns every query and key against each other.
+    Return the relative position by which ReRoPE rotates every query and key against each other.
 
     .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w \text{ otherwise}
+
+    Here m is the position of the query and n that of the key.
 
     Parameters
     ----------
@@ -44,11 +46,11 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
 
     Notes
     -----
-    A key w or more after the query has +w, as in the authors' prefill, whose window is of ``abs(m - n)``; their decode path
-    clips from above alone and leaves m - n there. A causal mask hides both.
+    A key w or more after the query has +w, as in the authors' prefill, whose window tests ``abs(m - n)``. Their decode path
+    clips only from above and leaves m - n there. A causal mask hides both.
 
     LM-Infinite (arXiv:2308.16137) has these distances too, under the mask `lambda_window` of the same window, which counts the
-    query: its ``limit_distance`` is w, and equal to ``local_branch`` in all that its authors run.
+    query: its ``limit_distance`` is w, and equals ``local_branch`` in everything that its authors run.
 
     Examples
     --------
@@ -87,11 +89,16 @@ def rerope(
     length: int | None = None,
 ) -> Array:
     r"""
-    Return the scores of ReRoPE: products of queries and keys, turned against each other by `rerope_distances`.
+    Return the scores of ReRoPE: products of queries and keys, rotated against each other by `rerope_distances`.
 
-    .. math:: s_{ij} = q_i \cdot R_{n_j - m_i} k_j \text{ for } |m_i - n_j| < w, \qquad q_i \cdot R_{-w} k_j \text{ otherwise}
+    .. math:: \ell_{ij} = q_i \cdot R_{n_j - m_i} k_j \text{ for } |m_i - n_j| < w, \qquad
+        q_i \cdot R_{-w} k_j \text{ otherwise}
 
-    in two passes: queries turned by m with keys turned by n; and queries turned by w with keys as they are.
+    .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
+        (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
+
+    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are two passes:
+    queries rotated by m with keys rotated by n; and queries rotated by w with keys that are not rotated.
 
     Parameters
     ----------
@@ -100,11 +107,14 @@ def rerope(
     k : array, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     window : int
         w, at least 1; the authors' is 512.
-    layout, base, rotary_dim, scaling, length
-        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+    base, rotary_dim, scaling, length
+        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
+        multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -118,11 +128,11 @@ def rerope(
 
     Notes
     -----
-    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill. The
-    cache holds keys as they are, not turned. Keys after the query: see `rerope_distances`; mask them.
+    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill. The cache
+    holds keys that are not rotated. For keys after the query see `rerope_distances`; mask them.
 
-    LM-Infinite's scores are these under the mask `lambda_window`: its global branch, of queries turned by ``limit_distance``
-    and keys as they are, is the second pass, and its local branch the first.
+    LM-Infinite's scores are these under the mask `lambda_window`: its global branch, queries rotated by ``limit_distance`` with
+    unrotated keys, is the second pass, and its local branch is the first.
 
     The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
 

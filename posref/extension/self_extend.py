@@ -1,4 +1,4 @@
-"""Self-Extend: far keys are placed by groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
+"""Self-Extend: far keys are counted in groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
 
 from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
 from posref.checks import check_integer, check_word
@@ -21,12 +21,12 @@ def self_extend_distances(
     q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: str, dtype: DType | None = None
 ) -> Array:
     r"""
-    Return the relative position by which Self-Extend turns every query and key against each other.
+    Return the relative position by which Self-Extend rotates every query and key against each other.
 
-    .. math:: f(m, n) = m - n \text{ for } 0 \le m - n < W, \qquad
-        \left\lfloor \frac{m}{G} \right\rfloor - \left\lfloor \frac{n}{G} \right\rfloor + W - \frac{W}{G} \text{ otherwise}
+    .. math:: f(m, n) = m - n \text{ for } 0 \le m - n < w, \qquad
+        \left\lfloor \frac{m}{g} \right\rfloor - \left\lfloor \frac{n}{g} \right\rfloor + w - \frac{w}{g} \text{ otherwise}
 
-    where the last W/G is rounded down for ``shift="floor"``.
+    Here m is the position of the query and n that of the key; the last w/g is rounded down for ``shift="floor"``.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ def self_extend_distances(
     k_positions : array, shape ``(*B, K)``
         n, in tokens.
     group : int
-        G, at least 1; the authors' code has 8. 1 is RoPE.
+        g, at least 1; the authors' code has 8. 1 is RoPE.
     window : int
-        W, at least 1; the authors' code has 1024.
+        w, at least 1; the authors' code has 1024.
     shift : {"floor", "exact"}
-        What is taken from W: ``W // G``, which the authors mean, or ``W / G``, as most of their prefill paths have it (their
-        commit 715c1e3 calls that an accident and mends one of them; their flash decoding floors). They differ unless G
-        divides W.
+        What is subtracted from w: ``w // g``, which the authors mean, or ``w / g``, as in most of their prefill paths (their
+        commit 715c1e3 calls that an accident and mends one of them; their flash decoding floors). They differ unless g divides
+        w.
     dtype : data type, optional
         Of the result; None is the library's default real dtype.
 
@@ -58,10 +58,10 @@ def self_extend_distances(
 
     Notes
     -----
-    Positions are grouped, then subtracted, so f does not depend on m - n alone. Negative positions are floored too.
+    Positions are grouped, then subtracted, so f does not depend on m - n alone. Negative positions are rounded down too.
 
-    A key after the query is not in the window, as in the authors' code; a causal mask hides it. They leave the shift out
-    while all queries are before W, where no key that may be attended to is far.
+    A key after the query is not in the window, as in the authors' code; a causal mask hides it. They leave the shift out while
+    all queries are before w, where no key that may be attended to is far.
 
     Examples
     --------
@@ -107,12 +107,17 @@ def self_extend(
     length: int | None = None,
 ) -> Array:
     r"""
-    Return the scores of Self-Extend: products of queries and keys, turned against each other by `self_extend_distances`.
+    Return the scores of Self-Extend: products of queries and keys, rotated against each other by `self_extend_distances`.
 
-    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+    .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad f(m, n) = m - n \text{ for } 0 \le m - n < w, \quad
+        \left\lfloor \frac{m}{g} \right\rfloor - \left\lfloor \frac{n}{g} \right\rfloor + w - \frac{w}{g} \text{ otherwise}
 
-    in two passes: queries turned by m with keys turned by n; and queries turned by floor(m/G) + W - W/G with keys turned by
-    floor(n/G).
+    .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
+        (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
+
+    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are two passes:
+    queries rotated by m with keys rotated by n; and queries rotated by floor(m/g) + w - w/g with keys rotated by floor(n/g).
+    The last w/g is rounded down for ``shift="floor"``.
 
     Parameters
     ----------
@@ -121,11 +126,14 @@ def self_extend(
     k : array, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     group, window, shift
-        See `self_extend_distances`.
-    layout, base, rotary_dim, scaling, length
-        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+        g, w and how w/g is rounded: see `self_extend_distances`.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+    base, rotary_dim, scaling, length
+        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
+        multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -139,11 +147,11 @@ def self_extend(
 
     Notes
     -----
-    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill, if
-    both have the same `shift`. Keys after the query: see `self_extend_distances`; mask them.
+    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill, if both have
+    the same `shift`. For keys after the query see `self_extend_distances`; mask them.
 
-    With ``shift="exact"`` positions of the second pass are fractions; here they are whole numbers of steps of 1/G token. In
-    JAX with integers of 32 bits, m + W(G - 1) must stay below 2**31.
+    With ``shift="exact"`` positions of the second pass are fractions; here they are whole numbers of steps of 1/g token. In JAX
+    with 32-bit integers, m + w(g - 1) must stay below 2**31.
 
     Examples
     --------

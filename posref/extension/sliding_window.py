@@ -27,18 +27,19 @@ def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, co
 
     .. math:: M_{ij} = [\, 0 \le p_i - p_j \le r \,] \text{ (causal)}, \qquad [\, |p_i - p_j| \le r \,] \text{ (both sides)}
 
-    with r = `window` - 1 where the window counts the query's own key, and r = `window` where it does not.
+    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, and r is `window` - 1 for ``counting="with_query"``,
+    else `window`.
 
     Parameters
     ----------
     q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens. For queries ``(B, H, Q, D)`` give them as ``(B, 1, Q)``.
+        Positions in tokens. For queries ``(B, H, Q, D)`` pass ``(B, 1, Q)``.
     window : int
-        Tokens, with `sides` "both" on each side; at least 1 where it counts the query, else at least 0.
+        Tokens, on each side if `sides` is "both"; at least 1 where it counts the query, else at least 0.
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key.
     sides : {"causal", "both"}
-        Keys at or before the query; or on both sides of it.
+        Only keys at or before the query; or keys on both sides of it.
 
     Returns
     -------
@@ -52,9 +53,9 @@ def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, co
 
     Notes
     -----
-    ``sliding_window`` of a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. It does not in
-    Mistral's own first code (``triu(diagonal=-window)``), in the bounds that FlashAttention's ``window_size`` takes, in
-    SGLang and axlearn, nor on each side in ModernBERT. So `window` W with the query is W - 1 without it.
+    ``sliding_window`` in a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. It does not in
+    Mistral's own first code (``triu(diagonal=-window)``), in the bounds that FlashAttention's ``window_size`` takes, in SGLang
+    and axlearn, nor on each side in ModernBERT. So a `window` of W with the query is one of W - 1 without it.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, co
 
 
 def reach(function: str, window: int, counting: str) -> int:
-    """Return the largest distance within a window."""
+    """Return r, the largest distance within a window."""
     check_word(function, "counting", counting, COUNTING)
     counts = counting == "with_query"
     check_integer(function, "window", window, int(counts), " (it counts the query)" if counts else "")

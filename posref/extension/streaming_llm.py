@@ -1,4 +1,4 @@
-"""StreamingLLM's distances: places in a cache of the first tokens and the last. Source: Xiao et al., arXiv:2309.17453."""
+"""StreamingLLM: positions are places in a cache of the first tokens and the last. Source: Xiao et al., arXiv:2309.17453."""
 
 from posref.arrays import Array, beside, cast, distances, namespace
 from posref.checks import check_integer
@@ -21,18 +21,19 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
 )
 def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str) -> Array:
     r"""
-    Return the relative position by which StreamingLLM turns every query and key against each other.
+    Return the relative position by which StreamingLLM rotates every query and key against each other.
 
     .. math:: f(m, n) = \min(m, g + r) - n \text{ for } n < g, \qquad m - n \text{ otherwise}
 
-    with r = `window` - 1 where the window counts the query's own key, and r = `window` where it does not.
+    Here m is the position of the query, n that of the key, g is `sinks`, and r is `window` - 1 for ``counting="with_query"``,
+    else `window`.
 
     Parameters
     ----------
     q_positions : array, signed integer, shape ``(*B, Q)``
         m, in tokens from the beginning of the text.
     k_positions : array, shape ``(*B, K)``
-        n, in tokens from there too: not places in the cache.
+        n, in tokens from the beginning of the text too: not places in the cache.
     sinks : int
         g, how many of the first tokens stay; the authors' is 4. 0 is RoPE.
     window, counting
@@ -51,17 +52,17 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
 
     Notes
     -----
-    A cache of g sinks and r recent keys places the sinks at 0 to g - 1, the others after them, and the query after all: at
-    its own position while nothing was evicted, at g + r from then on. Within the window distances are as they were.
+    A cache of g sinks and r recent keys has the sinks at places 0 to g - 1, the recent keys after them, and the query last: at
+    its own position until a key is evicted, at g + r from then on. Within the window distances do not change.
 
-    A cache trimmed after every token, as in the authors' evaluation, is "without_query"; one in which room for one is made
-    before (``evict_for_space``) "with_query". Room for many tokens at once, as in their chat, evicts before the first of them
-    and widens the window from one to the next, which no map of two positions says: `posref.positions.evicted` gives the
+    A cache trimmed after every token, as in the authors' evaluation, is "without_query"; one that makes room for a token before
+    it comes (``evict_for_space``) is "with_query". Their chat makes room for many tokens at once: it evicts before the first of
+    them, and the window grows from one to the next. No map of two positions gives that; `posref.positions.evicted` gives the
     places of any cache.
 
-    A key that no cache holds any more, or that is after the query, and is no sink, has m - n: `lambda_window` masks it.
+    A key that is not a sink, and was evicted or is after the query, has m - n: `lambda_window` masks it.
 
-    LM-Infinite's distances are others, those of `rerope_distances`: no sink is farther than its window.
+    LM-Infinite has other distances, those of `rerope_distances`: no sink is farther than its window.
 
     Examples
     --------
@@ -103,11 +104,17 @@ def streaming_llm(
     length: int | None = None,
 ) -> Array:
     r"""
-    Return the scores of StreamingLLM: products of queries and keys, turned against each other by `streaming_llm_distances`.
+    Return the scores of StreamingLLM: products of queries and keys, rotated against each other by `streaming_llm_distances`.
 
-    .. math:: s_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j
+    .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad
+        f(m, n) = \min(m, g + r) - n \text{ for } n < g, \quad m - n \text{ otherwise}
 
-    in two passes, of queries turned by m and by min(m, g + r), both with keys turned by n.
+    .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
+        (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
+
+    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `sinks`, r is `window` - 1 for ``counting="with_query"``,
+    else `window`, and pair t is channels u and v (see `layout`). There are two passes: queries rotated by m and by
+    min(m, g + r), both with keys rotated by n.
 
     Parameters
     ----------
@@ -116,11 +123,14 @@ def streaming_llm(
     k : array, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; they broadcast against the leading axes of `q` and of `k`: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     sinks, window, counting
         See `streaming_llm_distances`.
-    layout, base, rotary_dim, scaling, length
-        Of the rotation: see `rope`. A factor of the scaling multiplies queries and keys in every pass, so each score twice.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+    base, rotary_dim, scaling, length
+        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
+        multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -134,8 +144,8 @@ def streaming_llm(
 
     Notes
     -----
-    Every score depends on its own two positions alone: a query decoded with cached keys has the scores of the prefill, and
-    keys may be cached turned by n. The authors' cache holds keys as they are, and turns them by their places at every step.
+    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill, and the cache
+    can hold keys rotated by n. The authors' cache holds unrotated keys, and rotates them by their places at every step.
 
     Examples
     --------
@@ -157,7 +167,7 @@ def streaming_llm(
 
 
 def _in_cache(q_positions: Array, size: int) -> Array:
-    """Return the places of queries after a cache of `size` keys."""
+    """Return the places of queries that come after a cache of `size` keys."""
     return namespace(q_positions).minimum(q_positions, beside(size, q_positions, q_positions.dtype))
 
 

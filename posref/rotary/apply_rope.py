@@ -4,7 +4,7 @@ from posref.arrays import Array, cast, namespace, wide
 from posref.checks import check_flag, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 
-# layout -> where pairs are read and written: "half" is lanes (i, i + d/2), "interleaved" lanes (2i, 2i + 1)
+# layout -> where pair i is read and written: "half" is channels (i, i + d/2), "interleaved" channels (2i, 2i + 1)
 LAYOUTS = {
     "half": ("half", "half"),
     "interleaved": ("interleaved", "interleaved"),
@@ -12,7 +12,7 @@ LAYOUTS = {
 }
 WORDS = tuple(LAYOUTS)
 LANES = ("leading", "trailing")
-AXIS = {"half": -2, "interleaved": -1}  # the axis on which a pair lies where lanes have shape (2, d/2) or (d/2, 2)
+AXIS = {"half": -2, "interleaved": -1}  # the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
 
 
 @encoding(
@@ -30,29 +30,34 @@ AXIS = {"half": -2, "interleaved": -1}  # the axis on which a pair lies where la
 )
 def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Array:
     r"""
-    Return `x` with every pair of lanes (a, b) rotated by the angle whose cosine and sine are given.
+    Return `x` with every pair of channels (u, v) rotated by an angle whose cosine and sine the table gives.
 
-    .. math:: a' = a \, c - b \, s, \qquad b' = b \, c + a \, s
+    .. math:: y_u = x_u \, c_i - x_v \, s_i, \qquad y_v = x_v \, c_i + x_u \, s_i, \qquad i = 0 \dots d/2-1
+
+    A channel (the option `lanes` says lane) is one entry of the last axis of `x`. Pair i is the two channels u and v that
+    `layout` names; column i of the table holds its cosine c_i and sine s_i.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
-        Queries or keys; the leading axes R hold positions in the last place, or wherever the table's axes say.
+        Queries or keys. R are the leading axes, for example batch, heads and tokens.
     cos, sin : arrays, shape ``(*P, d/2)``, d <= D
-        From `rope_table`. P broadcasts from the right against R and never enlarges it: (B, H, T, D) takes (T,) or (B, 1, T);
-        (B, T, H, D) takes (T, 1) or (B, T, 1). d lanes are rotated; the others are returned as they came.
+        From `rope_table`. They broadcast to the leading axes of x and keep its shape: for x of (B, H, T, D) pass P as (T,) or
+        (B, 1, T); for (B, T, H, D) as (B, T, 1), or (T, 1) where H is above 1. d channels rotate; the others are unchanged.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Pairs (i, i + d/2), as GPT-NeoX and Llama in transformers; pairs (2i, 2i + 1), as GPT-J, Meta's Llama and the paper;
-        read (2i, 2i + 1) and written (i, i + d/2), as DeepSeek-V3 in transformers.
+        Channels of pair i, counted from the first channel that rotates. Half: (i, i + d/2), as in GPT-NeoX and in Llama in
+        transformers. Interleaved: (2i, 2i + 1), as in GPT-J, Meta's Llama and the paper. Interleaved to half: x is read at
+        (2i, 2i + 1), y is written at (i, i + d/2), as in DeepSeek-V3 in transformers.
     inverse : bool
-        The transpose: read and write layouts swapped, sine negated. The inverse when the table has no factor, the vjp always.
+        Apply the transpose: the places that are read and written swap, and s_i changes sign. It undoes the rotation when the
+        table has no factor; it is always the vjp.
     lanes : {"leading", "trailing"}
-        Which d of the D lanes rotate, the first or the last. The last in DeepSeek-V4; the first in GPT-J, GPT-NeoX and others.
+        Which d of the D channels rotate: the first, as in GPT-J, GPT-NeoX and others, or the last, as in DeepSeek-V4.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; arithmetic is in float32 or wider, with one rounding.
+        In the dtype of `x`; arithmetic is in float32 or wider, with one rounding at the end.
 
     Raises
     ------
@@ -88,21 +93,21 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
         read, write, sin = write, read, -sin
     start = shape[-1] - 2 * half if lanes == "trailing" else 0
     end = start + 2 * half
-    a, b = _pairs(x, start, half, read)
+    u, v = _pairs(x, start, half, read)
     if not x.dtype == cos.dtype == sin.dtype == work:
-        a, b, cos, sin = [cast(t, wide(t.dtype, xp)) for t in (a, b, cos, sin)]
-    first, second = a * cos - b * sin, b * cos + a * sin
+        u, v, cos, sin = [cast(t, wide(t.dtype, xp)) for t in (u, v, cos, sin)]
+    first, second = u * cos - v * sin, v * cos + u * sin
     if first.dtype != x.dtype:  # rounded before they are stacked: fewer bytes to move
         first, second = cast(first, x.dtype), cast(second, x.dtype)
-    turned = xp.reshape(xp.stack([first, second], axis=AXIS[write]), (*shape[:-1], 2 * half))
+    rotated = xp.reshape(xp.stack([first, second], axis=AXIS[write]), (*shape[:-1], 2 * half))
     if 2 * half == shape[-1]:
-        return turned
-    parts = [x[..., :start], turned] if lanes == "trailing" else [turned, x[..., end:]]
+        return rotated
+    parts = [x[..., :start], rotated] if lanes == "trailing" else [rotated, x[..., end:]]
     return xp.concat(parts, axis=x.ndim - 1)
 
 
 def _pairs(x: Array, start: int, half: int, layout: str) -> tuple[Array, Array]:
-    """Return the two members of every pair of the ``2 * half`` lanes from `start` on."""
+    """Return channels u and channels v of all pairs; the ``2 * half`` channels that rotate begin at `start`."""
     middle, end = start + half, start + 2 * half
     if layout == "half":
         return x[..., start:middle], x[..., middle:end]

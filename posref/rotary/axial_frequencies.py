@@ -1,4 +1,4 @@
-"""Frequencies of axial RoPE, a ladder for each axis. Source: Heo et al., RoPE for Vision Transformer, arXiv:2403.13298."""
+"""Frequencies of axial RoPE, for each axis its own. Source: Heo et al., RoPE for Vision Transformer, arXiv:2403.13298."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,22 +30,24 @@ def axial_frequencies(
     dtype: DType | None = None,
 ) -> Array:
     r"""
-    Return the angle per position of every pair, the pairs of axis 0 first, then those of axis 1, and so on.
+    Return the angle per position of every channel pair: first the pairs of axis 0, then those of axis 1, and so on.
 
-    With d_a lanes for axis a, A axes and :math:`d = \sum_a d_a`, pair k of axis a has
+    With A axes, d_a channels for axis a, base b and :math:`d = \sum_a d_a`, pair k of axis a has
 
-    .. math:: \text{own}: \; b^{-2k/d_a}, \qquad \text{shared}: \; b^{-2(kA + a)/d}
+    .. math:: \text{own}: \; \theta_{a,k} = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_{a,k} = b^{-2(kA + a)/d}, \qquad
+        k = 0 \dots d_a/2 - 1
 
     Parameters
     ----------
-    dims : sequence of ints
-        Lanes of each axis, even: (d/2, d/2) for images; Flux has (16, 56, 56), CogVideoX (d/4, 3d/8, 3d/8), and Wan
+    dims : sequence of A ints
+        d_a, channels of each axis, even: (d/2, d/2) for images; Flux has (16, 56, 56), CogVideoX (d/4, 3d/8, 3d/8), and Wan
         (d - 4 floor(d/6), 2 floor(d/6), 2 floor(d/6)).
     base : float
         b, above 0: 10000 (Qwen2-VL, Pixtral, Flux), 100 (RoPE-ViT, DINOv3, Gemma 4's encoder).
     allocation : {"own", "shared"}
-        Every axis has a ladder of its own width (nearly all), or the axes share one of the whole width, of which each has
-        every A-th frequency (Pixtral: even ones for the height, odd ones for the width).
+        Own: axis a has the frequencies of RoPE over its own d_a channels (nearly all models). Shared: the axes share the d/2
+        frequencies of RoPE over d channels, and axis a takes every A-th of them, from number a on (Pixtral: even ones for the
+        height, odd ones for the width).
     unit : {"radians", "turns"}
         "turns" multiplies by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3; see `posref.positions.centred`).
     xp, device, dtype : optional
@@ -59,7 +61,7 @@ def axial_frequencies(
     Raises
     ------
     ValueError
-        If a width is odd, `base` is not positive, or widths differ where the ladder is shared.
+        If a width is odd, `base` is not positive, or widths differ and `allocation` is "shared".
 
     Examples
     --------
@@ -72,7 +74,7 @@ def axial_frequencies(
     check_positive(name, "base", base)
     check_integers(name, "dims", dims, 2)
     if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
-        msg = f"{name}: dims must be even (lanes rotate in pairs), at least one, and alike where shared; got {tuple(dims)}."
+        msg = f"{name}: dims must be even (channels rotate in pairs), at least one, and equal if shared; got {tuple(dims)}."
         raise ValueError(msg)
     c = constants(xp)
     b, axes = c.asarray(float(base), dtype=c.float64), len(dims)

@@ -29,7 +29,7 @@ LAYOUTS = ("half", "interleaved", "half_by_axis")
     invariants=("norm kept", "tail unchanged", "relative", "decode"),
     stages=("axial_frequencies", "axial_table", "apply_rope"),
     arrays={
-        "x": Axes("sum(dims)+E | *R T sum(dims)+E | *R T sum(dims)+E"),  # E lanes of the tail
+        "x": Axes("sum(dims)+E | *R T sum(dims)+E | *R T sum(dims)+E"),  # E channels after the rotated ones
         "positions": Axes("len(dims) | len(dims) T | len(dims) ~*R ~T", "position"),
     },
     requires=("allocation == 'own' or max(dims) == min(dims)", "layout != 'half_by_axis' or arrangement == 'chunked'"),
@@ -48,55 +48,63 @@ def axial_rope(
     inverse: bool = False,
 ) -> Array:
     r"""
-    Return `x` with every pair of lanes rotated by the coordinate along its axis, every axis with frequencies of its own.
+    Return `x` with every channel pair rotated by the coordinate along one axis; each axis has its own frequencies.
 
-    .. math:: (R_p x)_a = x_a \cos p_{a(i)}\theta_i - x_b \sin p_{a(i)}\theta_i, \qquad
-        (R_p x)_b = x_b \cos p_{a(i)}\theta_i + x_a \sin p_{a(i)}\theta_i
+    .. math:: y_u = x_u \cos\alpha_i - x_v \sin\alpha_i, \qquad y_v = x_v \cos\alpha_i + x_u \sin\alpha_i, \qquad
+        \alpha_i = p_{a(i)} \, \theta_i
 
-    where :math:`\theta_i` is the next frequency of axis a(i) in `axial_frequencies`; so logits depend on the differences of
-    coordinates alone. `mrope` differs: there one ladder of frequencies is divided among the axes.
+    Pair i is channels u and v (see `layout`), and belongs to axis a(i) (see `arrangement`), where :math:`p_a` is the token's
+    coordinate along axis a. Where it is the k-th pair of that axis, counted from 0, its frequency is, in radians,
+
+    .. math:: \text{own}: \; \theta_i = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_i = b^{-2(kA + a)/d}, \qquad
+        a = a(i), \; d = \sum_a d_a
+
+    So logits depend only on differences of coordinates. `mrope` differs: there the frequencies of one RoPE are divided among
+    the axes.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each axis, in the order of `dims`: height before width nearly everywhere, width first in RoPE-ViT,
-        Llama 4 and Kimi's vision encoder. `posref.positions` makes them (`grid`, `centred`, `scaled`). P broadcasts from the
-        right against R and never enlarges it. A token at 0 on every axis is not rotated: so class and register tokens of
+        Coordinates along each of the A axes, in the order of `dims`: height before width nearly everywhere, width first in
+        RoPE-ViT, Llama 4 and Kimi's vision encoder. `posref.positions` makes them (`grid`, `centred`, `scaled`). For x of
+        (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is not rotated, as class and register tokens of
         DINOv3 and Llama 4 (`posref.positions.with_origin`).
     dims : sequence of A ints
-        Lanes of each axis, even; d, the rotated leading lanes, is their sum. See `axial_frequencies`.
+        d_a, channels of each axis, even. Their sum d is how many leading channels rotate.
     base, allocation, unit
-        Frequencies: see `axial_frequencies`.
+        b, the formula for theta, and whether it is multiplied by :math:`2\pi` ("turns"): see `axial_frequencies`.
     arrangement : {"chunked", "round_robin"}
-        Pairs of axis 0, then those of axis 1, and so on; or axes take turns, one pair each (Kimi's vision encoder,
+        Chunked: the d_0/2 pairs of axis 0, then the pairs of axis 1, and so on. Round robin: pair i belongs to axis i mod A or,
+        if all pairs of that axis are placed, to the next axis, cyclically, that has pairs left (Kimi's vision encoder,
         EfficientLoFTR).
     layout : {"half", "interleaved", "half_by_axis"}
-        Which lanes are a pair:
+        Which channels (u, v) are pair i:
 
         - ``half``: (i, i + d/2), over all axes: [h w | h w] (Qwen2-VL, Pixtral in transformers, DINOv3, CogView4).
         - ``interleaved``: (2i, 2i + 1): [hh ww] (RoPE-ViT, EVA-02, Llama 4, SAM 3, Pixtral in Mistral's code, Flux, Wan,
           CogVideoX, HunyuanVideo).
-        - ``half_by_axis``: (i, i + d_a/2) within the lanes of axis a: [h | h][w | w] (Gemma 4, Allegro); only chunked.
+        - ``half_by_axis``: (o + k, o + k + d_a/2), where o is the sum of the d of the axes before a: [h | h][w | w] (Gemma 4,
+          Allegro); only chunked.
     inverse : bool
-        The transpose, which is the inverse.
+        Rotate by the negative angle, which is the transpose and the inverse.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from d on as they came.
+        In the dtype of `x`; channels from d on are unchanged.
 
     Raises
     ------
     ValueError
         If widths are odd or do not fit x or the positions, positions do not broadcast or are half precision, an option is
-        unknown, or pairs lie by axis and axes take turns.
+        unknown, or `layout` is "half_by_axis" with "round_robin".
 
     Notes
     -----
-    Pixtral in transformers has ``allocation="shared"`` and ``layout="half"``. V-JEPA 2 rotates lanes (2i, 2i + 1) by the
-    cosines and sines of two different frequencies, which is no rotation and none of these.
+    Pixtral in transformers has ``allocation="shared"`` and ``layout="half"``. V-JEPA 2 multiplies channels 2i and 2i + 1 by the
+    cosines and sines of two different frequencies. That is not a rotation, and no option here gives it.
 
     Examples
     --------
@@ -110,7 +118,7 @@ def axial_rope(
     check_word(name, "arrangement", arrangement, ARRANGEMENTS)
     check_word(name, "layout", layout, LAYOUTS)
     if layout == "half_by_axis" and arrangement != "chunked":
-        msg = f"{name}: arrangement must be 'chunked' with layout 'half_by_axis' (lanes are by axis); got {arrangement!r}."
+        msg = f"{name}: arrangement must be 'chunked' with layout 'half_by_axis' (pairs lie within axes); got {arrangement!r}."
         raise ValueError(msg)
     xp = namespace(x, positions)
     check_lanes(name, "x", x)
@@ -118,7 +126,7 @@ def axial_rope(
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=system)
     if not sum(dims) <= x.shape[-1] or positions.ndim < 1:
-        msg = f"{name}: dims must add up to at most {x.shape[-1]} (the lanes of x); got {tuple(dims)}."
+        msg = f"{name}: dims must add up to at most {x.shape[-1]} (the channels of x); got {tuple(dims)}."
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
     sections = [dim // 2 for dim in dims]
@@ -138,5 +146,5 @@ def axial_rope(
 
 
 def in_turn(axes: Sequence[int]) -> list[int]:
-    """Return for every pair, of which `axes` has the axis, where its frequency is among those of one axis after the other."""
+    """Return, for every pair, the index of its frequency in `axial_frequencies`; `axes` has the axis of every pair."""
     return [sum(other < axis for other in axes) + axes[:i].count(axis) for i, axis in enumerate(axes)]

@@ -35,33 +35,36 @@ def axial_table(
     dtype: DType | None = None,
 ) -> tuple[Array, Array]:
     r"""
-    Return the cosine and sine of every pair's angle, where a pair turns with one of several position axes.
+    Return the cosine and sine of every channel pair's angle, where each pair rotates with one of several position axes.
 
-    .. math:: c_i = f \cos(p_{a(i)} \, \theta_i), \qquad s_i = f \sin(p_{a(i)} \, \theta_i)
+    .. math:: c_i = f \cos(p_{a(i)} \, \theta_i), \qquad s_i = f \sin(p_{a(i)} \, \theta_i), \qquad i = 0 \dots d/2 - 1
 
-    with a(i) the axis of pair i, from how many pairs each axis has and how these are arranged:
+    Here :math:`p_a` is the position along axis a, f the attention factor, and a(i) the axis of pair i. With A axes and
+    :math:`n_a` pairs for axis a (`sections`), `arrangement` says which axis that is:
 
-    - ``chunked``: the first ``sections[0]`` pairs are of axis 0, the next ``sections[1]`` of axis 1, and so on (Qwen2-VL,
-      Qwen2.5-VL, GLM-4.1V; and vision encoders, with a ladder of frequencies for each axis: `axial_frequencies`).
-    - ``interleaved``: of three axes, pair i is of axis i mod 3 if that is 1 or 2 and ``i < 3 sections[i mod 3]``, else of
-      axis 0, which so takes the tail (Qwen3-VL, Qwen3.5).
-    - ``round_robin``: pair i is of axis i mod A or, where the section of that axis is full, of the next one after it, around,
-      that has room; the turn does not move with it (GLM-4.5V in SGLang).
-    - ``ernie``: of three axes, pairs of axis 1 and axis 2, as many of each, alternate, then comes axis 0 (ERNIE 4.5-VL,
-      whose configuration writes its sections as height, width, time).
+    - ``chunked``: the first :math:`n_0` pairs belong to axis 0, the next :math:`n_1` to axis 1, and so on (Qwen2-VL,
+      Qwen2.5-VL, GLM-4.1V; and vision encoders, where each axis has its own frequencies: `axial_frequencies`).
+    - ``interleaved``: of three axes, pair i belongs to axis a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else to axis 0,
+      so that axis 0 takes the tail (Qwen3-VL, Qwen3.5).
+    - ``round_robin``: pair i belongs to axis i mod A or, if that axis already has its :math:`n_a` pairs, to the next axis,
+      cyclically, that has room. Pair i + 1 still starts from axis (i + 1) mod A (GLM-4.5V in SGLang).
+    - ``ernie``: of three axes, pairs of axis 1 and axis 2 alternate while :math:`i < n_1 + n_2`, and :math:`n_1 = n_2`; the
+      rest belong to axis 0 (ERNIE 4.5-VL, whose configuration writes its sections as height, width, time).
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
         Positions along each axis; in language models time, height and width. Text has the same number on all.
     inv_freq : array, shape ``(d/2,)``
-        Radians per position, in the order of pairs.
+        theta, radians per position, in the order of pairs.
     sections : sequence of A ints
-        Pairs of each axis, in the order of `positions`; they add up to d/2.
+        n_a, pairs of each axis, in the order of `positions`; they add up to d/2.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which pairs are of which axis.
-    attention_factor, dtype
-        As in `rope_table`.
+        Which axis each pair belongs to.
+    attention_factor : float
+        f, from `rope_frequencies`.
+    dtype : data type, optional
+        Of the result; None is that of floating positions, else the library's default real dtype.
 
     Returns
     -------
@@ -71,8 +74,8 @@ def axial_table(
     Raises
     ------
     ValueError
-        If positions are half precision or have not one row for each section, sections do not add up to d/2, or, where
-        interleaved, an axis cannot have as many pairs as its section says.
+        If positions are half precision or do not have one row for each section, sections do not add up to d/2, or the
+        arrangement cannot give every axis as many pairs as its section says.
 
     Examples
     --------
@@ -88,7 +91,7 @@ def axial_table(
         msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
     axes = axes_of_pairs(name, sections, arrangement)
-    if not hasattr(attention_factor, "__array_namespace__"):  # a number system's own
+    if not hasattr(attention_factor, "__array_namespace__"):  # balls and bounds pass as they are
         check_finite(name, "attention_factor", attention_factor)
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
@@ -110,7 +113,7 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
     check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
-        msg = f"{function}: sections must be three with arrangement {arrangement!r}; got {tuple(sections)}."
+        msg = f"{function}: sections must have three entries with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)
     if arrangement == "ernie" and sections[1] != sections[2]:
         msg = f"{function}: sections of axes 1 and 2 must be equal with arrangement 'ernie'; got {tuple(sections)}."
@@ -133,7 +136,7 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
 
 
 def _round_robin(sections: Sequence[int]) -> list[int]:
-    """Return for every pair the axis whose turn it is, or the next one with room."""
+    """Return the axis of every pair: axis i mod A, or the next one with room."""
     axes: list[int] = []
     for i in range(sum(sections)):
         axis = i % len(sections)

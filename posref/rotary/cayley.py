@@ -17,19 +17,20 @@ def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
     r"""
     Return the Cayley transform of learned skew-symmetric matrices, which is orthogonal.
 
-    .. math:: P = (I - S)(I + S)^{-1}, \qquad S_{ij} = s_{ij}, \quad S_{ji} = -s_{ij} \quad (i < j)
+    .. math:: U = (I - S)(I + S)^{-1}, \qquad S_{ij} = s_{ij}, \quad S_{ji} = -s_{ij} \quad (i < j), \qquad S_{ii} = 0
 
     Parameters
     ----------
     skew : array, real floating, shape ``(*F, n, n)``
-        The strict upper triangle of S counts; what stands on and below the diagonal does not. It carries gradients.
+        s. Only the strict upper triangle is used; what stands on and below the diagonal is ignored. It carries gradients.
     dtype : data type, optional
         Of the result; None is that of `skew`.
 
     Returns
     -------
     array, shape ``(*F, n, n)``
-        No value is refused: I + S always has an inverse. That of P is its transpose, the transform of -S.
+        U, which the paper calls P. It exists for every s, since I + S always has an inverse. The inverse of U is its transpose,
+        which is the transform of -S.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
 
     Notes
     -----
-    In float64 where the library has it, else in float32. PyTorch's ``orthogonal(..., orthogonal_map="cayley")`` is
+    Computed in float64 where the library has it, else in float32. PyTorch's ``orthogonal(..., orthogonal_map="cayley")`` is
     :math:`(I - A/2)^{-1} (I + A/2)`, where A has the lower triangle of the parameter: :math:`s_{ij}` is half the parameter at
     (j, i). Others subtract the transpose of a full matrix, or halve that difference.
 

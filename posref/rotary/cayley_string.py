@@ -27,25 +27,31 @@ FORMS = ("conjugate", "product")
 )
 def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /, *, form: str) -> Array:
     r"""
-    Return `x` rotated by the sum of its coordinates, each times a frequency, in a basis that is learned.
+    Return `x` with channel pairs rotated, in a learned basis, by the sum of the token's coordinates, each times a frequency.
 
-    .. math:: \text{conjugate}: \; y = P \, \mathrm{RoPE}(p) \, P^T x, \qquad \text{product}: \; y = \mathrm{RoPE}(p) \, P x,
-        \qquad P = (I - S)(I + S)^{-1}
+    .. math:: \text{conjugate}: \; y = U R_p \, U^T x, \qquad \text{product}: \; y = R_p \, U x, \qquad U = (I - S)(I + S)^{-1}
+
+    .. math:: (R_p x)_{2i} = x_{2i} \cos\alpha_i - x_{2i+1} \sin\alpha_i, \quad
+        (R_p x)_{2i+1} = x_{2i+1} \cos\alpha_i + x_{2i} \sin\alpha_i, \quad
+        \alpha_i = \sum_{a<A} p_a \theta_{a,i}, \quad i = 0 \dots d/2-1
+
+    Here :math:`p_a` is the coordinate along axis a, and S is skew-symmetric: :math:`S_{ij} = s_{ij}` and
+    :math:`S_{ji} = -s_{ij}` for i < j, 0 on the diagonal. :math:`R_p` leaves the channels from d on as they are.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each axis. P broadcasts from the right against R and never enlarges it.
+        Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
     skew : array, shape ``(D, D)`` or ``(*F, D, D)``
-        S, of which the strict upper triangle counts: see `cayley`. F has as many axes as R, of size 1 where it does not
-        change: (1, H, 1, D, D) for an x of (B, H, T, D).
+        s; only the strict upper triangle is used: see `cayley`. F has as many axes as R, of size 1 where it does not change:
+        (1, H, 1, D, D) for x of (B, H, T, D).
     frequencies : array, shape ``(A, d/2)`` or ``(A, *F, d/2)``
-        Of the pairs, on every axis: see `mixed_table`. d is at most D; the last D - d lanes of the basis do not rotate.
+        theta, radians per unit of every axis: see `mixed_table`. d is at most D.
     form : {"conjugate", "product"}
-        Equation (9), or what the paper says to suffice where queries meet keys in a dot product, since the first P cancels.
-        Its P is another one: logits of "product" are those of "conjugate" with the transpose of P, that is with -S.
+        Equation (9); or the form that the paper calls sufficient where queries meet keys in a dot product, since the first U
+        cancels. Its U is another one: logits of "product" are those of "conjugate" with the transpose of U, that is with -S.
 
     Returns
     -------
@@ -59,8 +65,8 @@ def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /
 
     Notes
     -----
-    Pairs are lanes (2i, 2i + 1), as equation (2) has them, and turn with all axes, equation (5). What P is for at inference
-    may be multiplied into the projections of queries and keys.
+    The paper writes P for U. It has pairs of neighbouring channels in equation (2), and the sum over axes in equation (5). At
+    inference U can be multiplied into the projections of queries and keys.
 
     Examples
     --------
@@ -73,18 +79,18 @@ def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /
     check_word(name, "form", form, FORMS)
     xp = namespace(x, positions, skew)
     check_positions(name, "positions", positions)
-    rows, lanes = tuple(x.shape[:-1]), x.shape[-1]
+    rows, width = tuple(x.shape[:-1]), x.shape[-1]
     s, f = tuple(skew.shape), tuple(frequencies.shape)
-    if s[-2:] != (lanes, lanes) or not _fits(s[:-2], rows):
+    if s[-2:] != (width, width) or not _fits(s[:-2], rows):
         msg = (
-            f"{name}: skew must be ({lanes}, {lanes}), or (*F, {lanes}, {lanes}) with F of {len(rows)} axes that broadcast to "
+            f"{name}: skew must be ({width}, {width}), or (*F, {width}, {width}) with F of {len(rows)} axes that broadcast to "
             f"{rows} (the leading axes of x); got {s}."
         )
         raise ValueError(msg)
-    if len(f) < 2 or not _fits(f[1:-1], rows) or 2 * f[-1] > lanes or positions.ndim < 1:
+    if len(f) < 2 or not _fits(f[1:-1], rows) or 2 * f[-1] > width or positions.ndim < 1:
         msg = (
             f"{name}: frequencies must be (A, d/2), or (A, *F, d/2) with F of {len(rows)} axes that broadcast to {rows} (the "
-            f"leading axes of x), and d at most {lanes}; got {f}."
+            f"leading axes of x), and d at most {width}; got {f}."
         )
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), rows)
@@ -92,12 +98,12 @@ def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /
     basis = cayley(skew, dtype=work)
     first = xp.matrix_transpose(basis) if form == "conjugate" else basis
     cos, sin = mixed_table(positions, frequencies, dtype=work)
-    turned = apply_rope(xp.matmul(first, cast(x, work)[..., None])[..., 0], cos, sin, layout="interleaved")
+    rotated = apply_rope(xp.matmul(first, cast(x, work)[..., None])[..., 0], cos, sin, layout="interleaved")
     if form == "conjugate":
-        turned = xp.matmul(basis, turned[..., None])[..., 0]
-    return cast(turned, x.dtype)
+        rotated = xp.matmul(basis, rotated[..., None])[..., 0]
+    return cast(rotated, x.dtype)
 
 
 def _fits(axes: tuple[int, ...], rows: tuple[int, ...]) -> bool:
-    """Return whether `axes` are none, or as many as `rows` and broadcast to them."""
+    """Return whether `axes` is empty, or has the length of `rows` and broadcasts to it."""
     return not axes or (len(axes) == len(rows) and all(n in (1, m) for n, m in zip(axes, rows, strict=True)))

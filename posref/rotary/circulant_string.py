@@ -17,7 +17,7 @@ from posref.spec import Axes, Flag, encoding
     domains={"inverse": Flag()},
     invariants=("norm kept", "relative", "tail unchanged", "decode"),
     arrays={
-        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E lanes of the tail
+        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
         "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n"),
     },
@@ -25,31 +25,36 @@ from posref.spec import Axes, Flag, encoding
 )
 def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inverse: bool = False) -> Array:
     r"""
-    Return `x` with every block of n lanes multiplied by the exponential of its coordinates times learned circulant matrices.
+    Return `x` with blocks of n channels rotated by the exponential of the token's coordinates times learned circulant matrices.
 
-    .. math:: y = \exp\Bigl(\sum_a p_a (C_a - C_a^T)\Bigr) x, \qquad (C_a)_{ij} = c_{a,(i-j) \bmod n}
+    .. math:: y = \exp\Bigl(\sum_{a<A} p_a (C_a - C_a^T)\Bigr) x, \qquad (C_a)_{jm} = c_{a,(j-m) \bmod n}
 
-    Circulant matrices have the discrete Fourier basis in common, so that pair k of it turns by
+    in each block, with the matrix exponential and the coordinate :math:`p_a` along axis a. All circulant matrices share the
+    discrete Fourier basis. So this keeps the mean of x and, for even n, its alternating part, and rotates for every k the pair
 
-    .. math:: \alpha_k = \sum_a p_a \, \theta_{a,k}, \qquad \theta_{a,k} = 2 \sum_m c_{a,m} \sin(2 \pi k m / n),
-        \qquad 0 < k < n/2
+    .. math:: u_k = \sum_j x_j \cos(2 \pi k j / n), \qquad v_k = \sum_j x_j \sin(2 \pi k j / n), \qquad 0 < k < n/2
+
+    to :math:`u_k \cos\alpha_k - v_k \sin\alpha_k` and :math:`v_k \cos\alpha_k + u_k \sin\alpha_k`, where
+
+    .. math:: \alpha_k = \sum_{a<A} p_a \, \theta_{a,k}, \qquad \theta_{a,k} = 2 \sum_m c_{a,m} \sin(2 \pi k m / n)
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each axis. P broadcasts from the right against R and never enlarges it.
+        p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
     coefficients : array, shape ``(A, G, n)`` or ``(A, *F, G, n)``
-        c, the first column of each axis's C, for each of G blocks of n lanes, n at least 3. F has as many axes as R, of size 1
-        where coefficients do not change: (A, 1, H, 1, G, n) for an x of (B, H, T, D). The paper has one block.
+        c, the first column of each axis's C, in radians per unit of the axis, for each of G blocks of n channels, n at least 3.
+        Block g is channels gn to gn + n - 1. F has as many axes as R, of size 1 where coefficients do not change:
+        (A, 1, H, 1, G, n) for x of (B, H, T, D). The paper has one block.
     inverse : bool
-        The transpose, which is the inverse: that of coefficients which are a first row.
+        Multiply by the transpose, which is the inverse. Use it if your coefficients are the first row of C.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from G n on as they came.
+        In the dtype of `x`; channels from G n on are unchanged.
 
     Raises
     ------
@@ -58,25 +63,26 @@ def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inve
 
     Notes
     -----
-    Coefficients 0, and n/2 of an even n, have no influence, nor has what c_m and c_(n-m) have in common: n lanes have
-    (n - 1)//2 frequencies. By the fast Fourier transform it is O(n log n); here it is two products with the real Fourier basis.
+    Coefficient 0 has no influence, nor coefficient n/2 of an even n, nor what c_m and c_(n-m) have in common: n channels have
+    (n - 1)//2 frequencies. With the fast Fourier transform it is O(n log n); here it is two products with the real Fourier
+    basis.
 
     Examples
     --------
     >>> import numpy as np
-    >>> third = 2 * np.pi / 3**1.5  # a third of a turn: lanes move on by one
+    >>> third = 2 * np.pi / 3**1.5  # a third of a turn: every value moves one channel on
     >>> circulant_string(np.asarray([[1.0, 2.0, 4.0]]), np.asarray([[1]]), np.asarray([[[0.0, third, 0.0]]])).round(4).tolist()
     [[4.0, 1.0, 2.0]]
     """
     name = "circulant_string"
     xp = namespace(x, positions, coefficients)
     check_positions(name, "positions", positions)
-    rows, c, lanes = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
+    rows, c, width = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))
-    if not fits or c[-1] < 3 or c[-2] * c[-1] > lanes or positions.ndim < 1:
+    if not fits or c[-1] < 3 or c[-2] * c[-1] > width or positions.ndim < 1:
         msg = (
             f"{name}: coefficients must be (A, G, n), or (A, *F, G, n) with F of {len(rows)} axes that broadcast to {rows} "
-            f"(the leading axes of x), n at least 3 and G n at most {lanes}; got {c}."
+            f"(the leading axes of x), n at least 3 and G n at most {width}; got {c}."
         )
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), rows)
@@ -85,25 +91,25 @@ def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inve
     basis, sines = _fourier(n, constants(xp))
     frequencies = 2 * xp.matmul(cast(coefficients, learned), beside(sines, coefficients, learned))
     basis = beside(basis, x, work)
-    full = (positions.shape[0], *(1,) * (len(rows) + 1 - positions.ndim), *positions.shape[1:], 1)  # beside blocks
+    full = (positions.shape[0], *(1,) * (len(rows) + 1 - positions.ndim), *positions.shape[1:], 1)  # 1: all blocks
     cos, sin = mixed_table(xp.reshape(positions, full), frequencies, dtype=work)
     in_blocks = cast(xp.reshape(x[..., : blocks * n], (*rows, blocks, n)), work)
-    turned = apply_rope(xp.matmul(in_blocks, basis), cos, sin, layout="interleaved", inverse=inverse)
-    turned = cast(xp.reshape(xp.matmul(turned, xp.matrix_transpose(basis)), (*rows, blocks * n)), x.dtype)
-    return turned if blocks * n == lanes else xp.concat([turned, x[..., blocks * n :]], axis=-1)
+    rotated = apply_rope(xp.matmul(in_blocks, basis), cos, sin, layout="interleaved", inverse=inverse)
+    rotated = cast(xp.reshape(xp.matmul(rotated, xp.matrix_transpose(basis)), (*rows, blocks * n)), x.dtype)
+    return rotated if blocks * n == width else xp.concat([rotated, x[..., blocks * n :]], axis=-1)
 
 
 def _fourier(n: int, c: Any) -> tuple[Array, Array]:
     """
     Return the real Fourier basis as columns, and the sines of every frequency.
 
-    Columns are cosine and sine of each frequency below n/2, then those that do not turn: the constant, and the alternating
-    one of an even n.
+    Columns are cosine and sine of each frequency k below n/2, then the columns that do not rotate: the constant one, and the
+    alternating one of an even n.
     """
     turns = c.asarray([[k * j % n for k in range(1, (n + 1) // 2)] for j in range(n)], dtype=c.float64) / n
     angles = turns * (2 * c.pi)
     cosines, sines = c.cos(angles), c.sin(angles)
-    exact_sines = getattr(c, "constant_sin", c.sin)(angles)  # of the frequencies, which are as accurate as angles
+    exact_sines = getattr(c, "constant_sin", c.sin)(angles)  # for the frequencies, which must be as accurate as angles
     pairs = c.reshape(c.stack([cosines, sines], axis=-1), (n, -1)) * c.sqrt(c.asarray(2.0, dtype=c.float64) / n)
     still = [[1.0, (-1.0) ** j] if n % 2 == 0 else [1.0] for j in range(n)]
     rest = c.asarray(still, dtype=c.float64) / c.sqrt(c.asarray(float(n), dtype=c.float64))

@@ -25,23 +25,24 @@ from posref.spec import Axes, Real, encoding
 )
 def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base: float) -> Array:
     r"""
-    Return `x` turned as by RoPE, where every pair's cosine and sine are mixes of those of all bands, in each head its own.
+    Return `x` rotated as by RoPE, except that every pair's cosine and sine are mixtures of those of all bands, per head.
 
-    .. math:: a' = a \, C_j - b \, S_j, \quad b' = b \, C_j + a \, S_j, \qquad
-        C_j = \sum_{i<n} \cos(p\theta_i) A_{ij}, \quad S_j = \sum_{i<n} \sin(p\theta_i) B_{ij}, \qquad \theta_i = b^{-2i/D}
+    .. math:: y_u = x_u \, C_j - x_v \, S_j, \quad y_v = x_v \, C_j + x_u \, S_j, \qquad
+        C_j = \sum_{i<n} \cos(p\theta_i) M_{ij}, \quad S_j = \sum_{i<n} \sin(p\theta_i) N_{ij}, \qquad \theta_i = b^{-2i/D}
 
-    for pairs j < m, and :math:`C_j = S_j = 1` for the others, up to D/2. Lanes j and j + D/2 are a pair (layout half).
+    for pairs j < m, and :math:`C_j = S_j = 1` for the other pairs, up to D/2. Pair j is channels u = j and v = j + D/2 (layout
+    half), band i one frequency of RoPE, and p the position.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, H, T, D)``, or ``(*R, T, D)`` with mixes of two axes
         Queries or keys; D even.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; P broadcasts from the right against the leading axes of x and never enlarges them.
+        Positions in tokens; for x of (B, H, T, D) pass (T,) or (B, 1, T).
     cos_mix, sin_mix : arrays, shape ``(G, n, m)`` or ``(n, m)``
-        A and B, in the dtype of `x`: learned, or drawn once around the identity. H is a multiple of G, and each serves a block
-        of H/G neighbouring heads; with two axes they serve all. n, at most D/2, is the number of bands kept: those that turn
-        at least once in the training length L, theta > 2 pi / L (authors, vLLM), or a number of one's own
+        M and N, in the dtype of `x`: learned, or drawn once around the identity. H is a multiple of G, and each mix serves a
+        block of H/G neighbouring heads; a mix of two axes serves all heads. n, at most D/2, is how many bands are kept: those
+        that make at least one full turn in the training length L, theta > 2 pi / L (authors, vLLM), or a number that one sets
         (``num_inv_freq``). m is min(n, D/4) in the authors' code, n in vLLM.
     base : float
         b of the frequencies, whose exponent has all of D.
@@ -49,7 +50,7 @@ def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base:
     Returns
     -------
     array, shape of `x`
-        In its dtype.
+        In the dtype of `x`.
 
     Raises
     ------
@@ -58,9 +59,9 @@ def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base:
 
     Notes
     -----
-    The pairs beyond m have cosine *and* sine 1 in the authors' code, vLLM and SGLang: turned by 45 degrees and longer by the
-    root of 2 at every position. A frequency of 0 would leave them as they are.
-    Products of a query and a key depend on more than their distance, unless mixes are the identity.
+    The pairs from m on have cosine *and* sine 1 in the authors' code, vLLM and SGLang: at every position they are rotated by 45
+    degrees and lengthened by the root of 2. A frequency of 0 would leave them as they are.
+    Products of a query and a key depend on more than their distance, unless the mixes are the identity.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base:
 
 
 def _check_mixes(x: tuple[int, ...], cos_mix: tuple[int, ...], sin_mix: tuple[int, ...]) -> tuple[int, int]:
-    """Return how many bands are kept and how many pairs are mixed; refuse mixes that do not fit x."""
+    """Return n, how many bands are kept, and m, how many pairs are mixed; refuse mixes that do not fit x."""
     fits = cos_mix == sin_mix and len(cos_mix) in (2, 3) and len(x) >= len(cos_mix) and x[-1] % 2 == 0
     if not fits or not all(1 <= size <= x[-1] // 2 for size in cos_mix[-2:]):
         msg = (

@@ -14,7 +14,7 @@ from posref.spec import Axes, Flag, encoding
     invariants=("norm kept", "tail unchanged", "decode"),
     stages=("liere_rotations",),
     arrays={
-        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E lanes of the tail
+        "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
         "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n"),
     },
@@ -22,29 +22,33 @@ from posref.spec import Axes, Flag, encoding
 )
 def liere(x: Array, positions: Array, generators: Array, /, *, inverse: bool = False) -> Array:
     r"""
-    Return `x` with every block of n lanes rotated by the exponential of its coordinates times learned generators.
+    Return `x` with every block of n channels rotated by the exponential of the token's coordinates times generators.
 
-    .. math:: y_b = R_{p,b} \, x_b, \qquad R_{p,b} = \exp \sum_a p_a A_{a,b}
+    .. math:: y_k = R_{p,k} \, x_k, \qquad R_{p,k} = \exp \sum_{a<A} p_a S_{a,k}, \qquad
+        (S_{a,k})_{ij} = g_{a,k,ij}, \quad (S_{a,k})_{ji} = -g_{a,k,ij} \quad (i < j)
 
-    with skew-symmetric :math:`A_{a,b}`, of which the strict upper triangle is given.
+    Here :math:`x_k`, block k < G, is the column of channels k n to k n + n - 1, :math:`p_a` the token's coordinate along axis
+    a, exp the matrix exponential and g the generators; :math:`S_{a,k}` is skew-symmetric, with zeros on its diagonal.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each axis. P broadcasts from the right against R and never enlarges it. A token at 0 on every axis
-        is not rotated: so the class token.
+        Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is
+        not rotated, as the class token.
     generators : array, shape ``(A, G, n, n)`` or ``(A, *F, G, n, n)``
-        See `liere_rotations`. F has as many axes as R, of size 1 where generators do not change: (A, 1, H, 1, G, n, n) for an
-        x of (B, H, T, D), (A, 1, 1, H, G, n, n) for one of (B, T, H, D). Block b is lanes b n to b n + n - 1; G n lanes rotate.
+        g, radians per unit of the axis; only strict upper triangles are used: see `liere_rotations`. F has as many axes as R,
+        of size 1 where generators do not change: (A, 1, H, 1, G, n, n) for x of (B, H, T, D), (A, 1, 1, H, G, n, n) for x of
+        (B, T, H, D).
     inverse : bool
-        By the transposes, which are the inverses. Code that multiplies a row of lanes by R from the right does this.
+        Multiply by the transposes of R, which are the inverses. Code that multiplies a row of channels by R from the right does
+        this.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from G n on as they came, as in the authors' code.
+        In the dtype of `x`; channels from G n on are unchanged, as in the authors' code.
 
     Raises
     ------
@@ -61,21 +65,21 @@ def liere(x: Array, positions: Array, generators: Array, /, *, inverse: bool = F
     name = "liere"
     xp = namespace(x, positions, generators)
     check_positions(name, "positions", positions)
-    rows, g, lanes = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
+    rows, g, width = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
     fits = len(g) == 4 or (len(g) == len(rows) + 4 and all(n in (1, m) for n, m in zip(g[1:-3], rows, strict=True)))
-    if not fits or g[-3] * g[-1] > lanes or positions.ndim < 1:
+    if not fits or g[-3] * g[-1] > width or positions.ndim < 1:
         msg = (
             f"{name}: generators must be (A, G, n, n), or (A, *F, G, n, n) with F of {len(rows)} axes that broadcast to {rows} "
-            f"(the leading axes of x), and G n at most {lanes}; got {g}."
+            f"(the leading axes of x), and G n at most {width}; got {g}."
         )
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), rows)
     work = wide(x.dtype, xp)
-    turns = liere_rotations(positions, generators, dtype=work)
+    rotations = liere_rotations(positions, generators, dtype=work)
     if inverse:
-        turns = xp.matrix_transpose(turns)
+        rotations = xp.matrix_transpose(rotations)
     blocks, n = g[-3], g[-1]
-    lanes_of_blocks = xp.reshape(x[..., : blocks * n], (*rows, blocks, n, 1))
-    turned = xp.reshape(xp.matmul(turns, cast(lanes_of_blocks, work)), (*rows, blocks * n))
-    turned = cast(turned, x.dtype)
-    return turned if blocks * n == lanes else xp.concat([turned, x[..., blocks * n :]], axis=-1)
+    columns = xp.reshape(x[..., : blocks * n], (*rows, blocks, n, 1))
+    rotated = xp.reshape(xp.matmul(rotations, cast(columns, work)), (*rows, blocks * n))
+    rotated = cast(rotated, x.dtype)
+    return rotated if blocks * n == width else xp.concat([rotated, x[..., blocks * n :]], axis=-1)

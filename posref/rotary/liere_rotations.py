@@ -21,7 +21,9 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
     r"""
     Return the rotation of every token: the exponential of its coordinates times learned skew-symmetric matrices.
 
-    .. math:: R_p = \exp \sum_a p_a A_a, \qquad (A_a)_{ij} = g_{a,ij}, \quad (A_a)_{ji} = -g_{a,ij} \quad (i < j)
+    .. math:: R_p = \exp \sum_{a<A} p_a S_a, \qquad (S_a)_{ij} = g_{a,ij}, \quad (S_a)_{ji} = -g_{a,ij} \quad (i < j)
+
+    in each block, with the matrix exponential, the token's coordinate :math:`p_a` along axis a, and zeros on the diagonal of S.
 
     Parameters
     ----------
@@ -29,38 +31,38 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
         Coordinates along each of A axes, at least one. From 0 to 1 over an image of the training size in the authors' code,
         where the class token is at 0 on every axis.
     generators : array, shape ``(A, *F, G, n, n)``
-        Radians per unit of the axis, for each of G blocks of n lanes: the strict upper triangle counts, what stands on and
-        below the diagonal does not. They carry gradients. F broadcasts from the right against P: ``(A, H, 1, G, n, n)`` for
-        heads before tokens, ``(A, H, G, n, n)`` for tokens before heads with positions ``(A, T, 1)``, ``(A, G, n, n)`` where
-        heads share them.
+        g, radians per unit of the axis, for each of G blocks of n channels. Only the strict upper triangle is used; what stands
+        on and below the diagonal is ignored. They carry gradients. F broadcasts with P from the right: ``(A, H, 1, G, n, n)``
+        for heads before tokens, ``(A, H, G, n, n)`` for tokens before heads with positions ``(A, T, 1)``, ``(A, G, n, n)``
+        where heads share them.
     dtype : data type, optional
         Of the result; None is that of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*R, G, n, n)``
-        R is the common shape of P and F. A column of n lanes is multiplied from the left: :math:`R_p x`.
+        R is the common shape of P and F. To rotate, multiply a column of n channels by it from the left: :math:`R_p x`.
 
     Raises
     ------
     ValueError
-        If positions are half precision, generators have not the axes of positions or are not square, or F and P do not
+        If positions are half precision, generators do not have the axes of positions or are not square, or F and P do not
         broadcast.
 
     Notes
     -----
-    Exponent and exponential are in float64 where the library has it, else in float32, where errors, which grow with the norm
-    of the exponent as those of angles do, leave nothing right at norms above 2^20. The exponent is of the sum: where
-    generators do not commute, rotations of one axis after the other differ, and logits depend on more than differences of
-    coordinates. With n = 2 it is RoPE-Mixed, turning the other way.
+    Exponent and exponential are in float64 where the library has it, else in float32. Errors grow with the norm of the
+    exponent, as those of an angle do; in float32 no digit is right at norms above 2^20. The sum is taken before the
+    exponential: where generators do not commute, rotating by one axis after the other differs, and logits depend on more than
+    differences of coordinates. With n = 2 it is RoPE-Mixed rotating in the other direction.
 
-    The authors' code has one block of all 64 lanes of a head unless told otherwise, one set of generators for all layers and
-    heads or one for each, and begins with random numbers below :math:`2\pi`.
+    The authors' code has one block of all 64 channels of a head by default, and one set of generators for all layers and heads,
+    or one for each. Generators start from random numbers below :math:`2\pi`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> sixth = np.asarray([[[[0.0, np.pi / 3], [9.0, 9.0]]]])  # of a turn
+    >>> sixth = np.asarray([[[[0.0, np.pi / 3], [9.0, 9.0]]]])  # a sixth of a turn
     >>> liere_rotations(np.asarray([1]), sixth).round(4).tolist()
     [[[0.5, 0.866], [-0.866, 0.5]]]
     """
@@ -68,11 +70,11 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
     check_positions(name, "positions", positions)
     p, g = tuple(positions.shape), tuple(generators.shape)
     if not p or len(g) < 4 or p[0] != g[0] or not p[0] or g[-1] != g[-2]:
-        msg = f"{name}: generators must be (A, ..., G, n, n) for positions (A, ...), of one axis or more; got {g} and {p}."
+        msg = f"{name}: generators must be (A, ..., G, n, n) for positions (A, ...), with A at least 1; got {g} and {p}."
         raise ValueError(msg)
     rows = common_shape(p[1:], g[1:-3])
     if any(n not in (1, m) for shape in (p[1:], g[1:-3]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
-        msg = f"{name}: generators must broadcast with positions between their first and last three axes; got {g} and {p}."
+        msg = f"{name}: axes of generators between the first and last three must broadcast with positions; got {g} and {p}."
         raise ValueError(msg)
     xp = namespace(positions, generators)
     dtype = result_dtype(positions, dtype)

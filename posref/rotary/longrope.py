@@ -11,13 +11,14 @@ from posref.scaling import LongRoPE
 
 def scaled(inv_freq: Array, scaling: LongRoPE, length: int | None, c: Namespace) -> Array:
     r"""
-    Return frequencies divided, pair by pair, by the list in use.
+    Return the frequencies, each divided by its entry of a list.
 
     .. math:: \theta'_i = \theta_i / \lambda_i, \qquad
         \lambda = \text{long\_factor if length} > L \text{ else short\_factor}
 
-    At exactly the original length L the short list is in use. A model that has cached keys under the short list and then passes
-    L has keys rotated by two lists: the paper leaves that open; transformers recomputes nothing.
+    Here :math:`\theta_i` is the unscaled frequency of pair i and L the original length, at which the short list is still in
+    use. A model that cached keys under the short list and then passes L has keys rotated by two lists. The paper leaves that
+    open; transformers recomputes nothing.
     """
     lists = {"short_factor": scaling.short_factor, "long_factor": scaling.long_factor}
     pairs = inv_freq.shape[0]
@@ -33,11 +34,12 @@ def scaled(inv_freq: Array, scaling: LongRoPE, length: int | None, c: Namespace)
 
 def attention_factor(scaling: LongRoPE, length: int | None, c: Namespace) -> Any:
     r"""
-    Return the factor on cos and sin: as given; else the override of the list in use; else
+    Return the factor on cos and sin: `attention_factor` if given; else `long_mscale` or `short_mscale`, if given for the list
+    that is in use; else
 
     .. math:: \sqrt{1 + \ln s / \ln L} \text{ for } s > 1, \text{ else } 1
 
-    where s is `factor` when given, else `max_length` over L.
+    where L is the original length and s is `factor` if given, else `max_length` over L.
     """
     override = scaling.long_mscale if _is_long(scaling, length) else scaling.short_mscale
     for given in (scaling.attention_factor, override):
@@ -55,7 +57,7 @@ def attention_factor(scaling: LongRoPE, length: int | None, c: Namespace) -> Any
     if over <= under:
         return 1.0
     if scaling.original_length < 2:
-        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (its logarithm divides); got 1."
+        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (the factor divides by its logarithm); got 1."
         raise ValueError(msg)
     if getattr(c, "computes_constants", False):
         number = c.log(c.asarray(over, dtype=c.float64) / under)

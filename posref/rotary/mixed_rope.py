@@ -15,7 +15,7 @@ from posref.spec import Axes, Flag, OneOf, encoding
     invariants=("norm kept", "tail unchanged", "relative", "decode"),
     stages=("mixed_table", "apply_rope"),
     arrays={
-        "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E lanes of the tail
+        "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
         "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N"),
     },
@@ -23,32 +23,34 @@ from posref.spec import Axes, Flag, OneOf, encoding
 )
 def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str, inverse: bool = False) -> Array:
     r"""
-    Return `x` with every pair of lanes rotated by the sum of its coordinates, each times a frequency of the pair.
+    Return `x` with every channel pair rotated by the sum of the token's coordinates, each times a frequency of the pair.
 
-    .. math:: (R_p x)_a = x_a \cos \alpha_i - x_b \sin \alpha_i, \qquad
-        (R_p x)_b = x_b \cos \alpha_i + x_a \sin \alpha_i, \qquad \alpha_i = \sum_a p_a \theta_{a,i}
+    .. math:: y_u = x_u \cos \alpha_i - x_v \sin \alpha_i, \qquad
+        y_v = x_v \cos \alpha_i + x_u \sin \alpha_i, \qquad \alpha_i = \sum_{a<A} p_a \, \theta_{a,i}
 
-    so that logits depend on differences of coordinates alone, along diagonals too.
+    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`), :math:`p_a` is the coordinate along axis a, and
+    :math:`\theta_{a,i}` is a learned frequency. So logits depend only on differences of coordinates, along diagonals too.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each axis. P broadcasts from the right against R and never enlarges it. A token at 0 on every axis
-        is not rotated: so RoPE-ViT's class token.
+        Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is
+        not rotated, as RoPE-ViT's class token.
     frequencies : array, shape ``(A, d/2)`` or ``(A, *F, d/2)``
-        See `mixed_table`. F has as many axes as R, of size 1 where frequencies do not change: (A, 1, H, 1, d/2) for an x of
-        (B, H, T, D), (A, 1, 1, H, d/2) for one of (B, T, H, D). The d leading lanes rotate.
+        theta, in radians per unit of the axis: see `mixed_table`. F has as many axes as R, of size 1 where frequencies do not
+        change: (A, 1, H, 1, d/2) for x of (B, H, T, D), (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. Interleaved in RoPE-ViT, Mochi and LightGlue.
+        Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1), as in RoPE-ViT, Mochi and LightGlue; or x is read at
+        (2i, 2i + 1) and y is written at (i, i + d/2).
     inverse : bool
-        The transpose, which is the inverse.
+        Apply the transpose, which is the inverse: the places that are read and written swap, and the sine changes sign.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from d on as they came.
+        In the dtype of `x`; channels from d on are unchanged.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tables of RoPE-Mixed, whose pairs turn with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
+"""Tables of RoPE-Mixed, where each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.angles import cos_sin_of_sums
 from posref.arrays import Array, DType, cast, common_shape, namespace, result_dtype
@@ -19,17 +19,18 @@ from posref.spec import Axes, encoding
 )
 def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None = None) -> tuple[Array, Array]:
     r"""
-    Return the cosine and sine of every pair's angle, where a pair turns with every axis, at a frequency of its own on each.
+    Return the cosine and sine of every channel pair's angle, where each pair has a frequency on each axis.
 
-    .. math:: c_i = \cos \sum_a p_a \, \theta_{a,i}, \qquad s_i = \sin \sum_a p_a \, \theta_{a,i}
+    .. math:: c_i = \cos \sum_{a<A} p_a \, \theta_{a,i}, \qquad s_i = \sin \sum_{a<A} p_a \, \theta_{a,i}, \qquad
+        i = 0 \dots d/2 - 1
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each of A axes, at least one; width first in RoPE-ViT, time, height and width in Mochi.
+        p, coordinates along each of A axes, at least one; width first in RoPE-ViT, time, height and width in Mochi.
     frequencies : array, shape ``(A, *F, d/2)``
-        Radians per unit of the axis, of any sign: learned, for each layer and head. They carry gradients. F broadcasts from
-        the right against P: ``(A, H, 1, d/2)`` for heads before tokens, ``(A, H, d/2)`` for tokens before heads with
+        theta, radians per unit of the axis, of any sign: learned, for each layer and head. They carry gradients. F broadcasts
+        with P from the right: ``(A, H, 1, d/2)`` for heads before tokens, ``(A, H, d/2)`` for tokens before heads with
         positions ``(A, T, 1)``, ``(A, d/2)`` where heads share them (LightGlue).
     dtype : data type, optional
         Of the result; None is that of floating positions, else the library's default real dtype.
@@ -42,13 +43,13 @@ def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None 
     Raises
     ------
     ValueError
-        If positions are half precision, frequencies have not the axes of positions, or F and P do not broadcast.
+        If positions are half precision, frequencies do not have the axes of positions, or F and P do not broadcast.
 
     Notes
     -----
-    RoPE-ViT begins with :math:`10^{-4k/d}(\cos\phi_h, \sin\phi_h)` for pair k < d/4 of head h, with a random
-    :math:`\phi_h`, and the same at a right angle to it for the other half of the pairs. Axial RoPE is the case in which each
-    pair has one frequency that is not 0.
+    RoPE-ViT starts from :math:`10^{-4i/d}(\cos\phi_h, \sin\phi_h)` for pair i < d/4 of head h, with a random :math:`\phi_h`.
+    The other half of the pairs starts from the same at a right angle. Axial RoPE is the case in which each pair has only one
+    frequency that is not 0.
 
     Examples
     --------
@@ -62,11 +63,11 @@ def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None 
     namespace(frequencies)  # refuses a list
     p, f = tuple(positions.shape), tuple(frequencies.shape)
     if not p or len(f) < 2 or p[0] != f[0] or not p[0]:
-        msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), of one axis or more; got {f} and {p}."
+        msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), with A at least 1; got {f} and {p}."
         raise ValueError(msg)
     rows = common_shape(p[1:], f[1:-1])
     if any(n not in (1, m) for shape in (p[1:], f[1:-1]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
-        msg = f"{name}: frequencies must broadcast with positions between their first and last axis; got {f} and {p}."
+        msg = f"{name}: axes of frequencies between the first and last must broadcast with positions; got {f} and {p}."
         raise ValueError(msg)
     xp = namespace(positions)
     dtype = result_dtype(positions, dtype)

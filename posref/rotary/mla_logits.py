@@ -1,4 +1,4 @@
-"""Logits of multi-head latent attention: lanes with and without positions apart. Source: DeepSeek-V2, arXiv:2405.04434."""
+"""Logits of multi-head latent attention, where only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
 
 from posref.arrays import Array, cast, namespace, wide
 from posref.attention import attention_logits
@@ -48,26 +48,33 @@ def mla_logits(
     scale: float | None = None,
 ) -> Array:
     r"""
-    Return the scaled products of queries and keys whose lanes with positions are apart, the keys' shared by all heads.
+    Return the scaled products of queries and keys, each with rotated and unrotated channels; all heads share the rotated keys.
 
     .. math:: \ell_{hij} = \sigma \left( q^C_{hi} \cdot k^C_{hj} + R_{p_i} q^R_{hi} \cdot R_{p_j} k^R_j \right)
+
+    .. math:: (R_p x)_u = f (x_u \cos p\theta_t - x_v \sin p\theta_t), \quad
+        (R_p x)_v = f (x_v \cos p\theta_t + x_u \sin p\theta_t), \quad \theta_t = b^{-2t/D}, \quad t = 0 \dots D/2-1
+
+    for head h, query i and key j, at positions :math:`p_i` and :math:`p_j`. Pair t is channels u and v (see `layout`); f is 1
+    unless a `scaling` has a factor.
 
     Parameters
     ----------
     q_nope : array, real floating, shape ``(*R, H, Q, N)``
-        The queries' lanes without positions, q^C.
+        q^C, the queries' channels that do not rotate.
     q_rope : array, shape ``(*R, H, Q, D)``
-        The queries' lanes that rotate, q^R, before the rotation; D is even.
+        q^R, the queries' channels that rotate, before the rotation; D is even.
     k_nope : array, shape ``(*R, H, K, N)``
-        The keys' lanes without positions, k^C, of every head.
+        k^C, the keys' channels that do not rotate, of every head.
     k_rope : array, shape ``(*R, K, D)``
-        The keys' lanes that rotate, k^R, before the rotation: one for all heads.
+        k^R, the keys' channels that rotate, before the rotation: all heads share them.
     q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens; P broadcasts from the right against R, which has no heads: (B, H, Q, N) takes (Q,) or (B, Q).
+        Positions in tokens. They have no axis of heads: for q_nope of (B, H, Q, N) pass (Q,) or (B, Q).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. The last two give the same logits, since both sides are written alike.
+        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for the others. These two give the same logits, since
+        queries and keys are written alike.
     base, scaling, length
-        Frequencies: see `rope_frequencies`; the factor of a scaling multiplies both sides of the rotated part.
+        b, and what changes theta and f: see `rope_frequencies`. f multiplies both queries and keys.
     scale : float, optional
         sigma; None is ``1/sqrt(N + D)``.
 
@@ -83,11 +90,12 @@ def mla_logits(
 
     Notes
     -----
-    With YaRN, models have ``g(mscale_all_dim)**2 / sqrt(N + D)`` for their scale, on all lanes: `posref.configs.factors`
-    returns this square as ``softmax``. YaRN's own factor, ``g(mscale) / g(mscale_all_dim)``, is on cos and sin of the rotated
-    lanes, and 1 in DeepSeek-V2 and V3. DeepSeek's own code has the scale's alone.
+    With YaRN, models use ``g(mscale_all_dim)**2 / sqrt(N + D)`` for the scale, on all channels, with
+    ``g(m) = m ln(factor) / 10 + 1``: `posref.configs.factors` returns this square as ``softmax``. YaRN's own factor,
+    ``g(mscale) / g(mscale_all_dim)``, is on cos and sin of the rotated channels, and is 1 in DeepSeek-V2 and V3. DeepSeek's own
+    code applies only the factor of the scale.
 
-    An implementation that caches the compressed keys multiplies q^C by their expansion instead, which are the same products.
+    An implementation that caches the compressed keys multiplies q^C by their expansion instead, which gives the same products.
 
     Examples
     --------
@@ -112,19 +120,19 @@ def mla_logits(
         check_rows("mla_logits", name, tuple(positions.shape), (*lead, x.shape[-2]))
     work = wide(q_nope.dtype, xp)
     of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
-    turned, shared = (
+    rotated, shared = (
         rope(cast(x, work), positions, layout=layout, base=base, scaling=scaling, length=length)
         for x, positions in ((q_rope, of_heads), (k_rope, k_positions))
     )
     shared = xp.broadcast_to(shared[..., None, :, :], (*k_nope.shape[:-1], k_rope.shape[-1]))
     last = q_nope.ndim - 1
-    queries = xp.concat([cast(q_nope, work), turned], axis=last)
+    queries = xp.concat([cast(q_nope, work), rotated], axis=last)
     keys = xp.concat([cast(k_nope, work), shared], axis=last)
     return cast(attention_logits(queries, keys, scale=scale), q_nope.dtype)
 
 
 def _fit(q_nope: tuple[int, ...], q_rope: tuple[int, ...], k_nope: tuple[int, ...], k_rope: tuple[int, ...]) -> bool:
-    """Return whether the shapes of queries and keys belong together."""
+    """Return whether the shapes of queries and keys fit each other."""
     *lead, heads, keys, width = k_nope if len(k_nope) == len(q_nope) else (None,) * len(q_nope)
     return (
         (*q_nope[:-2], q_nope[-1]) == (*lead, heads, width)

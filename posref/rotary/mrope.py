@@ -27,7 +27,7 @@ from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, enco
     invariants=("text is rope", "norm kept", "tail unchanged", "decode"),
     stages=("rope_frequencies", "axial_table", "apply_rope"),
     arrays={
-        "x": Axes("2*sum(sections)+E | *R T 2*sum(sections)+E | *R T 2*sum(sections)+E"),  # E lanes of the tail
+        "x": Axes("2*sum(sections)+E | *R T 2*sum(sections)+E | *R T 2*sum(sections)+E"),  # E channels after the rotated ones
         "positions": Axes("len(sections) | len(sections) T | len(sections) ~*R ~T", "position"),
     },
     requires=(
@@ -51,10 +51,18 @@ def mrope(
     inverse: bool = False,
 ) -> Array:
     r"""
-    Return `x` with every pair of lanes rotated by the position along the axis that the pair belongs to.
+    Return `x` with every channel pair rotated by the position along one of several axes: time, height or width.
 
-    .. math:: (R_p x)_a = x_a \cos p_{a(i)}\theta_i - x_b \sin p_{a(i)}\theta_i, \qquad
-        (R_p x)_b = x_b \cos p_{a(i)}\theta_i + x_a \sin p_{a(i)}\theta_i, \qquad \theta_i = b^{-2i/d}
+    .. math:: y_u = x_u \cos\alpha_i - x_v \sin\alpha_i, \qquad y_v = x_v \cos\alpha_i + x_u \sin\alpha_i, \qquad
+        \alpha_i = p_{a(i)} \, \theta_i, \quad \theta_i = b^{-2i/d}
+
+    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`), and rotates with the position :math:`p_{a(i)}` along axis
+    a(i). There are A axes and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
+
+    - ``chunked``: 0 for the first :math:`n_0` pairs, 1 for the next :math:`n_1`, and so on.
+    - ``interleaved`` (three axes): a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else 0.
+    - ``round_robin``: i mod A or, if that axis already has its :math:`n_a` pairs, the next axis, cyclically, that has room.
+    - ``ernie`` (three axes, :math:`n_1 = n_2`): 1 + (i mod 2) for :math:`i < n_1 + n_2`, then 0.
 
     With the same position on every axis it is `rope`, whatever the sections.
 
@@ -63,24 +71,25 @@ def mrope(
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Positions along time, height and width; `posref.positions.multimodal` makes them. P broadcasts from the right
-        against R and never enlarges it.
+        Positions along time, height and width; `posref.positions.multimodal` makes them. For x of (B, H, T, D) pass (A, T) or
+        (A, B, 1, T).
     sections : sequence of A ints
-        Pairs of each axis, time first; d, the rotated leading lanes, is twice their sum: (16, 24, 24) in Qwen2-VL,
-        (24, 20, 20) in Qwen3-VL, (20, 22, 22) in ERNIE 4.5-VL (whose configuration writes height, width, time).
+        n_a, pairs of each axis, time first. d, the number of leading channels that rotate, is twice their sum: (16, 24, 24) in
+        Qwen2-VL, (24, 20, 20) in Qwen3-VL, (20, 22, 22) in ERNIE 4.5-VL (whose configuration writes height, width, time).
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which pairs are of which axis: see `axial_table`.
+        Which pairs belong to which axis; `axial_table` names the models.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. Half in Qwen and GLM-4.5V, interleaved in ERNIE and GLM-4.1V.
+        Channels (u, v) of pair i: (i, i + d/2), as in Qwen and GLM-4.5V; (2i, 2i + 1), as in ERNIE and GLM-4.1V; or x is read
+        at (2i, 2i + 1) and y is written at (i, i + d/2).
     base, scaling, length
-        Frequencies of d lanes: see `rope_frequencies`.
+        b, and what changes the frequencies of d channels: see `rope_frequencies`. A scaling's factor multiplies cos and sin.
     inverse : bool
-        The transpose: see `apply_rope`.
+        Apply the transpose: see `apply_rope`.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from d on as they came.
+        In the dtype of `x`; channels from d on are unchanged.
 
     Raises
     ------
@@ -101,7 +110,7 @@ def mrope(
     check_integers("mrope", "sections", sections, 0)
     dim = 2 * sum(sections)
     if not 2 <= dim <= x.shape[-1] or positions.ndim < 1:
-        msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (the lanes of x); got {tuple(sections)}."
+        msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (the channels of x); got {tuple(sections)}."
         raise ValueError(msg)
     check_rows("mrope", "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
     system = xp if getattr(xp, "computes_constants", False) else None

@@ -6,7 +6,11 @@ from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
 
 
 def raised(base: Array, factor: Array, dim: int, c: Namespace) -> Array:
-    r"""Return :math:`b \, s^{d/(d-2)}`, with which the slowest frequency is divided by s and the fastest kept."""
+    r"""
+    Return :math:`b \, s^{d/(d-2)}`, with base b, factor s and d rotated channels.
+
+    In the frequencies :math:`b^{-2i/d}` of pairs i = 0 ... d/2-1 this base divides the slowest by s and keeps the fastest.
+    """
     if dim < 4:
         msg = f"rope_frequencies: dim must be at least 4 with NTK scaling (its exponent is dim/(dim-2)); got {dim}."
         raise ValueError(msg)
@@ -20,20 +24,28 @@ def factor_of(scaling: NTKAware | NTKAlpha, c: Namespace) -> Array:
 
 
 def dynamic_factor(scaling: DynamicNTK, length: int | None, c: Namespace) -> Array:
-    r"""Return :math:`s l/L - (s - 1)` with l = max(length, L), which is 1 up to the original length."""
+    r"""Return :math:`s l/L - (s - 1)`, with factor s, original length L and l = max(length, L); it is 1 up to L."""
     s = _positive(scaling, "factor", c)
     return s * longest("DynamicNTK", length, scaling.original_length) / scaling.original_length - (s - 1)
 
 
 def fixed(base: Array, dim: int, scaling: NTKFixed, c: Namespace) -> Array:
-    r"""Return :math:`(b s)^{-2i/d} / s^{2/d}`: pair i is slowed by s to the power 2(i+1)/d."""
+    r"""
+    Return :math:`(b s)^{-2i/d} / s^{2/d}`, with base b, factor s, d rotated channels and pairs i = 0 ... d/2-1.
+
+    So pair i is slowed by s to the power 2(i+1)/d.
+    """
     s = _positive(scaling, "factor", c)
     exponent = c.arange(0, dim, 2, dtype=c.float64) / dim
     return c.pow(base * s, -exponent) / c.pow(s, c.asarray(2.0, dtype=c.float64) / dim)
 
 
 def mixed(inv_freq: Array, scaling: NTKMixed, c: Namespace) -> Array:
-    r"""Return :math:`\theta_i \exp(-a (i+1)^\beta)`, where :math:`a = \ln s / (d/2)^\beta` and beta is `mix`."""
+    r"""
+    Return :math:`\theta_i \exp(-a (i+1)^\beta)`, where :math:`a = \ln s / (d/2)^\beta`.
+
+    Here :math:`\theta_i` is the unscaled frequency of pair i, d/2 the number of pairs, s the factor, and beta is `mix`.
+    """
     s = _positive(scaling, "factor", c)
     check_positive("rope_frequencies", "NTKMixed.mix", scaling.mix)
     mix = c.asarray(float(scaling.mix), dtype=c.float64)
@@ -43,7 +55,7 @@ def mixed(inv_freq: Array, scaling: NTKMixed, c: Namespace) -> Array:
 
 
 def longest(record: str, length: int | None, original_length: int) -> int:
-    """Return the larger of the sequence's length and the original one; ValueError where the length was not given."""
+    """Return the larger of the sequence's length and the original one; ValueError if the length is not given."""
     if length is None:
         msg = f"rope_frequencies: length must be given with {record} (the number of tokens, cached ones included); got None."
         raise ValueError(msg)
@@ -53,7 +65,7 @@ def longest(record: str, length: int | None, original_length: int) -> int:
 
 
 def _positive(scaling: object, name: str, c: Namespace) -> Array:
-    """Return a field of a record, checked, as a constant."""
+    """Return a field of a record as a constant; refuse one that is not above 0."""
     value = getattr(scaling, name)
     check_positive("rope_frequencies", f"{type(scaling).__name__}.{name}", value)
     return c.asarray(float(value), dtype=c.float64)

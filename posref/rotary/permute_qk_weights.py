@@ -22,27 +22,27 @@ from posref.spec import Axes, Integer, OneOf, encoding
 )
 def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None = None, source: str, target: str) -> Array:
     r"""
-    Return a query or key projection whose heads hold their rotated lanes in another layout.
+    Return a query or key projection whose heads hold their rotated channels in another layout.
 
-    With W the weight for `source`, the permuted one gives the same logits under `rope` with ``layout=target`` as W does
-    with ``layout=source``: queries and keys are permuted alike, so that :math:`q \cdot k` is unchanged.
+    With W the weight for `source`, the permuted W' gives the same logits under `rope` with ``layout=target`` as W does with
+    ``layout=source``: queries and keys are permuted alike, so that :math:`q \cdot k` is unchanged.
 
     .. math:: \text{half} \to \text{interleaved}: \quad W'_{2i} = W_i, \quad W'_{2i+1} = W_{i + r/2}, \qquad i = 0 \dots r/2-1
 
-    in each head, and the lanes from r on stay.
+    in each head, where row i makes channel i of the head. Interleaved to half is the opposite. Rows from r on stay.
 
     Parameters
     ----------
     weight : array, shape ``(heads * D, ...)``
-        The projection, one row for each output lane, as ``torch.nn.Linear`` holds it (transpose a kernel of shape
+        W, the projection, one row for each output channel, as ``torch.nn.Linear`` holds it (transpose a kernel of shape
         ``(in, heads * D)`` before and after), or its bias, ``(heads * D,)``. Any dtype; values are moved, not changed.
     heads : int
         Heads in this weight: of a key projection the key heads, which may be fewer.
     rotary_dim : int, optional
-        Rotated leading lanes r of each head, even; None is all D.
+        r, how many leading channels of each head rotate, even; None is all D.
     source, target : {"half", "interleaved", "interleaved_to_half"}
-        The layout that `weight` is stored for, and the one wanted. What counts is how a layout reads its pairs, so
-        "interleaved_to_half" is the same as "interleaved" here.
+        The layout that `weight` is stored for, and the one wanted. Only how a layout reads its pairs counts: (i, i + r/2) for
+        "half", (2i, 2i + 1) for the others. So "interleaved_to_half" is the same as "interleaved" here.
 
     Returns
     -------
@@ -51,11 +51,11 @@ def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None =
     Raises
     ------
     ValueError
-        If the first axis does not hold `heads` heads of at least `rotary_dim` lanes, or a layout is not one of the three.
+        If the first axis does not hold `heads` heads of at least `rotary_dim` channels, or a layout is not one of the three.
 
     Notes
     -----
-    Values and output projections are not permuted: RoPE does not touch them.
+    Do not permute value and output projections: RoPE does not touch them.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None =
     rotated = width if rotary_dim is None else rotary_dim
     check_integer(name, "rotary_dim", rotated, 2)
     if rotated % 2 or rotated > width:
-        msg = f"{name}: rotary_dim must be even and at most {width} (the lanes of a head); got {rotated}."
+        msg = f"{name}: rotary_dim must be even and at most {width} (the channels of a head); got {rotated}."
         raise ValueError(msg)
     read, wanted = LAYOUTS[source][0], LAYOUTS[target][0]
     if read == wanted:
@@ -82,6 +82,6 @@ def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None =
     xp, rest = namespace(weight), weight.shape[1:]
     by_head = xp.reshape(weight, (heads, width, *rest))
     pairs = (2, rotated // 2) if read == "half" else (rotated // 2, 2)
-    lanes = xp.reshape(by_head[:, :rotated, ...], (heads, *pairs, *rest))
-    moved = xp.reshape(xp.moveaxis(lanes, 1, 2), (heads, rotated, *rest))
+    in_pairs = xp.reshape(by_head[:, :rotated, ...], (heads, *pairs, *rest))
+    moved = xp.reshape(xp.moveaxis(in_pairs, 1, 2), (heads, rotated, *rest))
     return xp.reshape(xp.concat([moved, by_head[:, rotated:, ...]], axis=1), weight.shape)

@@ -24,27 +24,29 @@ LAYOUTS = ("cos_sin", "interleaved")
 )
 def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Array | None = None) -> Array:
     r"""
-    Return every lane of `x` as a point in the plane: its magnitude from the content, its angle from the position alone.
+    Return every channel of `x` as a point in the plane: its magnitude from the content, its angle from the position alone.
 
-    .. math:: y_{p,c} = \mathrm{softplus}(x_c) \, (\cos\alpha, \sin\alpha), \qquad \alpha = p \, \theta_c + \delta_c,
+    .. math:: y_{p,c} = \mathrm{softplus}(x_c) \, (\cos\alpha_c, \sin\alpha_c), \qquad \alpha_c = p \, \theta_c + \delta_c,
         \qquad \theta_c = b^{-c/d}, \; c = 0 \dots d-1
 
-    so that :math:`\langle y^q_p, y^k_n \rangle = \sum_c \mu^q_c \mu^k_c \cos((n - p)\theta_c + \delta_c)` with
-    :math:`\mu = \mathrm{softplus}(x) = \ln(1 + e^x)`: it depends on n - p alone, and the width is 2d.
+    Here p is the position, c the channel and :math:`\delta_c` its phase. So
+    :math:`\langle y^q_p, y^k_n \rangle = \sum_c \mu^q_c \mu^k_c \cos((n - p)\theta_c + \delta_c)`, with
+    :math:`\mu = \mathrm{softplus}(x) = \ln(1 + e^x)` and phases on the key alone. It depends only on n - p.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, d)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; P broadcasts from the right against R and never enlarges it.
+        Positions in tokens; for x of (B, H, T, d) pass (T,) or (B, 1, T).
     layout : {"cos_sin", "interleaved"}
-        Where the two coordinates go: all cosines, then all sines (x-transformers); or lanes 2c and 2c + 1 (PoPE-pytorch).
+        Where the two coordinates of channel c go: c and d + c, all cosines before all sines (x-transformers); or 2c and 2c + 1
+        (PoPE-pytorch).
     base : float
-        b; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d lanes.
+        b; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d channels.
     phases : array, optional
-        delta of keys, learned, in radians, brought between -2 pi and 0; broadcasts to the shape of `x`: (d,), or (H, 1, d)
-        for (B, H, T, d). None is 0, for queries; keys without it differ from queries in nothing.
+        delta of keys, learned, in radians, clipped to -2 pi to 0; broadcasts to the shape of `x`: (d,), or (H, 1, d) for
+        (B, H, T, d). None is 0, as for queries. Keys without phases are encoded as queries are.
 
     Returns
     -------
@@ -59,8 +61,8 @@ def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Arr
 
     Notes
     -----
-    Softplus is max(x, 0) + log1p(exp(-\|x\|)), which neither overflows nor loses small values. PyTorch's own is x above 20,
-    short by 2e-9; ln(1 + exp(x)) in float32, as PoPE-pytorch's kernels have it, is 0 below -17.
+    Softplus is computed as max(x, 0) + log1p(exp(-\|x\|)), which neither overflows nor loses small values. PyTorch's own is x
+    above 20, too small by 2e-9; ln(1 + exp(x)) in float32, as in PoPE-pytorch's kernels, is 0 below -17.
 
     Examples
     --------
@@ -97,7 +99,7 @@ def softplus(x: Array) -> Array:
 
 
 def _clamped(phases: Array) -> Array:
-    """Return phases brought between -2 pi and 0; in float32, which has no 2 pi, outside ones as 0, the same angle."""
+    """Return phases clipped to -2 pi to 0; in float32, which has no 2 pi, phases outside become 0, the same angle."""
     xp = namespace(phases)
     if has_float64(phases):
         return xp.clip(cast(phases, xp.float64), -2 * xp.pi, 0.0)
@@ -106,7 +108,7 @@ def _clamped(phases: Array) -> Array:
 
 
 def _check_phases(shape: tuple[int, ...], full: tuple[int, ...]) -> None:
-    """Refuse phases that do not have a number for every lane, or do not broadcast to x."""
+    """Refuse phases that do not have a number for every channel, or do not broadcast to x."""
     fits = len(shape) <= len(full) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(full), strict=False))
     if not shape or shape[-1] != full[-1] or not fits:
         msg = f"pope: phases must broadcast to the shape of x, {full}, with {full[-1]} in the last axis; got {shape}."

@@ -41,35 +41,38 @@ def rope(
     lanes: str = "leading",
 ) -> Array:
     r"""
-    Return `x` with every pair of lanes rotated by an angle proportional to its position.
+    Return `x` with every channel pair rotated by an angle proportional to the token's position.
 
-    .. math:: (R_p x)_a = x_a \cos p\theta_i - x_b \sin p\theta_i, \qquad
-        (R_p x)_b = x_b \cos p\theta_i + x_a \sin p\theta_i, \qquad \theta_i = b^{-2i/d}
+    .. math:: (R_p x)_u = x_u \cos p\theta_i - x_v \sin p\theta_i, \qquad
+        (R_p x)_v = x_v \cos p\theta_i + x_u \sin p\theta_i, \qquad \theta_i = b^{-2i/d}, \quad i = 0 \dots d/2-1
 
-    so that :math:`\langle R_p q, R_n k \rangle` depends on p - n alone.
+    Here p is the position, and pair i is channels u and v (see `layout`). So :math:`\langle R_p q, R_n k \rangle` depends only
+    on p - n.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
-        Queries or keys.
+        Queries or keys. Its last axis holds the channels.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; P broadcasts from the right against R and never enlarges it: (B, H, T, D) takes (T,) or (B, 1, T).
+        Positions in tokens. They broadcast to the leading axes of x and keep its shape: for (B, H, T, D) pass (T,) or
+        (B, 1, T); for (B, T, H, D) pass (B, T, 1), or (T, 1) where H is above 1.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. `posref.configs.LAYOUTS` lists it by model type.
+        Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1); or read at (2i, 2i + 1) and written at (i, i + d/2).
+        `apply_rope` says who uses which, and `posref.configs.LAYOUTS` lists it by model type.
     base, scaling, length
-        Frequencies: see `rope_frequencies`.
+        b, and what changes the frequencies: see `rope_frequencies`. A scaling's factor multiplies cos and sin.
     rotary_dim : int, optional
-        Lanes d that rotate, even; None is all. The frequencies' exponent has this d, as in GPT-J and GPT-NeoX.
+        d, how many channels rotate, even; None is all D. The frequencies' exponent has this d, as in GPT-J and GPT-NeoX.
     inverse : bool
-        The transpose: see `apply_rope`. A factor of the scaling still multiplies. In a layout that writes where it reads it is
-        the rotation by the negative angle, of models that turn the other way, as NanoChat does.
+        Apply the transpose: see `apply_rope`. A factor of the scaling still multiplies. For "half" and "interleaved" this
+        rotates by the negative angle, as NanoChat does.
     lanes : {"leading", "trailing"}
-        Which of the D lanes rotate, where not all do: see `apply_rope`.
+        Whether the first or the last d channels rotate. Channels of pairs are counted from the first that rotates.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes that do not rotate as they came.
+        In the dtype of `x`; channels that do not rotate are unchanged.
 
     Raises
     ------
@@ -78,7 +81,7 @@ def rope(
 
     Notes
     -----
-    Where the pairs of the whole head keep their lanes and the slow ones stand still (Gemma 4's proportional rotation), give
+    In Gemma 4's proportional rotation the pairs are those of the whole head, and the slow ones do not rotate: give
     `posref.scaling.Proportional` and no `rotary_dim`.
 
     For many calls with the same positions, build the table once: `rope_frequencies`, `rope_table`, then `apply_rope`.

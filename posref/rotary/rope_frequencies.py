@@ -47,23 +47,36 @@ def rope_frequencies(
     dtype: DType | None = None,
 ) -> tuple[Array, float]:
     r"""
-    Return the angle per token of every rotated pair, and the factor that multiplies cos and sin.
+    Return the angle per token of every channel pair, and the factor that multiplies cos and sin.
 
     .. math:: \theta_i = b^{-2i/d}, \qquad i = 0 \dots d/2-1
 
-    A `scaling` changes them, with s its factor and L its original length:
+    A `scaling` changes them, with s its factor, L its original length and l = max(length, L):
 
     - ``Linear``: :math:`\theta_i / s`.
     - ``NTKAware``, ``NTKAlpha``: b becomes :math:`b \, s^{d/(d-2)}`, with s the factor or alpha.
-    - ``DynamicNTK``: as NTKAware with :math:`s l/L - (s - 1)` for s, where l = max(length, L).
-    - ``NTKFixed``: :math:`(b s)^{-2i/d} / s^{2/d}`.  ``NTKMixed``: :math:`\theta_i \, s^{-(2(i+1)/d)^{\beta}}`.
-    - ``Llama3``, ``YaRN`` (and ``YaRNByTurns``, ``DynamicYaRN``), ``LongRoPE``: see the module of that name in `posref.rotary`.
-    - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs, 0 for the others.
+    - ``DynamicNTK``: as NTKAware with :math:`s l/L - (s - 1)` for s.
+    - ``NTKFixed``: :math:`(b s)^{-2i/d} / s^{2/d}`.
+    - ``NTKMixed``: :math:`\theta_i \, s^{-(2(i+1)/d)^{\beta}}`, with beta its `mix`.
+    - ``Llama3``: :math:`(1 - \sigma_i) \theta_i / s + \sigma_i \theta_i`, where :math:`\sigma_i` is
+      :math:`(L \theta_i / 2\pi - t) / (h - t)` clipped to [0, 1], with t and h its `low_freq_factor` and `high_freq_factor`.
+    - ``YaRN``: :math:`r_i \theta_i / s + (1 - r_i) \theta_i`, where :math:`r_i` is (i - low) / (high - low) clipped to [0, 1],
+      low = max(floor(n(beta_fast)), 0), high = min(ceil(n(beta_slow)), d - 1),
+      :math:`n(\beta) = d \ln(L / 2\pi\beta) / (2 \ln b)`; no floor and ceil without `truncate`.
+    - ``YaRNByTurns``: as YaRN, but :math:`1 - r_i` is
+      :math:`(L \theta_i / 2\pi - \beta_{slow}) / (\beta_{fast} - \beta_{slow})` clipped to [0, 1].
+    - ``DynamicYaRN``: as YaRN with l / L for s.
+    - ``LongRoPE``: :math:`\theta_i` over entry i of its `long_factor` where length > L, else of its `short_factor`.
+    - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs, with p its `rotated`; 0 for
+      the others.
+
+    The files llama3.py, yarn.py and longrope.py beside this one say what happens where a denominator is 0, and define the
+    factor on cos and sin.
 
     Parameters
     ----------
     dim : int
-        Rotated lanes d, even; with NTK at least 4.
+        d, how many channels rotate, even; with NTK at least 4.
     base : float
         b ("rope_theta"), above 0. No default: 10000, 500000 and 1e6 are all in use.
     scaling : record of posref.scaling, optional
@@ -79,12 +92,14 @@ def rope_frequencies(
     inv_freq : array, shape ``(d/2,)``
         Radians per token.
     attention_factor : float
-        Multiplies cos and sin; 1 except for YaRN and LongRoPE.
+        Multiplies cos and sin. 1, except with YaRN, :math:`0.1 \ln s + 1` for s > 1 unless its record says otherwise, and
+        LongRoPE, :math:`\sqrt{1 + \ln s / \ln L}` for s > 1 likewise.
 
     Raises
     ------
     ValueError
-        If `dim` is odd, `base` or a factor is not positive, a list has not d/2 entries, or a required `length` is missing.
+        If `dim` is odd, `base` or a factor is not positive, a list does not have d/2 entries, or a required `length` is
+        missing.
     TypeError
         If `scaling` is not one of the records.
 
@@ -139,22 +154,22 @@ def powers(base: Array, dim: int, c: Namespace) -> Array:
 
 
 def check_dim(function: str, dim: int) -> None:
-    """Refuse a number of lanes that does not hold whole pairs."""
+    """Refuse an odd number of channels."""
     check_integer(function, "dim", dim, 2)
     if dim % 2:
-        msg = f"{function}: dim must be even (lanes rotate in pairs); got {dim}."
+        msg = f"{function}: dim must be even (channels rotate in pairs); got {dim}."
         raise ValueError(msg)
 
 
 def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
-    """Return the first pairs' frequencies over the whole head's denominator, divided by the factor, and zeros."""
+    """Return the first pairs' frequencies, with the whole head's d in the exponent and divided by the factor, then zeros."""
     rotated = scaling.rotated
     if not 0 <= rotated <= 1:
         msg = f"rope_frequencies: Proportional.rotated must be a share of the head, from 0 to 1; got {rotated}."
         raise ValueError(msg)
     pairs = inv_freq.shape[0]
-    turning = c.arange(pairs, dtype=c.float64) < int(rotated * 2 * pairs // 2)
-    return c.where(turning, inv_freq / _factor(scaling), c.asarray(0.0, dtype=c.float64))
+    rotating = c.arange(pairs, dtype=c.float64) < int(rotated * 2 * pairs // 2)
+    return c.where(rotating, inv_freq / _factor(scaling), c.asarray(0.0, dtype=c.float64))
 
 
 def _factor(scaling: Linear | Proportional) -> float:

@@ -17,16 +17,20 @@ def rope_table(
     positions: Array, inv_freq: Array, /, *, attention_factor: float = 1.0, dtype: DType | None = None
 ) -> tuple[Array, Array]:
     r"""
-    Return the cosine and sine of every position's angles, one per rotated pair.
+    Return the cosine and sine of every position's angles, one column for each channel pair.
 
-    .. math:: c_{p,i} = f \cos(p \, \theta_i), \qquad s_{p,i} = f \sin(p \, \theta_i)
+    .. math:: c_{p,i} = f \cos(p \, \theta_i), \qquad s_{p,i} = f \sin(p \, \theta_i), \qquad i = 0 \dots d/2-1
+
+    Here p is the position, :math:`\theta_i` the frequency of pair i (in RoPE :math:`b^{-2i/d}`, with base b and d rotated
+    channels) and f the attention factor.
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
     inv_freq : array, shape ``(d/2,)``
-        Radians per token: host NumPy as `rope_frequencies` gives them, or the caller's own (learned), which carry gradients.
+        theta, in radians per token: host NumPy, as `rope_frequencies` gives it, or the caller's own (learned) array, which
+        carries gradients.
     attention_factor : float
         f, from `rope_frequencies`.
     dtype : data type, optional
@@ -35,16 +39,16 @@ def rope_table(
     Returns
     -------
     cos, sin : arrays, shape ``(*P, d/2)``
-        Not duplicated: one column a pair, whatever the layout.
+        One column a pair, whatever the layout. Columns are not repeated for the two channels of a pair.
 
     Raises
     ------
     ValueError
-        If positions are half precision or `inv_freq` has not one axis.
+        If positions are half precision or `inv_freq` is not 1-D.
 
     Notes
     -----
-    Angles are accurate at every position (`posref.angles`); a float32 product, as most code has it, is off by 6e-3 at 1e5.
+    Angles are accurate at every position (`posref.angles`). A float32 product, as in most code, is off by 6e-3 at 1e5.
 
     Examples
     --------

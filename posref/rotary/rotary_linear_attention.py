@@ -26,12 +26,16 @@ def rotary_linear_attention(
     q: Array, k: Array, v: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float, causal: bool
 ) -> Array:
     r"""
-    Return the mean of values by linear attention, whose weights are rotated above the line and not below.
+    Return the weighted mean of values by linear attention, with rotated queries and keys in the numerator only.
 
     .. math:: o_i = \frac{\sum_j \left( R_{p_i} \phi(q_i) \cdot R_{p_j} \phi(k_j) \right) v_j}
-        {\sum_j \phi(q_i) \cdot \phi(k_j)}, \qquad \phi(x) = \mathrm{elu}(x) + 1
+        {\sum_j \phi(q_i) \cdot \phi(k_j)}, \qquad \phi(x) = x + 1 \text{ for } x > 0, \; e^x \text{ otherwise}
 
-    The sums are over all keys, or those that the query may see. Below the line nothing can cancel, since phi is positive.
+    .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
+        (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/D}, \quad t = 0 \dots D/2-1
+
+    Query i is at position :math:`p_i`, key and value j at :math:`p_j`; pair t is channels u and v (see `layout`). The sums are
+    over all keys, or over those that the query may see. Nothing cancels in the denominator, since phi (elu + 1) is positive.
 
     Parameters
     ----------
@@ -42,13 +46,14 @@ def rotary_linear_attention(
     v : array, shape ``(*R, K, E)``
         Values.
     q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens; P broadcasts from the right against R: (B, H, Q, D) takes (Q,) or (B, 1, Q).
+        Positions in tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. The last two give the same result, since both sides are written alike.
+        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for the others. These two give the same result, since
+        queries and keys are written alike.
     base : float
-        Of the frequencies: see `rope_frequencies`.
+        b of the frequencies.
     causal : bool
-        Whether a query sees only keys at its own position and before, in place of all.
+        True: a query sees only keys at its own position and before. False: it sees all.
 
     Returns
     -------
@@ -63,16 +68,16 @@ def rotary_linear_attention(
 
     Notes
     -----
-    The rotation comes after phi. MLLA does the same with positions on two axes, and adds 1e-6 below the line, as most code for
-    linear attention does. performer-pytorch rotates before its kernel, so that its denominators are rotated too.
+    The rotation comes after phi. MLLA does the same with positions on two axes, and adds 1e-6 to the denominator, as most code
+    for linear attention does. performer-pytorch rotates before its kernel, so that its denominators are rotated too.
 
-    Weights and products are formed for every pair of query and key; linear attention's own order of summation, in which
-    keys meet values first, gives the same sums.
+    Here products are formed for every query and key. Linear attention's own order of summation, keys with values first, gives
+    the same sums.
 
     Examples
     --------
     >>> import numpy as np
-    >>> q = np.asarray([[0.0, 0.0]])  # phi is 1 in both lanes
+    >>> q = np.asarray([[0.0, 0.0]])  # phi is 1 in both channels
     >>> places = np.asarray([1]), np.asarray([0])
     >>> rotary_linear_attention(q, q, np.asarray([[2.0]]), *places, layout="half", base=10000.0, causal=True).round(4).tolist()
     [[1.0806]]
@@ -94,11 +99,11 @@ def rotary_linear_attention(
         check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]))
     work = wide(q.dtype, xp)
     queries, keys = (_elu(cast(x, work)) + 1.0 for x in (q, k))
-    turned_queries, turned_keys = (
+    rotated_queries, rotated_keys = (
         rope(x, positions, layout=layout, base=base) for x, positions in ((queries, q_positions), (keys, k_positions))
     )
-    above = xp.matmul(turned_queries, xp.matrix_transpose(turned_keys))
-    if 0 in above.shape:  # no query, or no key: sums of nothing
+    above = xp.matmul(rotated_queries, xp.matrix_transpose(rotated_keys))
+    if 0 in above.shape:  # no queries or no keys: empty sums
         return cast(xp.matmul(above, cast(v, work)), q.dtype)
     below = xp.matmul(queries, xp.matrix_transpose(keys))
     if not causal:

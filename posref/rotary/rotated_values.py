@@ -1,4 +1,4 @@
-"""Rotated values, and an output that is rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
+"""Rotated values, with the output rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
 
 from posref.arrays import Array, cast, namespace, repeat_heads, wide
 from posref.checks import check_broadcast, check_positions, check_real, check_rows
@@ -45,28 +45,35 @@ def rotated_values(
     lanes: str = "leading",
 ) -> Array:
     r"""
-    Return the weighted sum of values that are rotated by their keys' positions, rotated back by the query's.
+    Return the weighted sum of values rotated by their keys' positions, rotated back by the query's position.
 
     .. math:: o_i = R_{p_i}^{T} \sum_j \alpha_{ij} R_{p_j} v_j = \sum_j \alpha_{ij} R_{p_j - p_i} v_j
 
-    so that what a value adds depends on its distance from the query alone. The second form holds where R has no factor.
+    .. math:: (R_p x)_u = f (x_u \cos p\theta_t - x_v \sin p\theta_t), \quad
+        (R_p x)_v = f (x_v \cos p\theta_t + x_u \sin p\theta_t), \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
+
+    Query i is at position :math:`p_i`, key and value j at :math:`p_j`, and :math:`\alpha_{ij}` is the attention weight. So what
+    a value adds depends only on its distance from the query. The second form holds where the factor f is 1. Pair t is channels
+    u and v (see `layout`).
 
     Parameters
     ----------
     weights : array, real floating, shape ``(*R, H, Q, K)``
-        Attention weights, after the softmax; R and H may be missing. They need not add up to 1 (DeepSeek-V4 has sinks).
+        alpha, after the softmax; R and H may be missing. They need not add up to 1 (DeepSeek-V4 has sinks).
     v : array, shape ``(*R, G, K, D)``
         Values before their rotation; H is a multiple of G, and each value head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens; P broadcasts from the right against ``(*R, H)``, and ``(*R, G)``: (B, H, Q, K) takes (Q,) or
+        Positions in tokens; P broadcasts with ``(*R, H)`` and with ``(*R, G)``: for weights of (B, H, Q, K) pass (Q,) or
         (B, 1, Q).
-    layout, base, rotary_dim, scaling, length, lanes
-        Which rotation: see `rope`.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same result.
+    base, rotary_dim, scaling, length, lanes
+        b; d, None for all D; what changes theta and f; and whether the first or the last d channels rotate: see `rope`.
 
     Returns
     -------
     array, shape ``(*R, H, Q, D)``
-        In the dtype of `weights`, with one rounding; lanes that do not rotate hold the plain weighted sum.
+        In the dtype of `weights`, with one rounding; channels that do not rotate hold the plain weighted sum.
 
     Raises
     ------
@@ -75,11 +82,11 @@ def rotated_values(
 
     Notes
     -----
-    DeepSeek-V4 rotates the trailing 64 of 512 lanes, interleaved, of one head that serves as keys and values of all query
-    heads; so rotated keys come with rotated values, and the output is rotated back. RoFormer with ``rotary_value``, and CLVP,
+    DeepSeek-V4 rotates the trailing 64 of 512 channels, interleaved, of one head that serves as keys and values of all query
+    heads. So rotated keys come with rotated values, and the output is rotated back. RoFormer with ``rotary_value``, and CLVP,
     rotate values and leave the output as it is: the product of weights and `rope` of the values.
 
-    The way back is the transpose, so that a factor of the scaling counts twice. DeepSeek-V4 sets YaRN's to 1.
+    Rotating back is the transpose, so a factor of the scaling counts twice. DeepSeek-V4 sets YaRN's factor to 1.
 
     Examples
     --------
@@ -102,14 +109,14 @@ def rotated_values(
         check_rows("rotated_values", name, tuple(positions.shape), tuple(rows[:-1]))
     work = wide(weights.dtype, xp)
 
-    def turned(x: Array, positions: Array, inverse: bool) -> Array:
+    def rotated(x: Array, positions: Array, inverse: bool) -> Array:
         return rope(
             x, positions, layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length, lanes=lanes,
             inverse=inverse,
         )  # fmt: skip
 
-    values = turned(cast(v, work), k_positions, inverse=False)
+    values = rotated(cast(v, work), k_positions, inverse=False)
     values = repeat_heads("rotated_values", values, weights.shape[-3]) if weights.ndim > 2 else values
     check_broadcast("rotated_values", "leading axes of weights and v", weights.shape[:-2], values.shape[:-2])
     mixed = xp.matmul(cast(weights, work), values)
-    return cast(turned(mixed, q_positions, inverse=True), weights.dtype)
+    return cast(rotated(mixed, q_positions, inverse=True), weights.dtype)

@@ -34,25 +34,32 @@ def rotation_matrix(
     dtype: DType | None = None,
 ) -> Array:
     r"""
-    Return the block matrix R with ``R x = rope(x)``: two rows and columns for every pair of lanes.
+    Return the block matrix R with ``R x = rope(x)``: for every channel pair, four entries that are not 0.
 
-    .. math:: R_{a a} = R_{b b} = \cos p\theta_i, \qquad R_{b a} = -R_{a b} = \sin p\theta_i
+    .. math:: R_{u'u} = R_{v'v} = f \cos p\theta_i, \qquad R_{v'u} = -R_{u'v} = f \sin p\theta_i, \qquad
+        \theta_i = b^{-2i/d}, \quad i = 0 \dots d/2-1
 
-    For teaching and for proofs: :math:`R_m^T R_n = R_{n-m}`. It costs d times what `rope` does.
+    Here p is the position, u and v are the channels that pair i is read from, and u' and v' those that it is written to (see
+    `layout`); f is 1 unless a `scaling` has a factor. For teaching and for proofs: :math:`R_m^T R_n = R_{n-m}`. It costs d
+    times what `rope` does.
 
     Parameters
     ----------
     position : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; usually of no axes.
-    dim, layout, base, scaling, length
-        As for `rope`.
+        Positions in tokens; usually a scalar.
+    dim : int
+        d, the number of channels, even.
+    layout : {"half", "interleaved", "interleaved_to_half"}
+        Read and written at (i, i + d/2); read and written at (2i, 2i + 1); or read at (2i, 2i + 1) and written at (i, i + d/2).
+    base, scaling, length
+        b, and what changes theta and f: see `rope_frequencies`.
     dtype : data type, optional
         Of the result; None is that of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*P, dim, dim)``
-        Rows are lanes written, columns lanes read. Orthogonal when the scaling has no factor.
+        Rows are channels written, columns are channels read. Orthogonal when the scaling has no factor.
 
     Raises
     ------
@@ -72,8 +79,8 @@ def rotation_matrix(
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=c if c is xp else None)
     dtype = result_dtype(position, dtype)
     cos, sin = rope_table(position, inv_freq, attention_factor=factor, dtype=wide(dtype, xp))
-    read, write = (_lanes(side, dim) for side in LAYOUTS[layout])
-    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # of (pair's cosine, pair's sine) coefficients, by pair below
+    read, write = (_channels(side, dim) for side in LAYOUTS[layout])
+    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # coefficients of the cosine and sine of a pair (below)
     pairs = [[0] * dim for _ in range(dim)]
     for i, ((read_a, read_b), (write_a, write_b)) in enumerate(zip(read, write, strict=True)):
         cells[write_a][read_a] = cells[write_b][read_b] = (1.0, 0.0)
@@ -86,7 +93,7 @@ def rotation_matrix(
     return cast(xp.reshape(matrix, (*position.shape, dim, dim)), dtype)
 
 
-def _lanes(layout: str, dim: int) -> list[tuple[int, int]]:
-    """Return the two lanes of every pair."""
+def _channels(layout: str, dim: int) -> list[tuple[int, int]]:
+    """Return the two channels of every pair."""
     half = dim // 2
     return [(i, i + half) if layout == "half" else (2 * i, 2 * i + 1) for i in range(half)]

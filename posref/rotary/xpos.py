@@ -41,35 +41,40 @@ def xpos(
     gamma: float = 0.4,
 ) -> Array:
     r"""
-    Return `x` rotated as by RoPE, where pairs of queries decay with the position and those of keys grow.
+    Return `x` rotated as by RoPE and scaled: channel pairs of queries decay with the position, those of keys grow.
 
-    .. math:: (X_p x)_a = s_{p,i} (x_a \cos p\theta_i - x_b \sin p\theta_i), \qquad
-        (X_p x)_b = s_{p,i} (x_b \cos p\theta_i + x_a \sin p\theta_i), \qquad \theta_i = b^{-2i/d}
+    .. math:: (X_p x)_u = s_{p,i} (x_u \cos p\theta_i - x_v \sin p\theta_i), \qquad
+        (X_p x)_v = s_{p,i} (x_v \cos p\theta_i + x_u \sin p\theta_i), \qquad \theta_i = b^{-2i/d}
 
-    so that :math:`\langle X_p q, X_n k \rangle` depends on p - n alone, not on the centre, and decays as
-    :math:`\zeta_i^{(p-n)/S}` where p > n. It grows where p < n: the encoding is for causal attention.
+    .. math:: s_{p,i} = \zeta_i^{(p - c)/S} \text{ for queries}, \quad \zeta_i^{(c - p)/S} \text{ for keys}, \qquad
+        \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}, \qquad i = 0 \dots d/2-1
+
+    Here p is the position, c the centre and S the scale base; pair i is channels u and v (see `layout`). So
+    :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre, and decays as :math:`\zeta_i^{(p-n)/S}` where
+    p > n. It grows where p < n: the encoding is for causal attention.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; P broadcasts from the right against R and never enlarges it.
+        Positions in tokens; for x of (B, H, T, D) pass (T,) or (B, 1, T).
     role : {"query", "key"}
-        Which of the two x is.
+        Whether x holds queries or keys.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Which lanes are a pair: see `apply_rope`. Interleaved in torchscale, x-transformers and rotary-embedding-torch.
+        Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1), as in torchscale, x-transformers and rotary-embedding-torch; or
+        read at (2i, 2i + 1) and written at (i, i + d/2).
     base : float
         b of the frequencies; 10000 in torchscale.
     centre, scale_base, gamma
-        The scales s: see `xpos_scales`, also for how far positions may be from the centre.
+        c, S and gamma: see `xpos_scales`, also for how far positions may be from the centre.
     rotary_dim : int, optional
-        Leading lanes d that rotate and are scaled, even; None is all.
+        d, how many leading channels are rotated and scaled, even; None is all D.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; lanes from `rotary_dim` on as they came.
+        In the dtype of `x`; channels from `rotary_dim` on are unchanged.
 
     Raises
     ------
@@ -79,7 +84,7 @@ def xpos(
     Notes
     -----
     The paper has no context extension. Where libraries interpolate, rotary-embedding-torch divides the positions of rotation
-    and decay, x-transformers those of the rotation alone.
+    and decay, x-transformers only those of the rotation.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The scales of xPos, by which lanes grow or decay. Source: Sun et al., arXiv:2212.10554."""
+"""The scales of xPos, by which channels grow or decay. Source: Sun et al., arXiv:2212.10554."""
 
 from posref.arrays import Array, DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
 from posref.checks import check_integer, check_positions, check_positive, check_word
@@ -34,21 +34,23 @@ def xpos_scales(
     dtype: DType | None = None,
 ) -> Array:
     r"""
-    Return the factor of every pair of a query, by which it decays with its position, or of a key, by which it grows.
+    Return the factor of every channel pair: queries decay with their position, keys grow with it.
 
     .. math:: s_{p,i} = \zeta_i^{(p - c)/S} \text{ for queries}, \quad \zeta_i^{(c - p)/S} \text{ for keys}, \qquad
-        \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}
+        \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}, \qquad i = 0 \dots d/2-1
+
+    Here p is the position, c the centre and S the scale base.
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
     dim : int
-        Rotated lanes d, even.
+        d, how many channels rotate, even.
     role : {"query", "key"}
-        Which of the two the scales are for.
+        Whether the scales are for queries or keys.
     centre : int
-        c, the position whose scales are 1, at least 0; the same one for queries and keys. Of n tokens it is floor(n/2) in
+        c, the position whose scales are 1, at least 0; the same for queries and keys. Of n tokens it is floor(n/2) in
         x-transformers, rotary-embedding-torch and flash-attn, ceil(n/2) in the authors' torchscale. It moves with n there, so
         keys kept from a shorter call do not fit.
     scale_base : float
@@ -61,9 +63,9 @@ def xpos_scales(
     Returns
     -------
     array, shape ``(*P, d/2)``
-        One column a pair. With the defaults the first pair's scale leaves the range of float16 some 4500 tokens from the
-        centre, that of float32 and bfloat16 some 36000, and that of float64 some 290000: beyond, it is infinite or 0, as its
-        dtype has it, and the product of a query and a key no number. A centre near the positions keeps them in range.
+        One column a pair. With the defaults the first pair's scale leaves the range of float16 about 4500 tokens from the
+        centre, that of float32 and bfloat16 about 36000, and that of float64 about 290000. Beyond, it is infinite or 0, and the
+        product of a query and a key is NaN. A centre near the positions keeps them in range.
 
     Raises
     ------

@@ -13,22 +13,24 @@ Record = YaRN | YaRNByTurns | DynamicYaRN
 
 def scaled(inv_freq: Array, base: Array, scaling: Record, length: int | None, c: Namespace) -> Array:
     r"""
-    Return frequencies with slow pairs divided by the factor s, fast ones kept, and a ramp over the pair's index between.
+    Return the frequencies with slow pairs divided by the factor s, fast pairs kept, and a ramp over the pair's index i between.
 
     .. math:: \theta'_i = \theta_i / s \; r_i + \theta_i \, (1 - r_i), \qquad
         r_i = \mathrm{clip}\left(\frac{i - \mathrm{low}}{\mathrm{high} - \mathrm{low}}, 0, 1\right)
 
-    `low` is the correction dimension of beta_fast, not below 0, and `high` that of beta_slow, not above d - 1, where
+    Here :math:`\theta_i = b^{-2i/d}` is the unscaled frequency, b the base and d the number of rotated channels. Low is
+    :math:`n(\beta_{fast})`, but at least 0, and high is :math:`n(\beta_{slow})`, but at most d - 1, where
 
-    .. math:: \mathrm{dim}(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
+    .. math:: n(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
 
-    rounded down and up when `truncate`. Where low = high the ramp is 1/1000 wide.
+    is the index of the pair that makes beta turns in the original length L. With `truncate`, low is rounded down and high is
+    rounded up, before these limits. Where low = high the ramp is 1/1000 wide.
 
-    So it is in all code. The paper's equation, ``YaRNByTurns``, has for r_i
+    All code has this ramp. ``YaRNByTurns`` has the ramp of the paper's equation instead:
 
-    .. math:: 1 - \mathrm{clip}\left(\frac{L \theta_i / 2\pi - \beta_{slow}}{\beta_{fast} - \beta_{slow}}, 0, 1\right)
+    .. math:: r_i = 1 - \mathrm{clip}\left(\frac{L \theta_i / 2\pi - \beta_{slow}}{\beta_{fast} - \beta_{slow}}, 0, 1\right)
 
-    a step, kept from beta_slow turns on, where both are equal.
+    Where both betas are equal it is a step: pairs of beta_slow turns or more are kept.
 
     ``DynamicYaRN`` has max(length, L) / L for s.
     """
@@ -38,7 +40,7 @@ def scaled(inv_freq: Array, base: Array, scaling: Record, length: int | None, c:
 
 
 def _turns_ramp(inv_freq: Array, scaling: YaRNByTurns, c: Namespace) -> Array:
-    """Return the share of the slowed frequency, by the turns that a pair makes in the original length."""
+    """Return r of ``YaRNByTurns``, the share of the slowed frequency, by how many turns a pair makes in the original length."""
     slow, fast = float(scaling.beta_slow), float(scaling.beta_fast)
     turns = inv_freq * scaling.original_length / (2 * c.pi)
     zero, one = c.asarray(0.0, dtype=c.float64), c.asarray(1.0, dtype=c.float64)
@@ -49,7 +51,7 @@ def _turns_ramp(inv_freq: Array, scaling: YaRNByTurns, c: Namespace) -> Array:
 
 
 def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Namespace) -> Array:
-    """Return the share of the slowed frequency, by the index of the pair."""
+    """Return r, the share of the slowed frequency, by the index of the pair."""
     dim = 2 * inv_freq.shape[0]
     low, high = (_correction_dim(beta, dim, base, scaling, c) for beta in (scaling.beta_fast, scaling.beta_slow))
     if scaling.truncate:
@@ -67,9 +69,12 @@ def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Na
 
 def attention_factor(scaling: Record, length: int | None, c: Namespace) -> Any:
     r"""
-    Return the factor on cos and sin: as given; else g(mscale)/g(mscale_all_dim) when both are given (DeepSeek); else g(1).
+    Return the factor on cos and sin: `attention_factor` if given; else g(mscale)/g(mscale_all_dim) if both are given
+    (DeepSeek); else g(1).
 
     .. math:: g(m) = 1 \text{ for } s \le 1, \text{ else } m \ln(s) / 10 + 1
+
+    Here s is the record's factor, or max(length, L) / L for ``DynamicYaRN``, which always has g(1).
     """
     if isinstance(scaling, DynamicYaRN):
         longer = longest("DynamicYaRN", length, scaling.original_length)
@@ -82,7 +87,7 @@ def attention_factor(scaling: Record, length: int | None, c: Namespace) -> Any:
 
 
 def _g(m: float, over: float, under: int, c: Namespace) -> Any:
-    """Return ``m ln(over/under)/10 + 1``: a Python float, or a number of the system `c`."""
+    """Return ``m ln(over/under)/10 + 1``: a Python float, or a number of the number system `c`."""
     if over <= under:
         return 1.0
     if getattr(c, "computes_constants", False):
@@ -91,7 +96,7 @@ def _g(m: float, over: float, under: int, c: Namespace) -> Any:
 
 
 def _factor(scaling: Record, length: int | None, c: Namespace) -> Any:
-    """Return s: a float, or a ratio of lengths in the system `c`."""
+    """Return s: a float, or a ratio of lengths in the number system `c`."""
     if not isinstance(scaling, DynamicYaRN):
         return float(scaling.factor)
     longer = longest("DynamicYaRN", length, scaling.original_length)
@@ -105,14 +110,14 @@ def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicY
 
 
 def _check(scaling: Record) -> None:
-    """Refuse settings for which the formulas mean nothing."""
+    """Refuse settings for which the formulas have no meaning."""
     record = type(scaling).__name__
     for name in ("factor", "beta_fast", "beta_slow") if not isinstance(scaling, DynamicYaRN) else ("beta_fast", "beta_slow"):
         check_positive("rope_frequencies", f"{record}.{name}", getattr(scaling, name))
     check_integer("rope_frequencies", f"{record}.original_length", scaling.original_length, 1)
     if scaling.beta_fast < scaling.beta_slow:
         msg = (
-            f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs turn more often); "
+            f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs rotate more often); "
             f"got {scaling.beta_fast} and {scaling.beta_slow}."
         )
         raise ValueError(msg)
