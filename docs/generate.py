@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from posref.composition import reaches
 from posref.conformance.deviations import DEVIATIONS, Deviation
-from posref.conformance.deviations.compose import PARTS
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,7 +80,7 @@ def operations(deviation: Deviation) -> list[str]:
     """Return the operations that a deviation changes itself; a part without a name outside counts as what it is part of."""
     found: dict[str, None] = {}
     for name in deviation.wraps:
-        found |= dict.fromkeys([name] if name in REGISTRY else [op for op, parts in PARTS.items() if name in parts])
+        found |= dict.fromkeys([name] if name in REGISTRY else [op for op in REGISTRY if name in reaches(op)])
     return sorted(found, key=list(REGISTRY).index)
 
 

@@ -2,7 +2,7 @@
 
 from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
 from posref.checks import check_broadcast, check_finite, check_real
-from posref.spec import Axes, Real, encoding
+from posref.spec import Axes, Real, encoding, part
 
 LOGITS = {
     "q": Axes("Q D | *R G*g Q D"),
@@ -19,6 +19,9 @@ SCALED = ("D > 0 or scale is not None",)
     invariants=("permutation equivariant",),
     arrays=LOGITS,
     requires=SCALED,
+    noun="logits",
+    sums=True,
+    rounded=("result",),
 )
 def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale: float | None = None) -> Array:
     r"""
@@ -58,7 +61,22 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
     >>> attention_logits(np.asarray([[1.0, 2.0, 0.0, 1.0]]), np.asarray([[3.0, 4.0, 5.0, 1.0]])).tolist()
     [[6.0]]
     """
-    return cast(_logits("attention_logits", q, k, bias, scale), q.dtype)
+    scores = products("attention_logits", q, k)
+    work = scores.dtype
+    if scale is None:
+        if q.shape[-1] == 0:
+            msg = "attention_logits: scale must be given where queries have no lanes (1/sqrt(D) is infinite); got None."
+            raise ValueError(msg)
+        logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work))
+    else:
+        check_finite("attention_logits", "scale", scale)
+        logits = scores * float(scale)
+    if bias is None:
+        return cast(logits, q.dtype)
+    namespace(q, bias)  # refuses a list
+    check_real("attention_logits", bias=bias)
+    check_broadcast("attention_logits", "logits and bias", logits.shape, bias.shape)
+    return cast(logits + cast(bias, work), q.dtype)
 
 
 @encoding(
@@ -66,7 +84,6 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
     source="arXiv:1706.03762, equation (1)",
     domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
     invariants=("permutation equivariant",),
-    stages=("attention_logits",),
     arrays=LOGITS
     | {
         "v": Axes("K E | *R G K E"),
@@ -74,6 +91,7 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
         "sinks": Axes("1 | G*g", optional=True),
     },
     requires=SCALED,
+    sums=True,
 )
 def attention(
     q: Array,
@@ -129,19 +147,27 @@ def attention(
     >>> attention(np.asarray([[1.0]]), same, np.asarray([[2.0], [4.0]])).tolist()
     [[3.0]]
     """
-    xp = namespace(q, k, v)
-    logits = _logits("attention", q, k, bias, scale)
+    work = wide(q.dtype, namespace(q, k, v))
+    check_queries("attention", q, k)
+    logits = attention_logits(cast(q, work), k, bias=bias, scale=scale)
     check_real("attention", v=v)
     if v.ndim < 2 or v.shape[-2] != k.shape[-2]:
         msg = f"attention: v must be (..., K, E) for k, {tuple(k.shape)}; got {tuple(v.shape)}."
         raise ValueError(msg)
-    values = cast(repeat_heads("attention", v, q.shape[-3]) if q.ndim > 2 else v, logits.dtype)
-    check_broadcast("attention", "leading axes of logits and v", logits.shape[:-2], values.shape[:-2])
-    column = None if sinks is None else _column(logits, sinks)
     if mask is not None:
         _check_mask(logits, mask)
+    return cast(softmax(logits, v, mask, sinks=sinks), q.dtype)
+
+
+@part()
+def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | None) -> Array:
+    """Return the mean of values weighted by the softmax of the logits, in their dtype; a row with nothing allowed is zero."""
+    xp = namespace(logits, v)
+    values = cast(repeat_heads("attention", v, logits.shape[-3]) if logits.ndim > 2 else v, logits.dtype)
+    check_broadcast("attention", "leading axes of logits and v", logits.shape[:-2], values.shape[:-2])
+    column = None if sinks is None else _column(logits, sinks)
     if 0 in logits.shape:  # no query, or no key: sums of nothing
-        return cast(xp.matmul(logits, values), q.dtype)
+        return xp.matmul(logits, values)
     if mask is not None and mask.ndim == 0:
         mask = mask[None]  # of all keys alike
     largest = xp.max(logits, axis=-1, keepdims=True) if mask is None else _largest_allowed(logits, mask)
@@ -150,8 +176,8 @@ def attention(
     total = xp.sum(exps, axis=-1, keepdims=True)
     total = total if column is None else total + xp.exp(column - largest)
     if mask is not None:
-        total = xp.where(xp.any(mask, axis=-1, keepdims=True), total, beside(1.0, q, total.dtype))
-    return cast(xp.matmul(exps / total, values), q.dtype)
+        total = xp.where(xp.any(mask, axis=-1, keepdims=True), total, beside(1.0, logits, total.dtype))
+    return xp.matmul(exps / total, values)
 
 
 def check_queries(function: str, q: Array, k: Array) -> None:
@@ -171,26 +197,6 @@ def products(function: str, q: Array, k: Array) -> Array:
     keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k
     check_broadcast(function, "leading axes of q and k", q.shape[:-2], keys.shape[:-2])
     return xp.matmul(cast(q, work), xp.matrix_transpose(cast(keys, work)))
-
-
-def _logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> Array:
-    """Return the logits in the working dtype."""
-    scores = products(function, q, k)
-    work = scores.dtype
-    if scale is None:
-        if q.shape[-1] == 0:
-            msg = f"{function}: scale must be given where queries have no lanes (1/sqrt(D) is infinite); got None."
-            raise ValueError(msg)
-        logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work))
-    else:
-        check_finite(function, "scale", scale)
-        logits = scores * float(scale)
-    if bias is None:
-        return logits
-    namespace(q, bias)  # refuses a list
-    check_real(function, bias=bias)
-    check_broadcast(function, "logits and bias", logits.shape, bias.shape)
-    return logits + cast(bias, work)
 
 
 def _column(logits: Array, sinks: Array) -> Array:

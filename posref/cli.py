@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import posref
+from posref.composition import stages
 from posref.conformance.commands.check import check, report
 from posref.conformance.commands.console import console as _console
 from posref.conformance.commands.console import errors as _errors
@@ -97,7 +98,7 @@ def show(name: str) -> None:
     console.print(inspect.getdoc(record.function) or "", markup=False, highlight=False)
     console.print()
     facts = {"Family": record.family, "Source": record.source, "Models": ", ".join(record.models)}
-    facts |= {"Stages": ", ".join(record.stages), "Invariants": ", ".join(record.invariants)}
+    facts |= {"Stages": ", ".join(stages(record.name)), "Invariants": ", ".join(record.invariants)}
     facts |= {f"Array {n}": str(axes) for n, axes in record.arrays.items()}
     facts |= {f"Option {n}": str(domain) for n, domain in record.domains.items()}
     facts |= {"Requires": "; ".join(record.requires)}

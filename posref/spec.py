@@ -125,13 +125,27 @@ class Encoding:
     outputs: tuple[str, ...] = ("out",)
     domains: Mapping[str, Domain] = field(default_factory=dict)
     invariants: tuple[str, ...] = ()
-    stages: tuple[str, ...] = ()
     arrays: Mapping[str, Axes] = field(default_factory=dict)
     requires: tuple[str, ...] = ()
     returns: str = "real"
+    noun: str = ""
+    equals: Callable[..., Any] | None = None
+    closed: bool = False
+    sums: bool = False
+    rounded: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A named part of a definition."""
+
+    name: str
+    function: Callable[..., Any]
+    noun: str = ""
 
 
 REGISTRY: dict[str, Encoding] = {}
+PARTS: dict[str, Part] = {}
 
 
 def encoding(
@@ -142,19 +156,32 @@ def encoding(
     outputs: tuple[str, ...] = ("out",),
     domains: Mapping[str, Domain] | None = None,
     invariants: tuple[str, ...] = (),
-    stages: tuple[str, ...] = (),
     arrays: Mapping[str, Axes] | None = None,
     requires: tuple[str, ...] = (),
     returns: str = "real",
+    noun: str = "",
+    equals: Callable[..., Any] | None = None,
+    closed: bool = False,
+    sums: bool = False,
+    rounded: tuple[str, ...] | None = None,
 ) -> Callable[[F], F]:
     """
     Register a definition and return it unchanged.
 
-    `outputs` names what it returns, `domains` the values its options take, `invariants` the properties that the tests check
-    on it, and `stages` the definitions that it is composed of, first one first. `arrays` describes the array arguments, and
-    `requires` holds what else must be true of options and axes: expressions, each of which counts only where all its names are
-    there. Whoever draws calls at random needs no more than these. `returns` says what the results are: reals, integers, or
-    booleans that are true where a query may attend to a key.
+    `outputs` names what it returns, `domains` the values its options take, and `invariants` the properties that the tests check
+    on it. `arrays` describes the array arguments, and `requires` holds what else must be true of options and axes: expressions,
+    each of which counts only where all its names are there. Whoever draws calls at random needs no more than these. `returns`
+    says what the results are: reals, integers, or booleans that are true where a query may attend to a key.
+
+    The rest is about operations that call each other (`posref.composition`):
+
+    - `noun` is what the one result is called where it is a stage of another operation.
+    - `equals` is a function with the same arguments and results that calls other operations, where the definition gets there
+      another way. A deviation of what it calls acts in it, and a test compares the two.
+    - `closed` operations have deviations of their own: those of what they call do not act in them.
+    - `sums` is true where a result is a sum of products that may cancel, so that its error is that of the largest in its row.
+    - `rounded` says where to put a small relative error that stands for all honest roundings: array arguments by name, or
+      "result". By default it is the result, where that is real and made of no real array and no other operation.
     """
     if family not in FAMILIES:
         msg = f"encoding: family must be one of {FAMILIES}; got {family!r}."
@@ -169,8 +196,27 @@ def encoding(
             msg = f"encoding: names must be unique; {name!r} is already defined in {REGISTRY[name].function.__module__}."
             raise ValueError(msg)
         REGISTRY[name] = Encoding(
-            name, family, function, source, models, outputs, domains or {}, invariants, stages, arrays or {}, requires, returns
-        )
+            name, family, function, source, models, outputs, domains or {}, invariants, arrays or {}, requires, returns,
+            noun, equals, closed, sums, rounded,
+        )  # fmt: skip
+        return function
+
+    return register
+
+
+def part(*, noun: str = "") -> Callable[[F], F]:
+    """
+    Register a function as a named part of the definitions that call it, and return it unchanged.
+
+    A deviation may change it by its name. `noun` is what its result is called where it is a stage.
+    """
+
+    def register(function: F) -> F:
+        name = function.__name__
+        if name in PARTS and PARTS[name].function.__module__ != function.__module__:
+            msg = f"part: names must be unique; {name!r} is already defined in {PARTS[name].function.__module__}."
+            raise ValueError(msg)
+        PARTS[name] = Part(name, function, noun)
         return function
 
     return register

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.spec import REGISTRY
+from posref.composition import stages
 
 from ..accuracy import ladder_of
 from ..diagnosis import diagnose
@@ -87,13 +87,13 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     failed = {operation.op for operation, _ in failing}
     known: dict[str, Any] = {}
-    for operation, answers in sorted(failing, key=lambda pair: len(REGISTRY[pair[0].op].stages)):
+    for operation, answers in sorted(failing, key=lambda pair: len(stages(pair[0].op))):
         verdicts = {c.id: c.verdict for c in operation.cases}
         relevant = [(a, verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
-        stages = [s for s in REGISTRY[operation.op].stages if s in failed]
+        below = [s for s in stages(operation.op) if s in failed]
         operation.diagnosis = diagnose.diagnose(
-            operation.op, relevant, operation.claim, stages[0] if stages else None,
-            known={s: known[s] for s in stages if s in known}, first=operation.first_failing_position,
+            operation.op, relevant, operation.claim, below[0] if below else None,
+            known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])

@@ -30,6 +30,16 @@ def _from_first(p: Any) -> Any:
     return p - p[..., :1] if np.ndim(p) and p.shape[-1] else p
 
 
+def _angles(dtype: str) -> dict[str, Wrap]:
+    """Return a wrap in which angles are rounded to `dtype`."""
+
+    def deviating(p: Any, inv_freq: Any, /, **rest: Any) -> tuple[Real, Real]:
+        angle = narrowed(dtype)(np.asarray(p, dtype=np.float64)[..., None] * inv_freq)
+        return np.cos(angle), np.sin(angle)
+
+    return {"waves": lambda _: deviating}
+
+
 def _inv_freq(change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that changes inv_freq, knowing the options."""
     return {"rope_frequencies": after(lambda result, dim, **options: (change(result[0], dim, **options), result[1]))}
@@ -234,8 +244,8 @@ DEVIATIONS = (
     Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first), "", "transformers#43082"),
     Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), "", "Liger-Kernel#477"),
     Deviation("positions-reversed", "positions are taken in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p)),
-    Deviation("angles-bfloat16", "angles are formed in bfloat16", {"angles": after(lambda a, *r: narrowed("bfloat16")(a))}, "", "MLX#2791"),
-    Deviation("angles-float16", "angles are formed in float16", {"angles": after(lambda a, *r: narrowed("float16")(a))}, "", "keras-hub#1508"),
+    Deviation("angles-bfloat16", "angles are formed in bfloat16", _angles("bfloat16"), "", "MLX#2791"),
+    Deviation("angles-float16", "angles are formed in float16", _angles("float16"), "", "keras-hub#1508"),
     Deviation("cos-of-sine", "the cosine is taken of the sine", {"rope_table": after(
         lambda t, *a, attention_factor=1.0, **o: (np.cos(t[1] / attention_factor) * attention_factor, t[1]))},
         "The angle is overwritten by its sine.", "transformers#11725"),

@@ -150,5 +150,5 @@ DEVIATIONS = (
     Deviation("mixed-one-based", "cells are counted from one", {"mixed_table": argument(0, lambda p: p + 1)}),
     Deviation("mixed-bfloat16", "learned frequencies are held in bfloat16", {"mixed_table": argument(1, narrowed("bfloat16"))}),
     Deviation("axial-turns-blocks", "frequencies stay one axis after the other where axes take turns",
-              {"axial_turns": lambda function: lambda inv_freq, **options: inv_freq}),
+              {"in_pair_order": lambda function: lambda inv_freq, **options: inv_freq}),
 )  # fmt: skip

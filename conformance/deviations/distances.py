@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 
 import posref
+from posref.spec import REGISTRY
 
-from .compose import EXTENSIONS, Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
 
 
 def _maps(wrap: Wrap, *ops: str) -> dict[str, Wrap]:
     """Return a wrap for the maps of some methods, or of all."""
-    return {f"{op}_distances": wrap for op in ops or EXTENSIONS}
+    maps = [name for name, record in REGISTRY.items() if record.noun == "relative"]
+    plainest = sorted(maps, key=lambda name: len(REGISTRY[name].domains))
+    return dict.fromkeys([f"{op}_distances" for op in ops] or plainest, wrap)
 
 
 def _map(op: str, change: Callable[..., Any]) -> dict[str, Wrap]:
@@ -103,7 +106,7 @@ def _both(change: Callable[[Any], Any]) -> Wrap:
 
 def _turned(change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap of the products: `change` takes the function, its arrays and its options."""
-    return {"turned_products": lambda function: lambda q, k, apart, /, **options: change(function, q, k, apart, options)}
+    return {"rotated_products": lambda function: lambda q, k, apart, /, **options: change(function, q, k, apart, options)}
 
 
 def _rotating_all(function: Function, q: Real, k: Real, apart: Any, options: Any) -> Real:
@@ -218,8 +221,8 @@ DEVIATIONS = (
     Deviation("extension-factor-once", "the context extension's factor is on keys alone", _turned(_factor_once),
               "It multiplies queries and keys, those that are not turned too."),
     Deviation("extension-all-lanes", "all lanes are rotated", _turned(_rotating_all)),
-    Deviation("extension-scaled", "scores are divided by sqrt(D)", {"turned_products": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}),
+    Deviation("extension-scaled", "scores are divided by sqrt(D)", {"rotated_products": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}),
     Deviation("extension-heads-tiled", "key heads are tiled rather than repeated in blocks", _turned(_tiled)),
-    Deviation("extension-query-bfloat16", "queries are held in bfloat16", {"turned_products": argument(0, narrowed("bfloat16"))}),
-    Deviation("extension-key-bfloat16", "keys are held in bfloat16", {"turned_products": argument(1, narrowed("bfloat16"))}),
+    Deviation("extension-query-bfloat16", "queries are held in bfloat16", {"rotated_products": argument(0, narrowed("bfloat16"))}),
+    Deviation("extension-key-bfloat16", "keys are held in bfloat16", {"rotated_products": argument(1, narrowed("bfloat16"))}),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option, softmax
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
 
 
 def _pairs_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
@@ -48,21 +48,21 @@ def _from_zero(heads: int, max_bias: float) -> Any:
 
 
 def _form(function: Function, given: str, used: str) -> Function:
-    return lambda q, k, s, /, *, form: function(q, k, s, form=used if form == given else form)
+    return lambda q, k, s, /, *, form, **rest: function(q, k, s, form=used if form == given else form, **rest)
 
 
-def _future_zero(out: Real, q: Any, k: Any, s: Any, /, *, form: str) -> Real:
+def _future_zero(out: Real, q: Any, k: Any, s: Any, /, *, form: str, **rest: Any) -> Real:
     return out if form != "distance" else np.where((q[..., :, None] < k[..., None, :])[..., None, :, :], 0.0, out)
 
 
 def _bf16_product(function: Function) -> Function:
-    return lambda q, k, s, /, *, form: narrowed("bfloat16")(function(q, k, s, form=form))
+    return lambda *args, **options: narrowed("bfloat16")(function(*args, **options))
 
 
 def _bf16_all(function: Function) -> Function:
     narrow = narrowed("bfloat16")
 
-    def deviating(q: Any, k: Any, s: Any, /, *, form: str) -> Any:
+    def deviating(q: Any, k: Any, s: Any, /, *, form: str, **rest: Any) -> Any:
         apart = k[..., None, None, :] if form == "key" else (k[..., None, :] - q[..., :, None])[..., None, :, :]
         return narrow(narrow(s)[:, None, None] * narrow(-np.abs(apart) if form == "distance" else apart))
 
@@ -107,7 +107,7 @@ def _zero_is_after(
 
 
 def _heads_mixed(function: Function) -> Function:
-    def deviating(table: Real, buckets: Any) -> Real:
+    def deviating(table: Real, buckets: Any, /) -> Real:
         rows = table[buckets]
         return rows.reshape(*rows.shape[:-3], rows.shape[-1], *rows.shape[-3:-1])
 
@@ -160,7 +160,12 @@ def _tiled(x: Any, heads: int) -> Any:
 
 
 def _mask_constant(value: float) -> dict[str, Wrap]:
-    return {"softmax": lambda _: lambda logits, v, mask, **sinks: softmax(logits, v, mask, value, **sinks)}
+    def wrap(function: Function) -> Function:
+        return lambda logits, v, mask, /, **sinks: function(
+            logits if mask is None else np.where(mask, logits, value), v, None, **sinks
+        )
+
+    return {"softmax": wrap}
 
 
 def _wrong_axis(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
@@ -171,18 +176,29 @@ def _wrong_axis(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
     return (exps / np.where(total == 0, 1.0, total)) @ (np.repeat(v, logits.shape[-3] // v.shape[-3], -3) if v.ndim > 2 else v)
 
 
-def _mean_of_row(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
-    if mask is None:
-        return softmax(logits, v, mask, **sinks)
-    nothing = ~np.any(mask, axis=-1, keepdims=True)
-    return softmax(np.where(nothing, 0.0, logits), v, mask | nothing, **sinks)
+def _mean_of_row(function: Function) -> Function:
+    """A row with nothing allowed is the mean of all values."""
+
+    def deviating(logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
+        if mask is None:
+            return function(logits, v, mask, **sinks)
+        nothing = ~np.any(mask, axis=-1, keepdims=True)
+        return function(np.where(nothing, 0.0, logits), v, mask | nothing, **sinks)
+
+    return deviating
 
 
-def _plus_one(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
+def _plus_one(function: Function) -> Function:
     """A key of logit 0 and value 0 besides those there are."""
-    logits = np.where(mask, logits, -np.inf) if mask is not None else logits
-    widened = np.concatenate([logits, np.zeros((*logits.shape[:-1], 1))], axis=-1)
-    return softmax(widened, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), None, **sinks)
+
+    def deviating(logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
+        allowed = np.broadcast_to(True if mask is None else mask, logits.shape)
+        logits, allowed = (
+            np.concatenate([x, np.full((*x.shape[:-1], 1), new)], axis=-1) for x, new in ((logits, 0.0), (allowed, True))
+        )
+        return function(logits, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), allowed, **sinks)
+
+    return deviating
 
 
 DEVIATIONS = (
@@ -287,8 +303,8 @@ DEVIATIONS = (
     Deviation("mask-constant-1e5", "masked logits are -100000 rather than excluded", _mask_constant(-1e5)),
     Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None if m is None else ~m, **s)}),
     Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None, **s)}),
-    Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": lambda _: _mean_of_row}),
-    Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": lambda _: _plus_one},
+    Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": _mean_of_row}),
+    Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": _plus_one},
               "A key of logit 0 and value 0 is attended to as well.", "PyTorch's add_zero_attn"),
     Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis}),
 )  # fmt: skip

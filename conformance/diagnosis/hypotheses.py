@@ -33,11 +33,6 @@ JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner are not asked for: two bfloat16 roundings
-SUMS = (
-    "rope", "apply_rope", "rotation_matrix", "attention", "attention_logits", "shaw_scores", "shaw_values", "rotated_values",
-    "mla_logits", "rotary_linear_attention", "rerope", "leaky_rerope", "self_extend", "dual_chunk",
-    "streaming_llm",
-)  # fmt: skip
 Array = npt.NDArray[Any]
 Outputs = list[Arrays]
 Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter
@@ -216,7 +211,7 @@ def _ratios(question: Question, asked: Asked, told: list[Any]) -> Array:
 def _compared(question: Question, asked: Asked, values: list[Array]) -> Array:
     """Return every value's distance from the interval of a prediction."""
     value = values[0]
-    sums = question.op in SUMS and value.ndim and value.size
+    sums = REGISTRY[question.op].sums and value.ndim and value.size
     size = np.max(np.abs(value), axis=-1, keepdims=True) if sums else np.abs(value)
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)

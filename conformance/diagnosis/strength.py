@@ -17,6 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from posref.composition import reaches
 from posref.spec import REGISTRY
 
 from ..cases.catalogue import all_flags
@@ -28,10 +29,6 @@ from . import hypotheses
 from .backward import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
-INNER = {
-    "angles": "rope_table", "axial_turns": "axial_rope", "alibi_product": "alibi", "t5_rows": "t5_bias", "softmax": "attention",
-    "turned_products": "rerope",
-}  # fmt: skip
 LEAST = 2  # cases that must catch a deviation at its stage
 Progress = Callable[[str], None]
 Cases = dict[str, list[LoadedCase]]
@@ -89,9 +86,11 @@ def touched(name: str) -> list[str]:
 
 
 def stage(name: str) -> str:
-    """Return the operation where a deviation sits."""
+    """Return the operation where a deviation sits: of a part, the one with the fewest options that has it."""
     first = next(iter(DEVIATIONS[name].wraps))
-    return INNER.get(first, first)
+    if first in REGISTRY:
+        return first
+    return min((op for op in REGISTRY if first in reaches(op)), key=lambda op: len(REGISTRY[op].domains))
 
 
 def apart(case: LoadedCase) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from posref.composition import stages
 from posref.spec import REGISTRY
 
 from ..errors import TargetError
@@ -69,7 +70,7 @@ def _lines(find: Find, findings: Findings) -> Iterator[str]:
     yield f"[bold]{find.op}[/bold] {find.dtype}: [red]{find.result.verdict}[/red] {plain(find.result.message)}"
     yield f"  call: {plain(written(find.op, find.call)[:SHOWN])}"
     failed = {other.op for other in findings.finds if other.dtype == find.dtype}
-    stage = next((stage for stage in REGISTRY[find.op].stages if stage in failed), None)
+    stage = next((stage for stage in stages(find.op) if stage in failed), None)
     if stage:
         yield f"  its stage {stage} fails too: look there first"
     if find.diagnosis:

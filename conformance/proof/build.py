@@ -179,8 +179,10 @@ def proved(
     BuildError
         If the two witnesses disagree or a decision lies within its tolerance.
     """
-    expected = prove.golden(op, inputs, params, pullback)
-    mid = prove.golden_stages(op, inputs, params) if pullback is None else {}
+    if pullback is None:
+        expected, mid = prove.golden_with_stages(op, inputs, params)
+    else:
+        expected, mid = prove.golden(op, inputs, params, pullback), {}
     problem = prove.disagreement(op, inputs, params, expected, mid, pullback)
     if problem:
         msg = f"the witnesses disagree at {problem}."

@@ -19,12 +19,12 @@ from posref.backends import exact
 from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import Bounds, Sensitivity, bounds, rounded_up
 from posref.backends.numbers import Array, Undecided
+from posref.composition import Function, Observed, called
 from posref.scaling import Scaling
-from posref.spec import REGISTRY, Encoding
+from posref.spec import PARTS, REGISTRY, Encoding
 
 from ..calls import AT_LEAST_FLOAT32, bind, makes_constants, takes_dtype
 from ..errors import BuildError
-from .stages import stages
 
 Arrays = dict[str, npt.NDArray[Any]]
 WITNESS_BITS = (256, 4096)
@@ -62,17 +62,35 @@ def golden(
     return dict(zip(names, values, strict=True))
 
 
-def golden_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
-    """Return the proved values of the stages that a composed operation goes through."""
+def golden_with_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Arrays, Arrays]:
+    """Return what is true, and the proved values of the stages on the way: of what both witnesses call, once each."""
+    record = REGISTRY[op]
     names: list[str] = []
+    shared = _shared(op)
 
     def call() -> tuple[Any, ...]:
-        found = stages(op, lambda *step: _call(exact.exact, *step), inputs, params)
-        names[:] = found
-        return tuple(found.values())
+        observed = Observed(record.function, shared)
+        found = _call(exact.exact, op, inputs, params, observed.function)
+        mid = observed.outputs()
+        if record.equals and not shared <= set(called(record.function)):  # stages of what it equals alone
+            other = Observed(record.equals, shared - set(called(record.function)), ends=set(PARTS))
+            _call(exact.exact, op, inputs, params, other.function)
+            mid |= other.outputs()
+        names[:] = mid
+        return (*found.values(), *mid.values())
 
     values = exact.evaluate(call)
-    return dict(zip(names, values, strict=True))
+    count = len(record.outputs)
+    out, mid = values[:count], values[count:]
+    plain = (v.astype(np.int64) if v.dtype.kind == "b" else v for v in out)
+    return dict(zip(record.outputs, plain, strict=True)), dict(zip(names, mid, strict=True))
+
+
+def _shared(op: str) -> frozenset[str]:
+    """Return the known functions that the definition, or what it equals, and the transcription both call."""
+    record = REGISTRY[op]
+    own = {*called(record.function), *(called(record.equals) if record.equals else ())}
+    return frozenset(own & set(called(_transcription(op))))
 
 
 def half_widths(
@@ -141,8 +159,8 @@ def _told(
             if pullback:
                 yield {"out": _differences(op, lists, options, pullback, mpmath.ldexp(1, -step)), "mid": {}}
             else:
-                mid = stages(op, _transcribed, lists, options) if staged else {}
-                yield {"out": _transcribed(op, lists, options), "mid": mid}
+                observed = Observed(_transcription(op), _shared(op) if staged else frozenset())
+                yield {"out": _transcribed(op, lists, options, observed.function), "mid": observed.outputs()}
 
 
 def _compare(found: dict[str, Arrays], told: dict[str, dict[str, Any]]) -> str | None:
@@ -203,8 +221,10 @@ def _results(
     return dict(zip(leaves, gradients, strict=True))
 
 
-def _call(system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition's outputs by name, computed in a number system."""
+def _call(
+    system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], function: Function | None = None
+) -> dict[str, Any]:
+    """Return the outputs by name of a definition, or of a `function` in its place, computed in a number system."""
     record = REGISTRY[op]
     arrays = {name: _to_system(system, name, value) for name, value in inputs.items()}
     positional, keywords = bind(op, arrays, params)
@@ -212,7 +232,7 @@ def _call(system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, 
         keywords["xp"] = system
     elif takes_dtype(op):
         keywords["dtype"] = system.storage
-    outputs = record.function(*positional, **keywords)
+    outputs = (function or record.function)(*positional, **keywords)
     return dict(zip(record.outputs, outputs if len(record.outputs) > 1 else (outputs,), strict=True))
 
 
@@ -230,11 +250,18 @@ def _as_reals(value: Any, system: Bounds) -> Array:
     return value if isinstance(value, Array) else system.asarray(float(value), dtype=system.float64)
 
 
-def _transcribed(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a transcription's outputs by name."""
-    function = getattr(import_module(f"posref.conformance.witness.{op}"), op)
+def _transcription(op: str) -> Function:
+    """Return the transcription of an operation."""
+    function: Function = getattr(import_module(f"posref.conformance.witness.{op}"), op)
+    return function
+
+
+def _transcribed(
+    op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], function: Function | None = None
+) -> dict[str, Any]:
+    """Return the outputs by name of a transcription, or of a `function` in its place."""
     positional, keywords = bind(op, inputs, params)
-    outputs = function(*positional, **keywords)
+    outputs = (function or _transcription(op))(*positional, **keywords)
     names = REGISTRY[op].outputs
     return dict(zip(names, outputs if len(names) > 1 else (outputs,), strict=True))
 

@@ -11,9 +11,10 @@ round_robin             Kimi's vision encoder: a pair of one axis, a pair of the
 
 from typing import Any
 
-from mpmath import mp, mpf
+from mpmath import mpf
 
 from .axial_frequencies import axial_frequencies
+from .axial_table import axial_table
 from .lists import at, build, shape
 
 
@@ -31,14 +32,16 @@ def axial_rope(
 ) -> Any:
     """Return `x` (..., D) rotated by positions (axes, ...)."""
     *lead, width = shape(x)
-    freqs = axial_frequencies(dims, base=base, allocation=allocation, unit=unit)
-    turns = pairs_of(dims, arrangement, layout)
+    order = pairs_of(dims, arrangement)
+    freqs = in_pair_order(axial_frequencies(dims, base=base, allocation=allocation, unit=unit), dims, order)
+    cos, sin = axial_table(positions, freqs, sections=[dim // 2 for dim in dims], arrangement=arrangement)
+    lanes = lanes_of(dims, order, layout)
 
     def vector(*where: int) -> list[Any]:
         out = [mpf(at(x, (*where, lane))) for lane in range(width)]
-        for axis, k, first, second in turns:
-            theta = at(positions[axis], where) * freqs[sum(dims[:axis]) // 2 + k]
-            c, s = mp.cos(theta), -mp.sin(theta) if inverse else mp.sin(theta)
+        for i, (first, second) in enumerate(lanes):
+            c, s = at(cos, (*where, i)), at(sin, (*where, i))
+            s = -s if inverse else s
             a, b = out[first], out[second]
             out[first], out[second] = a * c - b * s, a * s + b * c
         return out
@@ -46,8 +49,13 @@ def axial_rope(
     return build(lead, vector)
 
 
-def pairs_of(dims: Any, arrangement: str, layout: str) -> list[tuple[int, int, int, int]]:
-    """Return of every pair its axis, which of the axis's frequencies it has, and its two lanes."""
+def in_pair_order(freqs: Any, dims: Any, order: list[tuple[int, int]]) -> Any:
+    """Return the frequencies of one axis after the other as the pairs have them."""
+    return [freqs[sum(dims[:axis]) // 2 + k] for axis, k in order]
+
+
+def pairs_of(dims: Any, arrangement: str) -> list[tuple[int, int]]:
+    """Return of every pair its axis, and which of the axis's frequencies it has."""
     left = [[(axis, k) for k in range(dim // 2)] for axis, dim in enumerate(dims)]
     order = []
     if arrangement == "chunked":
@@ -57,6 +65,11 @@ def pairs_of(dims: Any, arrangement: str, layout: str) -> list[tuple[int, int, i
         while not left[turn]:
             turn = (turn + 1) % len(dims)
         order.append(left[turn].pop(0))
+    return order
+
+
+def lanes_of(dims: Any, order: list[tuple[int, int]], layout: str) -> list[tuple[int, int]]:
+    """Return the two lanes of every pair."""
     half = sum(dims) // 2
     found = []
     for i, (axis, k) in enumerate(order):
@@ -65,5 +78,5 @@ def pairs_of(dims: Any, arrangement: str, layout: str) -> list[tuple[int, int, i
             "interleaved": (2 * i, 2 * i + 1),
             "half_by_axis": (sum(dims[:axis]) + k, sum(dims[:axis]) + k + dims[axis] // 2),
         }[layout]
-        found.append((axis, k, *lanes))
+        found.append(lanes)
     return found

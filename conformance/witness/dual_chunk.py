@@ -7,10 +7,11 @@ their own chunk, in the next and in later ones, with keys at theirs: arXiv:2402.
 
 from typing import Any
 
-from .dual_chunk_distances import chunked
+from .dual_chunk_distances import dual_chunk_distances
 from .turned_products import turned_products
 
 
 def dual_chunk(q: Any, k: Any, q_positions: Any, k_positions: Any, *, chunk_size: int, local_size: int, **rotation: Any) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    return turned_products(lambda m, n: chunked(m, n, chunk_size, local_size), q, k, q_positions, k_positions, **rotation)
+    relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, local_size=local_size)
+    return turned_products(q, k, relative, **rotation)

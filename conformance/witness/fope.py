@@ -12,15 +12,17 @@ from typing import Any
 from mpmath import mp, mpf
 
 from .lists import at, build, shape
+from .rope_frequencies import rope_frequencies
 
 
 def fope(x: Any, positions: Any, cos_mix: Any, sin_mix: Any, *, base: Any) -> Any:
     """Return `x` (..., H, T, d) turned by its positions."""
     *lead, d = shape(x)
     n, m = shape(cos_mix)[-2:]
+    inv_freq = rope_frequencies(d, base=base)[0]
 
     def vector(*where: int) -> list[Any]:
-        angles = [at(positions, where) / mpf(base) ** (mpf(2 * i) / d) for i in range(n)]
+        angles = [at(positions, where) * inv_freq[i] for i in range(n)]
         head = where[-2] // (lead[-2] // len(cos_mix)) if len(shape(cos_mix)) == 3 else None
         a, b = (mix if head is None else mix[head] for mix in (cos_mix, sin_mix))
         out = [mpf(0)] * d

@@ -7,10 +7,11 @@ and of queries at (m + w(k - 1))/k and keys at n/k: turned against each other by
 
 from typing import Any
 
-from .leaky_rerope_distances import leaky
+from .leaky_rerope_distances import leaky_rerope_distances
 from .turned_products import turned_products
 
 
 def leaky_rerope(q: Any, k: Any, q_positions: Any, k_positions: Any, *, window: int, factor: int, **rotation: Any) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    return turned_products(lambda m, n: leaky(m, n, window, factor), q, k, q_positions, k_positions, **rotation)
+    relative = leaky_rerope_distances(q_positions, k_positions, window=window, factor=factor)
+    return turned_products(q, k, relative, **rotation)

@@ -7,10 +7,11 @@ queries at w and keys at 0: turned against each other by m - n and by w.
 
 from typing import Any
 
-from .rerope_distances import rectified
+from .rerope_distances import rerope_distances
 from .turned_products import turned_products
 
 
 def rerope(q: Any, k: Any, q_positions: Any, k_positions: Any, *, window: int, **rotation: Any) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    return turned_products(lambda m, n: rectified(m, n, window), q, k, q_positions, k_positions, **rotation)
+    relative = rerope_distances(q_positions, k_positions, window=window)
+    return turned_products(q, k, relative, **rotation)

@@ -7,7 +7,7 @@ and of queries at m // G + W - W // G and keys at n // G (or W / G): turned agai
 
 from typing import Any
 
-from .self_extend_distances import bilevel
+from .self_extend_distances import self_extend_distances
 from .turned_products import turned_products
 
 
@@ -15,4 +15,5 @@ def self_extend(
     q: Any, k: Any, q_positions: Any, k_positions: Any, *, group: int, window: int, shift: str, **rotation: Any
 ) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    return turned_products(lambda m, n: bilevel(m, n, group, window, shift), q, k, q_positions, k_positions, **rotation)
+    relative = self_extend_distances(q_positions, k_positions, group=group, window=window, shift=shift)
+    return turned_products(q, k, relative, **rotation)

@@ -7,7 +7,7 @@ by the place after them.
 
 from typing import Any
 
-from .streaming_llm_distances import in_cache
+from .streaming_llm_distances import streaming_llm_distances
 from .turned_products import turned_products
 
 
@@ -15,4 +15,5 @@ def streaming_llm(
     q: Any, k: Any, q_positions: Any, k_positions: Any, *, sinks: int, window: int, counting: str, **rotation: Any
 ) -> Any:
     """Return q . R_f(m, n) k, unscaled, shape (..., Q, K)."""
-    return turned_products(lambda m, n: in_cache(m, n, sinks, window, counting), q, k, q_positions, k_positions, **rotation)
+    relative = streaming_llm_distances(q_positions, k_positions, sinks=sinks, window=window, counting=counting)
+    return turned_products(q, k, relative, **rotation)

@@ -15,10 +15,15 @@ def t5_bias(q_positions: Any, k_positions: Any, table: Any, *, bidirectional: bo
     num_buckets, heads = shape(table)
     (*q_batch, rows), (*k_batch, columns) = shape(q_positions), shape(k_positions)
 
+    def relative(*index: int) -> Any:
+        *batch, q, k = index
+        return at(k_positions, (*batch, k)) - at(q_positions, (*batch, q))
+
+    apart = build((*broadcast(q_batch, k_batch), rows, columns), relative)
+    buckets = t5_buckets(apart, bidirectional=bidirectional, num_buckets=num_buckets, max_distance=max_distance)
+
     def element(*index: int) -> Any:
         *batch, h, q, k = index
-        relative = at(k_positions, (*batch, k)) - at(q_positions, (*batch, q))
-        bucket = t5_buckets(relative, bidirectional=bidirectional, num_buckets=num_buckets, max_distance=max_distance)
-        return table[bucket][h]
+        return table[at(buckets, (*batch, q, k))][h]
 
     return build((*broadcast(q_batch, k_batch), heads, rows, columns), element)

@@ -31,10 +31,10 @@ def relative(f: Callable[[int, int], Any], q_positions: Any, k_positions: Any) -
 
 
 def turned_products(
-    f: Callable[[int, int], Any], q: Any, k: Any, q_positions: Any, k_positions: Any, *, layout: str, base: Any,
-    rotary_dim: int | None = None, scaling: Any = None, length: int | None = None,
+    q: Any, k: Any, f: Any, *, layout: str, base: Any, rotary_dim: int | None = None, scaling: Any = None,
+    length: int | None = None,
 ) -> Any:  # fmt: skip
-    """Return q.k with every pair of lanes turned by f(m, n), shape (..., Q, K)."""
+    """Return q.k with every pair of lanes turned by f(m, n), which is given for every query and key, shape (..., Q, K)."""
     k = repeat_heads(k, q)
     (*q_lead, rows, width), (*k_lead, columns, _) = shape(q), shape(k)
     r = width if rotary_dim is None else rotary_dim
@@ -48,10 +48,9 @@ def turned_products(
     def element(*index: int) -> Any:
         *lead, i, j = index
         x, y = ([at(a, (*lead, row, z)) for z in range(width)] for a, row in ((q, i), (k, j)))
-        apart = f(at(q_positions, (*lead, i)), at(k_positions, (*lead, j)))
         turned = [
             (x[a] * y[a] + x[b] * y[b]) * cos + (x[a] * y[b] - x[b] * y[a]) * sin
-            for (a, b), (cos, sin) in zip(pairs, turn(apart), strict=True)
+            for (a, b), (cos, sin) in zip(pairs, turn(at(f, index)), strict=True)
         ]
         return mp.fsum(turned) * mpf(factor) ** 2 + mp.fsum(x[z] * y[z] for z in range(r, width))
 

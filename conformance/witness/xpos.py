@@ -28,7 +28,8 @@ def xpos(
     """Return `x` (..., d) rotated and scaled by its positions, which broadcast against x.shape[:-1]."""
     *lead, d = shape(x)
     r = d if rotary_dim is None else rotary_dim
-    cos, sin = rope_table(positions, rope_frequencies(r, base=base)[0])
+    inv_freq, factor = rope_frequencies(r, base=base)
+    cos, sin = rope_table(positions, inv_freq, attention_factor=factor)
     scale = xpos_scales(positions, r, role=role, centre=centre, scale_base=scale_base, gamma=gamma)
 
     def vector(*where: int) -> list[Any]:

@@ -21,6 +21,7 @@ LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
     arrays={"positions": Axes("*P", "position")},
     requires=("dim >= 4 or not endpoint",),
     invariants=("bounded", "distinct", "linear in PE(p)"),
+    rounded=("positions", "result"),
 )
 def sinusoidal(
     positions: Array,

@@ -3,7 +3,7 @@
 from posref.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
 from posref.bias.alibi_slopes import alibi_slopes
 from posref.checks import check_positions, check_tokens, check_word
-from posref.spec import Axes, Integer, OneOf, encoding
+from posref.spec import Axes, Integer, OneOf, encoding, part
 
 FORMS = ("distance", "causal", "key")
 
@@ -15,7 +15,6 @@ FORMS = ("distance", "causal", "key")
     domains={"heads": Integer(1), "form": OneOf(FORMS)},
     arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
     invariants=("shift invariant", "decode"),
-    stages=("alibi_slopes",),
 )
 def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, dtype: DType | None = None) -> Array:
     r"""
@@ -62,9 +61,16 @@ def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, d
     check_tokens("alibi", q_positions=q_positions, k_positions=k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
+    slopes = alibi_slopes(heads, xp=xp if constants(xp) is xp else None)
+    return alibi_product(q_positions, k_positions, slopes, form=form, dtype=dtype)
+
+
+@part()
+def alibi_product(q_positions: Array, k_positions: Array, slopes: Array, /, *, form: str, dtype: DType) -> Array:
+    """Return the products of slopes and distances."""
+    xp = namespace(q_positions, k_positions)
     work = wide(dtype, xp)  # the product in float32 or wider: one rounding
-    system = xp if constants(xp) is xp else None
-    slopes = beside(alibi_slopes(heads, xp=system), q_positions, work)[:, None, None]
+    slopes = beside(slopes, q_positions, work)[:, None, None]
     if form == "key":
         batch = common_shape(tuple(q_positions.shape[:-1]), tuple(k_positions.shape[:-1]))
         keys = xp.broadcast_to(cast(k_positions, work), (*batch, k_positions.shape[-1]))

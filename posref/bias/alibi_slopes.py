@@ -12,6 +12,7 @@ from posref.spec import Integer, Real, encoding
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
     domains={"heads": Integer(1, usual=128), "max_bias": Real(0)},
+    noun="slopes",
 )
 def alibi_slopes(
     heads: int, /, *, max_bias: float = 8, xp: Namespace | None = None, device: Any = None, dtype: DType | None = None

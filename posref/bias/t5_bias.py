@@ -3,7 +3,7 @@
 from posref.arrays import Array, distances, namespace, rows
 from posref.bias.t5_buckets import t5_buckets
 from posref.checks import check_real, check_tokens
-from posref.spec import Axes, Flag, Integer, encoding
+from posref.spec import Axes, Flag, Integer, encoding, part
 
 
 @encoding(
@@ -12,7 +12,6 @@ from posref.spec import Axes, Flag, Integer, encoding
     models=("T5", "Flan-T5", "mT5", "UMT5"),
     domains={"bidirectional": Flag(), "max_distance": Integer(2, usual=512)},
     invariants=("shift invariant", "decode"),
-    stages=("t5_buckets",),
     arrays={"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("~*B K", "integer"), "table": Axes("N H")},
     requires=(
         "N >= 2 and (N >= 4 and N % 2 == 0 or not bidirectional)",
@@ -54,7 +53,7 @@ def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirect
     >>> t5_bias(np.asarray([1]), np.asarray([0, 1, 2]), table, bidirectional=True, max_distance=4).tolist()
     [[[0.1, 0.0, 0.3]]]
     """
-    xp = namespace(q_positions, k_positions, table)
+    namespace(q_positions, k_positions, table)  # refuses lists
     if table.ndim != 2:
         msg = f"t5_bias: table must have two axes, (num_buckets, heads); got shape {tuple(table.shape)}."
         raise ValueError(msg)
@@ -62,4 +61,10 @@ def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirect
     check_tokens("t5_bias", q_positions=q_positions, k_positions=k_positions)
     relative = -distances(q_positions, k_positions)
     buckets = t5_buckets(relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance)
-    return xp.moveaxis(rows(table, buckets), -1, -3)
+    return t5_rows(table, buckets)
+
+
+@part()
+def t5_rows(table: Array, buckets: Array, /) -> Array:
+    """Return the rows of the buckets, heads before queries and keys."""
+    return namespace(table).moveaxis(rows(table, buckets), -1, -3)

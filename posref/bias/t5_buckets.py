@@ -16,6 +16,7 @@ from posref.spec import Axes, Flag, Integer, encoding
         "max_distance > num_buckets // (4 if bidirectional else 2)",
     ),
     returns="integer",
+    noun="buckets",
 )
 def t5_buckets(relative_positions: Array, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Array:
     r"""

@@ -1,8 +1,10 @@
 """Dual chunk attention: positions start again in every chunk. Source: An et al., arXiv:2402.17463; HKUNLP/ChunkLlama."""
 
+from typing import Any
+
 from posref.arrays import Array, cast, distances, namespace
 from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -20,6 +22,7 @@ SIZES = ("local_size < chunk_size",)
     arrays=PLACES,
     requires=SIZES,
     returns="integer",
+    noun="relative",
 )
 def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int) -> Array:
     r"""
@@ -80,15 +83,24 @@ def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_siz
     return xp.where(behind <= 0, intra, xp.where(behind == 1, successive, inter))
 
 
+def by_map(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int, **rotation: Any
+) -> Array:
+    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, local_size=local_size)
+    return rotated_products(q, k, relative, **rotation)
+
+
 @encoding(
     family="extension",
     source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
     models=MODELS,
     domains=OPTIONS | ROTATION,
     invariants=("decode", "equals its map"),
-    stages=("rope_frequencies", "rope_table", "dual_chunk_distances"),
     arrays=SCORES,
     requires=(*SIZES, *ROTATES),
+    sums=True,
+    equals=by_map,
 )
 def dual_chunk(
     q: Array,

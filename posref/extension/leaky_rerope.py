@@ -1,8 +1,10 @@
 """Leaky ReRoPE: distances grow more slowly beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
 
+from typing import Any
+
 from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
 from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -15,6 +17,7 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
     domains=OPTIONS,
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
+    noun="relative",
 )
 def leaky_rerope_distances(
     q_positions: Array, k_positions: Array, /, *, window: int, factor: int, dtype: DType | None = None
@@ -72,14 +75,22 @@ def leaky_rerope_distances(
     return cast(xp.where(xp.abs(apart) < window, tokens, beyond), dtype)
 
 
+def by_map(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, window: int, factor: int, **rotation: Any
+) -> Array:
+    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    return rotated_products(q, k, leaky_rerope_distances(q_positions, k_positions, window=window, factor=factor), **rotation)
+
+
 @encoding(
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=OPTIONS | ROTATION,
     invariants=("shift invariant", "decode", "equals its map"),
-    stages=("rope_frequencies", "rope_table", "leaky_rerope_distances"),
     arrays=SCORES,
     requires=ROTATES,
+    sums=True,
+    equals=by_map,
 )
 def leaky_rerope(
     q: Array,

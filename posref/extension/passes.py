@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 
-from posref.arrays import Array, cast, index_dtype, namespace, wide
+from posref.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
 from posref.attention import check_queries, products
 from posref.checks import check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
-from posref.spec import Axes, Domain, Integer, OneOf, Real, Record
+from posref.spec import Axes, Domain, Integer, OneOf, Real, Record, part
 
 PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of maps such as rerope_distances
 SCORES = {
@@ -63,6 +64,26 @@ def passes(
         return products(function, rotated(q, q_positions, steps), rotated(k, k_positions, steps))
 
     return scores
+
+
+@part(noun="logits")
+def rotated_products(
+    q: Array, k: Array, relative: Array, /, *, layout: str, base: float, rotary_dim: int | None = None,
+    scaling: Scaling | None = None, length: int | None = None,
+) -> Array:  # fmt: skip
+    """
+    Return ``q . R(-relative) k`` of every query and key, shape ``(*R, H, Q, K)``, with a relative position for each pair of them.
+
+    What the passes of a method must add up to: this rotates every key once for every query.
+    """
+    xp = namespace(q, k)
+    rotation = {"layout": layout, "base": base, "rotary_dim": rotary_dim, "scaling": scaling, "length": length}
+    keys = repeat_heads("rotated_products", k, q.shape[-3]) if q.ndim > 2 else k
+    pairs = common_shape((*q.shape[:-1], 1), (*keys.shape[:-2], 1, keys.shape[-2]))
+    spread = xp.broadcast_to(keys[..., None, :, :], (*pairs, k.shape[-1]))
+    rotated = rope(spread, xp.broadcast_to(-relative, pairs), **rotation)
+    plain = rope(q, beside(0, q, index_dtype(q)), **rotation)  # its factor, and the lanes that the layout writes
+    return xp.sum(plain[..., :, None, :] * rotated, axis=-1)
 
 
 def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:

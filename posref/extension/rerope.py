@@ -1,8 +1,10 @@
 """ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
+from typing import Any
+
 from posref.arrays import Array, cast, distances, namespace
 from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
 
@@ -16,6 +18,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
     returns="integer",
+    noun="relative",
 )
 def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) -> Array:
     r"""
@@ -65,14 +68,20 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
     return xp.where(xp.abs(apart) < window, apart, 0 * apart + window)
 
 
+def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, window: int, **rotation: Any) -> Array:
+    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    return rotated_products(q, k, rerope_distances(q_positions, k_positions, window=window), **rotation)
+
+
 @encoding(
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=WINDOW | ROTATION,
     invariants=("shift invariant", "decode", "equals its map"),
-    stages=("rope_frequencies", "rope_table", "rerope_distances"),
     arrays=SCORES,
     requires=ROTATES,
+    sums=True,
+    equals=by_map,
 )
 def rerope(
     q: Array,

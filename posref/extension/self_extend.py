@@ -1,8 +1,10 @@
 """Self-Extend: far keys are counted in groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
 
+from typing import Any
+
 from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
 from posref.checks import check_integer, check_word
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, OneOf, encoding
 
@@ -16,6 +18,7 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
     domains=OPTIONS,
     invariants=("decode",),
     arrays=PLACES,
+    noun="relative",
 )
 def self_extend_distances(
     q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: str, dtype: DType | None = None
@@ -81,14 +84,23 @@ def self_extend_distances(
     return cast(xp.where(_near(apart, window), cast(apart, work), far), dtype)
 
 
+def by_map(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: str, **rotation: Any
+) -> Array:
+    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    relative = self_extend_distances(q_positions, k_positions, group=group, window=window, shift=shift)
+    return rotated_products(q, k, relative, **rotation)
+
+
 @encoding(
     family="extension",
     source="arXiv:2401.01325, section 3; datamllab/LongLM",
     domains=OPTIONS | ROTATION,
     invariants=("decode", "equals its map"),
-    stages=("rope_frequencies", "rope_table", "self_extend_distances"),
     arrays=SCORES,
     requires=ROTATES,
+    sums=True,
+    equals=by_map,
 )
 def self_extend(
     q: Array,

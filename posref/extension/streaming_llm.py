@@ -1,8 +1,10 @@
 """StreamingLLM: positions are places in a cache of the first tokens and the last. Source: Xiao et al., arXiv:2309.17453."""
 
+from typing import Any
+
 from posref.arrays import Array, beside, cast, distances, namespace
 from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
+from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.extension.sliding_window import COUNTED, WINDOW, reach
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
@@ -18,6 +20,7 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
     arrays=PLACES,
     requires=COUNTED,
     returns="integer",
+    noun="relative",
 )
 def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str) -> Array:
     r"""
@@ -78,14 +81,23 @@ def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks:
     return xp.where(_sinks(k_positions, sinks), of_sinks, distances(q_positions, k_positions))
 
 
+def by_map(
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str, **rotation: Any
+) -> Array:
+    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    relative = streaming_llm_distances(q_positions, k_positions, sinks=sinks, window=window, counting=counting)
+    return rotated_products(q, k, relative, **rotation)
+
+
 @encoding(
     family="extension",
     source="arXiv:2309.17453, section 3.2",
     domains=OPTIONS | ROTATION,
     invariants=("decode", "equals its map"),
-    stages=("rope_frequencies", "rope_table", "streaming_llm_distances"),
     arrays=SCORES,
     requires=(*COUNTED, *ROTATES),
+    sums=True,
+    equals=by_map,
 )
 def streaming_llm(
     q: Array,

@@ -16,6 +16,7 @@ PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", 
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
     arrays={"q": Axes("*R Q D"), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
+    sums=True,
 )
 def shaw_scores(
     q: Array,
@@ -85,6 +86,7 @@ def shaw_scores(
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
     arrays={"weights": Axes("*R Q K"), "v": Axes("*R K D"), "value_table": Axes("left+right+1 D"), **PLACES},
+    sums=True,
 )
 def shaw_values(
     weights: Array,

@@ -27,6 +27,8 @@ AXIS = {"half": -2, "interleaved": -1}  # the axis that holds u and v when chann
         "sin": Axes("=cos"),
     },
     requires=("H > 1",),
+    sums=True,
+    rounded=("result",),
 )
 def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Array:
     r"""

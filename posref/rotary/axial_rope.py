@@ -7,7 +7,7 @@ from posref.checks import check_lanes, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, axial_frequencies
 from posref.rotary.axial_table import axes_of_pairs, axial_table
-from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
+from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding, part
 
 ARRANGEMENTS = ("chunked", "round_robin")
 LAYOUTS = ("half", "interleaved", "half_by_axis")
@@ -27,7 +27,6 @@ LAYOUTS = ("half", "interleaved", "half_by_axis")
         "inverse": Flag(),
     },
     invariants=("norm kept", "tail unchanged", "relative", "decode"),
-    stages=("axial_frequencies", "axial_table", "apply_rope"),
     arrays={
         "x": Axes("sum(dims)+E | *R T sum(dims)+E | *R T sum(dims)+E"),  # E channels after the rotated ones
         "positions": Axes("len(dims) | len(dims) T | len(dims) ~*R ~T", "position"),
@@ -130,10 +129,7 @@ def axial_rope(
         raise ValueError(msg)
     check_rows(name, "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
     sections = [dim // 2 for dim in dims]
-    if arrangement != "chunked":
-        c = constants(xp)
-        places = in_turn(axes_of_pairs(name, sections, arrangement))
-        inv_freq = c.take(inv_freq, c.asarray(places, dtype=c.int64), axis=0)
+    inv_freq = in_pair_order(inv_freq, sections=sections, arrangement=arrangement)
     cos, sin = axial_table(positions, inv_freq, sections=sections, arrangement=arrangement, dtype=wide(x.dtype, xp))
     if layout != "half_by_axis":
         return apply_rope(x, cos, sin, layout=layout, inverse=inverse)
@@ -143,6 +139,16 @@ def axial_rope(
         own = (..., slice(start // 2, end // 2))
         parts.append(apply_rope(x[..., start:end], cos[own], sin[own], layout="half", inverse=inverse))
     return xp.concat([*parts, x[..., end:]], axis=x.ndim - 1)
+
+
+@part(noun="inv_freq")
+def in_pair_order(inv_freq: Array, /, *, sections: Sequence[int], arrangement: str) -> Array:
+    """Return the frequencies of one axis after the other in the order of the pairs."""
+    if arrangement == "chunked":
+        return inv_freq
+    c = constants(namespace(inv_freq))
+    places = in_turn(axes_of_pairs("axial_rope", sections, arrangement))
+    return c.take(inv_freq, c.asarray(places, dtype=c.int64), axis=0)
 
 
 def in_turn(axes: Sequence[int]) -> list[int]:

@@ -23,6 +23,7 @@ ARRANGEMENTS = ("chunked", "interleaved", "round_robin", "ernie")
         "arrangement != 'ernie' or sections[1] == sections[2]",
         "sum(sections) >= 1",
     ),
+    rounded=("inv_freq",),
 )
 def axial_table(
     positions: Array,

@@ -12,6 +12,8 @@ from posref.spec import Axes, encoding
     invariants=("orthogonal",),
     arrays={"skew": Axes("n n | *R n n")},
     requires=("n >= 1",),
+    noun="basis",
+    rounded=("skew",),
 )
 def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
     r"""

@@ -16,7 +16,6 @@ FORMS = ("conjugate", "product")
     models=("Cayley-STRING",),
     domains={"form": OneOf(FORMS)},
     invariants=("norm kept", "relative", "decode"),
-    stages=("cayley", "mixed_table", "apply_rope"),
     arrays={
         "x": Axes("D | *R T D | *R T D | *R T D | *R T D | *R T D"),
         "positions": Axes("A | A T | A T | A ~*R ~T | A ~*R ~T | A T", "position"),

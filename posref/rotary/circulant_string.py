@@ -22,6 +22,8 @@ from posref.spec import Axes, Flag, encoding
         "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n"),
     },
     requires=("A >= 1", "G >= 1", "n >= 3"),
+    closed=True,
+    rounded=("coefficients",),
 )
 def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inverse: bool = False) -> Array:
     r"""

@@ -14,7 +14,6 @@ from posref.spec import Axes, Real, encoding
     models=("OLMo-FoPE", "Intern-S1-Pro"),
     domains={"base": Real(0, usual=(2, 1e7))},
     invariants=("plain is rope", "decode"),
-    stages=("rope_frequencies",),
     arrays={
         "x": Axes("T 2*k | *R G*g T 2*k | *R G*g T 2*k | *R T 2*k"),
         "positions": Axes("~T | ~T | *R 1 T | ~*R ~T", "position"),
@@ -22,6 +21,8 @@ from posref.spec import Axes, Real, encoding
         "sin_mix": Axes("=cos_mix"),
     },
     requires=("1 <= n <= k", "1 <= m <= k", "G >= 1"),
+    closed=True,
+    rounded=("result",),
 )
 def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base: float) -> Array:
     r"""
@@ -77,7 +78,7 @@ def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base:
     check_rows("fope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work, pairs = wide(x.dtype, xp), x.shape[-1] // 2
     system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, _ = rope_frequencies(2 * pairs, base=base, xp=system)
+    inv_freq = rope_frequencies(2 * pairs, base=base, xp=system)[0]
     full = xp.reshape(positions, (*(1,) * (x.ndim - 1 - positions.ndim), *positions.shape))
     tables = []
     for wave, mix in zip(rope_table(full, inv_freq[:kept], dtype=work), (cos_mix, sin_mix), strict=True):

@@ -12,7 +12,6 @@ from posref.spec import Axes, Flag, encoding
     models=("LieRE",),
     domains={"inverse": Flag()},
     invariants=("norm kept", "tail unchanged", "decode"),
-    stages=("liere_rotations",),
     arrays={
         "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),

@@ -16,6 +16,8 @@ from posref.spec import Axes, encoding
         "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n"),
     },
     requires=("A >= 1", "G >= 1", "n >= 2"),
+    noun="rotations",
+    rounded=("generators",),
 )
 def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | None = None) -> Array:
     r"""

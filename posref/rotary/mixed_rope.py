@@ -13,7 +13,6 @@ from posref.spec import Axes, Flag, OneOf, encoding
     models=("RoPE-ViT", "Mochi", "LightGlue"),
     domains={"layout": OneOf(tuple(LAYOUTS)), "inverse": Flag()},
     invariants=("norm kept", "tail unchanged", "relative", "decode"),
-    stages=("mixed_table", "apply_rope"),
     arrays={
         "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),

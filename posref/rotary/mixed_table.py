@@ -16,6 +16,7 @@ from posref.spec import Axes, encoding
         "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N"),
     },
     requires=("A >= 1", "N >= 1"),
+    rounded=("frequencies",),
 )
 def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None = None) -> tuple[Array, Array]:
     r"""

@@ -21,7 +21,6 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
         "scale": Real(0, optional=True, usual=(2**-6, 2)),
     },
     invariants=("relative", "decode"),
-    stages=("rope", "attention_logits"),
     arrays={
         "q_nope": Axes("*R H Q N"),
         "q_rope": Axes("*R H Q 2*n"),
@@ -31,6 +30,9 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
         "k_positions": Axes("~*R K", "position"),
     },
     requires=("n > 0",),
+    closed=True,
+    sums=True,
+    rounded=("q_positions", "k_positions"),
 )
 def mla_logits(
     q_nope: Array,

@@ -25,7 +25,6 @@ from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, enco
         "inverse": Flag(),
     },
     invariants=("text is rope", "norm kept", "tail unchanged", "decode"),
-    stages=("rope_frequencies", "axial_table", "apply_rope"),
     arrays={
         "x": Axes("2*sum(sections)+E | *R T 2*sum(sections)+E | *R T 2*sum(sections)+E"),  # E channels after the rotated ones
         "positions": Axes("len(sections) | len(sections) T | len(sections) ~*R ~T", "position"),

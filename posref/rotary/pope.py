@@ -14,13 +14,14 @@ LAYOUTS = ("cos_sin", "interleaved")
     source="arXiv:2509.10534",
     domains={"layout": OneOf(LAYOUTS), "base": Real(0, usual=(2, 1e7))},
     invariants=("relative", "decode"),
-    stages=("rope_frequencies",),
     arrays={
         "x": Axes("D | *R T D | *R T D | B H T D | B H T D"),
         "positions": Axes(" | ~*R ~T | ~*R ~T | B 1 T | T", "position"),
         "phases": Axes("D | ~*R ~T D | D | H 1 D | H 1 D", optional=True),
     },
     requires=("D > 0",),
+    closed=True,
+    rounded=("result",),
 )
 def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Array | None = None) -> Array:
     r"""
@@ -83,7 +84,7 @@ def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Arr
         _check_phases(tuple(phases.shape), tuple(x.shape))
         phases = _clamped(phases)
     system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, _ = rope_frequencies(2 * x.shape[-1], base=base, xp=system)
+    inv_freq = rope_frequencies(2 * x.shape[-1], base=base, xp=system)[0]
     cos, sin = cos_sin_of_pairs(positions[..., None], inv_freq, dtype=work, phases=phases)
     size = softplus(cast(x, work))
     parts = [cast(size * wave, x.dtype) for wave in (cos, sin)]

@@ -23,9 +23,9 @@ from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
         "lanes": OneOf(LANES),
     },
     invariants=("identity at 0", "relative", "norm kept", "tail unchanged", "batch equivariant", "chunks", "decode"),
-    stages=("rope_frequencies", "rope_table", "apply_rope"),
     arrays={"x": Axes("D | *R T D | B T H D"), "positions": Axes(" | ~*R ~T | T 1", "position")},
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
+    sums=True,
 )
 def rope(
     x: Array,

@@ -3,7 +3,7 @@
 from posref.angles import cos_sin
 from posref.arrays import Array, DType, cast, result_dtype
 from posref.checks import check_positions
-from posref.spec import Axes, Real, encoding
+from posref.spec import Axes, Real, encoding, part
 
 
 @encoding(
@@ -12,6 +12,7 @@ from posref.spec import Axes, Real, encoding
     outputs=("cos", "sin"),
     domains={"attention_factor": Real(0)},
     arrays={"positions": Axes("*P", "position"), "inv_freq": Axes("n")},
+    rounded=("inv_freq",),
 )
 def rope_table(
     positions: Array, inv_freq: Array, /, *, attention_factor: float = 1.0, dtype: DType | None = None
@@ -62,5 +63,11 @@ def rope_table(
         msg = f"rope_table: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
     dtype = result_dtype(positions, dtype)
-    cos, sin = cos_sin(positions, inv_freq, dtype=dtype)
+    cos, sin = waves(positions, inv_freq, dtype=dtype)
     return cast(cos * attention_factor, dtype), cast(sin * attention_factor, dtype)
+
+
+@part()
+def waves(positions: Array, inv_freq: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+    """Return the cosine and the sine of every angle, position times frequency."""
+    return cos_sin(positions, inv_freq, dtype=dtype)

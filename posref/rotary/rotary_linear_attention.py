@@ -12,7 +12,6 @@ from posref.spec import Axes, Flag, OneOf, Real, encoding
     source="arXiv:2104.09864, equation (19)",
     domains={"layout": OneOf(tuple(LAYOUTS)), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
     invariants=("relative", "decode"),
-    stages=("rope",),
     arrays={
         "q": Axes("*R Q 2*n"),
         "k": Axes("*R K 2*n"),
@@ -21,6 +20,9 @@ from posref.spec import Axes, Flag, OneOf, Real, encoding
         "k_positions": Axes("~*R K", "position"),
     },
     requires=("n > 0",),
+    closed=True,
+    sums=True,
+    rounded=("q_positions", "k_positions"),
 )
 def rotary_linear_attention(
     q: Array, k: Array, v: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float, causal: bool

@@ -21,7 +21,6 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
         "lanes": OneOf(LANES),
     },
     invariants=("relative", "decode", "tail unchanged"),
-    stages=("rope",),
     arrays={
         "weights": Axes("Q K | *R G*g Q K | *R G*g Q K"),
         "v": Axes("K D | *R G K D | *R G K D"),
@@ -29,6 +28,9 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
         "k_positions": Axes("K | K | *R 1 K", "position"),
     },
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0"),
+    closed=True,
+    sums=True,
+    rounded=("q_positions", "k_positions"),
 )
 def rotated_values(
     weights: Array,

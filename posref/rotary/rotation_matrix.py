@@ -2,11 +2,24 @@
 
 from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
 from posref.checks import check_positions, check_word
-from posref.rotary.apply_rope import LAYOUTS
+from posref.rotary.apply_rope import LAYOUTS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
+
+
+def by_columns(
+    position: Array, dim: int, /, *, layout: str, base: float, scaling: Scaling | None = None, length: int | None = None,
+    dtype: DType | None = None,
+) -> Array:  # fmt: skip
+    """Return the same matrix by its columns, which are the rotated unit vectors."""
+    xp = namespace(position)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length)
+    cos, sin = rope_table(position[..., None], inv_freq, attention_factor=factor, dtype=dtype)
+    units = beside([[float(i == j) for j in range(dim)] for i in range(dim)], position, cos.dtype)
+    units = xp.broadcast_to(units, (*position.shape, dim, dim))
+    return xp.matrix_transpose(apply_rope(units, cos, sin, layout=layout))
 
 
 @encoding(
@@ -20,7 +33,8 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
         "length": Integer(0, optional=True, usual=2**20),
     },
     arrays={"position": Axes("*P", "position")},
-    stages=("rope_frequencies", "rope_table"),
+    sums=True,
+    equals=by_columns,
 )
 def rotation_matrix(
     position: Array,

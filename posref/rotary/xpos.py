@@ -23,7 +23,6 @@ from posref.spec import Axes, Integer, OneOf, Real, encoding
         "gamma": Real(0, usual=(0.25, 64)),
     },
     invariants=("relative", "centre cancels", "tail unchanged", "decode"),
-    stages=("rope_frequencies", "rope_table", "xpos_scales", "apply_rope"),
     arrays={"x": Axes("D | *R T D | B T H D"), "positions": Axes(" | ~*R ~T | T 1", "position", *NEAR)},
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
 )
@@ -103,8 +102,8 @@ def xpos(
         msg = f"xpos: rotary_dim must be even and at most {x.shape[-1]} (the last axis of x); got {dim}."
         raise ValueError(msg)
     system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, _ = rope_frequencies(dim, base=base, xp=system)
+    inv_freq, factor = rope_frequencies(dim, base=base, xp=system)
     work = wide(x.dtype, xp)
-    cos, sin = rope_table(positions, inv_freq, dtype=work)
+    cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=work)
     scales = xpos_scales(positions, dim, role=role, centre=centre, scale_base=scale_base, gamma=gamma, dtype=work)
     return apply_rope(x, cos * scales, sin * scales, layout=layout)
