@@ -58,9 +58,11 @@ def called(function: Function) -> tuple[str, ...]:
     def walk(helper: Function) -> None:
         seen.add(helper)
         for _, other in _functions(helper):
+            if other in seen:
+                continue
             if is_known(other):
                 found[other.__name__] = None
-            elif other not in seen:
+            else:
                 walk(other)
 
     walk(function)

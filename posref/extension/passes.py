@@ -72,18 +72,21 @@ def rotated_products(
     scaling: Scaling | None = None, length: int | None = None,
 ) -> Array:  # fmt: skip
     """
-    Return ``q . R(-relative) k`` of every query and key, shape ``(*R, H, Q, K)``, with a relative position for each pair of them.
+    Return ``q . R(-relative) k`` of every query and key, shape ``(*R, H, Q, K)``, by the relative position of each two.
 
-    What the passes of a method must add up to: this rotates every key once for every query.
+    This is what the passes of a method must add up to. Here every key is rotated once for every query.
     """
     xp = namespace(q, k)
-    rotation = {"layout": layout, "base": base, "rotary_dim": rotary_dim, "scaling": scaling, "length": length}
+
+    def rotated(x: Array, positions: Array) -> Array:
+        return rope(x, positions, layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length)
+
     keys = repeat_heads("rotated_products", k, q.shape[-3]) if q.ndim > 2 else k
     pairs = common_shape((*q.shape[:-1], 1), (*keys.shape[:-2], 1, keys.shape[-2]))
     spread = xp.broadcast_to(keys[..., None, :, :], (*pairs, k.shape[-1]))
-    rotated = rope(spread, xp.broadcast_to(-relative, pairs), **rotation)
-    plain = rope(q, beside(0, q, index_dtype(q)), **rotation)  # its factor, and the lanes that the layout writes
-    return xp.sum(plain[..., :, None, :] * rotated, axis=-1)
+    back = rotated(spread, xp.broadcast_to(-relative, pairs))
+    plain = rotated(q, beside(0, q, index_dtype(q)))  # the factor, and the lanes that the layout writes
+    return xp.sum(plain[..., :, None, :] * back, axis=-1)
 
 
 def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
