@@ -19,8 +19,9 @@ from posref.composition import Observed, called, formula, is_known, noun, reache
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import after
 from posref.conformance.diagnosis import hypotheses, strength
+from posref.conformance.model import LoadedCase
 from posref.conformance.proof import prove
-from posref.conformance.suite.reading import INSTALLED, LoadedCase
+from posref.conformance.suite import INSTALLED
 from posref.spec import PARTS, REGISTRY, Axes, encoding, part
 
 WITNESS = prove._transcription
