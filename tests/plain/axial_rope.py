@@ -1,4 +1,4 @@
-"""As diffusers (commit 58eb52c) computes it for HunyuanVideo and CogVideoX, in float32: src/diffusers/models/embeddings.py,
+"""As diffusers (commit 58eb52c) computes it for HunyuanDiT and CogVideoX, in float32: src/diffusers/models/embeddings.py,
 lines 1163-1175 and 1219-1234."""
 
 import torch

@@ -1,4 +1,4 @@
-"""As LSP-DETR computes it (RationAI/lsp-detr, commit 460614b): lsp_detr/modeling/layers/cayley_string.py, lines 21-48, with
+"""As LSP-DETR computes it (RationAI/lsp-detr, commit 460614b): lsp_detr/modeling/layers/cayley_string.py, lines 22-46, with
 the Cayley transform of PyTorch 2.13.0: torch/nn/utils/parametrizations.py, lines 92-97, where A/2 is -S."""
 
 import torch

@@ -1,5 +1,5 @@
-"""As vLLM's native path computes it: vllm/model_executor/layers/rotary_embedding/base.py (commit 04458da), lines 44-84, and
-common.py beside it (commit 002d181), lines 34-53."""
+"""As vLLM computes it without a kernel: vllm/model_executor/layers/rotary_embedding/base.py (commit 04458da), lines 41-60 and
+72-83, and common.py beside it (commit 002d181), lines 35-53."""
 
 import torch
 
