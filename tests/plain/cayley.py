@@ -1,0 +1,13 @@
+"""As PyTorch 2.13.0 computes it: torch/nn/utils/parametrizations.py, lines 92-97, where A/2 is -S. LAPACK's
+other orders are outside the bounds in one or two cases: a product with the inverse, or a solve of the transposed system."""
+
+import torch
+
+backend = "torch"
+
+
+def cayley(skew, /, *, dtype=None):
+    upper = skew.triu(1)
+    s = upper - upper.mT
+    one = torch.eye(s.shape[-1], dtype=s.dtype)
+    return torch.linalg.solve(one + s, one - s).to(dtype)
