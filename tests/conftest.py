@@ -51,6 +51,14 @@ def path_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep proved groups in a folder of these tests: what the user has proved is neither read nor added to."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(params=LIBRARIES)
 def library(request: pytest.FixtureRequest) -> Iterator[Library]:
     name = request.param

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 import click
 from rich.console import Console
@@ -67,8 +68,15 @@ def errors() -> Iterator[None]:
         sys.exit(2)
 
 
+class Show(Protocol):
+    """A function that is told what is done, and of how many where that is known."""
+
+    def __call__(self, now: str, total: int | None = None) -> None:
+        """Show it."""
+
+
 @contextmanager
-def progress(verb: str) -> Iterator[Callable[[str], None] | None]:
+def progress(verb: str) -> Iterator[Show | None]:
     """Yield a function that shows what is being done, on a terminal; None in a pipe."""
     if not sys.stderr.isatty():
         yield None
@@ -81,4 +89,8 @@ def progress(verb: str) -> Iterator[Callable[[str], None] | None]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(verb, total=None, now="")
-        yield lambda now: bar.update(task, advance=1, now=escape(now))
+
+        def show(now: str, total: int | None = None) -> None:
+            bar.update(task, advance=1, total=total, now=escape(now))
+
+        yield show

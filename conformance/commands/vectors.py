@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from ..suite.quoting import printable
-from .console import FILE, FOLDER, console, errors, needs_vectors, progress
+from .console import FILE, FOLDER, console, errors, needs_vectors, operation, progress
+
+JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one a core.")
 
 
 @click.group()
@@ -20,27 +22,43 @@ def vectors() -> None:
 @vectors.command("build")
 @click.argument("directory", metavar="DIR", type=FOLDER)
 @click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
-def vectors_build(directory: Path, tier: str) -> None:
-    """Build the vectors from their sources into DIR, every value proved by two witnesses."""
+@click.option("--op", "ops", metavar="NAME", multiple=True, help="Build only this operation; may be repeated.")
+@JOBS
+@click.option("--no-reuse", is_flag=True, help="Prove every group again.")
+def vectors_build(directory: Path, tier: str, ops: tuple[str, ...], jobs: int | None, no_reuse: bool) -> None:
+    """
+    Build the vectors from their sources into DIR, every value proved by two witnesses.
+
+    DIR must be new, empty, or hold a suite, which is replaced. A suite that is replaced keeps its own README.md, LICENSE,
+    ERRATA.json and schema/; delete one to get the installed one. With --op it also keeps the groups of all other operations.
+
+    A group is taken from the cache, and not proved again, if its cases, the code of posref and the versions of Python, NumPy,
+    python-flint, mpmath and gmpy2 are all as they were when it was proved. The cache is $XDG_CACHE_HOME/posref/proofs or
+    ~/.cache/posref/proofs. It takes at most 256 MiB and may be deleted at any time.
+    """
     with errors(), progress("building") as show:
         needs_vectors()
         from ..proof.build import build
+        from ..proof.reuse import default_folder
 
-        build(directory, tier=tier, progress=show)
-    console().print(f"built {directory}", highlight=False)
+        names = [operation(name) for name in ops]
+        reuse = None if no_reuse else default_folder()
+        built = build(directory, tier=tier, ops=names, jobs=jobs, reuse=reuse, progress=show)
+    console().print(f"built {directory}: {built}", highlight=False)
 
 
 @vectors.command("verify")
 @click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
-def vectors_verify(directory: Path | None) -> None:
-    """Prove every value of the suite in DIR (by default the installed one) again."""
+@JOBS
+def vectors_verify(directory: Path | None, jobs: int | None) -> None:
+    """Prove every value of the suite in DIR (by default the installed one) again. Nothing is taken from the cache."""
     with errors():
         needs_vectors()
         from ..proof.verify import verify
         from ..suite.reading import INSTALLED
 
         with progress("proving") as show:
-            problems = verify(directory or INSTALLED, progress=show)
+            problems = verify(directory or INSTALLED, jobs=jobs, progress=show)
     for problem in problems:
         click.echo(printable(problem))
     click.echo(f"{directory or INSTALLED}: " + (f"{len(problems)} problems" if problems else "every value is proved"))

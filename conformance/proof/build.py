@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,27 @@ from posref.spec import REGISTRY
 from ..accuracy import BASE, OF_DTYPE, UNIT
 from ..calls import AT_LEAST_FLOAT32, POSITIONS, differentiable
 from ..cases.catalogue import all_cases, all_flags, groups
-from ..errors import BuildError, Disagreement
+from ..errors import BuildError, Disagreement, VectorError
 from ..model import FUZZ, Case, LoadedGroup
 from ..suite import tensors
 from ..suite.atomic import whole_directory
 from ..suite.options import to_json
-from ..suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
-from . import prove
+from ..suite.reading import document, load_manifest
+from ..suite.writing import (
+    SCHEMA,
+    STATIC,
+    SUITE,
+    copy_groups,
+    copy_static,
+    finish,
+    json_bytes,
+    recorded_sums,
+    write_json,
+)  # fmt: skip
+from . import prove, workers
+from .reuse import Product, Store
+
+Progress = Callable[[str, int], None]
 
 
 @dataclass
@@ -33,44 +49,148 @@ class Group:
     tolerance: tensors.Tensors = field(default_factory=dict)
 
 
-def build(directory: Path, *, tier: str = "core", progress: Callable[[str], None] | None = None) -> None:
+@dataclass(frozen=True)
+class Built:
+    """The number of groups that a build proved, took from what was proved before, and kept from the directory."""
+
+    proved: int
+    reused: int
+    kept: int
+
+    def __str__(self) -> str:
+        counts = {"proved": self.proved, "taken from the cache": self.reused, "kept": self.kept}
+        return ", ".join(f"{count} groups {how}" for how, count in counts.items() if count)
+
+
+def build(
+    directory: Path, *, tier: str = "core", ops: Collection[str] = (), jobs: int | None = None, reuse: Path | None = None,
+    progress: Progress | None = None,
+) -> Built:  # fmt: skip
     """
     Write the suite of `tier` to `directory`, which must not exist, be empty, or hold a suite that is then replaced.
 
-    Everything is written beside it first and moved into place whole, so that an interruption leaves no half suite.
+    Everything is written beside it first and moved into place whole, so that an interruption leaves no half suite. The page,
+    licence, errata and schemas of a suite that is replaced stay as they are; a directory without them gets the installed ones.
+
+    Parameters
+    ----------
+    directory : Path
+        Where the suite goes.
+    tier : {"core", "smoke"}
+        Which cases: all, or one for each operation.
+    ops : collection of str
+        Build only the groups of these operations. A suite in `directory` keeps all others, byte for byte.
+    jobs : int, optional
+        The number of processes to prove in, at most; by default one for each core.
+    reuse : Path, optional
+        A folder of proved groups to take from and add to, such as `posref.conformance.reuse.default_folder()`.
+    progress : callable, optional
+        Called for each group that is done, with its id and the number of all groups.
 
     Raises
     ------
     BuildError
         If the witnesses disagree, a value cannot be proved, or a decision lies within its tolerance: it names the case.
     """
+    wanted = _wanted(tier, ops)
     with whole_directory(directory, replace=True) as new:
-        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
+        old = directory if (directory / "SUITE.json").is_file() else None
+        if old is None and directory.exists() and any(directory.iterdir()):
             msg = f"vectors build: DIR must be new, empty, or hold a suite; {directory} holds something else. Choose another."
             raise BuildError(msg)
-        fill(new, tier=tier, progress=progress)
+        with _products(wanted, jobs, Store(reuse) if reuse is not None else None) as products:
+            entries, smoke = _copy_others(old, new, ops) if old is not None and ops else ({}, {})
+            kept, proved_now = len(entries), 0
+            for name, product, fresh in products:
+                entries[name], smoke[name] = _write(new, product.files), list(product.smoke)
+                proved_now += fresh
+                if progress:
+                    progress(name, len(wanted))
+        copy_static(STATIC, new, own=old)
+        _close(new, entries, smoke)
+    return Built(proved_now, len(wanted) - proved_now, kept)
 
 
-def fill(root: Path, *, tier: str, progress: Callable[[str], None] | None) -> None:
-    """Write a suite into the empty directory `root`, its manifest last."""
-    wanted = [case for case in all_cases() if tier != "smoke" or case.tier == "smoke"]
-    entries, smoke = [], []
-    by_id = groups(wanted)
-    for group_id, cases in by_id.items():
-        if progress:
-            progress(group_id)
-        built = build_group(cases)
-        entries.append(write_group(root, built))
-        smoke += [plain(built, case) for case in built.manifest["cases"] if case["tier"] == "smoke"]
-    copy_static(STATIC, root)
-    write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": smoke})
+def _wanted(tier: str, ops: Collection[str]) -> dict[str, list[Case]]:
+    """Return the cases to build by group; `BuildError` for an operation without any."""
+    cases = [case for case in all_cases() if tier != "smoke" or case.tier == "smoke"]
+    without = sorted(set(ops) - {case.op for case in cases})
+    if without:
+        msg = f"vectors build: --op must name an operation that has cases; {', '.join(without)} has none."
+        raise BuildError(msg)
+    return groups([case for case in cases if not ops or case.op in ops])
+
+
+def _copy_others(old: Path, new: Path, ops: Collection[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Copy the groups of all other operations as they are, and return their entries and smoke cases by group."""
+    manifest = load_manifest(old)
+    if manifest["suite"] != SUITE:
+        msg = f"vectors build: --op keeps groups of suite {SUITE} alone; {old} holds {manifest['suite']}. Build all of it."
+        raise BuildError(msg)
+    entries = {entry["id"]: entry for entry in manifest["groups"] if entry["op"] not in ops}
+    copy_groups(old, new, list(entries.values()), link=True)
+    smoke: dict[str, list[Any]] = {}
+    for case in document(old, "smoke.json", "smoke")["cases"]:
+        smoke.setdefault(case["id"].rsplit("/", maxsplit=1)[0], []).append(case)
+    if tensors.digest((old / "smoke.json").read_bytes())["sha256"] != recorded_sums(old).get("smoke.json"):
+        msg = f"{old / 'smoke.json'}: differs from its hash in SHA256SUMS. Build all of the suite."
+        raise VectorError(msg)
+    return entries, {name: cases for name, cases in smoke.items() if name in entries}
+
+
+@contextmanager
+def _products(
+    wanted: Mapping[str, list[Case]], jobs: int | None, store: Store | None
+) -> Iterator[Iterator[tuple[str, Product, bool]]]:
+    """Yield an iterator over groups in order of their sources, each with its files and whether it was proved now."""
+    flags = all_flags()
+    keys = {name: store.key(cases, flags) for name, cases in wanted.items()} if store else {}
+    found = {name: product for name, key in keys.items() if store and (product := store.get(key))}
+    tasks = {name: (cases, frozenset(flags)) for name, cases in wanted.items() if name not in found}
+    # what is stored is proved in workers, by code that they load after the store has looked at it
+    count = workers.fitting(jobs, sum(len(cases) for cases, _ in tasks.values()), here=store is None)
+
+    def merged(proofs: Iterator[Product]) -> Iterator[tuple[str, Product, bool]]:
+        for name in wanted:
+            if name in found:
+                yield name, found.pop(name), False
+                continue
+            product = next(proofs)
+            if store:
+                store.put(keys[name], product)
+            yield name, product, True
+
+    with workers.each(product_of, tasks, count) as proofs:
+        yield merged(proofs)
+    if store:
+        store.prune()
+
+
+def product_of(cases: Sequence[Case], flags: Container[str]) -> Product:
+    """Return the proved files of a group, and its smoke cases."""
+    group = build_group(cases, flags)
+    return Product(group_files(group), [plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"])
+
+
+def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[Any]]) -> None:
+    """Write what speaks of all groups, in order of their sources; groups that have none come last."""
+    order = {name: place for place, name in enumerate(groups(list(all_cases())))}
+    names = sorted(entries, key=lambda name: order.get(name, len(order)))
+    cases = [case for name in names for case in smoke.get(name, ())]
+    write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": cases})
     write_json(root / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in all_flags().items()})
-    finish(root, entries)
+    finish(root, [entries[name] for name in names])
 
 
-def build_group(cases: Sequence[Case]) -> Group:
-    """Return a group's manifest and proved tensors."""
+def build_group(cases: Sequence[Case], flags: Container[str] | None = None) -> Group:
+    """Return a group's manifest and proved tensors; its cases must name `flags` that exist, by default those of the sources."""
     first = cases[0]
+    flags = all_flags() if flags is None else flags
+    for case in cases:
+        unknown = {name for name in case.flags if name not in flags and name not in FUZZ}
+        if unknown or not case.flags:
+            msg = f"{case.id}: every case names flags that are defined; unknown: {sorted(unknown)}."
+            raise BuildError(msg)
     record = REGISTRY[first.op]
     calls = [call for case in cases for call in case.calls if case.kind != "reject"]
     shared = {n: v for n, v in (calls[0].params.items() if calls else ()) if all(c.params.get(n, ...) == v for c in calls)}
@@ -100,10 +220,6 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
         "flags": list(case.flags),
         "comment": case.comment,
     }
-    unknown = set(case.flags) - set(all_flags()) - set(FUZZ)
-    if unknown or not case.flags:
-        msg = f"{case.id}: every case names flags that are defined; unknown: {sorted(unknown)}."
-        raise BuildError(msg)
     try:
         if case.kind == "reject":
             inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
@@ -233,14 +349,25 @@ def _store(data: tensors.Tensors, prefix: str, arrays: prove.Arrays) -> dict[str
 
 def write_group(root: Path, group: Group) -> dict[str, Any]:
     """Write a group's files and return its entry for the suite's manifest."""
-    folder = root / group.manifest["id"]
+    return _write(root, group_files(group))
+
+
+def group_files(group: Group) -> dict[str, bytes]:
+    """Return a group's files by name, and put their hashes into its manifest."""
+    files = {"data.safetensors": tensors.to_bytes(group.data), "tolerance.safetensors": tensors.to_bytes(group.tolerance)}
+    group.manifest["files"] = {name: tensors.digest(data) for name, data in files.items()}
+    return {"group.json": json_bytes(group.manifest), **files}
+
+
+def _write(root: Path, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Write the files of a group and return its entry for the suite's manifest."""
+    manifest = json.loads(files["group.json"])
+    folder = root / manifest["id"]
     folder.mkdir(parents=True)
-    contents = {"data.safetensors": group.data, "tolerance.safetensors": group.tolerance}
-    group.manifest["files"] = {name: tensors.write(folder / name, found) for name, found in contents.items()}
-    write_json(folder / "group.json", group.manifest)
-    files = {"group.json": tensors.digest((folder / "group.json").read_bytes()), **group.manifest["files"]}
-    ids = [case["id"] for case in group.manifest["cases"]]
-    return {"id": group.manifest["id"], "op": group.manifest["op"], "cases": ids, "files": files}
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    ids = [case["id"] for case in manifest["cases"]]
+    return {"id": manifest["id"], "op": manifest["op"], "cases": ids, "files": {n: tensors.digest(d) for n, d in files.items()}}
 
 
 def plain(group: Group | LoadedGroup, case: Mapping[str, Any]) -> dict[str, Any]:

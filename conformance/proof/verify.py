@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,16 @@ from ..errors import BuildError, VectorError
 from ..model import LoadedCase, LoadedGroup
 from ..suite import safe_reading, tensors
 from ..suite.reading import document, load_group, load_manifest
-from ..suite.writing import LARGEST, listing
-from . import build
+from ..suite.writing import LARGEST, listing, recorded_sums
+from . import build, workers
 from .prove import Pullback
 
 
-def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> list[str]:
+def verify(root: Path, *, jobs: int | None = None, progress: build.Progress | None = None) -> list[str]:
     """
     Return what is wrong with the suite in `root`, one line each, naming case, tensor and index; nothing when it is true.
+
+    Everything is proved anew, in at most `jobs` processes (by default one for each core); `progress` is called as by `build`.
 
     Raises
     ------
@@ -31,20 +33,26 @@ def verify(root: Path, *, progress: Callable[[str], None] | None = None) -> list
     problems = _check_sums(root)
     entries = manifest["groups"]
     plain: dict[str, Any] = {}
-    for entry in entries:
-        if progress:
-            progress(entry["id"])
-        group = load_group(root, entry)
-        problems += verify_group(group)
-        plain |= {case["id"]: build.plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"}
+    count = workers.fitting(jobs, sum(len(entry["cases"]) for entry in entries))
+    with workers.each(verify_entry, {entry["id"]: (root, entry) for entry in entries}, count) as results:
+        for entry, (found, smoke) in zip(entries, results, strict=True):
+            problems += found
+            plain |= {case["id"]: case for case in smoke}
+            if progress:
+                progress(entry["id"], len(entries))
     problems += _check_plain(root, plain)
     return problems
 
 
+def verify_entry(root: Path, entry: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return what is wrong with one group of the manifest, and its smoke cases as plain JSON."""
+    group = load_group(root, entry)
+    return verify_group(group), [build.plain(group, case) for case in group.manifest["cases"] if case["tier"] == "smoke"]
+
+
 def _check_sums(root: Path) -> list[str]:
     """Return files that differ from SHA256SUMS, and files that nobody records."""
-    text = safe_reading.read(root / "SHA256SUMS", LARGEST, root=root).decode("ascii", errors="replace")
-    recorded = {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
+    recorded = recorded_sums(root)
     present = set(listing(root)) - {"SHA256SUMS"}
     problems = [f"{name}: recorded in SHA256SUMS and missing" for name in sorted(set(recorded) - present)]
     problems += [f"{name}: not recorded in SHA256SUMS" for name in sorted(present - set(recorded))]

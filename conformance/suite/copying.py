@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import VectorError
-from . import tensors
 from .atomic import whole_directory
 from .reading import document, load_manifest
-from .writing import copy_static, finish, write_json
+from .writing import copy_groups, copy_static, finish, write_json
 
 
 def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
@@ -28,11 +27,7 @@ def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
         if directory.exists() and any(directory.iterdir()):
             msg = f"vectors copy: DIR must be new or empty; {directory} is not."
             raise VectorError(msg)
-        for entry in entries:
-            (new / entry["id"]).mkdir(parents=True)
-            for name, recorded in entry["files"].items():
-                data = tensors.read_bytes(source / entry["id"] / name, recorded, root=source)
-                (new / entry["id"] / name).write_bytes(data)
+        copy_groups(source, new, entries)
         copy_static(source, new)
         smoke = document(source, "smoke.json", "smoke")
         smoke["cases"] = [case for case in smoke["cases"] if not wanted or case["op"] in wanted]

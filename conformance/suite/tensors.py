@@ -27,10 +27,16 @@ EMPTY = 2**20  # the other axes of a tensor without values have at most so many 
 
 
 def write(path: Path, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    """Write `tensors` and return ``{"sha256", "bytes"}``; without metadata the bytes are a function of the tensors."""
-    data = save({name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()})
+    """Write `tensors` and return ``{"sha256", "bytes"}``."""
+    data = to_bytes(tensors)
     path.write_bytes(data)
     return digest(data)
+
+
+def to_bytes(tensors: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Return `tensors` as a file; without metadata the bytes are a function of the tensors."""
+    data: bytes = save({name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()})
+    return data
 
 
 def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -> Tensors:

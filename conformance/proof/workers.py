@@ -1,0 +1,202 @@
+"""
+Proofs in several processes: each starts afresh, is asked one thing at a time, and ends with the process that asks.
+
+A worker is ``python -P -m`` of this module: nothing is forked, and the user's main module does not run again. Requests come
+through a pipe. When the process that asks dies, of whatever, the pipe closes and the worker ends at once, in the middle of a
+proof too. Workers have a session of their own: a ctrl-c in the terminal reaches only the process that asks, which kills them.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, BinaryIO
+
+from ..errors import PosrefError
+from . import sources
+
+CASES, CASES_BESIDE = 100, 20  # for each worker: fewer take less time than it takes to start, or to start beside another one
+Function = Callable[..., Any]
+Tasks = Mapping[str, tuple[Any, ...]]
+Answer = tuple[str | None, bool, Any]
+LOST = (OSError, EOFError, pickle.UnpicklingError)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux says it
+        return os.cpu_count() or 1
+
+
+def fitting(jobs: int | None, cases: int, *, here: bool = True) -> int:
+    """
+    Return how many workers prove so many cases soonest, at most `jobs` (by default one a core).
+
+    It is 0 if they are proved sooner in this process, and that is allowed (`here`).
+    """
+    count = min(jobs or cores(), cases // (CASES if here else CASES_BESIDE))
+    return max(count, 1) if not here else count if count > 1 else 0
+
+
+@dataclass
+class Work:
+    """What is to be called, with what, and what it gave; an answer without a name is the loss of a worker."""
+
+    function: Function
+    identity: dict[str, Any]
+    left: SimpleQueue[tuple[str, tuple[Any, ...]]] = field(default_factory=SimpleQueue)
+    answers: SimpleQueue[Answer] = field(default_factory=SimpleQueue)
+
+
+@contextmanager
+def each(function: Function, tasks: Tasks, count: int) -> Iterator[Iterator[Any]]:
+    """
+    Yield an iterator over the results of `function` for the named tasks, in their order; without workers they are made here.
+
+    It raises what the first task in that order raises. However the block ends, no worker outlives it.
+
+    Raises
+    ------
+    PosrefError
+        If a worker does not start, runs other code than this process, or dies; it names the task.
+    """
+    if not count:
+        yield (function(*arguments) for arguments in tasks.values())
+        return
+    work = Work(function, sources.identity())
+    for task in tasks.items():
+        work.left.put(task)
+    crew: list[Worker] = []
+    try:
+        for _ in range(min(count, len(tasks))):
+            crew.append(Worker())
+            crew[-1].begin(work)
+        yield _in_order(tasks, work.answers)
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+def _in_order(tasks: Tasks, answers: SimpleQueue[Answer]) -> Iterator[Any]:
+    """Yield answers in the order of tasks, and raise in that order what was raised; the loss of a worker at once."""
+    ready: dict[str | None, tuple[bool, Any]] = {}
+    for name in tasks:
+        while name not in ready:
+            of, done, found = answers.get()
+            if of is None:
+                raise found
+            ready[of] = done, found
+        done, found = ready.pop(name)
+        if not done:
+            raise found
+        yield found
+
+
+class Worker:
+    """A process that is asked, by a thread of this one."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-P", "-m", __name__]  # -P: a folder named posref here is not this package
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        self.thread: Thread | None = None
+
+    def begin(self, work: Work) -> None:
+        """Ask for what is left of the work, one task after the other."""
+        self.thread = Thread(target=self._ask_all, args=(work,), daemon=True)
+        self.thread.start()
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.process.kill()
+        if self.thread is not None:
+            self.thread.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):  # what was not yet sent
+                pipe.close()  # type: ignore[union-attr]
+        self.process.wait()
+
+    def _ask_all(self, work: Work) -> None:
+        name = ""
+        try:
+            same = self._ask(sources.identity) == (True, work.identity)
+            while same:
+                name, arguments = work.left.get_nowait()
+                work.answers.put((name, *self._ask(work.function, *arguments)))
+            msg = f"a worker runs other code than this process: python -P -m {__name__} must find this posref."
+            work.answers.put((None, False, PosrefError(msg)))
+        except Empty:
+            return
+        except LOST:
+            code = self.process.wait()
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            when = f"while it proved {name}" if name else "at its start"
+            work.answers.put((None, False, PosrefError(f"a worker ended {when} ({how}); --jobs 1 takes the least memory.")))
+        except Exception as error:  # whatever it is, this thread must not end without an answer
+            work.answers.put((None, False, error))
+
+    def _ask(self, function: Function, *arguments: Any) -> tuple[bool, Any]:
+        """Return whether the function returned, and what it returned or raised."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        pickle.dump(pickle.dumps((function, arguments)), self.process.stdin)
+        self.process.stdin.flush()
+        answer: tuple[bool, Any] = pickle.loads(pickle.load(self.process.stdout))
+        return answer
+
+
+def main() -> None:
+    """Answer requests on standard input until it closes; what is printed meanwhile goes to standard error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    asked: SimpleQueue[bytes] = SimpleQueue()
+    Thread(target=_receive, args=(requests, asked), daemon=True).start()
+    while True:
+        pickle.dump(_answer(asked.get()), replies)
+        replies.flush()
+
+
+def _receive(requests: BinaryIO, asked: SimpleQueue[bytes]) -> None:
+    """Pass requests on, and end this process when nobody is there to send any more."""
+    try:
+        while True:
+            asked.put(pickle.load(requests))
+    finally:
+        os._exit(0)
+
+
+def _answer(request: bytes) -> bytes:
+    """Return what a request gives."""
+    try:
+        function, arguments = pickle.loads(request)
+        return pickle.dumps((True, function(*arguments)))
+    except Exception as error:
+        return _raised(error)
+
+
+def _raised(error: Exception) -> bytes:
+    """Return an error so that the other side can raise it, with where it came from; as text if it cannot be sent."""
+    where = "".join(traceback.format_exception(error))
+    try:
+        error.add_note(f"in a worker:\n{where}")
+        answer = pickle.dumps((False, error))
+        pickle.loads(answer)
+    except Exception:
+        return pickle.dumps((False, RuntimeError(where)))
+    return answer
+
+
+if __name__ == "__main__":
+    main()

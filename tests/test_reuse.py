@@ -1,0 +1,460 @@
+"""Groups proved before: used, with the same bytes, and proved again when anything that they depend on is another."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import flint
+import mpmath
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_vectors import files, reseal
+
+import posref
+from posref import backends, conformance
+from posref.cli import cli
+from posref.conformance.cases.catalogue import all_cases, all_flags, groups
+from posref.conformance.errors import BuildError, VectorError
+from posref.conformance.model import Case, Flag, Step
+from posref.conformance.proof import build as building
+from posref.conformance.proof import reuse, sources, workers
+from posref.conformance.proof.build import Built, build
+from posref.conformance.proof.reuse import Product, Store
+from posref.conformance.proof.verify import verify
+from posref.conformance.suite import INSTALLED, load_groups, load_manifest
+from posref.conformance.suite.copying import copy
+
+SOME = ("alibi_slopes", "t5_buckets")
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> dict[str, bytes]:
+    """The installed groups of some operations, as files of a suite."""
+    copy(INSTALLED, tmp_path / "installed", SOME)
+    return files(tmp_path / "installed")
+
+
+def test_what_was_proved_is_used_and_has_the_same_bytes(
+    tmp_path: Path, installed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    first = build(tmp_path / "a", ops=SOME, reuse=cache)
+    assert (first.reused, first.kept) == (0, 0)
+    assert first.proved == len(list(cache.iterdir())) == len(load_manifest(tmp_path / "a")["groups"])
+    monkeypatch.setattr(workers, "Worker", None)  # nothing is proved
+    assert build(tmp_path / "b", ops=SOME, reuse=cache) == Built(0, first.proved, 0)
+    assert files(tmp_path / "a") == files(tmp_path / "b") == installed
+
+
+def test_verify_reuses_nothing(tmp_path: Path) -> None:
+    """A cache that holds the suite of a wrong definition does not make it true."""
+    copy(INSTALLED, tmp_path / "s", ["alibi_slopes"])
+    group = next(load_groups(tmp_path / "s"))
+    data = {n: v + 1 if "/out/" in n else v for n, v in group.data.items()}
+    reseal(tmp_path / "s", group.id, data=data)
+    cache = reuse.default_folder()
+    build(tmp_path / "t", ops=["alibi_slopes"], reuse=cache)
+    assert verify(tmp_path / "s")
+    assert str(cache).startswith(os.environ["XDG_CACHE_HOME"])
+
+
+def nothing_left(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flipped(at: int) -> Callable[[Path], None]:
+    def flip(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        data[at] ^= 1
+        path.write_bytes(data)
+
+    return flip
+
+
+def another_entry(path: Path) -> None:
+    (path.parent / "other").replace(path)
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "damage", [nothing_left, cut, flipped(0), flipped(len(reuse.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder]
+)
+def test_a_damaged_entry_is_not_believed(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    store, product = Store(tmp_path / "cache"), Product({"a": b"12", "b": b""}, [{"id": "c", "inputs": {"x": [1.5, -0.0]}}])
+    store.put("mine", product)
+    store.put("other", Product({"a": b"other"}, []))
+    assert store.get("mine") == product
+    damage(tmp_path / "cache" / "mine")
+    assert store.get("mine") is None
+
+
+def test_a_damaged_entry_is_proved_again(tmp_path: Path, installed: dict[str, bytes]) -> None:
+    count = build(tmp_path / "s", ops=SOME, reuse=tmp_path / "cache").proved
+    path = sorted((tmp_path / "cache").iterdir())[0]
+    whole = path.read_bytes()
+    flipped(-9)(path)
+    assert build(tmp_path / "s", ops=SOME, reuse=tmp_path / "cache") == Built(1, count - 1, 0)
+    assert files(tmp_path / "s") == installed
+    assert path.read_bytes() == whole
+
+
+def test_a_case_that_is_edited_is_the_only_one_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = build(tmp_path / "a", ops=SOME, reuse=tmp_path / "cache").proved
+    cases = list(all_cases())
+    place = next(k for k, case in enumerate(cases) if case.op == "alibi_slopes" and case.kind == "value")
+    cases[place] = replace(cases[place], comment="edited")
+    monkeypatch.setattr(building, "all_cases", lambda: iter(cases))
+    assert build(tmp_path / "a", ops=SOME, reuse=tmp_path / "cache") == Built(1, count - 1, 0)
+    assert "edited" in (tmp_path / "a" / cases[place].group / "group.json").read_text()
+
+
+CASE = Case("rope/x/one", {"base": 10.0}, {"x": [[1.0, 2.0]], "positions": np.asarray([1, 2])}, ("f",), "why")
+FLAGS = {"f": Flag("a defect"), "g": Flag("another")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "rope/x/two"},
+        {"params": {"base": np.nextafter(10.0, 11)}},
+        {"params": {"base": 10}},
+        {"params": {"base": np.float64(10)}},
+        {"params": {"base": 10.0, "scaling": posref.scaling.Linear(2)}},
+        {"inputs": {"x": [[1.0, 2.0]], "positions": np.asarray([1, 3])}},
+        {"inputs": {"x": [[1.0, 2.0]], "positions": np.asarray([1, 2], dtype=np.int32)}},
+        {"inputs": {"x": [[1.0, 2.0]], "positions": np.asarray([[1, 2]])}},
+        {"inputs": {"x": [[1, 2]], "positions": np.asarray([1, 2])}},
+        {"inputs": {"x": [[True, 2.0]], "positions": np.asarray([1, 2])}},
+        {"inputs": {"positions": np.asarray([1, 2]), "x": [[1.0, 2.0]]}},
+        {"flags": ("g",)},
+        {"flags": ("f", "g")},
+        {"comment": "because"},
+        {"kind": "vjp"},
+        {"tier": "smoke"},
+        {"steps": (Step({"base": 10.0}),)},
+        {"cotangents": {"out": [[1.0, 0.5]]}},
+        {"wrt": ("x",)},
+    ],
+)
+def test_the_key_covers_all_of_a_case(change: dict[str, Any], tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.key([CASE], FLAGS) == store.key([replace(CASE)], dict(FLAGS))
+    assert store.key([CASE], FLAGS) != store.key([replace(CASE, **change)], FLAGS)
+
+
+def test_the_key_covers_all_of_a_groups_cases_and_the_flags_they_name(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    other = replace(CASE, id="rope/x/two")
+    found = [store.key(cases, FLAGS) for cases in ([CASE], [CASE, other], [other, CASE])]
+    found += [store.key([CASE], FLAGS | {"f": Flag("a defect", "a place")}), store.key([CASE], {})]
+    assert len(set(found)) == len(found)
+    assert store.key([CASE], {"f": FLAGS["f"]}) == found[0]
+
+
+def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
+    store, flags = Store(tmp_path), all_flags()
+    by_id = groups(list(all_cases()))
+    assert len({store.key(cases, flags) for cases in by_id.values()}) == len(by_id)
+    with pytest.raises(TypeError, match="a case holds"):
+        store.key([replace(CASE, params={"base": object()})], FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [
+        (np, "__version__", "9"),
+        (flint, "__version__", "9"),
+        (flint, "__FLINT_VERSION__", "9"),
+        (mpmath, "__version__", "9"),
+        (mpmath.libmp, "BACKEND", "another"),
+        (sys, "version", "9"),
+    ],
+)
+def test_the_key_covers_versions(module: Any, name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Store(tmp_path).key([CASE], FLAGS)
+    monkeypatch.setattr(module, name, value)
+    assert Store(tmp_path).key([CASE], FLAGS) != before
+
+
+def test_the_key_covers_the_version_of_gmpy2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gmpy2 = pytest.importorskip("gmpy2") if mpmath.libmp.BACKEND == "gmpy" else None
+    assert gmpy2 is not None, "the extra `vectors` installs gmpy2, and mpmath uses it"
+    before = Store(tmp_path).key([CASE], FLAGS)
+    monkeypatch.setattr(gmpy2, "version", lambda: "9")
+    assert Store(tmp_path).key([CASE], FLAGS) != before
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the code, laid out as an installed package is; `sources` reads it."""
+    root = tmp_path / "site" / "posref"
+    skipped = shutil.ignore_patterns("__pycache__", "vectors")
+    for module, place in ((posref, root), (backends, root / "backends"), (conformance, root / "conformance")):
+        shutil.copytree(Path(str(module.__file__)).parent, place, ignore=skipped, dirs_exist_ok=True)
+    return root
+
+
+@pytest.fixture
+def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, which `sources` reads instead of the code that runs."""
+    before = sources.identity()
+    monkeypatch.setattr(posref, "__file__", str(site / "__init__.py"))
+    monkeypatch.setattr(backends, "__file__", str(site / "backends" / "__init__.py"))
+    monkeypatch.setattr(sources, "CODE", site / "conformance")
+    assert sources.identity() == before  # the layout is of no matter
+    return site
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bias/alibi.py",
+        "spec.py",
+        "rotary/__init__.py",
+        "backends/bounds.py",
+        "backends/exact.py",
+        "conformance/calls.py",
+        "conformance/proof/prove.py",
+        "conformance/proof/build.py",
+        "conformance/proof/reuse.py",
+        "conformance/suite/tensors.py",
+        "conformance/witness/lists.py",
+    ],
+)
+def test_the_key_covers_the_code(copied: Path, name: str) -> None:
+    store = Store(copied.parent)
+    (copied / name).write_text((copied / name).read_text() + "\n")
+    assert Store(copied.parent).key([CASE], FLAGS) != store.key([CASE], FLAGS)
+    (copied.parent / "cache").mkdir()
+    store.folder = copied.parent / "cache"
+    store.put("key", Product({"a": b"1"}, []))
+    assert list(store.folder.iterdir()) == []  # edited while it was proved: of which of the two is not known
+
+
+def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) -> None:
+    found = [sources.identity()["code"]]
+    (copied / "bias" / "new.py").write_text("")
+    found.append(sources.identity()["code"])
+    (copied / "bias" / "new.py").rename(copied / "bias" / "newer.py")
+    found.append(sources.identity()["code"])
+    assert len(set(found)) == 3
+    for name in ("bias/__pycache__/x.pyc", "bias/.alibi.py.swp", "conformance/cases/rope.py", "conformance/vectors/README.md"):
+        (copied / name).parent.mkdir(exist_ok=True, parents=True)
+        (copied / name).write_text("")
+    assert sources.identity()["code"] == found[-1]
+
+
+PROVE_AND_LIST = """
+import sys
+from posref.conformance.cases.catalogue import all_cases, all_flags
+from posref.conformance.proof import sources
+from posref.conformance.proof.build import product_of
+flags = all_flags()
+for op in {case.op: case for case in all_cases() if case.tier == "smoke"}.values():
+    product_of([op], flags)
+names = [name for name in sys.modules if name.split(".")[0] == "posref" and not name.startswith("posref.conformance.cases")]
+loaded = {sys.modules[name].__file__ for name in names}
+print(sorted(loaded - {str(path) for _, path in sources._files()}))
+"""
+
+
+def test_the_key_covers_everything_that_a_proof_loads() -> None:
+    done = subprocess.run([sys.executable, "-P", "-c", PROVE_AND_LIST], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_store_that_cannot_be_used_is_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        store = Store(folder)
+        store.put("key", Product({"a": b"1"}, []))
+        assert store.get("key") is None
+        store.prune()
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "cache")
+    for k in range(6):
+        store.put(f"{k}", Product({"a": bytes(1000)}, [{"k": k}]))
+        os.utime(store.folder / f"{k}", (k, k))
+    (store.folder / ".new-abandoned").write_text("")
+    os.utime(store.folder / ".new-abandoned", (0, 0))
+    (store.folder / ".new-written").write_text("")
+    assert store.get("1") == Product({"a": bytes(1000)}, [{"k": 1}])  # now the last that was used
+    monkeypatch.setattr(reuse, "LIMIT", 3500)
+    store.prune()
+    assert sorted(p.name for p in store.folder.iterdir()) == [".new-written", "1", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [("/x/y", "/x/y/posref/proofs"), ("", "~/.cache/posref/proofs"), ("relative", "~/.cache/posref/proofs")],
+)
+def test_the_cache_is_where_the_user_keeps_caches(value: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", value)
+    assert reuse.default_folder() == Path(place).expanduser()
+
+
+def test_one_operation_is_built_and_all_others_stay(tmp_path: Path, installed: dict[str, bytes]) -> None:
+    copy(INSTALLED, tmp_path / "s", ["t5_buckets"])
+    before = {n: b for n, b in files(tmp_path / "s").items() if n.startswith("t5_buckets/")}
+    built = build(tmp_path / "s", ops=["alibi_slopes"])
+    assert (built.proved, built.kept) == (len(load_manifest(tmp_path / "s")["groups"]) - built.kept, len(before) // 3)
+    assert files(tmp_path / "s") == installed  # manifest, hashes, smoke cases and flags too, in order of the sources
+    build(tmp_path / "empty", ops=["alibi_slopes"])
+    assert {e["op"] for e in load_manifest(tmp_path / "empty")["groups"]} == {"alibi_slopes"}
+    assert verify(tmp_path / "empty") == []
+
+
+def test_groups_that_stay_are_not_made_again(tmp_path: Path) -> None:
+    """Also those of cases that the sources do not have; what is not as its hash says is not kept."""
+    copy(INSTALLED, tmp_path / "s", SOME)
+    group = next(load_groups(tmp_path / "s", ops=["t5_buckets"]))
+    reseal(tmp_path / "s", group.id, tolerance={n: v + 1 for n, v in group.tolerance.items()})
+    before = files(tmp_path / "s")
+    build(tmp_path / "s", ops=["alibi_slopes"])
+    assert files(tmp_path / "s") == before
+    path = tmp_path / "s" / group.id / "data.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(VectorError, match="truncated or altered"):
+        build(tmp_path / "s", ops=["alibi_slopes"])
+
+
+def test_a_smoke_file_that_was_edited_is_not_sealed_again(tmp_path: Path) -> None:
+    copy(INSTALLED, tmp_path / "s", SOME)
+    path = tmp_path / "s" / "smoke.json"
+    path.write_text(path.read_text().replace("0.5", "0.25"))
+    with pytest.raises(VectorError, match=r"smoke.json: differs from its hash"):
+        build(tmp_path / "s", ops=["alibi_slopes"])
+
+
+def test_a_group_without_a_source_goes_with_its_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy(INSTALLED, tmp_path / "s", SOME)
+    left = [case for case in all_cases() if case.group != "alibi_slopes/max-bias"]
+    monkeypatch.setattr(building, "all_cases", lambda: iter(left))
+    before = [e["id"] for e in load_manifest(tmp_path / "s")["groups"]]
+    build(tmp_path / "s", ops=["t5_buckets"])
+    kept = [e["id"] for e in load_manifest(tmp_path / "s")["groups"]]
+    assert sorted(kept) == sorted(before)
+    assert kept[-1] == "alibi_slopes/max-bias"  # it has no place in the sources
+    build(tmp_path / "s", ops=["alibi_slopes"])
+    assert [e["id"] for e in load_manifest(tmp_path / "s")["groups"]] == [n for n in before if n != "alibi_slopes/max-bias"]
+
+
+def test_an_operation_without_cases_cannot_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = [case for case in all_cases() if case.op != "alibi_slopes"]
+    monkeypatch.setattr(building, "all_cases", lambda: iter(left))
+    with pytest.raises(BuildError, match=r"alibi_slopes has none"):
+        build(tmp_path / "s", ops=["alibi_slopes", "t5_buckets"])
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("ops", [("alibi_slopes",), ()])
+def test_a_suite_keeps_its_own_pages(ops: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, few = tmp_path / "s", [case for case in all_cases() if case.op == "alibi_slopes"]
+    monkeypatch.setattr(building, "all_cases", lambda: iter(few))
+    copy(INSTALLED, root, ["alibi_slopes"])
+    own = {
+        "README.md": b"edited\n",
+        "LICENSE": b"mine\n",
+        "ERRATA.json": b"[ ]\n",
+        "schema/group.json": b"{}\n",
+        "schema/new.json": b"1\n",
+    }
+    for name, data in own.items():
+        (root / name).write_bytes(data)
+    (root / "schema" / "suite.json").unlink()
+    build(root, ops=ops, tier="smoke")
+    assert {name: (root / name).read_bytes() for name in own} == own
+    assert (root / "schema" / "suite.json").read_bytes() == (INSTALLED / "schema" / "suite.json").read_bytes()
+    sums = subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=root, check=False)
+    assert sums.returncode == 0
+
+
+def posref_command(*arguments: str) -> str:
+    result = CliRunner().invoke(cli, ["vectors", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_command_builds_one_operation_and_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = str(tmp_path / "s")
+    assert posref_command("build", root, "--op", "alibi_slopes", "--no-reuse", "--jobs", "1").startswith(f"built {root}: ")
+    assert not (tmp_path / "cache").exists()
+    count = len(load_manifest(tmp_path / "s")["groups"])
+    assert f"built {root}: {count} groups proved\n" == posref_command("build", root, "--op", "alibi_slopes")
+    assert f"built {root}: {count} groups taken from the cache\n" == posref_command("build", root, "--op", "alibi_slopes")
+    assert len(list((tmp_path / "cache" / "posref" / "proofs").iterdir())) == count
+    unknown = CliRunner().invoke(cli, ["vectors", "build", root, "--op", "nothing"])
+    assert unknown.exit_code == 2
+    assert "NAME must be one of" in unknown.output
+    assert CliRunner().invoke(cli, ["vectors", "build", root, "--jobs", "0"]).exit_code == 2
+
+
+def run(site: Path, *arguments: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "posref", "vectors", *arguments]
+    path = {"PYTHONPATH": str(site.parent), **environment}
+    return subprocess.run(command, capture_output=True, text=True, check=check, env=os.environ | path)
+
+
+@pytest.mark.thorough
+def test_an_edited_definition_witness_or_case_is_proved_again(site: Path, tmp_path: Path, installed: dict[str, bytes]) -> None:
+    """In a copy of the package, by the command."""
+    shutil.copytree(INSTALLED, site / "conformance" / "vectors")
+    root, cache = tmp_path / "s", {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    build_some = ("build", str(root), *(word for op in SOME for word in ("--op", op)))
+    count = sum(name.endswith("/data.safetensors") for name in installed)
+
+    def edit(name: str, old: str, new: str) -> None:
+        text = (site / name).read_text()
+        assert old in text
+        (site / name).write_text(text.replace(old, new, 1))
+
+    assert f"{count} groups proved" in run(site, *build_some, **cache).stdout
+    assert files(root) == installed
+    assert f"{count} groups taken from the cache" in run(site, *build_some, **cache).stdout
+    edit(
+        "conformance/cases/bias.py", "heads, **params}, {}, flagged, comment,", "heads, **params}, {}, flagged, comment + '.',"
+    )
+    slopes = sum(entry["op"] == "alibi_slopes" for entry in load_manifest(root)["groups"])
+    assert f"{slopes} groups proved, {count - slopes} groups taken from the cache" in run(site, *build_some, **cache).stdout
+    assert files(root) != installed
+    edit("conformance/cases/bias.py", "comment + '.',", "comment,")
+    assert f"{count} groups taken from the cache" in run(site, *build_some, **cache).stdout
+    edit("bias/alibi_slopes.py", '"""', '"""An edit. ')
+    assert f"{count} groups proved" in run(site, *build_some, **cache).stdout
+    assert files(root) == installed
+    edit("conformance/witness/alibi_slopes.py", "mpf(max_bias)", "(mpf(max_bias) + mpf(2) ** -40)")
+    done = run(site, *build_some, check=False, **cache)
+    assert done.returncode == 2
+    assert "the witnesses disagree at out/out" in done.stderr
+
+
+@pytest.mark.thorough
+def test_everything_has_the_same_bytes_in_one_process_and_without_gmpy2(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "posref", "vectors", "build", str(tmp_path / "s"), "--jobs", "1", "--no-reuse"]
+    subprocess.run(command, check=True, env=os.environ | {"MPMATH_NOGMPY": "1"})
+    assert files(tmp_path / "s") == files(INSTALLED)
+
+
+@pytest.mark.thorough
+def test_everything_that_is_reused_has_the_same_bytes(tmp_path: Path) -> None:
+    first = build(tmp_path / "s", reuse=tmp_path / "cache")
+    assert build(tmp_path / "s", reuse=tmp_path / "cache") == Built(0, first.proved, 0)
+    assert files(tmp_path / "s") == files(INSTALLED)
