@@ -1,9 +1,10 @@
 """T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
 
-from posref.arrays import Array, distances, namespace, rows
+from posref.arrays import distances, namespace, rows
 from posref.bias.t5_buckets import t5_buckets
 from posref.checks import check_real, check_tokens
 from posref.spec import Axes, Flag, Integer, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -19,7 +20,9 @@ from posref.spec import Axes, Flag, Integer, encoding
         "max_distance > N // (4 if bidirectional else 2)",
     ),
 )
-def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirectional: bool, max_distance: int = 128) -> Array:
+def t5_bias(
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], table: ArrayOf[T], /, *, bidirectional: bool, max_distance: int = 128
+) -> T:
     r"""
     Return the learned bias of every head for the bucket of every query and key.
 

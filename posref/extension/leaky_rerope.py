@@ -1,10 +1,11 @@
 """Leaky ReRoPE: distances grow more slowly beyond a window. Source: Su, kexue.fm/archives/9708; bojone/rerope."""
 
-from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
+from posref.arrays import DType, beside, cast, constants, distances, namespace, result_dtype, wide
 from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
+from posref.types import ArrayOf, Layout, T
 
 OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=16)}
 
@@ -17,8 +18,8 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
     arrays=PLACES,
 )
 def leaky_rerope_distances(
-    q_positions: Array, k_positions: Array, /, *, window: int, factor: int, dtype: DType | None = None
-) -> Array:
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, factor: int, dtype: DType | None = None
+) -> T:
     r"""
     Return the relative position by which Leaky ReRoPE rotates every query and key against each other.
 
@@ -82,20 +83,20 @@ def leaky_rerope_distances(
     requires=ROTATES,
 )
 def leaky_rerope(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     window: int,
     factor: int,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of Leaky ReRoPE: products of queries and keys, rotated against each other by `leaky_rerope_distances`.
 

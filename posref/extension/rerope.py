@@ -1,10 +1,11 @@
 """ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
-from posref.arrays import Array, cast, distances, namespace
+from posref.arrays import cast, distances, namespace
 from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
+from posref.types import ArrayOf, Layout, T
 
 WINDOW: dict[str, Domain] = {"window": Integer(1)}
 
@@ -17,7 +18,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
     arrays=PLACES,
     returns="integer",
 )
-def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) -> Array:
+def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int) -> T:
     r"""
     Return the relative position by which ReRoPE rotates every query and key against each other.
 
@@ -75,19 +76,19 @@ def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) 
     requires=ROTATES,
 )
 def rerope(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     window: int,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of ReRoPE: products of queries and keys, rotated against each other by `rerope_distances`.
 

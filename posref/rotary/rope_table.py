@@ -1,9 +1,10 @@
 """The table of cosines and sines of RoPE. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
 from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, result_dtype
+from posref.arrays import DType, cast, result_dtype
 from posref.checks import check_positions
 from posref.spec import Axes, Real, encoding
+from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
@@ -14,8 +15,8 @@ from posref.spec import Axes, Real, encoding
     arrays={"positions": Axes("*P", "position"), "inv_freq": Axes("n")},
 )
 def rope_table(
-    positions: Array, inv_freq: Array, /, *, attention_factor: float = 1.0, dtype: DType | None = None
-) -> tuple[Array, Array]:
+    positions: ArrayOf[T], inv_freq: AnyArray, /, *, attention_factor: float = 1.0, dtype: DType | None = None
+) -> tuple[T, T]:
     r"""
     Return the cosine and sine of every position's angles, one column for each channel pair.
 
