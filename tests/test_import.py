@@ -61,7 +61,7 @@ def test_definitions_import_nothing_above_them(path: Path) -> None:
 
 @pytest.mark.parametrize("path", files("posref"), ids=lambda p: str(p.relative_to(ROOT)))
 def test_definitions_import_the_standard_only(path: Path) -> None:
-    """NumPy and torch inside functions of arrays.py, matplotlib inside those of plots.py; types.py has some for checkers only."""
+    """NumPy and torch inside functions of arrays.py, matplotlib inside those of plots.py; types.py is for checkers."""
     allowed = set(sys.stdlib_module_names) | {"array_api_compat", "posref"}
     inside = {"arrays.py": {"numpy", "torch"}, "plots.py": {"matplotlib", "numpy"}}
     inside["types.py"] = {"numpy", "typing_extensions"}
