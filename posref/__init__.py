@@ -112,3 +112,8 @@ __all__ = [
     "xpos",
     "xpos_scales",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return what a user calls; the modules behind it stay where they are."""
+    return __all__

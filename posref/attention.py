@@ -3,6 +3,7 @@
 from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
 from posref.checks import check_broadcast, check_finite, check_real
 from posref.spec import Axes, Real, encoding, part
+from posref.types import ArrayOf, T
 
 LOGITS = {
     "q": Axes("Q D | *R G*g Q D"),
@@ -23,7 +24,7 @@ SCALED = ("D > 0 or scale is not None",)
     sums=True,
     rounded=("result",),
 )
-def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale: float | None = None) -> Array:
+def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None = None, scale: float | None = None) -> T:
     r"""
     Return the scaled products of queries and keys, plus a bias.
 
@@ -94,16 +95,16 @@ def attention_logits(q: Array, k: Array, /, *, bias: Array | None = None, scale:
     sums=True,
 )
 def attention(
-    q: Array,
-    k: Array,
-    v: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    v: ArrayOf[T],
     /,
     *,
-    bias: Array | None = None,
-    mask: Array | None = None,
+    bias: ArrayOf[T] | None = None,
+    mask: ArrayOf[T] | None = None,
     scale: float | None = None,
-    sinks: Array | None = None,
-) -> Array:
+    sinks: ArrayOf[T] | None = None,
+) -> T:
     r"""
     Return the mean of values weighted by the softmax of the logits.
 

@@ -1,6 +1,7 @@
 """The command line: what posref knows; the commands that check and build are in `posref.conformance.commands`."""
 
 import inspect
+import re
 import sys
 from dataclasses import fields, is_dataclass
 
@@ -93,7 +94,7 @@ def show(name: str) -> None:
     with _errors():
         record = REGISTRY[_operation(name)]
     console = _console()
-    signature = str(inspect.signature(record.function)).replace("typing.", "")
+    signature = re.sub(r"typing\.|posref\.(types|scaling)\.|~", "", str(inspect.signature(record.function)))
     console.print(f"[bold]posref.{record.name}[/bold]{escape(signature)}\n")
     console.print(inspect.getdoc(record.function) or "", markup=False, highlight=False)
     console.print()

@@ -1,7 +1,7 @@
 """The rope dict of a config.json, for one layer type, and what it and the rest of the file say of layout, base and lanes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from posref.config_reading import even, first, integer, number, refuse
 from posref.config_scaling import COMMON, rope_type, rotated_share
@@ -16,8 +16,9 @@ from posref.config_values import (
     SILENT_ROPE,
     SWITCHES,
 )
+from posref.types import Layout
 
-WORDS = ("half", "interleaved", "interleaved_to_half")
+WORDS: tuple[Layout, ...] = get_args(Layout)
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_heads")
 
@@ -117,7 +118,7 @@ def _layers(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in beside}
 
 
-def layout_of(config: Mapping[str, Any], layout: str | None) -> str:
+def layout_of(config: Mapping[str, Any], layout: Layout | None) -> Layout:
     """Return the given layout, or that of the model type."""
     model = str(config.get("model_type"))
     if layout is None and model not in LAYOUTS and model not in MROPE:

@@ -7,6 +7,9 @@ their weights.
 
 from typing import Any
 
+from posref.rotary.axial_table import Arrangement
+from posref.types import Layout
+
 HALF = (
     "afmoe apertus arcee aria_text bamba beam bitnet chameleon csm csm_depth_decoder_model cwm dbrx deepseek_ocr2_encoder "
     "deepseek_ocr2_text dia_decoder dia_encoder diffllama diffusion_gemma_text doge dots1 dots3_note_audio_encoder "
@@ -36,7 +39,7 @@ INTERLEAVED_TO_HALF = (
 )
 # Model type -> layout, of weights as transformers stores them (Meta's own Llama files are interleaved). Each entry of it was
 # checked by running that model's rotary module and apply function against the three layouts.
-LAYOUTS: dict[str, str] = {
+LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(HALF.split(), "half"),
     **dict.fromkeys(INTERLEAVED.split(), "interleaved"),
     **dict.fromkeys(INTERLEAVED_TO_HALF.split(), "interleaved_to_half"),
@@ -177,7 +180,7 @@ _CHUNKED = (
     "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text qwen2_5_omni_talker paddleocr_vl paddleocr_vl_text"
 )
 _OMNI = ("qwen3_omni_moe_text", "qwen3_omni_moe_talker_text")
-MROPE: dict[str, tuple[str, str, tuple[int, ...]]] = {
+MROPE: dict[str, tuple[Arrangement, Layout, tuple[int, ...]]] = {
     **dict.fromkeys(_CHUNKED.split(), ("chunked", "half", (16, 24, 24))),
     **dict.fromkeys(("glm4v_text", "glm_ocr_text"), ("chunked", "interleaved", (8, 12, 12))),
     **dict.fromkeys(("glm4v_moe_text", "glm_image_text"), ("chunked", "half", (8, 12, 12))),

@@ -11,9 +11,11 @@ from typing import Any, NoReturn
 from posref.config_dicts import base_of, check, layout_of, rope_dict, rotary_dim_of
 from posref.config_reading import first, refuse, speaking_as
 from posref.config_scaling import read_scaling, softmax_factor, table_factor
+from posref.config_types import Factors, MRopeArguments, RopeArguments
 from posref.config_values import INVERSE, LAYOUTS, MROPE, SOFTMAX, TRAILING
-from posref.rotary.axial_table import ARRANGEMENTS
+from posref.rotary.axial_table import ARRANGEMENTS, Arrangement
 from posref.scaling import Scaling, YaRN
+from posref.types import Layout
 
 __all__ = ["LAYOUTS", "factors", "mrope_from_config", "rope_from_config"]
 
@@ -21,8 +23,8 @@ ALIKE = "Where the model runs another type's code, set model_type to that type."
 
 
 def rope_from_config(
-    config: Mapping[str, Any], /, *, layer_type: str | None = None, layout: str | None = None
-) -> dict[str, Any]:
+    config: Mapping[str, Any], /, *, layer_type: str | None = None, layout: Layout | None = None
+) -> RopeArguments:
     r"""
     Return the keyword arguments of `posref.rope` that a model's config.json means.
 
@@ -81,19 +83,22 @@ def rope_from_config(
         if "mrope_section" in rope:
             _refuse_axes("a dict with 'mrope_section'")
         rotary_dim = rotary_dim_of(rope, config, defaults, layer_type)
-        return {
+        found: RopeArguments = {
             "layout": known,
             "base": base_of(rope, config, defaults),
             "rotary_dim": rotary_dim,
             "scaling": read_scaling(rope, config, defaults, nested=layer_type is not None, pairs=rotary_dim // 2),
-            **({"lanes": "trailing"} if config.get("model_type") in TRAILING else {}),
-            **({"inverse": True} if config.get("model_type") in INVERSE else {}),
         }
+        if config.get("model_type") in TRAILING:
+            found["lanes"] = "trailing"
+        if config.get("model_type") in INVERSE:
+            found["inverse"] = True
+        return found
 
 
 def mrope_from_config(
-    config: Mapping[str, Any], /, *, arrangement: str | None = None, layout: str | None = None
-) -> dict[str, Any]:
+    config: Mapping[str, Any], /, *, arrangement: Arrangement | None = None, layout: Layout | None = None
+) -> MRopeArguments:
     """
     Return the keyword arguments of `posref.mrope` that a multimodal model's config.json means.
 
@@ -143,7 +148,7 @@ def mrope_from_config(
         }
 
 
-def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, length: int | None = None) -> dict[str, float]:
+def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, length: int | None = None) -> Factors:
     r"""
     Return the three factors of a context extension by where they go.
 
@@ -224,7 +229,7 @@ def _is_xdrope(config: Mapping[str, Any]) -> bool:
     return named or (isinstance(given, Mapping) and "xdrope_section" in given)
 
 
-def _arrangement(config: Mapping[str, Any], rope: Mapping[str, Any], arrangement: str | None) -> str:
+def _arrangement(config: Mapping[str, Any], rope: Mapping[str, Any], arrangement: Arrangement | None) -> Arrangement:
     model = str(config.get("model_type"))
     if _is_xdrope(config):
         refuse(

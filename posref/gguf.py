@@ -11,7 +11,9 @@ from typing import Any
 
 from posref.config_dicts import WORDS
 from posref.config_reading import even, first, integer, number, positives, refuse, speaking_as
+from posref.config_types import RopeArguments
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
+from posref.types import Layout
 
 # Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Those are left out whose positions have
 # several axes (qwen2vl), whose layer types differ by more than a base (modern-bert, step35, deepseek4), that may have ALiBi or
@@ -31,7 +33,7 @@ NEOX = (
 # Architectures whose sliding layers have a base of their own, 10000 where the file does not say, and are not scaled.
 SLIDING = ("gemma3", "gemma4", "gemma-embedding", "laguna", "mimo2")
 FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
-GGUF_LAYOUTS: dict[str, str] = {
+GGUF_LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(NORM.split(), "interleaved"),
     **dict.fromkeys(NEOX.split(), "half"),
 }
@@ -53,8 +55,8 @@ def rope_from_gguf(
     *,
     rope_factors: Mapping[str, Sequence[float]] | None = None,
     layer_type: str | None = None,
-    layout: str | None = None,
-) -> dict[str, Any]:
+    layout: Layout | None = None,
+) -> RopeArguments:
     """
     Return the keyword arguments of `posref.rope` that a GGUF file means.
 
@@ -152,7 +154,7 @@ def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, lay
     return own if lanes is None else {**own, "dimension_count": lanes}
 
 
-def _layout(name: str, layout: str | None) -> str:
+def _layout(name: str, layout: Layout | None) -> Layout:
     if layout is None and name not in GGUF_LAYOUTS:
         known = ", ".join(sorted(GGUF_LAYOUTS))
         refuse(f"general.architecture must be a known one; got {name!r}. Pass layout, one of {WORDS}. Known: {known}.")

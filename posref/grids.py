@@ -6,16 +6,19 @@ All are made from host numbers. The public functions are in `posref.positions`.
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 from posref.arrays import Array, Namespace, constants, created, namespace, placement
 from posref.checks import check_integer, check_word
+from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
-AFTER = ("max", "spatial")
-BY = ("axis", "min", "max")
+After = Literal["max", "spatial"]
+AFTER: tuple[After, ...] = get_args(After)
+By = Literal["axis", "min", "max"]
+BY: tuple[By, ...] = get_args(By)
 
 
-def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
+def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST) -> N:
     """
     Return the coordinates of the cells of a grid, counted from 0 at its corner; the last axis varies fastest.
 
@@ -56,7 +59,7 @@ def grid(*sizes: int, merge: int = 1, xp: Namespace | None = None) -> Array:
     return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)
 
 
-def centred(sizes: Sequence[int], /, *, by: str = "axis", xp: Namespace | None = None) -> Array:
+def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | None = HOST) -> N:
     r"""
     Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1` for cell i, as in DINOv3.
 
@@ -84,7 +87,7 @@ def centred(sizes: Sequence[int], /, *, by: str = "axis", xp: Namespace | None =
     return created((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, None, None)
 
 
-def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace | None = None) -> Array:
+def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf[N] | None = HOST) -> N:
     r"""
     Return the coordinates of a grid's cells on the grid that a model was trained on: :math:`i \, r / n` for cell i.
 
@@ -118,7 +121,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: Namespace |
     return created(grid(*sizes) * over / under, xp, None, None)
 
 
-def with_origin(positions: Array, /, *, before: int = 0, after: int = 0) -> Array:
+def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) -> T:
     """
     Return coordinates with extra tokens at 0 on every axis, before and after the others. Rotary encodings do not rotate them.
 
@@ -147,7 +150,7 @@ def with_origin(positions: Array, /, *, before: int = 0, after: int = 0) -> Arra
     )
 
 
-def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: str, xp: Namespace | None = None) -> Array:
+def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: After, xp: NamespaceOf[N] | None = HOST) -> N:
     r"""
     Return M-RoPE's three positions (time, height, width) of every token in a prompt of text, images and videos.
 

@@ -9,6 +9,7 @@ of this module alone may look at array values.
 from posref.arrays import Array, Namespace, index_dtype, namespace, placement
 from posref.checks import check_integer
 from posref.grids import centred, grid, made, multimodal, scaled, with_origin
+from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 __all__ = [
     "centred", "decode", "evicted", "from_mask", "from_tokens", "grid", "multimodal", "packed", "require_in_range", "scaled",
@@ -16,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def require_in_range(positions: Array, length: int, /) -> Array:
+def require_in_range(positions: T, length: int, /) -> T:
     """
     Return integer `positions` unchanged if every one is a row of a table of `length` rows.
 
@@ -42,7 +43,7 @@ def require_in_range(positions: Array, length: int, /) -> Array:
     return positions
 
 
-def from_mask(mask: Array, /, *, padding: int) -> Array:
+def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     r"""
     Return the position of every token of padded rows: the number of tokens before it that are not padding.
 
@@ -86,7 +87,7 @@ def from_mask(mask: Array, /, *, padding: int) -> Array:
     return xp.where(ones == 1, counts - 1, xp.asarray(padding, dtype=ones.dtype, **placement(mask, xp)))
 
 
-def from_tokens(tokens: Array, /, *, padding_idx: int) -> Array:
+def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     r"""
     Return RoBERTa's and fairseq's rows of a learned table: tokens count from ``padding_idx + 1``, padding is `padding_idx`.
 
@@ -117,7 +118,7 @@ def from_tokens(tokens: Array, /, *, padding_idx: int) -> Array:
     return xp.cumulative_sum(real, axis=-1) * real + padding_idx
 
 
-def packed(cu_seqlens: Array, /) -> Array:
+def packed(cu_seqlens: ArrayOf[T], /) -> T:
     """
     Return positions that begin anew in every sequence of a packed batch.
 
@@ -155,7 +156,7 @@ def packed(cu_seqlens: Array, /) -> Array:
     return every - xp.take(starts, own, axis=0)
 
 
-def decode(cached: Array, new: int, /) -> Array:
+def decode(cached: ArrayOf[T], new: int, /) -> T:
     """
     Return the positions of `new` tokens of every row, after the tokens in its cache.
 
@@ -185,7 +186,7 @@ def decode(cached: Array, new: int, /) -> Array:
     return before[..., None] + xp.arange(new, dtype=before.dtype, **placement(cached, xp))
 
 
-def zigzag(length: int, /, *, rank: int, ranks: int, xp: Namespace | None = None) -> Array:
+def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
     """
     Return the positions of one rank's shard under context parallelism with balanced causal work.
 
@@ -223,7 +224,7 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: Namespace | None = None
     return made([start + i for start in starts for i in range(chunk)], (2 * chunk,), xp)
 
 
-def evicted(kept: Array, /, *, reindex: bool) -> Array:
+def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     """
     Return the positions of the keys that are left in a cache from which others were evicted (`lambda_window` says which).
 

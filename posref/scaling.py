@@ -9,14 +9,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Linear:
+class Scaling:
+    """Any of the records."""
+
+
+@dataclass(frozen=True)
+class Linear(Scaling):
     """Position interpolation: every frequency divided by `factor`. Source: Chen et al., arXiv:2306.15595."""
 
     factor: float
 
 
 @dataclass(frozen=True)
-class NTKAware:
+class NTKAware(Scaling):
     """Base raised to ``base * factor**(d/(d-2))``. Source: bloc97, "NTK-Aware Scaled RoPE", 2023."""
 
     requires = ("dim >= 4",)
@@ -24,7 +29,7 @@ class NTKAware:
 
 
 @dataclass(frozen=True)
-class NTKAlpha:
+class NTKAlpha(Scaling):
     """Base raised to ``base * alpha**(d/(d-2))``, at every length. Source: HunYuan's configurations, "dynamic" with alpha."""
 
     requires = ("dim >= 4",)
@@ -32,7 +37,7 @@ class NTKAlpha:
 
 
 @dataclass(frozen=True)
-class NTKFixed:
+class NTKFixed(Scaling):
     """
     Base multiplied by `factor`, and frequencies divided by ``factor**(2/d)``, so that the slowest is divided by `factor`.
 
@@ -43,7 +48,7 @@ class NTKFixed:
 
 
 @dataclass(frozen=True)
-class NTKMixed:
+class NTKMixed(Scaling):
     """
     Frequency i multiplied by ``exp(-a (i+1)**mix)`` with ``a = ln(factor) / (d/2)**mix``: the slowest is divided by `factor`.
 
@@ -55,7 +60,7 @@ class NTKMixed:
 
 
 @dataclass(frozen=True)
-class DynamicNTK:
+class DynamicNTK(Scaling):
     """
     NTK-aware scaling by the sequence's `length`: ``factor * l/L - (factor - 1)`` with ``l = max(length, L)``.
 
@@ -68,7 +73,7 @@ class DynamicNTK:
 
 
 @dataclass(frozen=True)
-class Llama3:
+class Llama3(Scaling):
     """Frequencies of long waves divided by `factor`, short ones kept, a ramp between. Source: Llama 3.1, arXiv:2407.21783."""
 
     requires = ("low_freq_factor <= high_freq_factor",)
@@ -79,7 +84,7 @@ class Llama3:
 
 
 @dataclass(frozen=True)
-class YaRN:
+class YaRN(Scaling):
     """
     NTK by parts with an attention factor on cos and sin. Source: Peng et al., arXiv:2309.00071.
 
@@ -101,7 +106,7 @@ class YaRN:
 
 
 @dataclass(frozen=True)
-class YaRNByTurns:
+class YaRNByTurns(Scaling):
     """
     YaRN as the paper's equation has it: its ramp runs over the turns that a pair makes in the original length.
 
@@ -118,7 +123,7 @@ class YaRNByTurns:
 
 
 @dataclass(frozen=True)
-class DynamicYaRN:
+class DynamicYaRN(Scaling):
     """
     YaRN with ``max(length, L) / L`` for its factor, so that nothing changes up to the original length. It needs `length`.
 
@@ -133,7 +138,7 @@ class DynamicYaRN:
 
 
 @dataclass(frozen=True)
-class LongRoPE:
+class LongRoPE(Scaling):
     """
     Frequency i divided by entry i of a searched list: the long one where ``length > original_length``, else the short one.
 
@@ -160,7 +165,7 @@ class LongRoPE:
 
 
 @dataclass(frozen=True)
-class Proportional:
+class Proportional(Scaling):
     """
     The first ``floor(rotated d / 2)`` pairs turn with the frequencies of the whole head d, divided by `factor`; others do not.
 
@@ -172,7 +177,4 @@ class Proportional:
     factor: float = 1.0
 
 
-Scaling = (
-    Linear | NTKAware | NTKAlpha | NTKFixed | NTKMixed | DynamicNTK | Llama3 | YaRN | YaRNByTurns | DynamicYaRN | LongRoPE
-    | Proportional
-)  # fmt: skip
+RECORDS: tuple[type[Scaling], ...] = tuple(Scaling.__subclasses__())

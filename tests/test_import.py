@@ -61,13 +61,14 @@ def test_definitions_import_nothing_above_them(path: Path) -> None:
 
 @pytest.mark.parametrize("path", files("posref"), ids=lambda p: str(p.relative_to(ROOT)))
 def test_definitions_import_the_standard_only(path: Path) -> None:
-    """NumPy and torch inside functions of arrays.py, matplotlib inside those of plots.py, the terminal's in cli.py."""
+    """NumPy and torch inside functions of arrays.py, matplotlib inside those of plots.py; types.py is for checkers."""
     allowed = set(sys.stdlib_module_names) | {"array_api_compat", "posref"}
-    inside = {"arrays.py": {"numpy", "torch"}, "plots.py": {"matplotlib", "numpy"}}.get(path.name, set())
+    inside = {"arrays.py": {"numpy", "torch"}, "plots.py": {"matplotlib", "numpy"}}
+    inside["types.py"] = {"numpy", "typing_extensions"}
     at_top = {"cli.py": {"click", "rich"}, "__main__.py": {"click", "rich"}}.get(path.name, set())
     assert tops(imported(path, at_top=True)) <= allowed | at_top
     if path.name not in DOWNWARD:
-        assert tops(imported(path)) <= allowed | inside
+        assert tops(imported(path)) <= allowed | inside.get(path.name, set())
 
 
 @pytest.mark.parametrize("path", files("backends"), ids=lambda p: str(p.relative_to(ROOT)))
@@ -96,3 +97,21 @@ def test_a_backend_loads_only_its_own_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
+
+
+def test_dir_shows_what_a_user_calls() -> None:
+    import posref
+    from posref.spec import REGISTRY
+
+    rest = {"configs", "positions", "presets", "scaling", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
+    assert set(dir(posref)) == set(posref.__all__) == {*REGISTRY} | rest
+    assert len(posref.__all__) == len(set(posref.__all__))
+
+
+@pytest.mark.parametrize(
+    "module", ["posref.rotary.rope", "posref.bias.alibi", "posref.backends", "posref.conformance", "posref.spec"]
+)
+def test_what_dir_does_not_show_is_imported_as_ever(module: str) -> None:
+    code = f"import {module}, posref; print(type(posref.rope).__name__, {module}.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.split() == ["function", module]

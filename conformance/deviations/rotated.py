@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import posref
+from posref.types import Layout
 
 from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option, spread_heads
 
@@ -169,7 +170,7 @@ def _linear(
     """Return linear attention with one of its parts done in another way."""
 
     def deviating(
-        q: Real, k: Real, v: Real, q_positions: Any, k_positions: Any, /, *, layout: str, base: float, causal: bool
+        q: Real, k: Real, v: Real, q_positions: Any, k_positions: Any, /, *, layout: Layout, base: float, causal: bool
     ) -> Real:
         def turned(x: Real, p: Any) -> Real:
             return np.asarray(posref.rope(x, sign * p, layout=layout, base=base))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from posref.backends.rounding import BITS, round_to
-from posref.scaling import Scaling
+from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..accuracy import UNIT
@@ -161,7 +161,7 @@ def of_domain(domain: Domain) -> st.SearchStrategy[Any]:
         case Flag():
             return st.booleans()
         case Record():
-            return st.none() | st.one_of([_record(kind).filter(_valid_record) for kind in get_args(Scaling)])
+            return st.none() | st.one_of([_record(kind).filter(_valid_record) for kind in RECORDS])
         case Integers():
             few = st.sampled_from(range(domain.low, domain.low + 5 * domain.step, domain.step))
             return st.lists(few, min_size=1, max_size=3)

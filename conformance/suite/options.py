@@ -22,7 +22,7 @@ def from_json(value: Any) -> Any:
         return value
     rest = dict(value)
     name = rest.pop("type", None)
-    kinds = {kind.__name__: kind for kind in get_args(scaling.Scaling)}
+    kinds = {kind.__name__: kind for kind in scaling.RECORDS}
     hints = get_type_hints(kinds[name]) if name in kinds else {}
     if name not in kinds or set(rest) != set(hints) or not all(_fits(rest[n], hint) for n, hint in hints.items()):
         msg = f"from_json: a scaling must have a type of {sorted(kinds)} and all of that record's fields; got {value!r}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
-from posref.scaling import Scaling
+from posref.scaling import RECORDS
 
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE, with_trig
 from ..errors import TargetError
@@ -67,7 +67,7 @@ class Target(ABC):
 
 def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
     """Return the records of posref.scaling that an implementation states, or raise `TargetError` for one that is none."""
-    known = [kind.__name__ for kind in get_args(Scaling)]
+    known = [kind.__name__ for kind in RECORDS]
     unknown = [record for record in stated if record not in known]
     if unknown:
         msg = f"{name}: scalings must be of {', '.join(known)}; got {', '.join(map(repr, unknown))}."

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
 from posref import backends
-from posref.scaling import Scaling
+from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
 from ..accuracy import OF_DTYPE
@@ -91,7 +91,7 @@ def load_python(
 
 
 def _scalings(name: str, implementation: Any) -> tuple[str, ...]:
-    known = tuple(kind.__name__ for kind in get_args(Scaling))
+    known = tuple(kind.__name__ for kind in RECORDS)
     if name == "posref":
         return known
     return settle_scalings(name, getattr(implementation, "scalings", SCALINGS))

@@ -1,8 +1,9 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.arrays import Array, index_dtype, namespace, rows
+from posref.arrays import index_dtype, namespace, rows
 from posref.checks import check_integer
 from posref.spec import Axes, Integer, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -14,7 +15,7 @@ from posref.spec import Axes, Integer, encoding
     requires=("offset < N",),
     invariants=("batch equivariant",),
 )
-def learned(positions: Array, table: Array, /, *, offset: int = 0) -> Array:
+def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> T:
     r"""
     Return the row of a learned table for every position.
 

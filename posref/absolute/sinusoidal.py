@@ -1,11 +1,15 @@
 """Sinusoidal positions. Source: Vaswani et al., arXiv:1706.03762, section 3.5."""
 
+from typing import Literal, get_args
+
 from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, constants, namespace, result_dtype
+from posref.arrays import DType, cast, constants, namespace, result_dtype
 from posref.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
+from posref.types import ArrayOf, T
 
-LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
+Layout = Literal["interleaved", "sin_cos", "cos_sin"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
@@ -24,15 +28,15 @@ LAYOUTS = ("interleaved", "sin_cos", "cos_sin")
     rounded=("positions", "result"),
 )
 def sinusoidal(
-    positions: Array,
+    positions: ArrayOf[T],
     dim: int,
     /,
     *,
-    layout: str,
+    layout: Layout,
     base: float = 10000.0,
     endpoint: bool = False,
     dtype: DType | None = None,
-) -> Array:
+) -> T:
     r"""
     Return sines and cosines of every position at geometrically spaced frequencies.
 

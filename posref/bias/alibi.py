@@ -1,11 +1,15 @@
 """ALiBi: attention with linear biases. Source: Press et al., arXiv:2108.12409, section 3."""
 
+from typing import Literal, get_args
+
 from posref.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
 from posref.bias.alibi_slopes import alibi_slopes
 from posref.checks import check_positions, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
+from posref.types import ArrayOf, T
 
-FORMS = ("distance", "causal", "key")
+Form = Literal["distance", "causal", "key"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
@@ -16,7 +20,7 @@ FORMS = ("distance", "causal", "key")
     arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
     invariants=("shift invariant", "decode"),
 )
-def alibi(q_positions: Array, k_positions: Array, /, *, heads: int, form: str, dtype: DType | None = None) -> Array:
+def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, form: Form, dtype: DType | None = None) -> T:
     r"""
     Return the bias that ALiBi adds to the attention logits of every head.
 

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from posref.arrays import Array, DType, Namespace, constants, created
+from posref.arrays import DType, constants, created
 from posref.checks import check_integer, check_positive
 from posref.spec import Integer, Real, encoding
+from posref.types import HOST, N, NamespaceOf
 
 
 @encoding(
@@ -15,8 +16,8 @@ from posref.spec import Integer, Real, encoding
     noun="slopes",
 )
 def alibi_slopes(
-    heads: int, /, *, max_bias: float = 8, xp: Namespace | None = None, device: Any = None, dtype: DType | None = None
-) -> Array:
+    heads: int, /, *, max_bias: float = 8, xp: NamespaceOf[N] | None = HOST, device: Any = None, dtype: DType | None = None
+) -> N:
     r"""
     Return the slope of every head.
 

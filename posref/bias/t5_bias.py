@@ -4,6 +4,7 @@ from posref.arrays import Array, distances, namespace, rows
 from posref.bias.t5_buckets import t5_buckets
 from posref.checks import check_real, check_tokens
 from posref.spec import Axes, Flag, Integer, encoding, part
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -18,7 +19,9 @@ from posref.spec import Axes, Flag, Integer, encoding, part
         "max_distance > N // (4 if bidirectional else 2)",
     ),
 )
-def t5_bias(q_positions: Array, k_positions: Array, table: Array, /, *, bidirectional: bool, max_distance: int = 128) -> Array:
+def t5_bias(
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], table: ArrayOf[T], /, *, bidirectional: bool, max_distance: int = 128
+) -> T:
     r"""
     Return the learned bias of every head for the bucket of every query and key.
 

@@ -1,8 +1,9 @@
 """T5's relative position buckets. Source: Raffel et al., arXiv:1910.10683, section 2.1, and mesh-tensorflow's code."""
 
-from posref.arrays import Array, beside, namespace, rows
+from posref.arrays import beside, namespace, rows
 from posref.checks import check_integer
 from posref.spec import Axes, Flag, Integer, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -18,7 +19,7 @@ from posref.spec import Axes, Flag, Integer, encoding
     returns="integer",
     noun="buckets",
 )
-def t5_buckets(relative_positions: Array, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Array:
+def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> T:
     r"""
     Return the bucket of every relative position: one each for short distances, logarithmically wider ones beyond.
 

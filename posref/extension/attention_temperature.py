@@ -1,10 +1,14 @@
 """Attention temperature that grows with the position. Source: Meta's llama-models, models/llama4/model.py, after SSMax."""
 
-from posref.arrays import Array, DType, beside, cast, namespace, result_dtype, whole, wide
+from typing import Literal, get_args
+
+from posref.arrays import DType, beside, cast, namespace, result_dtype, whole, wide
 from posref.checks import check_integer, check_positive, check_word
 from posref.spec import Axes, Integer, OneOf, Real, encoding
+from posref.types import ArrayOf, T
 
-FORMS = ("steps", "smooth")
+Form = Literal["steps", "smooth"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
@@ -21,8 +25,8 @@ FORMS = ("steps", "smooth")
     invariants=("decode",),
 )
 def attention_temperature(
-    positions: Array, /, *, form: str, beta: float, length: int, offset: int, dtype: DType | None = None
-) -> Array:
+    positions: ArrayOf[T], /, *, form: Form, beta: float, length: int, offset: int, dtype: DType | None = None
+) -> T:
     r"""
     Return the factor that multiplies every query: 1 up to some length, then growing with the logarithm of the position.
 

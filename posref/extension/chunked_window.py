@@ -1,9 +1,10 @@
 """Attention within chunks. Source: Meta's llama-models, models/llama4/model.py (attention_chunk_size)."""
 
-from posref.arrays import Array, distances
+from posref.arrays import distances
 from posref.checks import check_integer, check_word
-from posref.extension.sliding_window import PLACES, SIDES, of_tokens
+from posref.extension.sliding_window import PLACES, SIDES, Sides, of_tokens
 from posref.spec import Integer, OneOf, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -15,7 +16,7 @@ from posref.spec import Integer, OneOf, encoding
     invariants=("decode",),
     returns="mask",
 )
-def chunked_window(q_positions: Array, k_positions: Array, /, *, chunk: int, sides: str) -> Array:
+def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk: int, sides: Sides) -> T:
     r"""
     Return which keys every query may attend to: those of its own chunk.
 

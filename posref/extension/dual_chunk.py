@@ -7,6 +7,7 @@ from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
+from posref.types import ArrayOf, Layout, T
 
 MODELS = ("Qwen2.5-1M", "Qwen3-2507 (1M)", "ChunkLlama")
 OPTIONS: dict[str, Domain] = {"chunk_size": Integer(1, usual=64), "local_size": Integer(0, usual=16)}
@@ -24,7 +25,7 @@ SIZES = ("local_size < chunk_size",)
     returns="integer",
     noun="relative",
 )
-def dual_chunk_distances(q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int) -> Array:
+def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk_size: int, local_size: int) -> T:
     r"""
     Return the relative position by which dual chunk attention rotates every query and key against each other.
 
@@ -103,20 +104,20 @@ def by_map(
     equals=by_map,
 )
 def dual_chunk(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     chunk_size: int,
     local_size: int,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of dual chunk attention: products of queries and keys, rotated by `dual_chunk_distances`.
 

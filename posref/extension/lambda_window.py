@@ -1,9 +1,10 @@
 """Windows of the first keys and the last. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
-from posref.arrays import Array, distances
+from posref.arrays import distances
 from posref.checks import check_integer
-from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, of_tokens, reach
+from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, Counting, of_tokens, reach
 from posref.spec import Integer, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -16,7 +17,7 @@ from posref.spec import Integer, encoding
     invariants=("decode",),
     returns="mask",
 )
-def lambda_window(q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str) -> Array:
+def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting) -> T:
     r"""
     Return which keys every query may attend to: the first of the text, and the last before the query.
 

@@ -7,6 +7,7 @@ from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
+from posref.types import ArrayOf, Layout, T
 
 OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=16)}
 
@@ -20,8 +21,8 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
     noun="relative",
 )
 def leaky_rerope_distances(
-    q_positions: Array, k_positions: Array, /, *, window: int, factor: int, dtype: DType | None = None
-) -> Array:
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, factor: int, dtype: DType | None = None
+) -> T:
     r"""
     Return the relative position by which Leaky ReRoPE rotates every query and key against each other.
 
@@ -93,20 +94,20 @@ def by_map(
     equals=by_map,
 )
 def leaky_rerope(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     window: int,
     factor: int,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of Leaky ReRoPE: products of queries and keys, rotated against each other by `leaky_rerope_distances`.
 

@@ -1,8 +1,9 @@
 """Log-n attention: queries scaled by the logarithm of how many keys they see. Source: Su, kexue.fm/archives/8823."""
 
-from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, whole, wide
+from posref.arrays import DType, beside, cast, constants, namespace, result_dtype, whole, wide
 from posref.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -13,7 +14,7 @@ from posref.spec import Axes, Flag, Integer, encoding
     arrays={"positions": Axes("*P", "integer")},
     invariants=("decode",),
 )
-def logn_scale(positions: Array, /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> Array:
+def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> T:
     r"""
     Return the factor by which log-n attention multiplies every query, or its logits.
 

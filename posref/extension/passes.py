@@ -5,12 +5,13 @@ from collections.abc import Callable
 from posref.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
 from posref.attention import check_queries, products
 from posref.checks import check_rows, check_tokens, check_word
-from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Domain, Integer, OneOf, Real, Record, part
+from posref.types import Layout
 
 PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of maps such as rerope_distances
 SCORES = {
@@ -20,7 +21,7 @@ SCORES = {
     "k_positions": Axes("K | K | *R 1 K", "integer"),
 }
 ROTATION: dict[str, Domain] = {
-    "layout": OneOf(tuple(LAYOUTS)),
+    "layout": OneOf(WORDS),
     "base": Real(0, usual=(2, 1e7)),
     "rotary_dim": Integer(2, step=2, optional=True, usual=64),
     "scaling": Record("rotary_dim or D"),
@@ -33,7 +34,7 @@ Scores = Callable[..., Array]
 
 
 def passes(
-    function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float,
+    function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: Layout, base: float,
     rotary_dim: int | None, scaling: Scaling | None, length: int | None,
 ) -> Scores:  # fmt: skip
     r"""
@@ -42,7 +43,7 @@ def passes(
     A pass is the products of all queries and keys, each rotated by its position divided by `steps`, in the working dtype:
     :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`. Positions come from `signed`.
     """
-    check_word(function, "layout", layout, tuple(LAYOUTS))
+    check_word(function, "layout", layout, WORDS)
     check_queries(function, q, k)
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]))
     check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]))

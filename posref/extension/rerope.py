@@ -7,6 +7,7 @@ from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
+from posref.types import ArrayOf, Layout, T
 
 WINDOW: dict[str, Domain] = {"window": Integer(1)}
 
@@ -20,7 +21,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
     returns="integer",
     noun="relative",
 )
-def rerope_distances(q_positions: Array, k_positions: Array, /, *, window: int) -> Array:
+def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int) -> T:
     r"""
     Return the relative position by which ReRoPE rotates every query and key against each other.
 
@@ -84,19 +85,19 @@ def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, win
     equals=by_map,
 )
 def rerope(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     window: int,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of ReRoPE: products of queries and keys, rotated against each other by `rerope_distances`.
 

@@ -1,14 +1,16 @@
 """Self-Extend: far keys are counted in groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
 from posref.checks import check_integer, check_word
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, OneOf, encoding
+from posref.types import ArrayOf, Layout, T
 
-SHIFTS = ("floor", "exact")
+Shift = Literal["floor", "exact"]
+SHIFTS: tuple[Shift, ...] = get_args(Shift)
 OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1), "shift": OneOf(SHIFTS)}
 
 
@@ -21,8 +23,8 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
     noun="relative",
 )
 def self_extend_distances(
-    q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: str, dtype: DType | None = None
-) -> Array:
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, group: int, window: int, shift: Shift, dtype: DType | None = None
+) -> T:
     r"""
     Return the relative position by which Self-Extend rotates every query and key against each other.
 
@@ -103,21 +105,21 @@ def by_map(
     equals=by_map,
 )
 def self_extend(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     group: int,
     window: int,
-    shift: str,
-    layout: str,
+    shift: Shift,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of Self-Extend: products of queries and keys, rotated against each other by `self_extend_distances`.
 
@@ -190,7 +192,7 @@ def _near(apart: Array, window: int) -> Array:
     return (apart >= 0) & (apart < window)
 
 
-def _check(function: str, group: int, window: int, shift: str) -> None:
+def _check(function: str, group: int, window: int, shift: Shift) -> None:
     check_integer(function, "group", group, 1)
     check_integer(function, "window", window, 1)
     check_word(function, "shift", shift, SHIFTS)

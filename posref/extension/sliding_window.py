@@ -1,11 +1,16 @@
 """Sliding windows. Sources: Beltagy et al., arXiv:2004.05150, section 3.1; Jiang et al., arXiv:2310.06825, section 2."""
 
+from typing import Literal, get_args
+
 from posref.arrays import Array, distances, whole
 from posref.checks import check_integer, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
+from posref.types import ArrayOf, T
 
-COUNTING = ("with_query", "without_query")
-SIDES = ("causal", "both")
+Counting = Literal["with_query", "without_query"]
+COUNTING: tuple[Counting, ...] = get_args(Counting)
+Sides = Literal["causal", "both"]
+SIDES: tuple[Sides, ...] = get_args(Sides)
 WINDOW: dict[str, Domain] = {"window": Integer(0, usual=64), "counting": OneOf(COUNTING)}
 PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}
 COUNTED = ("window >= 1 or counting == 'without_query'",)
@@ -21,7 +26,7 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
     invariants=("shift invariant", "decode"),
     returns="mask",
 )
-def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, counting: str, sides: str) -> Array:
+def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, counting: Counting, sides: Sides) -> T:
     r"""
     Return which keys every query may attend to: those near enough.
 
@@ -70,7 +75,7 @@ def sliding_window(q_positions: Array, k_positions: Array, /, *, window: int, co
     return (apart <= farthest) & (apart >= (0 if sides == "causal" else -farthest))
 
 
-def reach(function: str, window: int, counting: str) -> int:
+def reach(function: str, window: int, counting: Counting) -> int:
     """Return r, the largest distance within a window."""
     check_word(function, "counting", counting, COUNTING)
     counts = counting == "with_query"

@@ -5,9 +5,10 @@ from typing import Any
 from posref.arrays import Array, beside, cast, distances, namespace
 from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
-from posref.extension.sliding_window import COUNTED, WINDOW, reach
+from posref.extension.sliding_window import COUNTED, WINDOW, Counting, reach
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
+from posref.types import ArrayOf, Layout, T
 
 OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
 
@@ -22,7 +23,9 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
     returns="integer",
     noun="relative",
 )
-def streaming_llm_distances(q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str) -> Array:
+def streaming_llm_distances(
+    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting
+) -> T:
     r"""
     Return the relative position by which StreamingLLM rotates every query and key against each other.
 
@@ -100,21 +103,21 @@ def by_map(
     equals=by_map,
 )
 def streaming_llm(
-    q: Array,
-    k: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     sinks: int,
     window: int,
-    counting: str,
-    layout: str,
+    counting: Counting,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scores of StreamingLLM: products of queries and keys, rotated against each other by `streaming_llm_distances`.
 
@@ -187,7 +190,7 @@ def _sinks(k_positions: Array, sinks: int) -> Array:
     return k_positions[..., None, :] < sinks
 
 
-def _reach(function: str, sinks: int, window: int, counting: str) -> int:
+def _reach(function: str, sinks: int, window: int, counting: Counting) -> int:
     check_integer(function, "sinks", sinks, 0)
     farthest = reach(function, window, counting)
     check_integer(function, "sinks + window", sinks + window, 0)

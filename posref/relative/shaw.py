@@ -1,10 +1,14 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
+from typing import Literal, get_args
+
 from posref.arrays import Array, cast, distances, namespace, rows, wide
 from posref.checks import check_integer, check_real, check_rows, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
+from posref.types import ArrayOf, T
 
-ORDERS = ("key_minus_query", "query_minus_key")
+Order = Literal["key_minus_query", "query_minus_key"]
+ORDERS: tuple[Order, ...] = get_args(Order)
 DOMAINS: dict[str, Domain] = {"left": Integer(0, usual=8), "right": Integer(0, usual=8), "order": OneOf(ORDERS)}
 PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", "integer")}
 
@@ -19,17 +23,17 @@ PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", 
     sums=True,
 )
 def shaw_scores(
-    q: Array,
-    k: Array,
-    key_table: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    key_table: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     left: int,
     right: int,
-    order: str,
-) -> Array:
+    order: Order,
+) -> T:
     r"""
     Return the products of queries with keys, to which a learned vector for their clipped distance is added.
 
@@ -89,17 +93,17 @@ def shaw_scores(
     sums=True,
 )
 def shaw_values(
-    weights: Array,
-    v: Array,
-    value_table: Array,
-    q_positions: Array,
-    k_positions: Array,
+    weights: ArrayOf[T],
+    v: ArrayOf[T],
+    value_table: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
     left: int,
     right: int,
-    order: str,
-) -> Array:
+    order: Order,
+) -> T:
     r"""
     Return the weighted sum of values, to which a learned vector for their clipped distance is added.
 
@@ -153,7 +157,7 @@ def _widened(first: Array, *others: Array) -> list[Array]:
 
 
 def _rows_of(
-    function: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: str
+    function: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: Order
 ) -> Array:
     """Return the table's row of every query and key, shape ``(*P, Q, K)``."""
     check_word(function, "order", order, ORDERS)

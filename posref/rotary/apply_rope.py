@@ -1,18 +1,23 @@
 """The rotation of RoPE by a given table. Source: Su et al., arXiv:2104.09864, equation (34)."""
 
+from typing import Literal, get_args
+
 from posref.arrays import Array, cast, namespace, wide
 from posref.checks import check_flag, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
+from posref.types import ArrayOf, Lanes, Layout, T
 
+Pairs = Literal["half", "interleaved"]
+WORDS: tuple[Layout, ...] = get_args(Layout)
+LANES: tuple[Lanes, ...] = get_args(Lanes)
 # layout -> where pair i is read and written: "half" is channels (i, i + d/2), "interleaved" channels (2i, 2i + 1)
-LAYOUTS = {
+LAYOUTS: dict[Layout, tuple[Pairs, Pairs]] = {
     "half": ("half", "half"),
     "interleaved": ("interleaved", "interleaved"),
     "interleaved_to_half": ("interleaved", "half"),
 }
-WORDS = tuple(LAYOUTS)
-LANES = ("leading", "trailing")
-AXIS = {"half": -2, "interleaved": -1}  # the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
+# the axis that holds u and v when channels have shape (2, d/2) or (d/2, 2)
+AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
 
 
 @encoding(
@@ -30,7 +35,9 @@ AXIS = {"half": -2, "interleaved": -1}  # the axis that holds u and v when chann
     sums=True,
     rounded=("result",),
 )
-def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: bool = False, lanes: str = "leading") -> Array:
+def apply_rope(
+    x: ArrayOf[T], cos: ArrayOf[T], sin: ArrayOf[T], /, *, layout: Layout, inverse: bool = False, lanes: Lanes = "leading"
+) -> T:
     r"""
     Return `x` with every pair of channels (u, v) rotated by an angle whose cosine and sine the table gives.
 
@@ -92,7 +99,7 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
         raise ValueError(msg)
     read, write = LAYOUTS[layout]
     if inverse:
-        read, write, sin = write, read, -sin
+        read, write, sin = write, read, -sin  # type: ignore[operator]  # masks have no minus, reals have one
     start = shape[-1] - 2 * half if lanes == "trailing" else 0
     end = start + 2 * half
     u, v = _pairs(x, start, half, read)
@@ -108,7 +115,7 @@ def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str, inverse: boo
     return xp.concat(parts, axis=x.ndim - 1)
 
 
-def _pairs(x: Array, start: int, half: int, layout: str) -> tuple[Array, Array]:
+def _pairs(x: Array, start: int, half: int, layout: Pairs) -> tuple[Array, Array]:
     """Return channels u and channels v of all pairs; the ``2 * half`` channels that rotate begin at `start`."""
     middle, end = start + half, start + 2 * half
     if layout == "half":

@@ -1,14 +1,17 @@
 """Frequencies of axial RoPE, for each axis its own. Source: Heo et al., RoPE for Vision Transformer, arXiv:2403.13298."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
-from posref.arrays import Array, DType, Namespace, constants, created
+from posref.arrays import DType, constants, created
 from posref.checks import check_integers, check_positive, check_word
 from posref.spec import Integers, OneOf, Real, encoding
+from posref.types import HOST, N, NamespaceOf
 
-ALLOCATIONS = ("own", "shared")
-UNITS = ("radians", "turns")
+Allocation = Literal["own", "shared"]
+ALLOCATIONS: tuple[Allocation, ...] = get_args(Allocation)
+Unit = Literal["radians", "turns"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @encoding(
@@ -23,12 +26,12 @@ def axial_frequencies(
     /,
     *,
     base: float,
-    allocation: str,
-    unit: str = "radians",
-    xp: Namespace | None = None,
+    allocation: Allocation,
+    unit: Unit = "radians",
+    xp: NamespaceOf[N] | None = HOST,
     device: Any = None,
     dtype: DType | None = None,
-) -> Array:
+) -> N:
     r"""
     Return the angle per position of every channel pair: first the pairs of axis 0, then those of axis 1, and so on.
 

@@ -1,16 +1,20 @@
 """Axial RoPE of images and videos. Source: Heo et al., Rotary Position Embedding for Vision Transformer, arXiv:2403.13298."""
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from posref.arrays import Array, constants, namespace, wide
 from posref.checks import check_lanes, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import apply_rope
-from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, axial_frequencies
+from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies
 from posref.rotary.axial_table import axes_of_pairs, axial_table
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding, part
+from posref.types import ArrayOf, T
 
-ARRANGEMENTS = ("chunked", "round_robin")
-LAYOUTS = ("half", "interleaved", "half_by_axis")
+Arrangement = Literal["chunked", "round_robin"]
+ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
+Layout = Literal["half", "interleaved", "half_by_axis"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
@@ -34,18 +38,18 @@ LAYOUTS = ("half", "interleaved", "half_by_axis")
     requires=("allocation == 'own' or max(dims) == min(dims)", "layout != 'half_by_axis' or arrangement == 'chunked'"),
 )
 def axial_rope(
-    x: Array,
-    positions: Array,
+    x: ArrayOf[T],
+    positions: ArrayOf[T],
     /,
     *,
     dims: Sequence[int],
     base: float,
-    allocation: str,
-    arrangement: str,
-    layout: str,
-    unit: str = "radians",
+    allocation: Allocation,
+    arrangement: Arrangement,
+    layout: Layout,
+    unit: Unit = "radians",
     inverse: bool = False,
-) -> Array:
+) -> T:
     r"""
     Return `x` with every channel pair rotated by the coordinate along one axis; each axis has its own frequencies.
 

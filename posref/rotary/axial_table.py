@@ -1,13 +1,16 @@
 """Tables of RoPE over several position axes. Sources: Wang et al., arXiv:2409.12191 (M-RoPE); Heo et al., arXiv:2403.13298."""
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from posref.angles import cos_sin_of_pairs
-from posref.arrays import Array, DType, cast, index_dtype, namespace, placement, result_dtype
+from posref.arrays import DType, cast, index_dtype, namespace, placement, result_dtype
 from posref.checks import check_finite, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
+from posref.types import AnyArray, ArrayOf, T
 
-ARRANGEMENTS = ("chunked", "interleaved", "round_robin", "ernie")
+Arrangement = Literal["chunked", "interleaved", "round_robin", "ernie"]
+ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 
 
 @encoding(
@@ -26,15 +29,15 @@ ARRANGEMENTS = ("chunked", "interleaved", "round_robin", "ernie")
     rounded=("inv_freq",),
 )
 def axial_table(
-    positions: Array,
-    inv_freq: Array,
+    positions: ArrayOf[T],
+    inv_freq: AnyArray,
     /,
     *,
     sections: Sequence[int],
-    arrangement: str,
+    arrangement: Arrangement,
     attention_factor: float = 1.0,
     dtype: DType | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[T, T]:
     r"""
     Return the cosine and sine of every channel pair's angle, where each pair rotates with one of several position axes.
 

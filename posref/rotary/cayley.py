@@ -1,8 +1,9 @@
 """The orthogonal matrix of Cayley-STRING. Source: Schenck et al., arXiv:2502.02562, equation (10)."""
 
-from posref.arrays import Array, DType, cast, result_dtype
+from posref.arrays import DType, cast, result_dtype
 from posref.matrices import cayley_transform, matrix_dtype, skew_symmetric
 from posref.spec import Axes, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -15,7 +16,7 @@ from posref.spec import Axes, encoding
     noun="basis",
     rounded=("skew",),
 )
-def cayley(skew: Array, /, *, dtype: DType | None = None) -> Array:
+def cayley(skew: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
     r"""
     Return the Cayley transform of learned skew-symmetric matrices, which is orthogonal.
 

@@ -1,13 +1,17 @@
 """Cayley-STRING, RoPE-Mixed in a learned basis. Source: Schenck et al., arXiv:2502.02562, equations (9) and (10)."""
 
-from posref.arrays import Array, cast, namespace, wide
+from typing import Literal, get_args
+
+from posref.arrays import cast, namespace, wide
 from posref.checks import check_positions, check_rows, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, OneOf, encoding
+from posref.types import AnyArray, ArrayOf, T
 
-FORMS = ("conjugate", "product")
+Form = Literal["conjugate", "product"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
@@ -24,7 +28,7 @@ FORMS = ("conjugate", "product")
     },
     requires=("A >= 1", "N >= 1", "D >= 2*N"),
 )
-def cayley_string(x: Array, positions: Array, skew: Array, frequencies: Array, /, *, form: str) -> Array:
+def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], frequencies: AnyArray, /, *, form: Form) -> T:
     r"""
     Return `x` with channel pairs rotated, in a learned basis, by the sum of the token's coordinates, each times a frequency.
 

@@ -8,6 +8,7 @@ from posref.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -25,7 +26,7 @@ from posref.spec import Axes, Flag, encoding
     closed=True,
     rounded=("coefficients",),
 )
-def circulant_string(x: Array, positions: Array, coefficients: Array, /, *, inverse: bool = False) -> Array:
+def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf[T], /, *, inverse: bool = False) -> T:
     r"""
     Return `x` with blocks of n channels rotated by the exponential of the token's coordinates times learned circulant matrices.
 

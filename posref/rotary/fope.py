@@ -1,11 +1,12 @@
 """FoPE, Fourier position embedding. Source: Hua et al., arXiv:2412.17739, and the authors' FourierEmbedding."""
 
-from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
+from posref.arrays import beside, cast, namespace, repeat_heads, wide
 from posref.checks import check_positions, check_real, check_rows
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.spec import Axes, Real, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -24,7 +25,7 @@ from posref.spec import Axes, Real, encoding
     closed=True,
     rounded=("result",),
 )
-def fope(x: Array, positions: Array, cos_mix: Array, sin_mix: Array, /, *, base: float) -> Array:
+def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: ArrayOf[T], /, *, base: float) -> T:
     r"""
     Return `x` rotated as by RoPE, except that every pair's cosine and sine are mixtures of those of all bands, per head.
 

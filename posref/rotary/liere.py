@@ -1,9 +1,10 @@
 """LieRE, rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import Array, cast, namespace, wide
+from posref.arrays import cast, namespace, wide
 from posref.checks import check_positions, check_rows
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -19,7 +20,7 @@ from posref.spec import Axes, Flag, encoding
     },
     requires=("A >= 1", "G >= 1", "n >= 2"),
 )
-def liere(x: Array, positions: Array, generators: Array, /, *, inverse: bool = False) -> Array:
+def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, inverse: bool = False) -> T:
     r"""
     Return `x` with every block of n channels rotated by the exponential of the token's coordinates times generators.
 

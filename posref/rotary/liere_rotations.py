@@ -1,9 +1,10 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import Array, DType, cast, common_shape, namespace, result_dtype
+from posref.arrays import DType, cast, common_shape, namespace, result_dtype
 from posref.checks import check_positions
 from posref.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -19,7 +20,7 @@ from posref.spec import Axes, encoding
     noun="rotations",
     rounded=("generators",),
 )
-def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | None = None) -> Array:
+def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
     r"""
     Return the rotation of every token: the exponential of its coordinates times learned skew-symmetric matrices.
 

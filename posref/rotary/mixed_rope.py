@@ -1,17 +1,18 @@
 """RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.arrays import Array, namespace, wide
+from posref.arrays import namespace, wide
 from posref.checks import check_lanes, check_positions, check_rows, check_word
-from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
     family="rotary",
     source="arXiv:2403.13298, section 3",
     models=("RoPE-ViT", "Mochi", "LightGlue"),
-    domains={"layout": OneOf(tuple(LAYOUTS)), "inverse": Flag()},
+    domains={"layout": OneOf(WORDS), "inverse": Flag()},
     invariants=("norm kept", "tail unchanged", "relative", "decode"),
     arrays={
         "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E channels after the rotated ones
@@ -20,7 +21,7 @@ from posref.spec import Axes, Flag, OneOf, encoding
     },
     requires=("A >= 1", "N >= 1"),
 )
-def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str, inverse: bool = False) -> Array:
+def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *, layout: Layout, inverse: bool = False) -> T:
     r"""
     Return `x` with every channel pair rotated by the sum of the token's coordinates, each times a frequency of the pair.
 
@@ -64,7 +65,7 @@ def mixed_rope(x: Array, positions: Array, frequencies: Array, /, *, layout: str
     [[0.8776, -0.4794]]
     """
     name = "mixed_rope"
-    check_word(name, "layout", layout, tuple(LAYOUTS))
+    check_word(name, "layout", layout, WORDS)
     xp = namespace(x, positions)
     namespace(frequencies)  # refuses a list
     check_lanes(name, "x", x)

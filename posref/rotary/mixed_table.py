@@ -1,9 +1,10 @@
 """Tables of RoPE-Mixed, where each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.angles import cos_sin_of_sums
-from posref.arrays import Array, DType, cast, common_shape, namespace, result_dtype
+from posref.arrays import DType, cast, common_shape, namespace, result_dtype
 from posref.checks import check_positions
 from posref.spec import Axes, encoding
+from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
@@ -18,7 +19,7 @@ from posref.spec import Axes, encoding
     requires=("A >= 1", "N >= 1"),
     rounded=("frequencies",),
 )
-def mixed_table(positions: Array, frequencies: Array, /, *, dtype: DType | None = None) -> tuple[Array, Array]:
+def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType | None = None) -> tuple[T, T]:
     r"""
     Return the cosine and sine of every channel pair's angle, where each pair has a frequency on each axis.
 

@@ -1,12 +1,13 @@
 """Logits of multi-head latent attention, where only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
 
-from posref.arrays import Array, cast, namespace, wide
+from posref.arrays import cast, namespace, wide
 from posref.attention import attention_logits
 from posref.checks import check_positions, check_real, check_rows
-from posref.rotary.apply_rope import LAYOUTS
+from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
+from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
@@ -14,7 +15,7 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
     source="arXiv:2405.04434, section 2.1.3",
     models=("DeepSeek-V2", "DeepSeek-V3", "Kimi K2"),
     domains={
-        "layout": OneOf(tuple(LAYOUTS)),
+        "layout": OneOf(WORDS),
         "base": Real(0, usual=(2, 1e7)),
         "scaling": Record("2*n"),
         "length": Integer(0, optional=True, usual=2**20),
@@ -35,20 +36,20 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
     rounded=("q_positions", "k_positions"),
 )
 def mla_logits(
-    q_nope: Array,
-    q_rope: Array,
-    k_nope: Array,
-    k_rope: Array,
-    q_positions: Array,
-    k_positions: Array,
+    q_nope: ArrayOf[T],
+    q_rope: ArrayOf[T],
+    k_nope: ArrayOf[T],
+    k_rope: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
-    layout: str,
+    layout: Layout,
     base: float,
     scaling: Scaling | None = None,
     length: int | None = None,
     scale: float | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the scaled products of queries and keys, each with rotated and unrotated channels; all heads share the rotated keys.
 

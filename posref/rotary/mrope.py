@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import Array, namespace, wide
+from posref.arrays import namespace, wide
 from posref.checks import check_integers, check_lanes, check_positions, check_rows, check_word
-from posref.rotary.apply_rope import LAYOUTS, apply_rope
-from posref.rotary.axial_table import ARRANGEMENTS, axial_table
+from posref.rotary.apply_rope import WORDS, apply_rope
+from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, encoding
+from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
@@ -18,7 +19,7 @@ from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, enco
     domains={
         "sections": Integers(0),
         "arrangement": OneOf(ARRANGEMENTS),
-        "layout": OneOf(tuple(LAYOUTS)),
+        "layout": OneOf(WORDS),
         "base": Real(0),
         "scaling": Record("2 * sum(sections)"),
         "length": Integer(0, optional=True),
@@ -37,18 +38,18 @@ from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, enco
     ),
 )
 def mrope(
-    x: Array,
-    positions: Array,
+    x: ArrayOf[T],
+    positions: ArrayOf[T],
     /,
     *,
     sections: Sequence[int],
-    arrangement: str,
-    layout: str,
+    arrangement: Arrangement,
+    layout: Layout,
     base: float,
     scaling: Scaling | None = None,
     length: int | None = None,
     inverse: bool = False,
-) -> Array:
+) -> T:
     r"""
     Return `x` with every channel pair rotated by the position along one of several axes: time, height or width.
 
@@ -102,7 +103,7 @@ def mrope(
     >>> mrope(x, places, sections=(1, 1), arrangement="chunked", layout="half", base=1.0).round(4).tolist()
     [[1.0, 0.5403, 0.0, 0.8415]]
     """
-    check_word("mrope", "layout", layout, tuple(LAYOUTS))
+    check_word("mrope", "layout", layout, WORDS)
     xp = namespace(x, positions)
     check_positions("mrope", "positions", positions)
     check_lanes("mrope", "x", x)

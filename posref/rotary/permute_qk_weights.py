@@ -1,9 +1,10 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.arrays import Array, namespace
+from posref.arrays import cast, namespace
 from posref.checks import check_integer, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
+from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
@@ -20,7 +21,9 @@ from posref.spec import Axes, Integer, OneOf, encoding
     arrays={"weight": Axes("heads*K *R")},
     requires=("2 <= (rotary_dim or K) <= K", "(rotary_dim or K) % 2 == 0"),
 )
-def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None = None, source: str, target: str) -> Array:
+def permute_qk_weights(
+    weight: ArrayOf[T], /, *, heads: int, rotary_dim: int | None = None, source: Layout, target: Layout
+) -> T:
     r"""
     Return a query or key projection whose heads hold their rotated channels in another layout.
 
@@ -78,7 +81,7 @@ def permute_qk_weights(weight: Array, /, *, heads: int, rotary_dim: int | None =
         raise ValueError(msg)
     read, wanted = LAYOUTS[source][0], LAYOUTS[target][0]
     if read == wanted:
-        return weight
+        return cast(weight, weight.dtype)
     xp, rest = namespace(weight), weight.shape[1:]
     by_head = xp.reshape(weight, (heads, width, *rest))
     pairs = (2, rotated // 2) if read == "half" else (rotated // 2, 2)

@@ -1,12 +1,16 @@
 """PoPE, polar coordinate position embedding. Source: Gopalakrishnan et al., arXiv:2509.10534."""
 
+from typing import Literal, get_args
+
 from posref.angles import cos_sin_of_pairs
 from posref.arrays import Array, beside, cast, has_float64, namespace, wide
 from posref.checks import check_lanes, check_positions, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
+from posref.types import ArrayOf, T
 
-LAYOUTS = ("cos_sin", "interleaved")
+Layout = Literal["cos_sin", "interleaved"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
@@ -23,7 +27,7 @@ LAYOUTS = ("cos_sin", "interleaved")
     closed=True,
     rounded=("result",),
 )
-def pope(x: Array, positions: Array, /, *, layout: str, base: float, phases: Array | None = None) -> Array:
+def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float, phases: ArrayOf[T] | None = None) -> T:
     r"""
     Return every channel of `x` as a point in the plane: its magnitude from the content, its angle from the position alone.
 

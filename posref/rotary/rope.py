@@ -1,12 +1,13 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
-from posref.arrays import Array, namespace, wide
+from posref.arrays import namespace, wide
 from posref.checks import check_positions, check_rows, check_word
-from posref.rotary.apply_rope import LANES, LAYOUTS, apply_rope
+from posref.rotary.apply_rope import LANES, WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
+from posref.types import ArrayOf, Lanes, Layout, T
 
 
 @encoding(
@@ -14,7 +15,7 @@ from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
     source="arXiv:2104.09864, section 3.2",
     models=("Llama", "Qwen", "Mistral", "Gemma", "GPT-NeoX", "GPT-J", "DeepSeek", "gpt-oss"),
     domains={
-        "layout": OneOf(tuple(LAYOUTS)),
+        "layout": OneOf(WORDS),
         "base": Real(0, usual=(2, 1e7)),
         "rotary_dim": Integer(2, step=2, optional=True, usual=64),
         "scaling": Record("rotary_dim or D"),
@@ -28,18 +29,18 @@ from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
     sums=True,
 )
 def rope(
-    x: Array,
-    positions: Array,
+    x: ArrayOf[T],
+    positions: ArrayOf[T],
     /,
     *,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
     inverse: bool = False,
-    lanes: str = "leading",
-) -> Array:
+    lanes: Lanes = "leading",
+) -> T:
     r"""
     Return `x` with every channel pair rotated by an angle proportional to the token's position.
 
@@ -92,7 +93,7 @@ def rope(
     >>> rope(np.asarray([[1.0, 0.0]]), np.asarray([1]), layout="half", base=10000.0).round(4).tolist()
     [[0.5403, 0.8415]]
     """
-    check_word("rope", "layout", layout, tuple(LAYOUTS))
+    check_word("rope", "layout", layout, WORDS)
     check_word("rope", "lanes", lanes, LANES)
     xp = namespace(x, positions)
     check_positions("rope", "positions", positions)

@@ -21,6 +21,7 @@ from posref.scaling import (
     YaRNByTurns,
 )
 from posref.spec import Integer, Real, Record, encoding
+from posref.types import HOST, N, NamespaceOf
 
 
 @encoding(
@@ -42,10 +43,10 @@ def rope_frequencies(
     base: float,
     scaling: Scaling | None = None,
     length: int | None = None,
-    xp: Namespace | None = None,
+    xp: NamespaceOf[N] | None = HOST,
     device: Any = None,
     dtype: DType | None = None,
-) -> tuple[Array, float]:
+) -> tuple[N, float]:
     r"""
     Return the angle per token of every channel pair, and the factor that multiplies cos and sin.
 

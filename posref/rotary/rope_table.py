@@ -4,6 +4,7 @@ from posref.angles import cos_sin
 from posref.arrays import Array, DType, cast, result_dtype
 from posref.checks import check_positions
 from posref.spec import Axes, Real, encoding, part
+from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
@@ -15,8 +16,8 @@ from posref.spec import Axes, Real, encoding, part
     rounded=("inv_freq",),
 )
 def rope_table(
-    positions: Array, inv_freq: Array, /, *, attention_factor: float = 1.0, dtype: DType | None = None
-) -> tuple[Array, Array]:
+    positions: ArrayOf[T], inv_freq: AnyArray, /, *, attention_factor: float = 1.0, dtype: DType | None = None
+) -> tuple[T, T]:
     r"""
     Return the cosine and sine of every position's angles, one column for each channel pair.
 

@@ -2,15 +2,16 @@
 
 from posref.arrays import Array, beside, cast, index_dtype, namespace, wide
 from posref.checks import check_broadcast, check_flag, check_positions, check_real, check_rows, check_tokens, check_word
-from posref.rotary.apply_rope import LAYOUTS
+from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.spec import Axes, Flag, OneOf, Real, encoding
+from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
     family="rotary",
     source="arXiv:2104.09864, equation (19)",
-    domains={"layout": OneOf(tuple(LAYOUTS)), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
+    domains={"layout": OneOf(WORDS), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
     invariants=("relative", "decode"),
     arrays={
         "q": Axes("*R Q 2*n"),
@@ -25,8 +26,17 @@ from posref.spec import Axes, Flag, OneOf, Real, encoding
     rounded=("q_positions", "k_positions"),
 )
 def rotary_linear_attention(
-    q: Array, k: Array, v: Array, q_positions: Array, k_positions: Array, /, *, layout: str, base: float, causal: bool
-) -> Array:
+    q: ArrayOf[T],
+    k: ArrayOf[T],
+    v: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
+    /,
+    *,
+    layout: Layout,
+    base: float,
+    causal: bool,
+) -> T:
     r"""
     Return the weighted mean of values by linear attention, with rotated queries and keys in the numerator only.
 
@@ -84,7 +94,7 @@ def rotary_linear_attention(
     >>> rotary_linear_attention(q, q, np.asarray([[2.0]]), *places, layout="half", base=10000.0, causal=True).round(4).tolist()
     [[1.0806]]
     """
-    check_word("rotary_linear_attention", "layout", layout, tuple(LAYOUTS))
+    check_word("rotary_linear_attention", "layout", layout, WORDS)
     check_flag("rotary_linear_attention", "causal", causal)
     xp = namespace(q, k, v)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:

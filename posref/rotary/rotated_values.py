@@ -2,10 +2,11 @@
 
 from posref.arrays import Array, cast, namespace, repeat_heads, wide
 from posref.checks import check_broadcast, check_positions, check_real, check_rows
-from posref.rotary.apply_rope import LANES, LAYOUTS
+from posref.rotary.apply_rope import LANES, WORDS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
+from posref.types import ArrayOf, Lanes, Layout, T
 
 
 @encoding(
@@ -13,7 +14,7 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
     source="transformers 5.23, modeling_deepseek_v4.py",
     models=("DeepSeek-V4",),
     domains={
-        "layout": OneOf(tuple(LAYOUTS)),
+        "layout": OneOf(WORDS),
         "base": Real(0, usual=(2, 1e7)),
         "rotary_dim": Integer(2, step=2, optional=True, usual=64),
         "scaling": Record("rotary_dim or D"),
@@ -33,19 +34,19 @@ from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
     rounded=("q_positions", "k_positions"),
 )
 def rotated_values(
-    weights: Array,
-    v: Array,
-    q_positions: Array,
-    k_positions: Array,
+    weights: ArrayOf[T],
+    v: ArrayOf[T],
+    q_positions: ArrayOf[T],
+    k_positions: ArrayOf[T],
     /,
     *,
-    layout: str,
+    layout: Layout,
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
     length: int | None = None,
-    lanes: str = "leading",
-) -> Array:
+    lanes: Lanes = "leading",
+) -> T:
     r"""
     Return the weighted sum of values rotated by their keys' positions, rotated back by the query's position.
 

@@ -2,11 +2,12 @@
 
 from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
 from posref.checks import check_positions, check_word
-from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.apply_rope import LAYOUTS, WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
+from posref.types import ArrayOf, Layout, T
 
 
 def by_columns(
@@ -27,7 +28,7 @@ def by_columns(
     source="arXiv:2104.09864, equation (15)",
     domains={
         "dim": Integer(2, step=2),
-        "layout": OneOf(tuple(LAYOUTS)),
+        "layout": OneOf(WORDS),
         "base": Real(0, usual=(2, 1e7)),
         "scaling": Record(),
         "length": Integer(0, optional=True, usual=2**20),
@@ -37,16 +38,16 @@ def by_columns(
     equals=by_columns,
 )
 def rotation_matrix(
-    position: Array,
+    position: ArrayOf[T],
     dim: int,
     /,
     *,
-    layout: str,
+    layout: Layout,
     base: float,
     scaling: Scaling | None = None,
     length: int | None = None,
     dtype: DType | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the block matrix R with ``R x = rope(x)``: for every channel pair, four entries that are not 0.
 
@@ -86,7 +87,7 @@ def rotation_matrix(
     >>> rotation_matrix(np.asarray(1), 2, layout="half", base=10000.0).round(4).tolist()
     [[0.5403, -0.8415], [0.8415, 0.5403]]
     """
-    check_word("rotation_matrix", "layout", layout, tuple(LAYOUTS))
+    check_word("rotation_matrix", "layout", layout, WORDS)
     check_positions("rotation_matrix", "position", position)
     xp = namespace(position)
     c = constants(xp)
@@ -107,7 +108,7 @@ def rotation_matrix(
     return cast(xp.reshape(matrix, (*position.shape, dim, dim)), dtype)
 
 
-def _channels(layout: str, dim: int) -> list[tuple[int, int]]:
+def _channels(layout: Layout, dim: int) -> list[tuple[int, int]]:
     """Return the two channels of every pair."""
     half = dim // 2
     return [(i, i + half) if layout == "half" else (2 * i, 2 * i + 1) for i in range(half)]

@@ -1,12 +1,13 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.arrays import Array, namespace, wide
+from posref.arrays import namespace, wide
 from posref.checks import check_lanes, check_positions, check_rows, check_word
-from posref.rotary.apply_rope import LAYOUTS, apply_rope
+from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
-from posref.rotary.xpos_scales import NEAR, ROLES, xpos_scales
+from posref.rotary.xpos_scales import NEAR, ROLES, Role, xpos_scales
 from posref.spec import Axes, Integer, OneOf, Real, encoding
+from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
@@ -15,7 +16,7 @@ from posref.spec import Axes, Integer, OneOf, Real, encoding
     models=("LEX",),
     domains={
         "role": OneOf(ROLES),
-        "layout": OneOf(tuple(LAYOUTS)),
+        "layout": OneOf(WORDS),
         "base": Real(0, usual=(2, 1e7)),
         "centre": Integer(0, usual=4096),
         "rotary_dim": Integer(2, step=2, optional=True, usual=64),
@@ -27,18 +28,18 @@ from posref.spec import Axes, Integer, OneOf, Real, encoding
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
 )
 def xpos(
-    x: Array,
-    positions: Array,
+    x: ArrayOf[T],
+    positions: ArrayOf[T],
     /,
     *,
-    role: str,
-    layout: str,
+    role: Role,
+    layout: Layout,
     base: float,
     centre: int,
     rotary_dim: int | None = None,
     scale_base: float = 512.0,
     gamma: float = 0.4,
-) -> Array:
+) -> T:
     r"""
     Return `x` rotated as by RoPE and scaled: channel pairs of queries decay with the position, those of keys grow.
 
@@ -92,7 +93,7 @@ def xpos(
     >>> xpos(np.asarray([[1.0, 0.0]]), np.asarray([512]), role="key", **options).round(4).tolist()
     [[-1.9937, 0.159]]
     """
-    check_word("xpos", "layout", layout, tuple(LAYOUTS))
+    check_word("xpos", "layout", layout, WORDS)
     xp = namespace(x, positions)
     check_lanes("xpos", "x", x)
     check_positions("xpos", "positions", positions)

@@ -1,11 +1,15 @@
 """The scales of xPos, by which channels grow or decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.arrays import Array, DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
+from typing import Literal, get_args
+
+from posref.arrays import DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
 from posref.checks import check_integer, check_positions, check_positive, check_word
 from posref.rotary.rope_frequencies import check_dim
 from posref.spec import Axes, Integer, OneOf, Real, encoding
+from posref.types import ArrayOf, T
 
-ROLES = ("query", "key")
+Role = Literal["query", "key"]
+ROLES: tuple[Role, ...] = get_args(Role)
 NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions whose scales have a common range
 
 
@@ -24,16 +28,16 @@ NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions w
     noun="scales",
 )
 def xpos_scales(
-    positions: Array,
+    positions: ArrayOf[T],
     dim: int,
     /,
     *,
-    role: str,
+    role: Role,
     centre: int,
     scale_base: float = 512.0,
     gamma: float = 0.4,
     dtype: DType | None = None,
-) -> Array:
+) -> T:
     r"""
     Return the factor of every channel pair: queries decay with their position, keys grow with it.
 
