@@ -184,7 +184,11 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (of("qwen2", rope__scaling__alpha=1000.0), {}, "got ['qwen2.rope.scaling.alpha'], which rope cannot do."),
     (of("olmo3", rope__freq_base_swa=1e4), {}, "got ['olmo3.rope.freq_base_swa'], which rope cannot do."),
     (of("glm4", rope__dimension_sections=[8, 12, 12, 0]), {}, "one position for each token; got glm4.rope.dimension_sections."),
-    (of("qwen2", **QWEN_YARN, rope__scaling__yarn_log_multiplier=1.0), {}, "yarn_log_multiplier must be 0 or not given, except"),
+    (
+        of("qwen2", **QWEN_YARN, rope__scaling__yarn_log_multiplier=1.0),
+        {},
+        "yarn_log_multiplier must be 0 or not given, except",
+    ),
     (of("olmo2", **QWEN_YARN, attention__sliding_window=4096), {}, "got OLMo 3, whose sliding layers have no YaRN."),
     (of("granite", rope__scaling__finetuned=False), {}, "got Granite's scaling.finetuned false: it has none."),
     (of("llama"), {"rope_factors": {"rope_freqs.weight": [1.0]}}, "rope_freqs.weight must be a list of 64 numbers above 0"),

@@ -14,14 +14,14 @@ from .console import FILE, FOLDER, console, errors, needs_vectors, progress
 
 @click.group()
 def vectors() -> None:
-    """Build, verify and copy golden vectors."""
+    """Build, verify, copy and export golden vectors, and measure what they catch."""
 
 
 @vectors.command("build")
 @click.argument("directory", metavar="DIR", type=FOLDER)
 @click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
 def vectors_build(directory: Path, tier: str) -> None:
-    """Build the vectors from their sources into DIR, every value proved by two witnesses."""
+    """Build the vectors in DIR from their sources. Two witnesses prove every value."""
     with errors(), progress("building") as show:
         needs_vectors()
         from ..proof.build import build
@@ -33,7 +33,7 @@ def vectors_build(directory: Path, tier: str) -> None:
 @vectors.command("verify")
 @click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
 def vectors_verify(directory: Path | None) -> None:
-    """Prove every value of the suite in DIR (by default the installed one) again."""
+    """Prove every value again, of the suite in DIR or of the installed one."""
     with errors():
         needs_vectors()
         from ..proof.verify import verify
@@ -49,9 +49,9 @@ def vectors_verify(directory: Path | None) -> None:
 
 @vectors.command("copy")
 @click.argument("directory", metavar="DIR", type=FOLDER)
-@click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
+@click.option("--op", "ops", multiple=True, help="Copy only this operation; may be repeated.")
 def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
-    """Copy the installed vectors, with licence and hashes, into DIR."""
+    """Copy the installed vectors to DIR, with licence and hashes."""
     with errors():
         from ..suite.copying import copy
         from ..suite.reading import INSTALLED
@@ -62,10 +62,10 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
 
 @vectors.command("export")
 @click.argument("directory", metavar="DIR", type=FOLDER)
-@click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
+@click.option("--op", "ops", multiple=True, help="Export only this operation; may be repeated.")
 @click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
 def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
-    """Write requests without expectations into DIR, to be computed anywhere and checked with check --outputs DIR."""
+    """Write requests without expected values to DIR. Compute them anywhere, then run posref check --outputs DIR."""
     with errors():
         from ..suite.reading import INSTALLED
         from ..target.remote.exchange import export
@@ -75,9 +75,9 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 
 
 @vectors.command("strength")
-@click.option("--json", "json_file", type=FILE, help="Write it as JSON.")
+@click.option("--json", "json_file", type=FILE, help="Write the counts as JSON.")
 def vectors_strength(json_file: Path | None) -> None:
-    """Say, for every known deviation, how many core cases catch it; exit code 1 if one is caught by fewer than two."""
+    """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
     from ..suite.atomic import whole_file
 
