@@ -1,11 +1,11 @@
 /*
- * A harness in C11: with it `posref check` calls rope, sinusoidal, alibi and t5_buckets of a C program.
+ * A harness in C11: through it `posref check` calls rope, sinusoidal, alibi and t5_buckets of a C program.
  *
  *     cc -std=c11 -O2 -o harness examples/harness/c/harness.c -lm && posref check --command ./harness
  *
- * A file to copy. Put your own code in place of "The operations", say in START and in run() what it has, and
- * refuse("unsupported", ...) an option that it lacks. The protocol is JSON lines, one message on stdin and one reply on
- * stdout: print anything else to stderr. Arrays are little-endian, and so must be the machine.
+ * Copy this file. Put your own code in place of "The operations", state what it offers in START and in run(), and
+ * refuse("unsupported", ...) an option that it lacks. The protocol is JSON lines: each message on stdin gets one reply on
+ * stdout. Print anything else to stderr. Arrays are little-endian, and the machine must be too.
  */
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include <ctype.h>

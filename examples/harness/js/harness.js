@@ -1,12 +1,12 @@
 "use strict";
 /*
- * A harness for Node.js, without packages: with it `posref check` calls rope, sinusoidal, alibi and t5_buckets.
+ * A harness for Node.js, without packages: through it `posref check` calls rope, sinusoidal, alibi and t5_buckets.
  *
  *     posref check --command "node examples/harness/js/harness.js"
  *
- * A file to copy. Put calls of your own code in place of "The operations", leave in `operations` what it has, and throw
- * `new Refusal("unsupported", ...)` for an option that it lacks. The protocol is JSON lines, one message on stdin and one reply
- * on stdout: print anything else with console.error.
+ * Copy this file. Call your own code in place of "The operations", keep in `operations` only what it offers, and throw
+ * `new Refusal("unsupported", ...)` for an option that it lacks. The protocol is JSON lines: each message on stdin gets one
+ * reply on stdout. Print anything else with console.error.
  */
 
 // ---- Arrays: { shape, dtype, values }; values are Numbers, whatever the dtype ----
