@@ -254,7 +254,7 @@ class Adjoints(NumberSystem):
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product of the last two axes."""
         p, q = self._plain(a), self._plain(b)
-        turned = self.base.matrix_transpose
+        transposed = self.base.matrix_transpose
 
         def narrowed(x: Array, g: Array) -> Array:
             places = np.broadcast_to(_numbered(x.shape), g.shape)
@@ -262,8 +262,8 @@ class Adjoints(NumberSystem):
 
         return self._node(
             self.base.matmul(p, q),
-            (a, lambda g: narrowed(a, self.base.matmul(g, turned(q)))),
-            (b, lambda g: narrowed(b, self.base.matmul(turned(p), g))),
+            (a, lambda g: narrowed(a, self.base.matmul(g, transposed(q)))),
+            (b, lambda g: narrowed(b, self.base.matmul(transposed(p), g))),
         )
 
 
