@@ -73,12 +73,12 @@ def test_parameters_are_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
     changes, words = SCENARIOS[name]
     text = said(black_box(**changes))
-    assert text.startswith(f"{TELL}, and the definition reproduces: ")
+    assert text.startswith(f"{TELL}, and the definition confirms: ")
     for word in words:
         assert word in text
     if name != "partial":  # not all heads have 6 lanes
         assert "failing cases" not in text
-        assert len(text.split("reproduces: ")[1].split("; ")) == len(words)
+        assert len(text.split("confirms: ")[1].split("; ")) == len(words)
 
 
 def test_what_is_reproduced_in_some_cases_is_said_of_those() -> None:

@@ -65,10 +65,10 @@ def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("rope_table/plain/fur reason", "'rope_table/plain/fur' is no case that is asked"),
-        ("rope_table/plain/far* =3 reason", "stands for 2, got =3"),
-        ("rope_table/plain/far* reason", "stands for 2, got no count"),
-        ("rope_table/plain/far[float64]", "is no case that is asked"),
+        ("rope_table/plain/fur reason", "'rope_table/plain/fur' is not a case of this check"),
+        ("rope_table/plain/far* =3 reason", "matches 2, got =3"),
+        ("rope_table/plain/far* reason", "matches 2, got no count"),
+        ("rope_table/plain/far[float64]", "is not a case of this check"),
     ],
 )
 def test_an_entry_that_is_not_true_is_an_error(pytester: pytest.Pytester, line: str, words: str) -> None:
