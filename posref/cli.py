@@ -85,7 +85,7 @@ def _brief(value: object) -> str:
 @cli.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show an operation's signature, specification, options and sources, or a preset's parameters."""
+    """Show an operation or a preset. An operation has a specification, options and sources."""
     if name in posref.presets:
         _show_preset(posref.presets[name])
         return
@@ -121,7 +121,7 @@ def _show_preset(preset: Preset) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Show what is installed: array libraries, their dtypes, whether their float64 is real, and the vectors."""
+    """Show what is installed here. For each array library: its dtypes, and whether its float64 is real."""
     from posref import backends
     from posref.conformance.suite.reading import INSTALLED, load_manifest
     from posref.conformance.target.finding import ADAPTERS

@@ -73,7 +73,7 @@ def check(json_file: Path | None, suite: Path | None, **options: Any) -> None:
 @click.argument("file", type=FILE)
 @renderings
 def report(file: Path, **forms: Path | None) -> None:
-    """Write the JSON report in FILE in other forms; without an option, print it as Markdown."""
+    """Convert a JSON report to other forms. Without an option, print FILE as Markdown."""
     from ..suite import safe_reading
     from ..suite.reading import parse, validate
 

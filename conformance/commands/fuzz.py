@@ -34,11 +34,12 @@ from .console import console, errors, needs, needs_vectors, progress
               help="Where to write failures as vectors [default: posref-fuzz-S].")  # fmt: skip
 def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) -> None:
     """
-    Look for calls on which an implementation fails, and shrink each to the smallest.
+    Find calls on which an implementation fails.
 
     TARGET is as for posref check. Random calls are drawn from everything that an operation allows, and their true values are
-    proved on the spot. The same seed finds the same failures. Failures are written to DIR as vectors; to ask them again, run
-    posref check TARGET --suite DIR. Exit code 0: nothing found; 1: failures found; 2: could not run.
+    proved on the spot. Each failing call is shrunk to the smallest. The same seed finds the same failures. Failures are written
+    to DIR as vectors; to ask them again, run posref check TARGET --suite DIR. Exit code 0: nothing found; 1: failures found; 2:
+    could not run.
     """
     sys.path.insert(0, "")
     with errors():

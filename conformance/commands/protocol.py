@@ -11,7 +11,7 @@ from .console import errors
 
 @click.group()
 def protocol() -> None:
-    """Lint a program that speaks the protocol, or serve a Python target with it."""
+    """Lint or serve the protocol for other languages."""
 
 
 @protocol.command("lint", context_settings={"ignore_unknown_options": True})

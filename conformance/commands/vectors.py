@@ -14,7 +14,7 @@ from .console import FILE, FOLDER, console, errors, needs_vectors, progress
 
 @click.group()
 def vectors() -> None:
-    """Build, verify, copy and export golden vectors, and measure what they catch."""
+    """Build, verify, copy, export or measure vectors."""
 
 
 @vectors.command("build")
@@ -33,7 +33,7 @@ def vectors_build(directory: Path, tier: str) -> None:
 @vectors.command("verify")
 @click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
 def vectors_verify(directory: Path | None) -> None:
-    """Prove every value again, of the suite in DIR or of the installed one."""
+    """Prove every value again. The suite is in DIR, or is the installed one."""
     with errors():
         needs_vectors()
         from ..proof.verify import verify
