@@ -19,9 +19,10 @@ ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
 SNIPPET = """\
 import numpy as np
-from posref.conformance import suite, target
+from posref.conformance import suite
+from posref.conformance.target.loading import load
 
-implementation = target.load({name!r}, backend={backend!r}, dtype={dtype!r})
+implementation = load({name!r}, backend={backend!r}, dtype={dtype!r})
 [group] = suite.load_groups(suite.INSTALLED, group={group!r})
 [case] = [c for c in group.cases if c.id == {case!r}]
 implementation.begin(case)
