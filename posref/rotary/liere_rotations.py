@@ -36,7 +36,7 @@ def liere_rotations(positions: Array, generators: Array, /, *, dtype: DType | No
         for heads before tokens, ``(A, H, G, n, n)`` for tokens before heads with positions ``(A, T, 1)``, ``(A, G, n, n)``
         where heads share them.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
