@@ -1,11 +1,11 @@
 """
 Backends: one short module per array library, loaded by name, and three number systems that look like array libraries.
 
-A backend module has ``name``, ``requires`` (the package to install), ``dtypes`` (names of the real dtypes it has),
-``float64_trigonometry`` (whether its float64 sine is one), ``namespace()``, ``dtype(name)``, ``from_numpy(x, dtype, device)``,
-``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``; where the library has them, ``vjp(function, arrays,
-cotangents)`` (gradients) and ``strided(x)`` (the same values in memory that is not contiguous). Third parties add one with an
-entry point in the group ``posref.backends``.
+A backend module has ``name``, ``requires`` (the package to install), ``dtypes`` (names of its real dtypes),
+``float64_trigonometry`` (whether its float64 sine is accurate to float64), ``namespace()``, ``dtype(name)``,
+``from_numpy(x, dtype, device)``, ``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``. If the library can, it also has
+``vjp(function, arrays, cotangents)`` (gradients) and ``strided(x)`` (the same values in memory that is not contiguous). Third
+parties add a backend with an entry point in the group ``posref.backends``.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ BUILT_IN = ("numpy", "torch", "jax", "cupy", "dask", "array_api_strict")
 
 
 class BackendMissing(ModuleNotFoundError):
-    """A backend that was asked for and whose library is not installed."""
+    """The library of the requested backend is not installed."""
 
 
 def names() -> tuple[str, ...]:
@@ -34,9 +34,9 @@ def load(name: str) -> ModuleType:
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If there is no backend with that name.
     BackendMissing
-        If its library is not installed; the message has the command that installs it.
+        If its library is not installed. The message has the command that installs it.
     """
     if name in BUILT_IN:
         target = f"posref.backends.{name}"

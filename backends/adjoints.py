@@ -1,9 +1,9 @@
 """
 Derivatives: arrays of another number system that remember how they were made, so that cotangents can be carried back.
 
-Over balls this proves the gradients of a definition; over error bounds it says how far the backward pass of an honest
-implementation may stray, since it makes the same products and sums as one: a rounding at each, contributions in any order.
-Where a decision (a maximum, an absolute value) is not decided, the derivative is all that lies between the two.
+Over balls this proves the gradients of a definition. Over error bounds it says how far the backward pass of an honest
+implementation may stray: it forms the same products and sums, with one rounding each and contributions in any order. Where a
+maximum or an absolute value is not decided, the derivative covers everything between the two possible values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parents = Sequence[tuple[Array, Pull]]
 
 
 class Node(Array):
-    """An array of reals on the way from the leaves: it knows what it was made of, and how to pull a cotangent back to each."""
+    """An array of reals computed from leaves. It knows its parents, and how to pull a cotangent back to each of them."""
 
     def __init__(self, value: Array, xp: Adjoints, parents: Parents) -> None:
         super().__init__(value.parts, value.dtype, xp)
@@ -29,7 +29,7 @@ class Node(Array):
 
 
 class Adjoints(NumberSystem):
-    """The namespace of another number system, `base`, that records the way from its leaves."""
+    """The namespace of another number system, `base`, that records how each array was computed from the leaves."""
 
     __name__ = "posref.backends.adjoints"
 
@@ -37,11 +37,11 @@ class Adjoints(NumberSystem):
         self.base, self.serials = base, count()
 
     def leaf(self, x: Array) -> Node:
-        """Return `x` as an array in which to differentiate."""
+        """Return `x` as a leaf: an array to differentiate with respect to."""
         return Node(x, self, ())
 
     def pull_back(self, outputs: Sequence[Array], cotangents: Sequence[Array], leaves: Sequence[Node]) -> list[Array]:
-        """Return the cotangent of every leaf, in `base`, given those of the outputs."""
+        """Return the cotangent of every leaf, in `base`, given the cotangents of the outputs."""
         found: dict[int, list[Array]] = {}
         nodes: dict[int, Node] = {}
 
@@ -54,14 +54,14 @@ class Adjoints(NumberSystem):
             add(output, cotangent)
         done: dict[int, Array] = {}
         while nodes:
-            node = nodes.pop(max(nodes))  # made last: all that was made of it has been pulled back
+            node = nodes.pop(max(nodes))  # the last one made: all that was made from it has been pulled back
             done[node.serial] = total = self._total(found.pop(node.serial))
             for parent, pull in node.parents:
                 add(parent, pull(total))
         return [done[x.serial] if x.serial in done else self.base.real(np.zeros(x.shape), x.dtype) for x in leaves]
 
     def _total(self, contributions: list[Array]) -> Any:
-        """Return the sum of the cotangents that came by different ways, in any order."""
+        """Return the sum of the cotangents that came along different paths, in any order."""
         if len(contributions) == 1:
             return contributions[0]
         return self.base.sum(self.base.stack(contributions, axis=0), axis=0)
@@ -71,12 +71,12 @@ class Adjoints(NumberSystem):
         return Array(x.parts, x.dtype, self.base)
 
     def _node(self, value: Array, *parents: tuple[Array, Pull]) -> Array:
-        """Return a result of `base` with those of its parents that come from a leaf."""
+        """Return a result of `base` with the parents that come from a leaf."""
         kept = [(x, pull) for x, pull in parents if isinstance(x, Node)]
         return Node(value, self, kept) if kept else Array(value.parts, value.dtype, self)
 
     def _elementwise(self, value: Array, *parents: tuple[Array, Pull]) -> Array:
-        """Return a result of `base` whose parents were broadcast to it: their cotangents are summed over repeated elements."""
+        """Return a result of `base` whose parents were broadcast: their cotangents are summed over repeated elements."""
 
         def narrowed(x: Array, pull: Pull) -> Pull:
             places = np.broadcast_to(_numbered(x.shape), value.shape)
@@ -91,7 +91,7 @@ class Adjoints(NumberSystem):
         order = kept[np.argsort(flat[kept], kind="stable")]
         counts = np.bincount(flat[kept], minlength=size)
         rows = flat[order]
-        table = np.full((size, max(counts, default=0) or 1), flat.size)  # which elements each sum has; the last is a zero
+        table = np.full((size, max(counts, default=0) or 1), flat.size)  # the elements of each sum; the last one is zero
         table[rows, np.arange(order.size) - (np.cumsum(counts) - counts)[rows]] = order
         zero = self.base.real(np.zeros(1), g.dtype)
         padded = self.base.concat([self.base.reshape(g, (flat.size,)), zero], axis=0)
@@ -109,7 +109,7 @@ class Adjoints(NumberSystem):
         return self._node(self.base.real(values, dtype))
 
     def astype(self, x: Array, dtype: Label) -> Array:
-        return self._node(self.base.astype(self._plain(x), dtype), (x, lambda g: g))  # cast back where it is added
+        return self._node(self.base.astype(self._plain(x), dtype), (x, lambda g: g))  # `add` casts the cotangent back
 
     def moved(self, x: Array, move: Callable[[Part], Part]) -> Array:
         if not isinstance(x, Node):
@@ -173,17 +173,17 @@ class Adjoints(NumberSystem):
         return compared
 
     def _slope(self, a: Array, b: Array) -> Any:
-        """Return the derivative of max(a, b) in a: 1 or 0, and all that is between where that is not decided."""
+        """Return the derivative of max(a, b) in a: 1 or 0, or everything between where that is not decided."""
         low, high = self.base.surely_greater(a, b), ~self.base.surely_greater(b, a)
         return self.base.between(low.astype(np.float64), high.astype(np.float64), a.dtype)
 
     # ---- functions -----------------------------------------------------------------------------------------------------------
     def floor(self, x: Array) -> Array:
-        """Return the largest integer not above, which has no derivative."""
+        """Return the largest integer not above x; its derivative is zero."""
         return self._node(self.base.floor(self._plain(x)))
 
     def ceil(self, x: Array) -> Array:
-        """Return the smallest integer not below, which has no derivative."""
+        """Return the smallest integer not below x; its derivative is zero."""
         return self._node(self.base.ceil(self._plain(x)))
 
     def sqrt(self, x: Array) -> Array:
@@ -212,7 +212,7 @@ class Adjoints(NumberSystem):
         return self._node(self.base.sin(value), (x, lambda g: g * self.base.cos(value)))
 
     def constant_sin(self, x: Array) -> Array:
-        """Return the sine of a constant, which has no derivative."""
+        """Return the sine of a constant; its derivative is zero."""
         return self._node(self.base.constant_sin(self._plain(x)))
 
     def cos(self, x: Array) -> Array:
@@ -238,7 +238,7 @@ class Adjoints(NumberSystem):
         return self._node(largest, (x, lambda g: self._spread(g, x.shape, axis, keepdims) * self._chosen(value, axis)))
 
     def _chosen(self, x: Array, axis: int) -> Any:
-        """Return 1 where an element is the largest along `axis`, else 0, and all between where that is not decided."""
+        """Return 1 where an element is the largest along `axis`, else 0; everything between where that is not decided."""
         last = self.base.moveaxis(x, axis, -1)
         above = self.base.surely_greater(last[..., :, None], last[..., None, :])
         own = np.eye(last.shape[-1], dtype=bool)
@@ -247,14 +247,14 @@ class Adjoints(NumberSystem):
         return self.base.moveaxis(chosen, -1, axis)
 
     def _spread(self, g: Array, shape: tuple[int, ...], axis: int, keepdims: bool) -> Any:
-        """Return the cotangent of a reduction for every element that was reduced."""
+        """Return a reduction's cotangent, repeated for every element that was reduced."""
         kept = g if keepdims else self.base.moved(g, lambda part: np.expand_dims(part, axis))
         return self.base.broadcast_to(kept, shape)
 
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product of the last two axes."""
         p, q = self._plain(a), self._plain(b)
-        turned = self.base.matrix_transpose
+        transposed = self.base.matrix_transpose
 
         def narrowed(x: Array, g: Array) -> Array:
             places = np.broadcast_to(_numbered(x.shape), g.shape)
@@ -262,8 +262,8 @@ class Adjoints(NumberSystem):
 
         return self._node(
             self.base.matmul(p, q),
-            (a, lambda g: narrowed(a, self.base.matmul(g, turned(q)))),
-            (b, lambda g: narrowed(b, self.base.matmul(turned(p), g))),
+            (a, lambda g: narrowed(a, self.base.matmul(g, transposed(q)))),
+            (b, lambda g: narrowed(b, self.base.matmul(transposed(p), g))),
         )
 
 

@@ -1,4 +1,4 @@
-"""array-api-strict: the standard and nothing more. Its device without float64 stands in for hardware without it."""
+"""array-api-strict: the array API standard and nothing more. One of its devices has no float64, like some hardware."""
 
 from collections.abc import Callable
 from typing import Any

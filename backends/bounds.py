@@ -1,9 +1,9 @@
 """
-Error bounds: arrays of (value, bound), on which a definition gives how far an honest implementation may stray from the truth.
+Error bounds: arrays of (value, bound). On them a definition says how far an honest implementation may stray from the truth.
 
-Every operation adds the first-order worst case of any reasonable implementation of it. One namespace for each accuracy class
-says how many significand bits float64, float32 and storage have there; a dtype wider than the class allows does not help.
-Values come from the balls and sums run in a fixed order, so that the same tolerances come out on every machine.
+Every operation adds the first-order worst case of any reasonable implementation of it. Each accuracy class has its own
+namespace, which says how many significand bits float64, float32 and storage have; a dtype wider than the class allows does not
+help. Values come from balls and sums run in a fixed order, so that tolerances are the same on every machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Bounds(NumberSystem):
 
     @property
     def pi(self) -> Array:
-        """Pi, rounded once to the class's float64, in which it never is exact."""
+        """Pi, rounded once to the class's float64. It is never exact."""
         return Array((np.asarray(np.pi), np.asarray(self._unit(float64) * np.pi)), float64, self)
 
     # ---- rounding -----------------------------------------------------------------------------------------------------
@@ -38,14 +38,14 @@ class Bounds(NumberSystem):
         return 2.0 ** -self.bits[dtype]
 
     def _fits(self, value: Part, dtype: Label) -> Part:
-        """Return where `value` is representable in the dtype of this class."""
+        """Return where `value` is representable in `dtype`, as this class has it."""
         bits = self.bits[dtype]
         mantissa, _ = np.frexp(value)
         with np.errstate(invalid="ignore"):
             return np.asarray(np.ldexp(mantissa, bits) % 1 == 0)
 
     def _rounded(self, value: Part, error: Part, exact: Part, dtype: Label, units: float = 1) -> Array:
-        """Return (value, error) after an operation: nothing is added where it was exact and the result fits."""
+        """Return (value, error) after an operation; no error is added where it was exact and the result fits."""
         value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
         free = exact & (error == 0) & self._fits(value, dtype) & ((value == 0) | (np.abs(value) >= self.accuracy.normal))
         added = units * self._unit(dtype) * (np.abs(value) + error) + self.accuracy.floor
@@ -133,13 +133,13 @@ class Bounds(NumberSystem):
         return np.asarray(getattr(np, name)(p, q))
 
     def surely_greater(self, a: Array, b: Array) -> Part:
-        """Return where a > b whatever the errors are within their bounds."""
+        """Return where a > b for all errors within the bounds."""
         (p, e), (q, f) = a.parts, b.parts
         with np.errstate(invalid="ignore"):
             return np.asarray(p - q > e + f)
 
     def between(self, low: Part, high: Part, dtype: Label) -> Array:
-        """Return the middle of two NumPy arrays, off by as much as they are apart."""
+        """Return the middle of two NumPy arrays, with half their distance as its bound."""
         return Array((np.asarray((low + high) / 2), np.asarray((high - low) / 2)), dtype, self)
 
     def _step(self, x: Array, step: Callable[[Part], Part]) -> Array:
@@ -173,7 +173,7 @@ class Bounds(NumberSystem):
 
     # ---- elementary functions --------------------------------------------------------------------------------------------
     def exp(self, x: Array) -> Array:
-        """Return e to the x; exact at 0 alone."""
+        """Return e to the x, exact only at 0."""
         value, error = x.parts
         power = _by_balls(lambda p: p.exp(), value)
         with np.errstate(invalid="ignore"):  # a power of zero whose exponent is unbounded
@@ -182,7 +182,7 @@ class Bounds(NumberSystem):
         return Array((power, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
 
     def log(self, x: Array) -> Array:
-        """Return the natural logarithm; exact at 1 alone."""
+        """Return the natural logarithm, exact only at 1."""
         value, error = x.parts
         if np.any(value - error <= 0):
             msg = "logarithm of a number that may not be positive"
@@ -193,7 +193,7 @@ class Bounds(NumberSystem):
         return Array((log, np.where((value == 1) & (error == 0), 0.0, bound)), x.dtype, self)
 
     def log1p(self, x: Array) -> Array:
-        """Return the natural logarithm of 1 + x; exact at 0 alone. Its slope within the error is at most 1/(1 + x - error)."""
+        """Return the natural logarithm of 1 + x, exact only at 0. Within the error its slope is at most 1/(1 + x - error)."""
         value, error = x.parts
         if np.any(1 + value - error <= 0):
             msg = "logarithm of a number that may not be positive"
@@ -204,15 +204,15 @@ class Bounds(NumberSystem):
         return Array((log, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
 
     def sin(self, x: Array) -> Array:
-        """Return the sine, in the class's working dtype; exact at 0 alone."""
+        """Return the sine in the class's working dtype, exact only at 0."""
         return self._wave(x, lambda p: p.sin(), ROUNDOFFS["sin"].units)
 
     def cos(self, x: Array) -> Array:
-        """Return the cosine, in the class's working dtype; exact at 0 alone."""
+        """Return the cosine in the class's working dtype, exact only at 0."""
         return self._wave(x, lambda p: p.cos(), ROUNDOFFS["cos"].units)
 
     def constant_sin(self, x: Array) -> Array:
-        """Return the sine of a constant of the definition, not of a position's angle, in the dtype of `x`."""
+        """Return the sine of one of the definition's constants (not of a position's angle), in the dtype of `x`."""
         value, error = x.parts
         wave = _by_balls(lambda p: p.sin(), value)
         bound = np.minimum(error, 2.0) + ROUNDOFFS["sin"].units * self._unit(x.dtype) * np.abs(wave) + self.accuracy.floor
@@ -229,9 +229,9 @@ class Bounds(NumberSystem):
     # ---- matrices ----------------------------------------------------------------------------------------------------------
     def skew_exponential(self, x: Array) -> Array:
         """
-        Return the exponentials of skew-symmetric matrices, in the class's working dtype; exact at 0 alone.
+        Return the exponentials of skew-symmetric matrices in the class's working dtype, exact only at 0.
 
-        They are orthogonal, so that errors E of a matrix, themselves skew-symmetric, move its exponential by no more than |E|.
+        They are orthogonal. So an error E of a matrix, itself skew-symmetric, moves the exponential by at most |E|.
         """
         value, error = x.parts
         size, off = _norm(value), _norm(error)
@@ -241,7 +241,7 @@ class Bounds(NumberSystem):
         return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
-        """Return what the exponentials' cotangents `g` are, carried back to skew-symmetric matrices `x`: no longer than g."""
+        """Return the cotangents `g` of the exponentials, carried back to skew-symmetric matrices `x`: no longer than g."""
         (value, error), (along, across) = x.parts, g.parts
         own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
         moved = np.minimum(_norm(error), 2.0) + _growth(own * self._growing(x.dtype, value, _norm(value)))
@@ -250,8 +250,8 @@ class Bounds(NumberSystem):
         return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
 
     def _growing(self, dtype: Label, value: Part, size: Part) -> Part:
-        """Return how the rounding of an exponential grows with the matrix and its size."""
-        return np.asarray(np.minimum(self._unit(dtype) * value.shape[-1] ** 2 * (1 + 2 * size), 4.0))  # more says nothing
+        """Return how the rounding error of an exponential grows with the matrix and its norm `size`."""
+        return np.asarray(np.minimum(self._unit(dtype) * value.shape[-1] ** 2 * (1 + 2 * size), 4.0))  # 4 excludes nothing
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
@@ -267,7 +267,7 @@ class Bounds(NumberSystem):
         return Array((np.asarray(total), np.asarray(error)), x.dtype, self)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product; every product counts as rounded, since a scale may be applied to an operand first."""
+        """Return the matrix product. Every product counts as rounded, since code may scale an operand first."""
         products = self.multiply(a[..., :, :, None], b[..., None, :, :])
         value, error = products.parts
         several = np.count_nonzero(value, axis=-2, keepdims=True) > 1
@@ -284,10 +284,10 @@ class Bounds(NumberSystem):
 
 class Sensitivity(Bounds):
     """
-    The namespace of (value, how far it moves when every sine and cosine is off by `SMALL`); no other operation errs.
+    The namespace of (value, how far it moves when every sine and cosine is off by `SMALL`). No other operation errs.
 
-    Errors of that size leave no trace in products of two and in what they are subtracted from: bounds grow linearly, and
-    divided by `SMALL` they are the half-width for each unit of error.
+    `SMALL` is so small that products of two such errors vanish. So bounds grow linearly, and divided by `SMALL` they are the
+    half-width for each unit of error.
     """
 
     SMALL = 2.0**-100
@@ -303,7 +303,7 @@ class Sensitivity(Bounds):
         return Array((wave, bound + self.SMALL), float32, self)
 
     def skew_exponential(self, x: Array) -> Array:
-        """Return the exponentials of skew-symmetric matrices: their entries are off as sines and cosines are."""
+        """Return the exponentials of skew-symmetric matrices. Their entries are off by as much as sines and cosines."""
         found, bound = super().skew_exponential(x).parts
         return Array((found, bound + self.SMALL), float32, self)
 
@@ -319,36 +319,36 @@ def bounds(name: str) -> Bounds:
 
 
 def rounded_up(error: Part) -> Part:
-    """Return bounds as the float32 at or above them."""
+    """Return bounds as float32, rounded up."""
     with np.errstate(over="ignore"):
         nearest = error.astype(np.float32)
         return np.where(nearest.astype(np.float64) < error, np.nextafter(nearest, np.float32(np.inf)), nearest)
 
 
 def _growth(change: Part) -> Part:
-    """Return a bound of ``exp(change) - 1``."""
+    """Return an upper bound of ``exp(change) - 1``."""
     with np.errstate(over="ignore"):
         return np.where(change < 1, change * (1 + change), np.where(change < 700, np.exp2(1.5 * np.ceil(change)), np.inf))
 
 
 def _exact_product(a: Part, b: Part) -> Part:
     """
-    Return where the float64 product of `a` and `b` is exact: where that of their significands, as odd integers, fits 53 bits.
+    Return where the float64 product of `a` and `b` is exact: the product of their significands, as odd integers, has 53 bits.
 
-    Such a product is odd: below 2**53 it is exact here too, and above it is not rounded to less.
+    That product is itself computed in float64: below 2**53 it is exact, and above it is never rounded to less.
     """
     return np.asarray(_odd(a) * _odd(b) < 2.0**53)
 
 
 def _odd(x: Part) -> Part:
-    """Return the odd integer that is the significand of each float64; 0 for 0 and what is not finite."""
+    """Return the significand of each float64 as an odd integer; 0 for 0, infinities and NaN."""
     mantissa, _ = np.frexp(x)
     whole = np.abs(np.ldexp(np.where(np.isfinite(mantissa), mantissa, 0.0), 53)).astype(np.int64)
     return np.asarray(whole // np.maximum(whole & -whole, 1), dtype=np.float64)
 
 
 def _norm(matrices: Part) -> Part:
-    """Return the Frobenius norms of matrices, with axes of size 1; sums in a fixed order."""
+    """Return the Frobenius norms of matrices, keeping both axes with size 1; sums run in a fixed order."""
     total = np.zeros((*matrices.shape[:-2], 1, 1))
     for index in np.ndindex(matrices.shape[-2:]):
         total = total + matrices[(..., *index)][..., None, None] ** 2
@@ -356,14 +356,14 @@ def _norm(matrices: Part) -> Part:
 
 
 def _by_matrices(function: Callable[..., arb_mat], *parts: Part) -> Part:
-    """Return a function of matrices in float64, by way of balls: the middle of each, rounded."""
+    """Return a function of matrices, computed on balls: the middle of each ball, rounded to float64."""
     with precision(160):
         found = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
         return np.asarray(np.frompyfunc(round_to_float64, 1, 1)(found), dtype=np.float64)
 
 
 def _by_balls(function: Callable[..., arb], *parts: Part) -> Part:
-    """Return an elementary function correctly rounded, by way of balls."""
+    """Return an elementary function, computed on balls and correctly rounded."""
 
     def one(*numbers: float) -> float:
         return nearest_float64(function(*(arb(n) if np.isfinite(n) else arb(str(n)) for n in numbers)))

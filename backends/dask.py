@@ -32,7 +32,7 @@ def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None
 
 
 def to_numpy(x: Any) -> npt.NDArray[Any]:
-    """Compute, reals widened to float64."""
+    """Compute `x` and copy it to NumPy, reals widened to float64."""
     host = np.asarray(x.compute(scheduler="synchronous"))
     return host.astype(np.float64) if host.dtype.kind == "f" else np.array(host)
 

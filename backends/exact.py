@@ -1,8 +1,8 @@
 """
-Balls: real arrays over python-flint's arb, on which definitions give what is true, with a proof.
+Balls: real arrays over python-flint's arb. Run on them, a definition gives its true values, with a proof.
 
-A comparison that the balls do not decide raises `Undecided`; `evaluate` then tries again with more bits. `correctly_rounded`
-turns balls into float64 that is proved to be the nearest.
+A comparison that the balls do not decide raises `Undecided`, and `evaluate` tries again with more bits. `correctly_rounded`
+turns balls into the float64 numbers that are proved to be nearest.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from flint import arb, arb_mat, ctx, fmpz
 
 from .numbers import Array, Label, NumberSystem, Part, Undecided, float64
 
-SMALLEST_NORMAL = 2.0**-1022  # flint's own conversion is the nearest from here on
-BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last decides underflow to zero too
+SMALLEST_NORMAL = 2.0**-1022  # from here on flint's own conversion rounds to the nearest
+BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last is enough to decide underflow to zero too
 
 
 class Unproved(ArithmeticError):
-    """A value whose rounding was not proved at the highest precision."""
+    """The rounding of a value was not proved, even at the highest precision."""
 
 
 def _ball(value: Any) -> arb:
-    """Return an exact ball: of an int, or of a float's exact binary64 value."""
+    """Return the exact ball of an int, or of a float's exact binary64 value."""
     return arb(int(value)) if isinstance(value, int | np.integer) else arb(float(value))
 
 
 def _decide(name: str, a: arb, b: arb) -> bool:
-    """Return a comparison that the balls decide."""
+    """Return the result of a comparison, or raise `Undecided`."""
     answers = {
         "less": (a < b, a >= b), "less_equal": (a <= b, a > b), "greater": (a > b, a <= b), "greater_equal": (a >= b, a < b),
         "equal": (a == b, a != b), "not_equal": (a != b, a == b),
@@ -46,7 +46,7 @@ def _decide(name: str, a: arb, b: arb) -> bool:
 
 
 def _whole(rounded: arb) -> arb:
-    """Return the ball of a floor or ceiling if it is decided."""
+    """Return a floor or ceiling, or raise `Undecided`."""
     if not rounded.is_exact():
         msg = f"rounding to the integer {rounded}"
         raise Undecided(msg)
@@ -58,7 +58,7 @@ def _elementwise(function: Callable[..., arb], *parts: Part) -> Part:
 
 
 class Exact(NumberSystem):
-    """The namespace of balls; float dtypes are labels without rounding."""
+    """The namespace of balls. Its float dtypes are only labels: nothing is rounded."""
 
     __name__ = "posref.backends.exact"
 
@@ -104,7 +104,7 @@ class Exact(NumberSystem):
         return np.asarray(np.frompyfunc(lambda p, q: bool(p > q), 2, 1)(a.parts[0], b.parts[0]), dtype=np.bool_)
 
     def between(self, low: Part, high: Part, dtype: Label) -> Array:
-        """Return balls that hold all that lies between two NumPy arrays."""
+        """Return balls that hold everything between two NumPy arrays."""
         return Array((_elementwise(lambda p, q: _ball(p).union(_ball(q)), low, high),), dtype, self)
 
     def _function(self, x: Array, function: Callable[[arb], arb]) -> Array:
@@ -149,7 +149,7 @@ class Exact(NumberSystem):
         return Array((by_matrices(lambda a: a.exp(), x.parts[0]),), x.dtype, self)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
-        """Return what the exponentials' cotangents `g` are, carried back to the matrices `x`."""
+        """Return the cotangents `g` of the exponentials, carried back to the matrices `x`."""
         return Array((by_matrices(derivative_of_exponential, -x.parts[0], g.parts[0]),), x.dtype, self)
 
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
@@ -167,7 +167,7 @@ exact = Exact()
 
 
 def by_matrices(function: Callable[..., arb_mat], *parts: Part) -> Part:
-    """Return a function of matrices of balls, for all the matrices of the last two axes."""
+    """Apply a function of matrices of balls to every matrix in the last two axes."""
     found = np.empty(parts[0].shape, dtype=object)
     for index in np.ndindex(found.shape[:-2]):
         found[index] = function(*(arb_mat(part[index].tolist()) for part in parts)).table()
@@ -178,8 +178,8 @@ def derivative_of_exponential(a: arb_mat, direction: arb_mat) -> arb_mat:
     """
     Return the derivative of the exponential at `a` along `direction`: the upper right block of exp([[a, direction], [0, a]]).
 
-    Source: Higham, Functions of Matrices, equation (10.43). The adjoint is the derivative at the transpose, which is -a where
-    a is skew-symmetric.
+    Source: Higham, Functions of Matrices, equation (10.43). The adjoint is the derivative at the transpose, which is -a for
+    skew-symmetric a.
     """
     n = a.nrows()
     rows, across, zeros = a.table(), direction.table(), [arb(0)] * n
@@ -189,7 +189,7 @@ def derivative_of_exponential(a: arb_mat, direction: arb_mat) -> arb_mat:
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Compute with `bits` for a while; the setting is global in flint, so use processes rather than threads."""
+    """Compute with `bits` inside the block. The setting is global in flint, so use processes rather than threads."""
     before = ctx.prec
     ctx.prec = bits
     try:
@@ -218,7 +218,7 @@ def evaluate(call: Callable[[], tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...
 
 
 def correctly_rounded(value: Any) -> npt.NDArray[Any]:
-    """Return balls as the nearest float64, integers and floats as they are; Unproved if a ball holds a rounding boundary."""
+    """Return balls as the nearest float64, integers and floats unchanged; Unproved if a ball holds a rounding boundary."""
     if not isinstance(value, Array):
         return np.asarray(value, dtype=np.float64)
     if value.dtype.kind != "real floating":
@@ -227,7 +227,7 @@ def correctly_rounded(value: Any) -> npt.NDArray[Any]:
 
 
 def nearest_float64(ball: arb) -> float:
-    """Return the float64 to which every number of the ball rounds, half to even; Unproved if there are two."""
+    """Return the float64 to which all numbers of the ball round, half to even; Unproved if they round to two."""
     if not ball.is_finite():
         msg = f"not a finite number: {ball}"
         raise Unproved(msg)
@@ -247,12 +247,12 @@ def round_to_float64(end: arb) -> float:
 
 
 def ratio_to_float64(mantissa: fmpz, exponent: int) -> float:
-    """Return mantissa 2**exponent as the nearest float64, half to even."""
+    """Return mantissa times 2**exponent as the nearest float64, half to even."""
     whole = abs(int(mantissa))
     if whole == 0:
         return 0.0
     sign = -1.0 if int(mantissa) < 0 else 1.0
-    if whole.bit_length() + exponent < -1074:  # below half the smallest, however far
+    if whole.bit_length() + exponent < -1074:  # below half the smallest float64
         return sign * 0.0
     drop = max(whole.bit_length() - 53, -1074 - exponent, 0)  # bits below the last that float64 keeps
     kept, rest = whole >> drop, whole & ((1 << drop) - 1)

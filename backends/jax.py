@@ -1,4 +1,4 @@
-"""JAX. Without ``jax_enable_x64`` it has no float64 and no int64: then angles go the way of int32 turns."""
+"""JAX. Without ``jax_enable_x64`` it has no float64 and no int64, so angles are computed as int32 turns."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def dtype(name: str) -> Any:
 
 
 def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None) -> jax.Array:
-    """Copy `x` to `device`, rounding once to `dtype`; int64 becomes int32 where x64 is off."""
+    """Copy `x` to `device`, rounding once to `dtype`; int64 becomes int32 if x64 is off."""
     if dtype is None:
         narrow = x.astype(np.int32) if x.dtype == np.int64 and not jax.config.jax_enable_x64 else x.copy()
         return jax.device_put(narrow, device)

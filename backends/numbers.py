@@ -13,7 +13,7 @@ Part = npt.NDArray[Any]
 
 
 class Undecided(ArithmeticError):
-    """A comparison, floor or conversion that the numbers at hand do not decide."""
+    """The numbers at hand do not decide a comparison, floor or conversion."""
 
 
 class Label:
@@ -28,15 +28,15 @@ class Label:
 
 float64, float32 = Label("float64", "real floating"), Label("float32", "real floating")
 storage = Label("storage", "real floating")
-matrices = Label("matrices", "real floating")  # in which functions of learned matrices are formed: at least binary32
+matrices = Label("matrices", "real floating")  # for functions of learned matrices: at least binary32
 int64, boolean = Label("int64", "integral"), Label("bool", "bool")
 WIDTH = {storage: 0, float32: 1, matrices: 2, float64: 3}
 
 
 class Array:
-    """An array of a number system; `parts` are NumPy arrays of its shape (a ball; or a value and its error bound)."""
+    """An array of a number system. `parts` are NumPy arrays of its shape: a ball, or a value and its error bound."""
 
-    __array_ufunc__ = None  # or NumPy scalars on the left would swallow it
+    __array_ufunc__ = None  # otherwise a NumPy scalar on the left would take over the operation
 
     def __init__(self, parts: tuple[Part, ...], dtype: Label, xp: NumberSystem) -> None:
         self.parts, self.dtype, self.xp = parts, dtype, xp
@@ -108,13 +108,13 @@ Array.__hash__ = None  # type: ignore[assignment]
 
 
 class Info:
-    """The inspection part of the standard."""
+    """The inspection API of the standard."""
 
     def __init__(self, xp: NumberSystem) -> None:
         self.xp = xp
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Label]:
-        """Return the default dtypes: results are stored."""
+        """Return the default dtypes: `storage` for reals."""
         return {"real floating": storage, "integral": int64, "indexing": int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Label]:
@@ -146,7 +146,7 @@ class NumberSystem(ABC):
         return max(dtypes, key=WIDTH.__getitem__)
 
     class finfo:  # noqa: N801
-        """At least float32 for every label, since half precision here is a matter of storage."""
+        """At least 32 bits for every label, since half precision only affects storage here."""
 
         def __init__(self, dtype: Label) -> None:
             self.bits = 64 if dtype is float64 else 32
@@ -177,7 +177,7 @@ class NumberSystem(ABC):
         return Array(tuple(np.asarray(move(part), dtype=part.dtype) for part in x.parts), x.dtype, self)
 
     def joined(self, arrays: Sequence[Array], join: Callable[[list[Part]], Part]) -> Array:
-        """Return arrays of one kind joined part by part."""
+        """Return arrays of one kind, joined part by part."""
         kinds = {x.dtype.kind for x in arrays}
         if len(kinds) != 1:
             msg = f"arrays of different kinds do not mix: {sorted(kinds)}"
@@ -263,7 +263,7 @@ class NumberSystem(ABC):
         return self.real_divide(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
 
     def floor_divide(self, a: Any, b: Any) -> Array:
-        """Return the largest integer not above a/b, for integers alone: of reals it would be a decision to prove."""
+        """Return the largest integer not above a/b, for integers only: for reals it would have to be proved."""
         a, b = self.pair(a, b)
         if a.dtype is not int64:
             msg = f"floor_divide is for integers; got {a.dtype}"
@@ -276,15 +276,15 @@ class NumberSystem(ABC):
         return self.real_pow(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
 
     def minimum(self, a: Any, b: Any) -> Array:
-        """Return the smaller."""
+        """Return the smaller of a and b."""
         return self._binary("minimum", np.minimum, a, b)
 
     def maximum(self, a: Any, b: Any) -> Array:
-        """Return the larger."""
+        """Return the larger of a and b."""
         return self._binary("maximum", np.maximum, a, b)
 
     def clip(self, x: Array, low: Any, high: Any) -> Array:
-        """Return `x` brought between `low` and `high`."""
+        """Return `x`, limited to the range from `low` to `high`."""
         return self.minimum(self.maximum(x, low), high)
 
     def negative(self, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Narrowing float64 correctly, once: casts in torch, JAX and ml_dtypes go through float32 and round twice."""
+"""Round float64 to narrower dtypes correctly, once: casts in torch, JAX and ml_dtypes go through float32 and round twice."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ LARGEST = {
 
 
 def round_to(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
-    """Return `x` as float64 whose every value is one of `dtype`: the nearest, half to even, infinite beyond its range."""
+    """Return `x` as float64 rounded to values of `dtype`: the nearest, half to even, infinite beyond its range."""
     x = np.asarray(x, dtype=np.float64)
     if dtype == "float64":
         return x
@@ -29,12 +29,12 @@ def round_to(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
 
 
 def representable(x: npt.NDArray[Any], dtype: str) -> bool:
-    """Return whether every value of `x` is one of `dtype`."""
+    """Return whether `dtype` can represent every value of `x`."""
     return bool(np.array_equal(round_to(x, dtype), np.asarray(x, dtype=np.float64)))
 
 
 def bits_of(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """Return `x`, rounded once to `dtype`: as NumPy's own dtype, or for bfloat16 as uint16 holding its bits."""
+    """Return `x` rounded once to `dtype`, as NumPy's own dtype; for bfloat16 as uint16 with the same bits."""
     narrow = round_to(x, dtype)
     if dtype != "bfloat16":
         return narrow.astype(dtype)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Roundoff(NamedTuple):
-    """Unit roundoffs u = 2**-bits that one elementary operation may add, relative to its result, and where they come from."""
+    """How many unit roundoffs u = 2**-bits an elementary operation may add, relative to its result, and the source of that."""
 
     units: float
     source: str
@@ -40,7 +40,7 @@ ROUNDOFFS = {
 
 
 class Accuracy(NamedTuple):
-    """An accuracy class: significand bits of each dtype label, the floor of an inexact result, and the least normal number."""
+    """An accuracy class: significand bits of each dtype label, the absolute error of any inexact result, the least normal."""
 
     float64: int
     float32: int

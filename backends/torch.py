@@ -55,7 +55,7 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
 def vjp(
     function: Callable[..., Sequence[torch.Tensor]], arrays: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
-    """Return the gradients of `function` in `arrays` by autograd; None where it stops on the way."""
+    """Return the gradients of `function` in `arrays` by autograd; None where the graph does not reach an array."""
     leaves = [x.detach().requires_grad_() for x in arrays]
     with torch.enable_grad():
         outputs = function(*leaves)
@@ -67,10 +67,10 @@ def vjp(
 
 
 def strided(x: torch.Tensor) -> torch.Tensor:
-    """Return `x` as a part of wider rows, its leading axes stored last first; of one axis: every second element of a buffer."""
+    """Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element."""
     if x.ndim < 2:
         return torch.stack([x, x], dim=-1)[..., 1] if x.ndim else x
     order = tuple(reversed(range(x.ndim - 1)))
-    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even, as for views of pairs as complex numbers
+    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even, so that pairs can be viewed as complex numbers
     buffer = torch.full((*(x.shape[a] for a in order), wide), -1, device=x.device).to(x.dtype)
     return buffer[..., 2 : x.shape[-1] + 2].permute(*order, x.ndim - 1).copy_(x)

@@ -1,10 +1,10 @@
 """
-The pytest plugin: one test for every case, of an implementation named on the command line.
+The pytest plugin: one test for every case, for the implementation named on the command line.
 
     pytest --posref-target my_package.positions --posref-claim angle32
 
-A test's id is the case's with the dtype asked: ``posref::rope/half/far[float32]``. Loaded by pytest in every run, so nothing
-but the standard library is imported before an option asks for it.
+A test's id is the id of the case and the dtype: ``posref::rope/half/far[float32]``. pytest loads this file in every run, so it
+imports only the standard library until an option is given.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 OPTIONS = {
     "target": "check this implementation: an adapter, module, module:object or file.py",
     "command": "check a program that speaks the protocol, instead of a target",
-    "claim": "the accuracy class to hold it to",
-    "dtype": "only this dtype",
-    "backend": "the target's array library, if it does not say",
-    "op": "only this operation",
+    "claim": "the accuracy class that it must reach",
+    "dtype": "check only this dtype",
+    "backend": "the target's array library, if it does not name one",
+    "op": "check only this operation",
     "tier": "smoke or core (the default)",
-    "expected-failures": "a file of cases that are known to fail; a case in it that passes, or does not exist, is an error",
+    "expected-failures": "a file that lists cases known to fail; a listed case that passes, or does not exist, is an error",
 }
 
 
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 class Suite(pytest.Collector):
-    """The cases of the vectors, asked of one implementation."""
+    """The cases of the vectors, for one implementation."""
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
@@ -88,7 +88,7 @@ class Suite(pytest.Collector):
         self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
 
     def collect(self) -> list[pytest.Item]:
-        """Return a test for every case, and for every operation one that enough of it was supported."""
+        """Return a test for every case, and for every operation a test that enough of it is supported."""
         found: list[pytest.Item] = []
         for key in self.operations:
             found += [
@@ -100,7 +100,7 @@ class Suite(pytest.Collector):
         return found
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say why operations fail, and what is missing."""
+        """Print why operations fail, and what is missing."""
         from .checking import checker
         from .reports import terminal
 
@@ -136,7 +136,7 @@ class CaseItem(pytest.Item):
         operation, answers = suite.operations[self.case.op, self.dtype]
         answer = checker.Answer(self.case, self.dtype)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an implementation's warnings are its own affair, and no errors
+            warnings.simplefilter("ignore")  # an implementation's warnings must not become errors here
             result = checker.ask(suite.target, self.case, self.dtype, answer)
         operation.cases.append(result)
         answers.append(answer)
@@ -148,7 +148,7 @@ class CaseItem(pytest.Item):
         if result.verdict in BAD and reason is not None:
             pytest.xfail(reason or "expected")
         if reason is not None:
-            msg = f"passes, but {suite.expected.path} expects it to fail: strike it off"
+            msg = f"passes, but {suite.expected.path} expects it to fail: remove it from that file"
             raise CaseFailure(msg)
         if result.verdict in BAD:
             raise CaseFailure(_told(result))
@@ -158,12 +158,12 @@ class CaseItem(pytest.Item):
         return str(excinfo.value) if isinstance(excinfo.value, CaseFailure) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Say what this is."""
+        """Return the name of the test for pytest's report."""
         return Path("posref"), None, self.name
 
 
 class OperationItem(CaseItem):
-    """Whether enough of an operation was supported to speak of it; runs after its cases."""
+    """A test that enough of an operation is supported to judge it. It runs after the cases."""
 
     def __init__(self, *, key: tuple[str, str], **rest: Any) -> None:
         pytest.Item.__init__(self, **rest)
@@ -192,7 +192,7 @@ def _told(result: CaseResult) -> str:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which vectors are used."""
+    """Return a line that names the vectors."""
     if config.getoption("posref_target") is None and config.getoption("posref_command") is None:
         return []
     from .suite.reading import INSTALLED, load_manifest

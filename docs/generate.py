@@ -1,6 +1,6 @@
 """
-Write what the documentation takes from the code: the pages of deviations and of the diagnosis, and the output blocks of the
-README.
+Write the parts of the documentation that come from the code: the pages of deviations and of the diagnosis, and the README's
+output blocks.
 
     python docs/generate.py
 """
@@ -24,45 +24,46 @@ FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
 # Deviations
 
-The ways to be wrong that posref knows: {count} named transformations of the reference. `posref check` tries them as
-explanations of a failure, one at a time and two at once, and the suite is measured with them: every one must fail at least two
-cases (`posref vectors strength`). A failure that none of them explains is reported as unexplained. How often the names are
-right is measured in [diagnosis.md](diagnosis.md).
+posref knows {count} mistakes, each a named change of the reference (a deviation). When an operation fails, `posref check` tries
+them as explanations, one at a time and two at once. If none fits, the failure is reported as unexplained. The suite is measured
+with them too: each must fail at least two cases (`posref vectors strength`). [diagnosis.md](diagnosis.md) measures how often
+the names are right.
 
-"Seen in" names an issue, pull request or commit where a defect like it was found. This page is written by
-`python docs/generate.py` from `posref.conformance.deviations`.
+"Seen in" names an issue, pull request or commit where a bug like it was found. `python docs/generate.py` writes this page from
+`posref.conformance.deviations`.
 """
 
 QUALITY = """\
-# Diagnosis: how it is made, and how good it is
+# Diagnosis: how it works, and how good it is
 
-A failing operation is explained in this order:
+`posref check` explains a failing operation with the first of these that fits:
 
-1. **One deviation** of the [registry](deviations.md) that reproduces every failing case, and the expected values wherever the
-   implementation passes. All that do are named: they give the same values on every case asked.
-2. **Two or three**, each in cases of its own, which leave the cases of the others alone.
-3. **Two at once** in the same cases. Where stages failed too, what their diagnoses say is tried first.
-4. Otherwise it is **unexplained**. For an operation that rotates, the phases of its outputs are then read: what they say of
-   layout, rotary_dim, gain, direction, base, scale and offset of the positions is printed where the definition, given it,
-   reproduces failing cases.
+1. **One deviation** of the [registry](deviations.md). It must reproduce every failing case, and the expected values wherever
+   the implementation passes. If several do, all are named: they give the same values on every case asked.
+2. **Two or three deviations**, each in cases of its own, without effect on the cases of the others.
+3. **Two deviations at once**, in the same cases. If stages failed too, the deviations found there are tried first.
+4. Otherwise the failure is **unexplained**. If the operation rotates, posref then reads the phases of its outputs. They may
+   show the layout, rotary_dim, gain, direction, base, and the scale and offset of positions. Such a finding is printed only if
+   the definition, called with it, reproduces failing cases.
 
-The first wrong stage is named first, and a first failing position that a dtype cannot hold (257, 2049) is pointed out. Where
-only gradients fail, that of a rotation is looked at as the rotation it is.
+The first wrong stage is named first. A first failing position that a dtype cannot hold (257, 2049) is pointed out. If only the
+gradients of a rotation fail, they are explained as a rotation themselves.
 
-A deviation is compared in float64 with values that were rounded on another way. The constants that say how near it must come
-(`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`) are chosen, not derived. They cannot pass
-or fail anything: cases are judged before and elsewhere, by the stored tolerances. They decide only what a failure is called:
-too small, and it stays unexplained; too large, and two deviations tie.
+A deviation is computed in float64, and compared with values that were rounded in another way. Four constants say how close they
+must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`). They are chosen, not derived. They
+cannot pass or fail anything: all cases are judged before, by the stored tolerances. They only decide what a failure is called.
+If they are too small, it stays unexplained; if they are too large, two deviations tie.
 
 ## Measured
 
-On implementations in `tests/defects` that were written by hand, in float32, import nothing of posref, and have one or two
-defects each. The first set was read while the registry grew. The second (`unseen`) was written afterwards, from reports of
-real defects, before the diagnosis had been run on it. On its first run, when pairs were not tried, all {unseen} defects were
-found: 17 named, one named in part, 31 unexplained and none called by a wrong name.
+The implementations are in `tests/defects`. They were written by hand, in float32, do not import posref, and have one or two
+defects each. The first set was read while the registry grew. The second (`unseen`) was written afterwards, from reports of real
+defects, before the diagnosis had been run on it. On its first run, when pairs were not tried, all {unseen} defects were found:
+17 named, one named in part, 31 unexplained and none called by a wrong name.
 
-"Named" is the name of what was planted, all of it, or one that gives the same values on every case; "partly named" is a part of
-it and nothing else. "Outside" were planted outside the registry: no name would be right.
+"Named" means that the names are all that was planted, or give the same values on every case. "Partly named" means that the
+names are a part of it and nothing else. "Outside" counts defects that were planted outside the registry, so that no name would
+be right.
 
 | set | defects | found | named | partly named | unexplained | of these outside | wrong |
 |---|---|---|---|---|---|---|---|
@@ -71,7 +72,7 @@ it and nothing else. "Outside" were planted outside the registry: no name would 
 The registry's own mutants, the definition with one deviation, are counted apart:
 {registry}
 
-This page is written by `python docs/generate.py` from what it measures.
+`python docs/generate.py` measures all this and writes this page.
 
 {tables}"""
 

@@ -1,8 +1,8 @@
 """
-Write docs/scoreboard.md from the reports in docs/scoreboard and what was found out about their failures.
+Write docs/scoreboard.md from the reports in docs/scoreboard and the findings about their failures.
 
-    python docs/scoreboard.py add REPORT...    take what the page needs from the reports of posref check, then write it
-    python docs/scoreboard.py                  write it
+    python docs/scoreboard.py add REPORT...    summarise reports of posref check in docs/scoreboard, then write the page
+    python docs/scoreboard.py                  write the page
     python docs/scoreboard.py prove ADAPTER    run the snippets of an adapter's findings; its library must be installed
 """
 
@@ -23,28 +23,27 @@ KEPT = ("op", "dtype", "claim", "achieved", "counts")
 HEAD = """\
 # Scoreboard
 
-What `posref check` finds in released libraries. Every row is written from a report by `nox -s scoreboard`, which installs the
-version named here into an environment of its own and asks its own code, through an adapter in `conformance/adapters`, the core
-cases of suite {suite}.
+What `posref check` finds in released libraries. `nox -s scoreboard` installs each library, in the version named here, into its
+own environment. It asks the library's own code the core cases of suite {suite}, through an adapter in
+`conformance/adapters`. Every row comes from such a report.
 
 The classes, from the tightest: **float64**, **angle64** (angles in binary64, the rest in binary32), **angle32** (all in
 binary32), **low** (half precision at every operation, angles still in binary32). A bfloat16 or float16 result in one of the
-first three is rounded once. What a library does not offer (a layout, an option, positions that it cannot be given) is counted
-as not offered and never against it. A class in brackets holds for all cases but those of the findings.
+first three is rounded once. If a library does not offer something (a layout, an option, explicit positions), this is counted as
+"not offered", and never against it. A class in brackets holds for all cases except those of the findings.
 
-Every failure was confirmed by hand against the source of that version, and is one of two things:
+Every failure was confirmed by hand against the source of that version. It is one of two things:
 
-- a **convention**: another choice than the definition's, made on purpose and documented, or made by the model that the code
-  was written for;
+- a **convention**: the library chose differently on purpose and says so, or follows the model that the code was written for;
 - a **defect**: it contradicts the paper, the library's own documentation, or the model that it implements.
 
-None of this ranks libraries: they differ in how much they offer, and some of what is found here cannot be met with the models
-that they ship. Corrections are welcome, as are adapters for other libraries.
+This does not rank libraries. They differ in how much they offer, and some of these findings cannot occur with the models that
+they ship. Corrections are welcome, and so are adapters for other libraries.
 """
 
 
 def summary(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page needs of a report: verdicts in numbers, and the failures one by one."""
+    """Return what the page needs from a report: the number of cases with each verdict, and every failure."""
     from posref.conformance.accuracy import ladder_of
     from posref.conformance.target.finding import package_of
 
@@ -77,7 +76,7 @@ def load() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def page(summaries: Iterable[Mapping[str, Any]], findings: Iterable[Mapping[str, Any]]) -> str:
-    """Return the page; a failure that no finding names is shown as unconfirmed."""
+    """Return the page. A failure that no finding covers is shown as unconfirmed."""
     summaries, findings = list(summaries), list(findings)
     suites = sorted({f"{s['suite']['version']} ({s['suite']['sha256'][:12]})" for s in summaries})
     lines = [
@@ -169,7 +168,7 @@ def _finding(s: Mapping[str, Any], finding: Mapping[str, Any], failures: list[di
 
 
 def _shown(s: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the operations of which the library offers something in that dtype."""
+    """Return the operations that the library offers, at least in part, in that dtype."""
     return [o for o in s["operations"] if _count(o, "pass", *BAD)]
 
 
@@ -187,7 +186,7 @@ def add(paths: Iterable[str]) -> None:
 
 
 def prove(adapter: str) -> None:
-    """Run the snippets of an adapter's findings; what they print must be what the page says."""
+    """Run the snippets of an adapter's findings. They must print what the page says."""
     for finding in load()[1]:
         if finding["adapter"] != adapter:
             continue

@@ -1,17 +1,17 @@
 """
-A rotary embedding in NumPy: the first example, with one deliberate defect.
+A rotary embedding in NumPy: the first example, with one deliberate bug.
 
     posref check examples/broken_rope.py
 
-Read it before you run that: the code is short, and the defect is one that real models have been served with. Nothing in
-this file imports posref; an implementation is only a file with functions named as the operations.
+Read the code before you run the check. It is short, and real models have been served with this bug. This file does not import
+posref: an implementation is just a file with functions named like the operations.
 """
 
 import numpy as np
 
 
 def rope_frequencies(dim, /, *, base, scaling=None):
-    """Return the angular frequency of every pair, in radians per token, and the gain of the table."""
+    """Return the angular frequency of each pair, in radians per token, and the factor on the table."""
     if scaling is not None:
         raise NotImplementedError(scaling)
     return base ** (-np.arange(0, dim, 2, dtype=np.float32) / dim), 1.0
@@ -25,7 +25,7 @@ def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=np.float32
 
 
 def apply_rope(x, cos, sin, /, *, layout):
-    """Turn every pair (x[i], x[i + d/2]) by its angle, d being twice the width of the table; pass on the rest."""
+    """Rotate every pair (x[i], x[i + d/2]) by its angle, where d is twice the width of the table; the rest is unchanged."""
     if layout != "half":
         raise NotImplementedError(layout)
     half = cos.shape[-1]
@@ -34,7 +34,7 @@ def apply_rope(x, cos, sin, /, *, layout):
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None, scaling=None):
-    """Rotate the first `rotary_dim` entries of x, all of them by default, by its position."""
+    """Rotate the first `rotary_dim` channels of x (by default all) by its position."""
     inv_freq, gain = rope_frequencies(rotary_dim or x.shape[-1], base=base, scaling=scaling)
     cos, sin = rope_table(positions, inv_freq, attention_factor=gain, dtype=x.dtype)
     return apply_rope(x, cos, sin, layout=layout)

@@ -1,10 +1,10 @@
 """
-The golden vectors without posref: a reader in the standard library alone, and a plain RoPE that is held to them.
+Read the golden vectors without posref, with the standard library alone, and check a plain RoPE against them.
 
     python examples/read_vectors.py [DIR]
 
-DIR is a suite, by default the one beside this file. Everything here is said in conformance/vectors/README.md: follow that
-text to write the same in another language. Replace `rope` by your own function to see it judged.
+DIR is a suite, by default the one in this checkout. conformance/vectors/README.md explains everything here: follow it to write
+the same in another language. Replace `rope` by your own function to check that.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ KNOWN = {"layout", "base", "rotary_dim", "inverse"}
 
 
 def tensors(path, recorded):
-    """Return the tensors of a safetensors file by name, each its shape and its values in C order; check its hash first."""
+    """Return the tensors of a safetensors file by name: for each its shape and its values in C order. Check the hash first."""
     data = path.read_bytes()
     assert hashlib.sha256(data).hexdigest() == recorded["sha256"], f"{path} is altered"
     (size,) = struct.unpack_from("<Q", data)
@@ -36,7 +36,7 @@ def tensors(path, recorded):
 
 
 def rope(x, positions, *, layout, base, rotary_dim=None, inverse=False):
-    """Return RoPE of `x`, in binary64. An array is a shape and flat values; positions broadcast from the right to rows."""
+    """Return RoPE of `x`, in binary64. An array is a shape and flat values; positions broadcast to rows from the right."""
     (*rows, width), values = x
     out, d = list(values), rotary_dim or width
     adjacent, apart = [(2 * i, 2 * i + 1) for i in range(d // 2)], [(i, i + d // 2) for i in range(d // 2)]
@@ -72,7 +72,7 @@ def tolerance(t, expected, dtype):
     """Return how far a result stored in `dtype` may be from `expected`; t is the half-width of the class in the file."""
     if dtype not in UNIT:
         return t
-    if t == 0:  # exact: nothing where dtype represents it, else one rounding
+    if t == 0:  # exact: no error if dtype represents it, else one rounding
         return 0 if stored(expected, dtype) == expected else UNIT[dtype] * abs(expected) + FLOOR[dtype]
     return t + UNIT[dtype] * (abs(expected) + t) + FLOOR[dtype]
 

@@ -1,8 +1,8 @@
 """
 posref: the reference for positional encodings.
 
-Every function is defined once, against the Python array API, and runs on NumPy, PyTorch, JAX, CuPy, Dask and any other such
-library. `posref.spec.REGISTRY` lists them; ``posref list`` does so in a terminal.
+Every function is defined once, against the Python array API, and runs on NumPy, PyTorch, JAX, CuPy, Dask and any other library
+of the array API. `posref.spec.REGISTRY` lists them all; in a terminal, ``posref list`` does.
 """
 
 from posref import configs, positions, scaling

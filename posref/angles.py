@@ -1,11 +1,11 @@
 """
-Position times frequency, as cosine and sine: accurate at every position, in every dtype.
+Cosine and sine of position times frequency, accurate at every position and in every dtype.
 
-Where the library has float64 the angle is a float64 product. Elsewhere an angle in float32 would be off by 0.7 at position 1e7,
-so the product is formed exactly: a frequency is a fraction of a turn, held in six limbs of 12 bits, and integer positions
-multiply limbs in int32; whole turns drop out and what is left is at most an eighth of a turn. The error then stays below
-2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic. Of a floating position the whole
-tokens and the 4096ths of one are treated so, and only the rest, below 2^-12, is multiplied in float32.
+Where the library has float64, the angle is a float64 product. Elsewhere a float32 angle would be off by 0.7 at position 1e7, so
+the product is formed exactly. A frequency is a fraction of a turn, held in six limbs of 12 bits. Integer positions multiply the
+limbs in int32, whole turns drop out, and at most an eighth of a turn is left. The error then stays below 2^-22 for every int32
+position, whatever the compiler does to floating-point arithmetic. For a floating position, whole tokens and 4096ths of a token
+are treated in this way, and only the rest, below 2^-12, is multiplied in float32.
 """
 
 from fractions import Fraction
@@ -29,10 +29,10 @@ def cos_sin_of_pairs(
     """
     Return cos and sin of ``positions * frequencies + phases`` in the working dtype of `dtype` (float32 or wider).
 
-    `positions` are integer or floating, their last axis 1, or n: a position for every frequency; `frequencies` of shape
-    ``(n,)`` are radians per token: host numbers, or an array of the caller's, which carries gradients. Frequencies that are
-    traced on a library without float64 use a float32 product, of class ``angle32``; `phases` are
-    radians, of a shape that broadcasts, small, in float64 or where the library has none in float32.
+    `positions` are integer or floating. Their last axis is 1, or n: one position for each frequency. `frequencies`, of shape
+    ``(n,)``, are in radians per token: host numbers, or an array of the caller, which carries gradients. If they are traced on
+    a library without float64, the product is in float32 (class ``angle32``). `phases` are small angles in radians, in a shape
+    that broadcasts, and in float64 (float32 where the library has no float64).
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
@@ -52,7 +52,8 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
     """
     Return cos and sin of ``sum(positions * frequencies, axis=0)`` in the working dtype of `dtype`: see `cos_sin_of_pairs`.
 
-    `positions` and `frequencies` have as many axes, the first of one length; the last axis of `positions` is 1.
+    `positions` and `frequencies` have the same number of axes. Their first axes, over which the sum runs, have one length. The
+    last axis of `positions` is 1.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
@@ -67,14 +68,14 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
 
 
 def turn_limbs(frequency: float) -> list[int]:
-    """Return the fraction of a turn per token of a frequency in radians, as six limbs of 12 bits, highest first."""
+    """Return a frequency, in radians per token, as a fraction of a turn per token: six limbs of 12 bits, highest first."""
     numerator, shift = TURNS_PER_RADIAN
     turn = round(Fraction(frequency) * Fraction(numerator, 1 << shift) * (1 << LIMBS * BITS)) % (1 << LIMBS * BITS)
     return [turn >> BITS * k & (1 << BITS) - 1 for k in reversed(range(LIMBS))]
 
 
 def _host_numbers(frequencies: Array) -> list[float] | None:
-    """Return `frequencies` as Python floats, or None where they are traced."""
+    """Return `frequencies` as Python floats, or None if they are traced."""
     try:
         return [float(frequencies[i]) for i in range(frequencies.shape[0])]
     except TypeError:  # JAX's tracers raise a subclass of it
@@ -82,7 +83,7 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
 
 
 def _rows(frequencies: Array) -> list[Array]:
-    """Return the frequencies of every axis, one after the other."""
+    """Return the frequencies of each axis."""
     flat = namespace(frequencies).reshape(frequencies, (frequencies.shape[0], -1))
     return [flat[axis, :] for axis in range(flat.shape[0])]
 
@@ -93,8 +94,8 @@ def _cos_sin_of_turns(
     """
     Return cos and sin in float32 of positions times frequencies (of `shape`), summed over axes, plus phases of a few radians.
 
-    Whole tokens, 4096ths of a token and 4096ths of a radian of a phase are summed exactly. What is left of each is rounded
-    towards zero, so that parts of an angle do not cancel.
+    Whole tokens, 4096ths of a token, and 4096ths of a radian in a phase are summed exactly. All of these are rounded towards
+    zero, so that the parts of an angle do not cancel.
     """
     xp = namespace(axes[0][0])
     exact, left = [], []
@@ -123,7 +124,7 @@ def _cos_sin_of_turns(
 
 
 def _turns(numbers: Array, frequencies: list[float], shape: tuple[int, ...]) -> list[Array]:
-    """Return the fraction of a turn that whole numbers times every frequency are, as limbs of 12 bits, highest first."""
+    """Return whole numbers times each frequency, as a fraction of a turn in limbs of 12 bits, highest first."""
     xp = namespace(numbers)
     of_each = [turn_limbs(f) for f in frequencies]
     limbs = [xp.reshape(beside([row[k] for row in of_each], numbers, xp.int32), shape) for k in range(LIMBS)]
@@ -143,7 +144,7 @@ def _sum(turns: list[Array], others: list[Array]) -> list[Array]:
 
 
 def _carried(limbs: list[Array]) -> list[Array]:
-    """Return limbs of 12 bits again, whole turns dropped."""
+    """Return the limbs after carrying, 12 bits each, with whole turns dropped."""
     carry: Array = 0
     found = []
     for limb in reversed(limbs):
@@ -154,7 +155,7 @@ def _carried(limbs: list[Array]) -> list[Array]:
 
 
 def _quarters(turns: list[Array]) -> tuple[Array, Array]:
-    """Return a fraction of a turn as quarter turns in [-1/2, 1/2], and how many quarter turns were left out."""
+    """Return a fraction of a turn as quarter turns in [-1/2, 1/2], and the number of quarter turns taken off."""
     t1, t2, t3, t4, t5, t6 = turns
     xp = namespace(t1)
     quadrant = t1 + 512 >> 10
@@ -176,7 +177,7 @@ def _turns_per_radian() -> Fraction:
 
 
 def _turn_back(cos: Array, sin: Array, quadrant: Array) -> tuple[Array, Array]:
-    """Return cos and sin of an angle from those of its remainder after `quadrant` quarter turns."""
+    """Return cos and sin of an angle, given cos and sin of what is left of it after `quadrant` quarter turns."""
     xp = namespace(cos)
     odd = (quadrant & 1) == 1
     c, s = xp.where(odd, sin, cos), xp.where(odd, cos, sin)

@@ -25,13 +25,13 @@ def namespace(*arrays: Array) -> Namespace:
             names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             msg = f"posref: arguments must be arrays of one library (convert lists with its asarray); got {names}."
             raise TypeError(msg) from error
-        if not getattr(xp, "computes_constants", False):  # number systems share a type: the array says which one it is of
+        if not getattr(xp, "computes_constants", False):  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp
     return xp
 
 
 def _are_numpy(types: tuple[type, ...]) -> bool:
-    """Return whether all are NumPy's array type: told by name, since Dynamo cannot trace how array_api_compat tells it."""
+    """Return whether all are NumPy's array type. Compared by name, since Dynamo cannot trace array_api_compat's own test."""
     return bool(types) and all(t.__module__ == "numpy" and t.__name__ == "ndarray" for t in types)
 
 
@@ -42,7 +42,7 @@ def _numpy() -> Namespace:
 
 
 def _is(xp: Namespace, library: str) -> bool:
-    """Return whether a namespace is of a library; array_api_compat's own tests are cached, of which torch.compile warns."""
+    """Return whether a namespace is a library's own. torch.compile warns about array_api_compat's tests, which are cached."""
     return library in xp.__name__.split(".")
 
 
@@ -56,14 +56,14 @@ def constants(xp: Namespace) -> Namespace:
 
 
 def placement(x: Array, xp: Namespace) -> dict[str, Any]:
-    """Return the keywords that create an array beside `x`; none for JAX (a sharded device fits one shape only) and Dask."""
+    """Return the keywords to create an array on the device of `x`; none for JAX (a sharding fits one shape only) and Dask."""
     if _is(xp, "jax") or _is(xp, "dask"):
         return {}
     return {"device": x.device} if hasattr(x, "device") else {}  # MLX has none
 
 
 def beside(values: Any, x: Array, dtype: DType) -> Array:
-    """Return host `values` as an array of the library, device and dtype of choice beside `x`; its own arrays are cast."""
+    """Return host `values` as an array of `dtype`, in the library and on the device of `x`; arrays of that library are cast."""
     xp = namespace(x)
     if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
         return cast(values, dtype)
@@ -71,7 +71,7 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
 
 
 def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
-    """Return host constants as NumPy float64, or as an array of `xp` on `device` in `dtype` where these are given."""
+    """Return host constants as NumPy float64, or as an array of `xp`, on `device`, in `dtype`, as far as these are given."""
     if dtype is not None:
         check_dtype(dtype, namespace(values) if xp is None else xp)
     if xp is None:
@@ -83,13 +83,13 @@ def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None)
 
 
 def cast(x: Array, dtype: DType) -> Array:
-    """Return `x` in `dtype`, itself where it has it already."""
+    """Return `x` in `dtype`: `x` itself if it has that dtype already."""
     return x if x.dtype == dtype else namespace(x).astype(x, dtype)
 
 
 def wide(dtype: DType, xp: Namespace) -> DType:
-    """Return the dtype in which arithmetic is done for results of `dtype`: itself, or float32 where it is narrower."""
-    return dtype if dtype == xp.float32 else xp.result_type(dtype, xp.float32)  # which is slow
+    """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
+    return dtype if dtype == xp.float32 else xp.result_type(dtype, xp.float32)  # result_type is slow
 
 
 def default_real(xp: Namespace, where: Any = None) -> DType:
@@ -102,7 +102,7 @@ def default_real(xp: Namespace, where: Any = None) -> DType:
 
 
 def index_dtype(x: Array) -> DType:
-    """Return the dtype of indices of the library and device of `x`."""
+    """Return the dtype of indices in the library and on the device of `x`."""
     xp = namespace(x)
     if _is(xp, "torch"):
         return xp.int64
@@ -110,7 +110,7 @@ def index_dtype(x: Array) -> DType:
 
 
 def result_dtype(positions: Array, dtype: DType | None) -> DType:
-    """Return `dtype`, or that of floating `positions`, or the library's default real dtype."""
+    """Return `dtype` if given, else the dtype of floating `positions`, else the library's default real dtype."""
     xp = namespace(positions)
     if dtype is not None:
         check_dtype(dtype, xp)
@@ -121,13 +121,13 @@ def result_dtype(positions: Array, dtype: DType | None) -> DType:
 
 
 def check_dtype(dtype: DType, xp: Namespace) -> None:
-    """Refuse a data type of results that is not of the library's reals."""
-    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # nearly always; the rest takes longer
+    """Refuse a result dtype that is not a real floating data type of the library."""
+    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # the usual case; the rest takes longer
         return
     try:
         kinds = ("bool", "integral", "complex floating")
         fits = not any(dtype is kind for kind in (bool, int, complex)) and not any(xp.isdtype(dtype, kind) for kind in kinds)
-    except (TypeError, AttributeError):  # not among the library's own, as bfloat16 in NumPy
+    except (TypeError, AttributeError):  # not one of the library's own, such as bfloat16 in NumPy
         try:
             fits = bool(xp.result_type(dtype, xp.float32))
         except (TypeError, AttributeError):
@@ -149,9 +149,9 @@ def has_float64(x: Array) -> bool:
 
 def whole(function: str, argument: str, positions: Array) -> Array:
     """
-    Return integer `positions` in the indexing dtype, of which differences do not wrap around; refuse others.
+    Return integer `positions` in the indexing dtype, so that their differences do not wrap around; refuse others.
 
-    That is 64 bits nearly everywhere. In JAX it is 32 by default, and positions 2**31 apart or more wrap around.
+    That dtype has 64 bits nearly everywhere. In JAX it has 32 by default, and positions 2**31 or more apart wrap around.
     """
     if not namespace(positions).isdtype(positions.dtype, "integral"):
         msg = f"{function}: {argument} must be integers; got {positions.dtype}."
@@ -167,7 +167,7 @@ def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def distances(q_positions: Array, k_positions: Array) -> Array:
-    """Return query minus key position, shape ``(*B, Q, K)``; of integers in the indexing dtype, which wraps around last."""
+    """Return query minus key position, shape ``(*B, Q, K)``; integers in the indexing dtype, the widest at hand."""
     xp = namespace(q_positions, k_positions)
     q, k = (cast(p, index_dtype(p)) if xp.isdtype(p.dtype, "integral") else p for p in (q_positions, k_positions))
     return q[..., :, None] - k[..., None, :]
@@ -180,14 +180,19 @@ def rows(table: Array, index: Array) -> Array:
     return xp.reshape(flat, (*index.shape, *table.shape[1:]))
 
 
+def check_heads(function: str, heads: int, groups: int) -> None:
+    """Refuse query heads that are not a multiple of the key heads."""
+    if heads != groups and (groups == 0 or heads % groups):
+        msg = f"{function}: the number of query heads must be a multiple of the number of key heads; got {heads} and {groups}."
+        raise ValueError(msg)
+
+
 def repeat_heads(function: str, x: Array, heads: int) -> Array:
-    """Return `x` of shape (..., G, K, D) with every head repeated in a block, so that there are `heads` of them."""
+    """Return `x` of shape (..., G, K, D) with each head repeated in a block, so that there are `heads` heads."""
     xp = namespace(x)
     if x.ndim < 3 or x.shape[-3] == heads:
         return x
+    check_heads(function, heads, x.shape[-3])
     groups = x.shape[-3]
-    if groups == 0 or heads % groups:
-        msg = f"{function}: the number of query heads must be a multiple of the number of key heads; got {heads} and {groups}."
-        raise ValueError(msg)
     wider = xp.broadcast_to(x[..., :, None, :, :], (*x.shape[:-2], heads // groups, *x.shape[-2:]))
     return xp.reshape(wider, (*x.shape[:-3], heads, *x.shape[-2:]))

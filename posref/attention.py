@@ -1,6 +1,6 @@
-"""Scaled dot-product attention, so that logits and outputs can be compared too. Source: arXiv:1706.03762, equation (1)."""
+"""Scaled dot-product attention, to compare logits and outputs too. Source: arXiv:1706.03762, equation (1)."""
 
-from posref.arrays import Array, beside, cast, namespace, repeat_heads, wide
+from posref.arrays import Array, beside, cast, check_heads, common_shape, namespace, repeat_heads, wide
 from posref.checks import check_broadcast, check_finite, check_real
 from posref.spec import Axes, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -30,16 +30,19 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
 
     .. math:: \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
 
+    where q_i and k_j are query i and key j of a head, sigma is the scale and B the bias. Query head h, counted from 0, meets
+    key head h G / H, rounded down.
+
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
     k : array, shape ``(*R, G, K, D)``
-        Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
+        Keys. H is a multiple of G: each key head serves a block of H/G neighbouring query heads.
     bias : array, optional
-        Broadcasts to ``(*R, H, Q, K)``, in logit units, added after the scale.
+        B, in logit units; it broadcasts to ``(*R, H, Q, K)`` and is added after the scale.
     scale : float, optional
-        sigma; None is 1/sqrt(D).
+        sigma; None means 1/sqrt(D).
 
     Returns
     -------
@@ -50,11 +53,11 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     ------
     ValueError
         If H is not a multiple of G, shapes do not fit, an array is not real floating, `scale` is not finite, or D is 0 and
-        `scale` None.
+        `scale` is None.
 
     Notes
     -----
-    Products are those of the library's matmul: on GPUs PyTorch and JAX may use TF32 unless told otherwise.
+    The library's matmul forms the products. On GPUs PyTorch and JAX may use TF32 for it unless told otherwise.
 
     Examples
     --------
@@ -62,22 +65,11 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     >>> attention_logits(np.asarray([[1.0, 2.0, 0.0, 1.0]]), np.asarray([[3.0, 4.0, 5.0, 1.0]])).tolist()
     [[6.0]]
     """
+    check_logits("attention_logits", q, k, bias, scale)
     scores = products("attention_logits", q, k)
     work = scores.dtype
-    if scale is None:
-        if q.shape[-1] == 0:
-            msg = "attention_logits: scale must be given where queries have no lanes (1/sqrt(D) is infinite); got None."
-            raise ValueError(msg)
-        logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work))
-    else:
-        check_finite("attention_logits", "scale", scale)
-        logits = scores * float(scale)
-    if bias is None:
-        return cast(logits, q.dtype)
-    namespace(q, bias)  # refuses a list
-    check_real("attention_logits", bias=bias)
-    check_broadcast("attention_logits", "logits and bias", logits.shape, bias.shape)
-    return cast(logits + cast(bias, work), q.dtype)
+    logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
+    return cast(logits if bias is None else logits + cast(bias, work), q.dtype)
 
 
 @encoding(
@@ -108,38 +100,39 @@ def attention(
     r"""
     Return the mean of values weighted by the softmax of the logits.
 
-    .. math:: o_i = \frac{\sum_j e^{\ell_{ij}} v_j}{e^{s_h} + \sum_j e^{\ell_{ij}}}, \qquad j \text{ over the allowed keys}
+    .. math:: o_i = \frac{\sum_j e^{\ell_{ij}} v_j}{e^{s_h} + \sum_j e^{\ell_{ij}}}, \qquad
+        \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
 
-    where the first term of the denominator, one for each head, is there if `sinks` are given.
+    where both sums run over the keys j that query i may attend to. q_i, k_j and v_j are query i, key j and value j of head h,
+    sigma is the scale, B the bias and s_h the sink of head h. Without `sinks` the term with s_h is absent.
 
     Parameters
     ----------
     q, k, bias, scale
-        See `attention_logits`.
+        As in `attention_logits`.
     v : array, shape ``(*R, G, K, E)``
-        Values; heads repeat as those of the keys.
+        Values. Like a key head, each value head serves a block of H/G neighbouring query heads.
     mask : array, boolean, optional
-        Broadcasts to ``(*R, H, Q, K)``; True may attend.
+        Broadcasts to ``(*R, H, Q, K)``. True where a query may attend to a key.
     sinks : array, optional, shape ``(H,)``
-        s, a learned logit of every query head that no key has and no value answers to, without the scale; ``(1,)`` where H is
-        missing. In gpt-oss, MiMo-V2-Flash and DeepSeek-V4.
+        s, a learned logit for each query head, not scaled. It takes a share of the softmax, but has no value. ``(1,)`` where H
+        is missing. In gpt-oss, MiMo-V2-Flash and DeepSeek-V4.
 
     Returns
     -------
     array, shape ``(*R, H, Q, E)``
-        In the dtype of `q`. A row with nothing allowed, or no key, is zero (a finite mask constant would average all values).
+        In the dtype of `q`. A query that may attend to no key gets zeros (a finite mask constant would average all values).
 
     Raises
     ------
     ValueError
-        As for `attention_logits`; also if `v` has not the keys of `k`, `mask` is not boolean, or `sinks` are not one for each
-        query head.
+        As for `attention_logits`; also if `v` and `k` differ in their number of keys, `mask` is not boolean, or `sinks` does
+        not have one number for each query head.
 
     Notes
     -----
-    Weights with sinks add up to less than 1. The same in other words: the result without them, times the sigmoid of the
-    logarithm of its denominator less the sink (Granite). A sink of 0 is the softmax with 1 added to its denominator; none is
-    not a sink of 0.
+    With sinks the weights add up to less than 1. Granite computes the same in another way: the result without sinks, times the
+    sigmoid of the logarithm of its denominator minus the sink. A sink of 0 adds 1 to the denominator; no sinks add nothing.
 
     Examples
     --------
@@ -149,7 +142,7 @@ def attention(
     [[3.0]]
     """
     work = wide(q.dtype, namespace(q, k, v))
-    check_queries("attention", q, k)
+    check_logits("attention", q, k, bias, scale)
     logits = attention_logits(cast(q, work), k, bias=bias, scale=scale)
     check_real("attention", v=v)
     if v.ndim < 2 or v.shape[-2] != k.shape[-2]:
@@ -170,7 +163,7 @@ def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | No
     if 0 in logits.shape:  # no query, or no key: sums of nothing
         return xp.matmul(logits, values)
     if mask is not None and mask.ndim == 0:
-        mask = mask[None]  # of all keys alike
+        mask = mask[None]  # the same for all keys
     largest = xp.max(logits, axis=-1, keepdims=True) if mask is None else _largest_allowed(logits, mask)
     largest = largest if column is None else xp.maximum(largest, column)
     exps = xp.exp(logits - largest) if mask is None else _masked_exps(logits, mask, largest)
@@ -182,7 +175,7 @@ def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | No
 
 
 def check_queries(function: str, q: Array, k: Array) -> None:
-    """Refuse queries and keys that are not rows of one width, and of real floating numbers."""
+    """Refuse queries and keys that differ in width or are not real floating."""
     namespace(q, k)  # refuses lists
     if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
         msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
@@ -190,8 +183,28 @@ def check_queries(function: str, q: Array, k: Array) -> None:
     check_real(function, q=q, k=k)
 
 
+def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> None:
+    """Refuse queries, keys, a bias or a scale of which no logits can be made."""
+    check_queries(function, q, k)
+    if scale is not None:
+        check_finite(function, "scale", scale)
+    elif q.shape[-1] == 0:
+        msg = f"{function}: scale must be given when q has no channels (1/sqrt(D) is infinite); got None."
+        raise ValueError(msg)
+    leading = tuple(k.shape[:-2])
+    if q.ndim > 2 and k.ndim > 2:
+        check_heads(function, q.shape[-3], k.shape[-3])
+        leading = (*leading[:-1], q.shape[-3])
+    check_broadcast(function, "leading axes of q and k", tuple(q.shape[:-2]), leading)
+    if bias is not None:
+        namespace(q, bias)  # refuses a list
+        check_real(function, bias=bias)
+        logits = (*common_shape(tuple(q.shape[:-2]), leading), q.shape[-2], k.shape[-2])
+        check_broadcast(function, "logits and bias", logits, bias.shape)
+
+
 def products(function: str, q: Array, k: Array) -> Array:
-    """Return the products of queries with the keys of their head, in the working dtype."""
+    """Return the products of queries with the keys of their head, in the working dtype (float32 or wider)."""
     xp = namespace(q, k)
     work = wide(q.dtype, xp)
     check_queries(function, q, k)
@@ -201,7 +214,7 @@ def products(function: str, q: Array, k: Array) -> Array:
 
 
 def _column(logits: Array, sinks: Array) -> Array:
-    """Return the sinks beside the logits of their heads."""
+    """Return the sinks in a shape that broadcasts with the logits, one for each head."""
     xp, heads = namespace(logits, sinks), (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
     check_real("attention", sinks=sinks)
     if tuple(sinks.shape) != (heads,):
@@ -228,6 +241,6 @@ def _largest_allowed(logits: Array, mask: Array) -> Array:
 
 
 def _masked_exps(logits: Array, mask: Array, largest: Array) -> Array:
-    """Return the exponentials of allowed logits less their row's largest, and 0 elsewhere; gradients stay finite."""
+    """Return the exponential of each allowed logit minus the largest of its row, and 0 elsewhere; gradients stay finite."""
     xp, zero = namespace(logits, mask), beside(0.0, logits, logits.dtype)
     return xp.where(mask, xp.exp(xp.where(mask, logits - largest, zero)), zero)

@@ -1,10 +1,10 @@
-"""Refusals of bad arguments, each in one sentence: function, argument, requirement and value. None looks at array values."""
+"""Errors for bad arguments, each in one sentence: function, argument, requirement and value. None reads array values."""
 
 from typing import Any
 
 from posref.arrays import Array, namespace
 
-LARGEST_INTEGER = 2**31 - 1  # what an option may be: it meets positions, which are of 32 bits in JAX
+LARGEST_INTEGER = 2**31 - 1  # for options, since they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
 
 
@@ -22,7 +22,7 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
 
 
 def check_real(function: str, **arrays: Array) -> None:
-    """Refuse arrays, given by the name of their argument, whose numbers are not real floating."""
+    """Refuse arrays that are not real floating; keywords are the names of the arguments."""
     for argument, x in arrays.items():
         if not namespace(x).isdtype(x.dtype, "real floating"):
             msg = f"{function}: {argument} must be real floating; got {x.dtype}."
@@ -30,14 +30,14 @@ def check_real(function: str, **arrays: Array) -> None:
 
 
 def check_lanes(function: str, argument: str, x: Array) -> None:
-    """Refuse an array without an axis of lanes."""
+    """Refuse an array without an axis of channels."""
     if x.ndim < 1:
-        msg = f"{function}: {argument} must have an axis of lanes; got shape ()."
+        msg = f"{function}: {argument} must have an axis of channels; got shape ()."
         raise ValueError(msg)
 
 
 def check_tokens(function: str, **positions: Array) -> None:
-    """Refuse positions, given by the name of their argument, without an axis of tokens."""
+    """Refuse positions without an axis of tokens; keywords are the names of the arguments."""
     for argument, p in positions.items():
         namespace(p)
         if p.ndim < 1:
@@ -46,14 +46,14 @@ def check_tokens(function: str, **positions: Array) -> None:
 
 
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
-    """Refuse a `value` that is none of `words`."""
+    """Refuse a `value` that is not one of `words`."""
     if not isinstance(value, str) or value not in words:
         msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {value!r}."
         raise ValueError(msg)
 
 
 def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
-    """Refuse a `value` that is not an int of at least `low`, and below 2**31."""
+    """Refuse a `value` that is not an int from `low` to 2**31 - 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {value!r}."
         raise ValueError(msg)
@@ -95,10 +95,10 @@ def check_finite(function: str, argument: str, value: Any) -> None:
 
 def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
     """
-    Refuse positions of `shape` that do not broadcast from the right against `rows` (the leading axes of x), or enlarge them.
+    Refuse positions of `shape` that do not broadcast, aligned from the right, to `rows` (the leading axes of x).
 
-    Two or more axes must be all of them, since a (B, T) against (B, H, T) would broadcast silently when B equals H. Only a
-    (T, 1) against (B, T, H) is told apart by its last axis, where H is not 1.
+    Positions with two or more axes must have as many as `rows`: a (B, T) against (B, H, T) would broadcast silently when B
+    equals H. The one exception is (T, 1) against (B, T, H) where H is not 1, since its last axis shows what is meant.
     """
     if len(shape) == 1 and shape == rows[-1:]:  # the usual case, in a third of the time
         return

@@ -1,4 +1,4 @@
-"""The command line: what posref knows; the commands that check and build are in `posref.conformance.commands`."""
+"""The command line: commands about what posref has. Those that check and build are in `posref.conformance.commands`."""
 
 import inspect
 import re
@@ -28,13 +28,13 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 @click.group(context_settings=CONTEXT)
 @click.version_option(posref.__version__, prog_name="posref")
 def cli() -> None:
-    """The reference for positional encodings: what they are, golden vectors, and a check of implementations."""
+    """Look up positional encodings, check implementations of them, and copy or build golden vectors."""
 
 
 @cli.command("list")
 @click.option("--family", type=click.Choice(FAMILIES), help="Only one family.")
-@click.option("--cases", "op", metavar="OP", help="The core cases of one operation instead.")
-@click.option("--presets", is_flag=True, help="The named parameters of released models instead.")
+@click.option("--cases", "op", metavar="OP", help="List the core cases of one operation instead.")
+@click.option("--presets", is_flag=True, help="List the named parameters of released models instead.")
 def list_command(family: str | None, op: str | None, presets: bool) -> None:
     """List the operations, the cases of one, or the presets."""
     if presets:
@@ -75,7 +75,7 @@ def _list_presets() -> None:
 
 
 def _brief(value: object) -> str:
-    """Return an argument in one line: a record without what it leaves at its default, long lists by their ends."""
+    """Return an argument in one line: a record without its default fields, a long list by its ends."""
     if is_dataclass(value) and not isinstance(value, type):
         given = ((f.name, getattr(value, f.name)) for f in fields(value) if getattr(value, f.name) != f.default)
         return f"{type(value).__name__}({', '.join(f'{name}={_brief(inner)}' for name, inner in given)})"
@@ -87,7 +87,7 @@ def _brief(value: object) -> str:
 @cli.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show what an operation is, its signature, specification, options and sources; or the parameters of a preset."""
+    """Show an operation or a preset. An operation has a specification, options and sources."""
     if name in posref.presets:
         _show_preset(posref.presets[name])
         return
@@ -123,7 +123,7 @@ def _show_preset(preset: Preset) -> None:
 
 @cli.command()
 def doctor() -> None:
-    """Say what is installed here: array libraries, their dtypes, whether their float64 is real, and the vectors."""
+    """Show what is installed here. For each array library: its dtypes, and whether its float64 is real."""
     from posref import backends
     from posref.conformance.suite.reading import INSTALLED, load_manifest
     from posref.conformance.target.finding import ADAPTERS
@@ -135,7 +135,7 @@ def doctor() -> None:
         except backends.BackendMissing as error:
             table.add_row(name, escape(str(error)), "", "")
             continue
-        except Exception as error:  # a library that is installed and broken is what one asks a doctor about
+        except Exception as error:  # report a broken library: that is what doctor is for
             table.add_row(name, escape(f"broken: {type(error).__name__}: {error}"[:100]), "", "")
             continue
         real = "float64" in library.dtypes and library.float64_trigonometry
@@ -158,5 +158,5 @@ for command in (check, report, vectors, protocol, fuzz):
 
 
 def main() -> None:
-    """Run the command line; exit codes: 0 conformant or done, 1 not, 2 could not run."""
+    """Run the command line. Exit code 0: conformant or done; 1: not; 2: could not run."""
     cli(prog_name="posref")

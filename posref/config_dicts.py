@@ -1,4 +1,4 @@
-"""The rope dict of a config.json, for one layer type, and what it and the rest of the file say of layout, base and lanes."""
+"""The rope dict of a config.json, for one layer type; and the layout, base and rotated channels that the file gives."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -24,22 +24,22 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_head
 
 
 def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return `config` and what a silent file of its model type means; refuse a model that has no RoPE of its own."""
+    """Return `config` and the defaults of its model type; refuse a model without RoPE."""
     if not isinstance(config, Mapping):
         refuse(f"config must be a mapping, the parsed config.json; got {type(config).__name__}.")
     model = str(config.get("model_type"))
     if config.get("alibi") is True:
-        refuse("config must be of a model with rotary embeddings; got 'alibi': True.")
+        refuse("config must describe a model with rotary embeddings; got 'alibi': True.")
     switch, on = SWITCHES.get(model, ("", None))
     if config.get(switch) != on:
-        refuse(f"config of {model!r} must have {switch} {on!r}, without which it has no rotation; got {config.get(switch)!r}.")
+        refuse(f"config of {model!r} must have {switch} {on!r}, or the model has no rotation; got {config.get(switch)!r}.")
     if model == "chatglm" and (config.get("kv_channels") is None or config.get("original_rope") is False):
         refuse("config of 'chatglm' must have kv_channels, and original_rope not false (ChatGLM2 and later); got another.")
     return config, DEFAULTS.get(model, {})
 
 
 def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type: str | None) -> dict[str, Any]:
-    """Return the one dict of rope parameters that `layer_type` means, without the keys that are null."""
+    """Return the one dict of rope parameters for `layer_type`, without its null keys."""
     key = "rope_scaling" if config.get("rope_scaling") is not None else "rope_parameters"
     given = config.get(key)
     if given is None:
@@ -66,7 +66,7 @@ def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
 
 
 def _by_layer(model: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dicts by layer type of a file that names a base for each and has at most one dict for all."""
+    """Return dicts by layer type for a file that names one base for each type and has at most one dict for all."""
     if given and not any(theirs for _, _, theirs in BY_LAYER[model]):
         refuse(f"config['rope_scaling'] must be null or a dict by layer type for this model; got {dict(given)!r}.")
     if model == "deepseek_v4" and rope_type(given, model) == "yarn":
@@ -79,7 +79,7 @@ def _by_layer(model: str, given: Mapping[str, Any], config: Mapping[str, Any], d
 
 
 def _listed(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dicts by layer type of a file that lists bases, and perhaps shares of the head, layer by layer (Step 3.5)."""
+    """Return dicts by layer type for a file that lists bases, and perhaps shares of the head, layer by layer (Step 3.5)."""
     windows = config.get("attention_windows") or ()
     kinds = config.get("layer_types") or ["sliding_attention" if window else "full_attention" for window in windows]
     bases, shares = config["rope_theta"], config.get("partial_rotary_factors") or [1.0] * len(config["rope_theta"])
@@ -96,7 +96,7 @@ def _listed(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, An
 
 
 def _silent(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the dict of a file that has none; refuse a base that transformers would pass over."""
+    """Return the dict that a file without one stands for; refuse a base that transformers would ignore."""
     base = config.get("rope_theta")
     if isinstance(base, list | tuple):
         return {}
@@ -110,7 +110,7 @@ def _silent(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _layers(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dicts by layer type; a key beside them may only be one that each of them has for itself."""
+    """Return dicts by layer type; only keys in `COMMON` may stand beside them."""
     beside = sorted(name for name, value in given.items() if value is not None and not isinstance(value, Mapping))
     strange = [name for name in beside if name not in COMMON]
     if strange:
@@ -119,7 +119,7 @@ def _layers(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def layout_of(config: Mapping[str, Any], layout: Layout | None) -> Layout:
-    """Return the given layout, or that of the model type."""
+    """Return the given layout, or the layout of the model type."""
     model = str(config.get("model_type"))
     if layout is None and model not in LAYOUTS and model not in MROPE:
         known = ", ".join(sorted(LAYOUTS))
@@ -134,7 +134,7 @@ def layout_of(config: Mapping[str, Any], layout: Layout | None) -> Layout:
 
 
 def base_of(rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> float:
-    """Return the base: of the dict, then of the file, then of a silent file; or ChatGLM's multiple of 10000."""
+    """Return the base: from the dict, then from the file, then the model type's default; or ChatGLM's multiple of 10000."""
     names, model = ("rope_theta", "rotary_emb_base"), str(config.get("model_type"))
     if first(("rope_ratio",), config, defaults) is not None:
         beside = first(names, rope, config)
@@ -150,7 +150,7 @@ def base_of(rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mappin
 def rotary_dim_of(
     rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type: str | None
 ) -> int:
-    """Return the rotated lanes: MLA's slice, else a fraction of the head, else GPT-J's own key, else the head."""
+    """Return the number of rotated channels: MLA's slice, else a fraction of the head, else GPT-J's own key, else the head."""
     if first(("qk_rope_head_dim",), config, defaults):
         own = {"qk_rope_head_dim": next(iter(_own(config, layer_type, "qk_rope_head_dim")), None)}
         swa = ("swa_qk_rope_head_dim",) if layer_type == "sliding_attention" else ()
@@ -164,7 +164,7 @@ def rotary_dim_of(
 
 
 def _head_dim(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type: str | None) -> int:
-    """Return the head size of a layer type: Gemma 4's full layers have their own, which version 5 writes layer by layer."""
+    """Return the head size of a layer type. Gemma 4's full layers have their own; version 5 writes it for each layer."""
     own = _own(config, layer_type, "head_dim")
     if own:
         return integer(("head_dim",), {"head_dim": own[0]})
@@ -175,12 +175,12 @@ def _head_dim(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
     names = ("head_dim", HEAD_KEYS[model]) if model in HEAD_KEYS else ("head_dim",)
     if first(names, config, defaults) is not None:
         return integer(names, config, defaults)
-    hidden = integer(HIDDEN, config) * (2 if model == "zamba2" else 1)  # whose attention has the input beside the state
+    hidden = integer(HIDDEN, config) * (2 if model == "zamba2" else 1)  # its attention reads the input beside the state
     return hidden // integer(HEADS, config)
 
 
 def _own(config: Mapping[str, Any], layer_type: str | None, key: str) -> list[Any]:
-    """Return the one value of `key`, if any, that `per_layer_config` gives to the layers of a type."""
+    """Return the one value of `key`, if any, that `per_layer_config` gives all layers of a type."""
     if config.get("per_layer_config") is None or layer_type is None:
         return []
     layers, types = config["per_layer_config"], config.get("layer_types")

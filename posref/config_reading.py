@@ -1,4 +1,4 @@
-"""Values out of parsed configuration files: checked, and refused with an error that says what is wrong."""
+"""Read values from parsed configuration files: each is checked, and a wrong one is refused with the reason."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,17 +7,17 @@ from typing import Any, NoReturn
 
 
 class ConfigError(ValueError):
-    """What is wrong with a configuration; the public function adds its name."""
+    """A problem with a configuration; the public function adds its own name to the message."""
 
 
 def refuse(problem: str) -> NoReturn:
-    """Raise what `speaking_as` turns into the public error."""
+    """Raise a `ConfigError`, which `speaking_as` turns into the public error."""
     raise ConfigError(problem)
 
 
 @contextmanager
 def speaking_as(function: str) -> Iterator[None]:
-    """Name the public function in every refusal."""
+    """Put the public function's name before every refusal."""
     try:
         yield
     except ConfigError as problem:
@@ -26,12 +26,12 @@ def speaking_as(function: str) -> Iterator[None]:
 
 
 def first(names: tuple[str, ...], *places: Mapping[str, Any]) -> Any:
-    """Return the first value that is not null, place by place and name by name; None where there is none."""
+    """Return the first value that is not null: every name in the first place, then in the next. None if there is none."""
     return next((place[n] for place in places for n in names if place.get(n) is not None), None)
 
 
 def number(what: str, names: tuple[str, ...], /, *places: Mapping[str, Any], low: float, strict: bool = False) -> float:
-    """Return the first of `names` in `places`; it must be finite and at least `low`, or above it where `strict`."""
+    """Return the first of `names` in `places`, which must be finite and at least `low`, or above it if `strict`."""
     value = first(names, *places)
     if value is None:
         refuse(f"the file must have {' or '.join(names)}; got none.")
@@ -41,7 +41,7 @@ def number(what: str, names: tuple[str, ...], /, *places: Mapping[str, Any], low
 
 
 def integer(names: tuple[str, ...], /, *places: Mapping[str, Any]) -> int:
-    """Return the first of `names` in `places`; it must be an int of at least 1."""
+    """Return the first of `names` in `places`, which must be an int of at least 1."""
     value = first(names, *places)
     if value is None:
         refuse(f"the file must have {' or '.join(names)}; got none.")
@@ -51,7 +51,7 @@ def integer(names: tuple[str, ...], /, *places: Mapping[str, Any]) -> int:
 
 
 def positives(what: str, values: Any, count: int) -> tuple[float, ...]:
-    """Return a list, or an array, of `count` numbers above 0 as a tuple."""
+    """Return a list or array of `count` numbers above 0 as a tuple."""
     values = values.tolist() if hasattr(values, "tolist") else values
     listed = isinstance(values, Sequence) and not isinstance(values, str)
     if not listed or len(values) != count or not all(_is_number(value) and value > 0 for value in values):
@@ -61,9 +61,9 @@ def positives(what: str, values: Any, count: int) -> tuple[float, ...]:
 
 
 def even(lanes: int) -> int:
-    """Return a number of rotated lanes, which must be whole pairs."""
+    """Return the number of rotated channels, which must be even and at least 2."""
     if lanes < 2 or lanes % 2:
-        refuse(f"the file must have an even number of rotated lanes, at least 2; got {lanes}.")
+        refuse(f"the file must have an even number of rotated channels, at least 2; got {lanes}.")
     return lanes
 
 

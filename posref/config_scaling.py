@@ -11,7 +11,7 @@ from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Propo
 
 YARN = ("factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate")
 MSCALES = ("attention_factor", "short_mscale", "long_mscale")
-ROPE_TYPES: dict[str, tuple[str, ...]] = {  # and the keys that each one reads
+ROPE_TYPES: dict[str, tuple[str, ...]] = {  # each type with the keys that it reads
     "default": (),
     "linear": ("factor",),
     "dynamic": ("factor",),
@@ -21,7 +21,7 @@ ROPE_TYPES: dict[str, tuple[str, ...]] = {  # and the keys that each one reads
     "proportional": ("factor",),
 }
 ALIASES = {"su": "longrope", "mrope": "default"}  # the names of Phi-3's and Qwen2-VL's first files
-# Read elsewhere, or (the last three) no part of the rotation.
+# Keys that are read elsewhere; the last three do not change the rotation.
 COMMON = (
     *("rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"),
     *("mrope_section", "mrope_interleaved", "max_position_embeddings", "finetuned", "llama_4_scaling_beta"),
@@ -31,10 +31,10 @@ ORIGINAL = ("original_max_position_embeddings",)
 
 
 def rope_type(rope: Mapping[str, Any], model: str) -> str:
-    """Return the type that a rope dict means, by its present name."""
+    """Return the type of a rope dict, by its present name."""
     named = rope.get("rope_type", rope.get("type", "default"))
     kind = ALIASES.get(named, named) if isinstance(named, str) else named
-    if model in LONGROPE and kind == "yarn":  # Phi-3's configuration class reads it so
+    if model in LONGROPE and kind == "yarn":  # as Phi-3's configuration class does
         kind = "longrope"
     if not isinstance(kind, str) or kind not in ROPE_TYPES:
         refuse(f"rope_type must be one of {tuple(ROPE_TYPES)}, or su or mrope; got {kind!r}.")
@@ -44,7 +44,7 @@ def rope_type(rope: Mapping[str, Any], model: str) -> str:
 def read_scaling(
     rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any], *, nested: bool, pairs: int
 ) -> Scaling | None:
-    """Return the record of a rope dict; `nested` is true where it is that of one layer type."""
+    """Return the record of a rope dict; `nested` is true if the dict is for one layer type."""
     model = str(config.get("model_type"))
     kind = rope_type(rope, model)
     _check_keys(rope, kind, model)
@@ -71,7 +71,7 @@ def read_scaling(
 
 
 def rotated_share(*places: Mapping[str, Any]) -> float:
-    """Return the share of the head that rotates, 1 where nothing is said."""
+    """Return the share of the head that rotates, 1 if the file does not say."""
     names = ("partial_rotary_factor", "rotary_pct")
     share = number("partial rotary factor", names, *places, {"rotary_pct": 1.0}, low=0, strict=True)
     if share > 1:
@@ -80,7 +80,7 @@ def rotated_share(*places: Mapping[str, Any]) -> float:
 
 
 def table_factor(scaling: Scaling | None, length: int | None) -> float:
-    """Return the factor on cos and sin, which may depend on the length under LongRoPE."""
+    """Return the factor on cos and sin; LongRoPE's may depend on the length."""
     if isinstance(scaling, YaRN):
         return float(yarn.attention_factor(scaling, None, None))
     if not isinstance(scaling, LongRoPE):

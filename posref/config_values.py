@@ -1,8 +1,8 @@
 """
-What `posref.configs` knows of each model type: layouts, what a silent file means, and which models differ by layer or axis.
+What `posref.configs` knows about each model type: its layout, its defaults, and whether it differs by layer or axis.
 
-All of it is transformers 5.23.0 (the configuration and modeling files), except for chatglm and kimi_k2, whose code is with
-their weights.
+All of it was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2: their code comes
+with their weights.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ INTERLEAVED_TO_HALF = (
     "axk1 axk2 bailing_hybrid deepseek_v3 deepseek_v32 dots3_note_text glm4_moe_lite glm_moe_dsa kimi_k2 longcat_flash "
     "mistral4 mistral_large4_text youtu"  # all of them MLA
 )
-# Model type -> layout, of weights as transformers stores them (Meta's own Llama files are interleaved). Each entry of it was
+# Model type -> layout of the weights as transformers stores them (Meta's own Llama files are interleaved). Each entry was
 # checked by running that model's rotary module and apply function against the three layouts.
 LAYOUTS: dict[str, Layout] = {
     **dict.fromkeys(HALF.split(), "half"),
@@ -47,16 +47,16 @@ LAYOUTS: dict[str, Layout] = {
 CHOOSES = ("axk1", "deepseek_v3", "glm4_moe_lite", "mistral4", "youtu")  # where "rope_interleave": false means half
 # These multiply the softmax scale by g(mscale_all_dim) squared: yarn_apply_mscale in their modeling files.
 SOFTMAX = (*INTERLEAVED_TO_HALF.replace("dots3_note_text ", "").split(), "deepseek_v2", "hy_v4", "minicpm3")
-TRAILING = ("deepseek_v4",)  # whose last lanes rotate, of a whole head
-INVERSE = ("nanochat",)  # which turns the other way
-# A model whose rotation is switched on by a key, and the key's value then.
+TRAILING = ("deepseek_v4",)  # these rotate the last channels of a whole head
+INVERSE = ("nanochat",)  # these rotate by the negative angle
+# Models with a key that switches rotation on, and the value that does so.
 SWITCHES: dict[str, tuple[str, Any]] = {
     "esm": ("position_embedding_type", "rotary"),
     "granitemoehybrid": ("position_embedding_type", "rope"),
     "zamba2": ("use_mem_rope", True),
 }
-HEAD_KEYS = {"chatglm": "kv_channels", "jetmoe": "kv_channels", "zamba2": "attention_head_dim"}  # beside "head_dim"
-# What a silent file means, where it is not base 10000, the whole head, and hidden_size // num_attention_heads.
+HEAD_KEYS = {"chatglm": "kv_channels", "jetmoe": "kv_channels", "zamba2": "attention_head_dim"}  # besides "head_dim"
+# Defaults for keys that a file leaves out, unless they are base 10000, the whole head, and hidden_size // num_attention_heads.
 SILENT: tuple[tuple[dict[str, Any], str], ...] = (
     ({"rope_theta": 1e6, "rope_local_base_freq": 1e4, "head_dim": 256}, "gemma3_text gemma3n_text"),
     ({"rope_theta": 1e6, "rope_local_base_freq": 1e4, "head_dim": 256}, "t5gemma2_decoder t5gemma2_text"),
@@ -113,8 +113,8 @@ SILENT: tuple[tuple[dict[str, Any], str], ...] = (
     ({"head_dim": 256}, "qwen4_exp_text"),
 )
 DEFAULTS: dict[str, dict[str, Any]] = {model: values for values, models in SILENT for model in models.split()}
-# Model types whose old files name one base per layer type: the types, the keys of their bases, and whether `rope_scaling` is
-# theirs too.
+# Model types whose old files name one base per layer type: the types, the keys of their bases, and whether `rope_scaling`
+# applies to them.
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _GEMMA3 = ((_FULL, ("rope_theta",), True), (_SLIDING, ("rope_local_base_freq",), False))
 _MODERN = ((_FULL, ("global_rope_theta", "rope_theta"), True), (_SLIDING, ("local_rope_theta",), True))
@@ -127,9 +127,9 @@ BY_LAYER: dict[str, tuple[tuple[str, tuple[str, ...], bool], ...]] = {
     "dots3_note_text": (*_SWA, ("indexed_attention", ("rope_theta",), False)),
     "deepseek_v4": (("main", ("rope_theta",), False), ("compress", ("compress_rope_theta",), True)),
 }
-FLAT_TOO = ("deepseek_v4",)  # where `rope_parameters` not by layer type means what `rope_scaling` does
+FLAT_TOO = ("deepseek_v4",)  # their `rope_parameters`, if not by layer type, mean the same as `rope_scaling`
 
-# The rope dict of a file that has neither `rope_scaling` nor `rope_parameters`, where it is not {"rope_type": "default"}.
+# The rope dict of a file with neither `rope_scaling` nor `rope_parameters`, unless it is {"rope_type": "default"}.
 _LLAMA3 = {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 _OSS = {"rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096}
 _MISTRAL = {"rope_type": "yarn", "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}
@@ -144,7 +144,7 @@ _GEMMA4 = {
 
 
 def _layers(**layers: tuple[float, float]) -> dict[str, dict[str, float]]:
-    """Return dicts by layer type of a base and a share of the head."""
+    """Return, for each layer type, a dict of its base and its share of the head."""
     return {name: {"rope_theta": base, "partial_rotary_factor": share} for name, (base, share) in layers.items()}
 
 
@@ -171,11 +171,11 @@ SILENT_ROPE: dict[str, dict[str, Any]] = {
     "ultrabert": _layers(sliding_attention=(1e4, 1), full_attention=(2_560_000, 1)),
     "zaya": _layers(hybrid=(5e6, 0.5), hybrid_sliding=(1e4, 0.5)),
 }
-LONGROPE = ("phi3", "phi4_multimodal")  # where the type "yarn" means longrope
-ALPHA = ("hunyuan", "hunyuan_v1_dense", "hunyuan_v1_moe")  # where "dynamic" with "alpha" means NTKAlpha
+LONGROPE = ("phi3", "phi4_multimodal")  # here the type "yarn" means longrope
+ALPHA = ("hunyuan", "hunyuan_v1_dense", "hunyuan_v1_moe")  # here "dynamic" with "alpha" means NTKAlpha
 
-# Model type -> arrangement and layout of M-RoPE, and the sections of a silent file in the order in which the file has them.
-# Each entry was compared with that model's rotary module and apply function (tests/test_mrope_configs.py).
+# Model type -> arrangement and layout of M-RoPE, and the default sections, in the order of the file. Each entry was compared
+# with that model's rotary module and apply function (tests/test_mrope_configs.py).
 _CHUNKED = (
     "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni_text qwen2_5_omni_talker paddleocr_vl paddleocr_vl_text"
 )

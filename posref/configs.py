@@ -1,8 +1,9 @@
 """
-From a model's config.json to parameters: what `posref.rope` or `posref.mrope` is to be called with, and where factors go.
+From a model's config.json to parameters: the arguments of `posref.rope` or `posref.mrope`, and where factors go.
 
 Both generations of the file are read, by the rules of transformers 5.23.0 (modeling_rope_utils.py and the configuration
-classes): `rope_theta` beside `rope_scaling`; since version 5 one `rope_parameters`, by layer type where layers differ.
+classes). Older files have `rope_theta` beside `rope_scaling`. Since version 5 there is one `rope_parameters`, or one for each
+layer type where layers differ.
 """
 
 from collections.abc import Mapping
@@ -19,55 +20,55 @@ from posref.types import Layout
 
 __all__ = ["LAYOUTS", "factors", "mrope_from_config", "rope_from_config"]
 
-ALIKE = "Where the model runs another type's code, set model_type to that type."
+ALIKE = "If the model runs another type's code, set model_type to that type."
 
 
 def rope_from_config(
     config: Mapping[str, Any], /, *, layer_type: str | None = None, layout: Layout | None = None
 ) -> RopeArguments:
     r"""
-    Return the keyword arguments of `posref.rope` that a model's config.json means.
+    Return the keyword arguments of `posref.rope` for a model's config.json.
 
     Parameters
     ----------
     config : mapping
-        The parsed file; of a model with text and vision its ``config["text_config"]`` is read.
+        The parsed file. For a model with text and vision, ``config["text_config"]`` is read.
     layer_type : str, optional
-        Which layers, where they differ ("full_attention", "sliding_attention"); needed there, refused elsewhere.
+        Which layers to read, where they differ ("full_attention", "sliding_attention"). Required there, refused elsewhere.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
-        Overrides the layout that `LAYOUTS` has for the model type; needed for model types that are not in it.
+        Overrides the layout that `LAYOUTS` has for the model type. Required for model types that are not in it.
 
     Returns
     -------
     dict
-        ``layout``, ``base``, ``rotary_dim`` (an int, in lanes) and ``scaling`` (a record of `posref.scaling`, or None); also
-        ``lanes`` where they are the trailing ones (DeepSeek-V4), and ``inverse`` where a model turns the other way (NanoChat).
-        Dynamic NTK and LongRoPE also need the call's own ``length``. Under multi-head latent attention (MLA: DeepSeek) `x`
-        is the slice of ``qk_rope_head_dim`` lanes, not the whole head. With proportional frequencies (Gemma 4)
-        ``rotary_dim`` is the whole head, most pairs of which have frequency 0.
+        ``layout``, ``base``, ``rotary_dim`` (an int, the number of rotated channels) and ``scaling`` (a record of
+        `posref.scaling`, or None). Also ``lanes="trailing"`` if the last channels rotate (DeepSeek-V4), and ``inverse=True`` if
+        the model rotates by the negative angle (NanoChat). For dynamic NTK and LongRoPE add the ``length`` of your call. With
+        multi-head latent attention (MLA, as in DeepSeek) `x` is the slice of ``qk_rope_head_dim`` channels, not the whole head.
+        With proportional frequencies (Gemma 4) ``rotary_dim`` is the whole head, but most of its pairs have frequency 0.
 
     Raises
     ------
     ValueError
-        If a key is missing or ill-typed, or says something that `posref.rope` cannot: another rope type, a key that changes
-        one, or several position axes (see `mrope_from_config`). Nothing is guessed.
+        If a key is missing or ill-typed, or `posref.rope` cannot do what the file says: another rope type, an unknown key that
+        may change one, or several position axes (see `mrope_from_config`). Nothing is guessed.
 
     Notes
     -----
-    The original length of YaRN, LongRoPE and Llama 3 is the top-level ``original_max_position_embeddings``, then the
-    dict's, then ``max_position_embeddings``; the top level is not read for a dict by layer type. Dynamic NTK reads
-    ``max_position_embeddings`` alone. In YaRN a ``mscale``, ``mscale_all_dim``, ``beta_fast`` or ``beta_slow`` of 0
-    counts as not given, as in transformers (DeepSeek's own code takes 0 at its word). Layers without any rotation
-    (NoPE) are not told by these keys. A `layout` is that of the stored weights: Meta's own Llama files are interleaved.
-    ChatGLM's base is 10000 times its ``rope_ratio``.
+    The original length of YaRN, LongRoPE and Llama 3 is read from the top-level ``original_max_position_embeddings``, then from
+    the dict, then from ``max_position_embeddings``. For a dict by layer type the top level is not read. Dynamic NTK reads only
+    ``max_position_embeddings``. In YaRN, 0 for ``mscale``, ``mscale_all_dim``, ``beta_fast`` or ``beta_slow`` means "not
+    given", as in transformers; in DeepSeek's own code it means zero. These keys do not say which layers skip RoPE (NoPE).
+    The layout describes the weights as transformers stores them: Meta's own Llama files are interleaved. ChatGLM's base is
+    10000 times its ``rope_ratio``.
 
     The layer types of DeepSeek-V4 are "main" (queries, keys and the sliding window) and "compress".
 
-    Some files are taken at their word where transformers 5.23 does not: a ``"truncate": false`` in the dict of one layer type
-    (transformers looks for it beside these dicts, and truncates), Phi-3.5-MoE's long list (transformers never uses it, only the
-    long factor), DBRX's base in ``attn_config`` (transformers has 10000), MiniMax-M3's ``rotary_dim`` (it rotates the whole
-    head), the ``rope_scaling`` of Cohere2-MoE (it looks at none), and a base beside a missing rope dict, refused here where
-    transformers has a dict of its own.
+    In five places this reader follows the file where transformers 5.23 does not. It reads ``"truncate": false`` in the dict of
+    one layer type (transformers looks for it beside these dicts, and truncates), the long list of Phi-3.5-MoE (transformers
+    uses only the long factor), DBRX's base in ``attn_config`` (transformers uses 10000), MiniMax-M3's ``rotary_dim``
+    (transformers rotates the whole head) and the ``rope_scaling`` of Cohere2-MoE (transformers ignores it). It refuses a base
+    without a rope dict where transformers would use a dict of its own.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def mrope_from_config(
     config: Mapping[str, Any], /, *, arrangement: Arrangement | None = None, layout: Layout | None = None
 ) -> MRopeArguments:
     """
-    Return the keyword arguments of `posref.mrope` that a multimodal model's config.json means.
+    Return the keyword arguments of `posref.mrope` for a multimodal model's config.json.
 
     Parameters
     ----------
@@ -108,25 +109,25 @@ def mrope_from_config(
         The parsed file, or its ``config["text_config"]``.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}, optional
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
-        Override what is known of the model type; both are needed for model types that are not known.
+        Override what is known of the model type. Both are required for unknown model types.
 
     Returns
     -------
     dict
-        ``sections`` (pairs of time, height and width, in this order also where the file has another, as ERNIE's),
-        ``arrangement``, ``layout``, ``base`` and ``scaling``.
+        ``sections`` (how many channel pairs belong to time, height and width, always in this order, though ERNIE's file has
+        another), ``arrangement``, ``layout``, ``base`` and ``scaling``.
 
     Raises
     ------
     ValueError
-        As `rope_from_config`; also if the sections do not add up to the rotated pairs, or for HunYuan-VL: in
-        transformers the two lanes of a pair turn by positions of different axes, which is no rotation. (vLLM has its four
-        sections chunked over position, width, height and image.)
+        As `rope_from_config`. Also if the sections do not add up to the rotated pairs, and for HunYuan-VL: in transformers the
+        two channels of one of its pairs take positions of different axes, and the result is not a rotation. (vLLM reads its
+        four sections as chunks of position, width, height and image.)
 
     Notes
     -----
-    transformers chooses the arrangement by the model's class and does not read ``mrope_interleaved``; a file in which the two
-    disagree is refused.
+    transformers chooses the arrangement by the model's class and does not read ``mrope_interleaved``. If the two disagree, the
+    file is refused.
 
     Examples
     --------
@@ -150,24 +151,26 @@ def mrope_from_config(
 
 def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, length: int | None = None) -> Factors:
     r"""
-    Return the three factors of a context extension by where they go.
+    Return the three factors of a context extension, by the place where each is applied.
 
     .. math:: g(m) = \tfrac{m \ln s}{10} + 1 \;\text{for}\; s > 1, \text{else}\; 1
+
+    where s is the scaling's ``factor``.
 
     Parameters
     ----------
     config, layer_type
         As in `rope_from_config`.
     length : int, optional
-        Tokens in the sequence; needed where LongRoPE's factor depends on it (``short_mscale``, ``long_mscale``).
+        Number of tokens in the sequence. Required if LongRoPE's factor depends on it (``short_mscale``, ``long_mscale``).
 
     Returns
     -------
     dict
-        ``table``: on cos and sin, YaRN's and LongRoPE's attention factor (`posref.rope` already applies it). ``input``: on
-        the vectors before the rotation, 1. ``softmax``: on the 1/sqrt(d) scale; ``g(mscale_all_dim)**2`` in the DeepSeek
-        family, where d is ``qk_nope_head_dim + qk_rope_head_dim``, else 1. Logits of rotated lanes gain
-        ``(input * table)**2 * softmax``.
+        ``table`` multiplies cos and sin: YaRN's and LongRoPE's attention factor (`posref.rope` already applies it). ``input``
+        multiplies the vectors before the rotation: 1. ``softmax`` multiplies the 1/sqrt(d) scale: ``g(mscale_all_dim)**2`` in
+        the DeepSeek family, where d is ``qk_nope_head_dim + qk_rope_head_dim``, else 1. Together they multiply the logits of
+        rotated channels by ``(input * table)**2 * softmax``.
 
     Raises
     ------
@@ -176,9 +179,9 @@ def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, leng
 
     Notes
     -----
-    These are the places that a file determines. Implementations move the same product: mlx-lm multiplies the input instead
-    of the table, Megatron returns the factor for its caller to apply, and DeepSeek's own code has all of it on the softmax
-    scale. A temperature that grows with the position (``llama_4_scaling_beta``) is none of the three.
+    The file determines these places. Implementations may apply the same product elsewhere: mlx-lm multiplies the input instead
+    of the table, Megatron returns the factor for its caller to apply, and DeepSeek's own code applies all of it to the softmax
+    scale. A temperature that grows with the position (``llama_4_scaling_beta``) is not one of the three.
 
     Examples
     --------
@@ -201,26 +204,26 @@ def _softmax_factor(scaling: Scaling | None, config: Mapping[str, Any]) -> float
         return 1.0
     model = str(config.get("model_type"))
     if model not in LAYOUTS and model not in MROPE:
-        refuse(f"config['model_type'] must be a known one where mscale_all_dim is given; got {model!r}. {ALIKE}")
+        refuse(f"config['model_type'] must be a known one when mscale_all_dim is given; got {model!r}. {ALIKE}")
     return softmax_factor(scaling) if model in SOFTMAX else 1.0
 
 
 def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a multimodal file that is of its text model."""
+    """Return the text model's part of a multimodal file."""
     inner = config.get("text_config") if isinstance(config, Mapping) else None
     own = isinstance(config, Mapping) and str(config.get("model_type")) in LAYOUTS
     return inner if isinstance(inner, Mapping) and not own else config
 
 
 def _check_axes(config: Mapping[str, Any]) -> None:
-    """Refuse a model whose tokens have positions along several axes."""
+    """Refuse a model whose tokens have positions on several axes."""
     for part in (config, _text(config)):
         if isinstance(part, Mapping) and (str(part.get("model_type")) in MROPE or _is_xdrope(part)):
             _refuse_axes(repr(part.get("model_type")))
 
 
 def _refuse_axes(found: str) -> NoReturn:
-    refuse(f"config must be of a model with one position for each token; got {found} (M-RoPE). Use mrope_from_config.")
+    refuse(f"config must describe a model with one position for each token; got {found} (M-RoPE). Use mrope_from_config.")
 
 
 def _is_xdrope(config: Mapping[str, Any]) -> bool:
@@ -233,8 +236,8 @@ def _arrangement(config: Mapping[str, Any], rope: Mapping[str, Any], arrangement
     model = str(config.get("model_type"))
     if _is_xdrope(config):
         refuse(
-            "config must have one axis for both lanes of a pair; got HunYuan-VL's sections of lanes, which is no rotation. "
-            "For vLLM's reading call mrope with the same sections, arrangement='chunked' and layout='half'."
+            "config must give both channels of a pair one axis; got HunYuan-VL's sections, which split pairs, so that nothing "
+            "rotates. For vLLM's reading call mrope with the same sections, arrangement='chunked' and layout='half'."
         )
     if arrangement is None and model not in MROPE:
         known = ", ".join(sorted(MROPE))
@@ -248,7 +251,7 @@ def _arrangement(config: Mapping[str, Any], rope: Mapping[str, Any], arrangement
 
 
 def _sections(config: Mapping[str, Any], rope: Mapping[str, Any], order: str, pairs: int) -> tuple[int, ...]:
-    """Return the pairs of every axis, time first."""
+    """Return the number of channel pairs of each axis, time first."""
     silent = MROPE.get(str(config.get("model_type")), (None, None, None))[2]
     given = rope.get("mrope_section", silent)
     whole = isinstance(given, list | tuple) and all(type(section) is int and section >= 0 for section in given)

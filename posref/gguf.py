@@ -1,7 +1,7 @@
 """
 From the metadata of a GGUF file to the keyword arguments of `posref.rope`.
 
-Keys are those of gguf-py 0.19.0 (gguf/constants.py), and what they mean is llama.cpp's: llama_model::load_hparams,
+The keys are from gguf-py 0.19.0 (gguf/constants.py). Their meaning is from llama.cpp: llama_model::load_hparams,
 llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn.
 """
 
@@ -15,9 +15,9 @@ from posref.config_types import RopeArguments
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 from posref.types import Layout
 
-# Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Those are left out whose positions have
-# several axes (qwen2vl), whose layer types differ by more than a base (modern-bert, step35, deepseek4), that may have ALiBi or
-# a learned table instead (baichuan, starcoder, bert), and grok, which has constants beside the keys.
+# Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Left out are architectures with several
+# position axes (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that may have
+# ALiBi or a learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
 NORM = (
     "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 cohere2moe olmo arctic deepseek deepseek2 "
     "deepseek2-ocr deepseek32 plm chatglm glm4 glm-dsa granite granitemoe granitehybrid chameleon bailingmoe neo-bert "
@@ -30,7 +30,7 @@ NEOX = (
     "dots1 hunyuan-moe jais2 gpt-oss hunyuan-dense hy_v3 lfm2 lfm2moe smallthinker glm4moe seed_oss grovemoe apertus "
     "minimax-m2 cogvlm pangu-embedded afmoe laguna mimo2"
 )
-# Architectures whose sliding layers have a base of their own, 10000 where the file does not say, and are not scaled.
+# Architectures whose sliding layers have a base of their own (10000 if the file does not say) and are not scaled.
 SLIDING = ("gemma3", "gemma4", "gemma-embedding", "laguna", "mimo2")
 FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
 GGUF_LAYOUTS: dict[str, Layout] = {
@@ -58,40 +58,40 @@ def rope_from_gguf(
     layout: Layout | None = None,
 ) -> RopeArguments:
     """
-    Return the keyword arguments of `posref.rope` that a GGUF file means.
+    Return the keyword arguments of `posref.rope` for a GGUF file.
 
     Parameters
     ----------
     metadata : mapping
-        The file's key-value pairs as Python values, "general.architecture" and "<architecture>.rope.freq_base" among them.
+        The file's key-value pairs as Python values, such as "general.architecture" and "<architecture>.rope.freq_base".
     rope_factors : mapping, optional
         The file's tensors "rope_freqs.weight" (Llama 3.1 and later, Gemma 4: divisors at every length), or
         "rope_factors_short.weight" and "rope_factors_long.weight" (Phi-3: LongRoPE). No key says that a file has
-        "rope_freqs.weight": look for the tensor, since without its divisors the frequencies of Llama 3.1 are wrong.
+        "rope_freqs.weight". Look for the tensor: without its divisors the frequencies of Llama 3.1 are wrong.
     layer_type : {"full_attention", "sliding_attention"}, optional
-        Which layers, of an architecture whose sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma, Laguna,
-        MiMo-V2); needed there, refused elsewhere.
+        Which layers to read, if the architecture's sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma,
+        Laguna, MiMo-V2). Required there, refused elsewhere.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
-        Overrides the layout that `GGUF_LAYOUTS` has for the architecture; needed for architectures that are not in it.
+        Overrides the layout that `GGUF_LAYOUTS` has for the architecture. Required for architectures that are not in it.
 
     Returns
     -------
     dict
-        ``layout``, ``base``, ``rotary_dim`` and ``scaling``. Divisors become a `posref.scaling.LongRoPE` (with the same list
-        twice where they are for every length), which also needs the call's ``length``.
+        ``layout``, ``base``, ``rotary_dim`` and ``scaling``. Divisors become a `posref.scaling.LongRoPE`, with the same list
+        twice if they apply at every length; add the ``length`` of your call.
 
     Raises
     ------
     ValueError
-        If a key is missing or ill-typed, is not known, or says something that `posref.rope` cannot. Nothing is guessed.
+        If a key is missing, ill-typed or unknown, or `posref.rope` cannot do what it says. Nothing is guessed.
 
     Notes
     -----
-    A layout is that of the weights in the file: converters permute those of Llama, so it is not always the one of
-    `rope_from_config`. ggml always rounds YaRN's correction dimensions, so gpt-oss, which does not, has slightly other
-    frequencies there than in `rope_from_config`. llama.cpp reads ``yarn_beta_fast`` and ``yarn_beta_slow`` for some
-    architectures only, and chooses LongRoPE's list once by the size of its context; here both keys are taken at their word,
-    and the list by the call's length. Softmax factors (DeepSeek) and layers without rotation are not part of the result.
+    The layout describes the weights in this file. Converters permute Llama's weights, so it may differ from the layout of
+    `rope_from_config`. ggml always rounds YaRN's correction dimensions. gpt-oss does not, so its frequencies here differ
+    slightly from those of `rope_from_config`. llama.cpp reads ``yarn_beta_fast`` and ``yarn_beta_slow`` for some architectures
+    only, and chooses LongRoPE's list once, by the size of its context; posref always reads both keys, and chooses the list by
+    the length of the call. Softmax factors (DeepSeek) and layers without rotation are not part of the result.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def rope_from_gguf(
         rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
         lanes = _lanes(metadata, rope, name)
         if layer_type == SLIDING_LAYERS:
-            rope_factors = None  # Gemma 4's divisors are those of its full layers
+            rope_factors = None  # Gemma 4's divisors are for its full layers
         return {
             "layout": _layout(name, layout),
             "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
@@ -118,7 +118,7 @@ def rope_from_gguf(
 
 
 def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return what follows "<architecture>.rope.", without what is null; refuse what is not known."""
+    """Return the keys that begin with "<architecture>.rope.", without the prefix; drop null values, refuse unknown keys."""
     prefix = f"{name}.rope."
     rope = {
         key.removeprefix(prefix): value
@@ -127,11 +127,11 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
     sections = rope.get("dimension_sections", ())
     if not isinstance(sections, Sequence) or any(sections):
-        refuse(f"metadata must be of a model with one position for each token; got {prefix}dimension_sections.")
+        refuse(f"metadata must describe a model with one position for each token; got {prefix}dimension_sections.")
     if name == "olmo2" and metadata.get("olmo2.attention.sliding_window"):
-        refuse("metadata must be of a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
+        refuse("metadata must describe a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
     if name.startswith("granite") and rope.get("scaling.finetuned") is False:
-        refuse("metadata must be of a model with rotary embeddings; got Granite's scaling.finetuned false, which means none.")
+        refuse("metadata must describe a model with rotary embeddings; got Granite's scaling.finetuned false: it has none.")
     known = (*KNOWN, *SWA) if name in SLIDING else KNOWN
     strange = [prefix + key for key in sorted(set(rope) - set(known))]
     if strange:
@@ -140,7 +140,7 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
-    """Return the keys that are of these layers, by the names that other architectures have for them."""
+    """Return the keys of these layers, renamed as other architectures have them."""
     if name not in SLIDING or not metadata.get(f"{name}.attention.sliding_window"):
         if layer_type is not None:
             refuse(f"layer_type must be None, since all layers of this file are alike; got {layer_type!r}.")
@@ -164,7 +164,7 @@ def _layout(name: str, layout: Layout | None) -> Layout:
 
 
 def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
-    """Return the rotated lanes: their own key, else the key length, else the embedding length over the heads."""
+    """Return the number of rotated channels: its own key, else the key length, else the embedding length over the heads."""
     if "dimension_count" in rope:
         return even(integer(("dimension_count",), rope))
     if metadata.get(f"{name}.attention.key_length") is not None:
@@ -174,7 +174,7 @@ def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> i
 
 
 def _context(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> tuple[int | None, bool]:
-    """Return the original length, and whether it is other than the model's own."""
+    """Return the original length, and whether it differs from the model's own."""
     own = first((f"{name}.context_length",), metadata)
     original = first(("scaling.original_context_length",), rope)
     if own is None and original is None:
@@ -184,7 +184,7 @@ def _context(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) ->
 
 
 def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[str, tuple[float, ...]]:
-    """Return the divisors by the name of their tensor; they are one for every length, or two."""
+    """Return the divisors by the name of their tensor: one list for every length, or a short and a long one."""
     if given is not None and not isinstance(given, Mapping):
         refuse(f"rope_factors must be a mapping from the names of tensors; got {type(given).__name__}.")
     found = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
@@ -222,14 +222,14 @@ def _length(original: int | None, name: str) -> int:
 
 
 def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: float) -> YaRN:
-    """Return YaRN with llama.cpp's factor on cos and sin; DeepSeek's yarn_log_multiplier moves all of it to the softmax."""
+    """Return YaRN with llama.cpp's factor on cos and sin; with DeepSeek's yarn_log_multiplier all of it goes to the softmax."""
     betas: dict[str, Any] = {
         field: number(key, (key,), rope, low=0, strict=True) for field, key in BETAS.items() if key in rope
     }
     key = "scaling.yarn_log_multiplier"
     moved = number(key, (key,), rope, {key: 0.0}, low=0)
     if moved and name != "deepseek2":
-        refuse(f"{key} must be 0 or not given, but for deepseek2; got {moved} for {name!r}.")
+        refuse(f"{key} must be 0 or not given, except for deepseek2; got {moved} for {name!r}.")
     if moved:
         return YaRN(factor, length, **betas, attention_factor=gain)
     own = None if gain == 1 else gain * (1 + math.log(factor) / 10 if factor > 1 else 1)

@@ -1,9 +1,9 @@
 """
 Position ids: from masks, tokens, packed sequences, shards, caches, and grids of image and video.
 
-They are in tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64); what is made from host
-numbers is NumPy's unless `xp` is given. In 32 bits positions 2**31 apart or more are not told from nearer ones. The functions
-of this module alone may look at array values.
+They count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Functions of host numbers
+return NumPy arrays unless `xp` is given. In 32 bits, positions 2**31 or more apart wrap around and look nearer. Only the
+functions of this module may look at array values.
 """
 
 from posref.arrays import Array, Namespace, index_dtype, namespace, placement
@@ -19,12 +19,12 @@ __all__ = [
 
 def require_in_range(positions: T, length: int, /) -> T:
     """
-    Return integer `positions` unchanged if every one is a row of a table of `length` rows.
+    Return integer `positions` unchanged if each is a row of a table of `length` rows.
 
     Raises
     ------
     ValueError
-        If one is negative or at least `length`; it names the first.
+        If a position is negative or at least `length`. The message has the first such position.
 
     Examples
     --------
@@ -45,14 +45,16 @@ def require_in_range(positions: T, length: int, /) -> T:
 
 def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     r"""
-    Return the position of every token of padded rows: the number of tokens before it that are not padding.
+    Return the position of every token of padded rows: the number of tokens before it, padding not counted.
 
-    .. math:: p_t = \sum_{u \le t} \mathrm{mask}_u - 1
+    .. math:: p_t = \sum_{u \le t} m_u - 1
+
+    where m is the mask and t the place in the row.
 
     Parameters
     ----------
     mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
-        1 for tokens and 0 for padding, which may stand left, right or on both sides, but not between tokens.
+        m, 1 for tokens and 0 for padding. Padding may be on the left, on the right or on both sides, but not between tokens.
     padding : int
         The position given to padding; nothing should depend on it. transformers' generation has 1, vLLM 0.
 
@@ -63,11 +65,11 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     Raises
     ------
     ValueError
-        If a value is neither 0 nor 1, or padding stands between tokens.
+        If a value is neither 0 nor 1, or there is padding between tokens.
 
     Notes
     -----
-    BLOOM and OPT count so too; OPT adds 2 (`posref.learned` has an offset), and gives padding the row 1.
+    BLOOM and OPT count in this way too. OPT then adds 2 (`posref.learned` has an offset) and gives padding row 1.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
         begins = xp.astype((ones[..., 1:] == 1) & (ones[..., :-1] == 0), ones.dtype)
         runs = xp.sum(begins, axis=-1) + ones[..., 0]
         if bool(xp.any(runs > 1)):
-            msg = "from_mask: padding must stand before or after the tokens of a row; got some between them. Use packed()."
+            msg = "from_mask: padding must come before or after the tokens of a row; got some between them. Use packed()."
             raise ValueError(msg)
     return xp.where(ones == 1, counts - 1, xp.asarray(padding, dtype=ones.dtype, **placement(mask, xp)))
 
@@ -93,10 +95,12 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
 
     .. math:: p_t = \mathrm{pad} + [x_t \ne \mathrm{pad}] \sum_{u \le t} [x_u \ne \mathrm{pad}]
 
+    where x_t is token t, pad is `padding_idx`, and a bracket is 1 if true, else 0.
+
     Parameters
     ----------
     tokens : array of integers, shape ``(*B, T)``
-        Token ids.
+        x, token ids.
     padding_idx : int
         The id of the padding token; 1 in RoBERTa, XLM-R, BART's encoder and M2M100.
 
@@ -120,12 +124,12 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
 
 def packed(cu_seqlens: ArrayOf[T], /) -> T:
     """
-    Return positions that begin anew in every sequence of a packed batch.
+    Return positions that start again from 0 in every sequence of a packed batch.
 
     Parameters
     ----------
     cu_seqlens : array of integers, shape ``(S + 1,)``
-        Where sequences begin, and the total at the end: 0, then not decreasing.
+        Where each of the S sequences begins, then the total. The first is 0, and none is less than the one before.
 
     Returns
     -------
@@ -134,7 +138,7 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
     Raises
     ------
     ValueError
-        If it does not begin with 0, or decreases.
+        If `cu_seqlens` does not begin with 0, or decreases.
 
     Examples
     --------
@@ -158,12 +162,12 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
 
 def decode(cached: ArrayOf[T], new: int, /) -> T:
     """
-    Return the positions of `new` tokens of every row, after the tokens in its cache.
+    Return the positions of the next `new` tokens of every row, after the tokens in its cache.
 
     Parameters
     ----------
     cached : array of integers, shape ``(*B,)``
-        Tokens in the cache before this call, padding not counted.
+        Number of tokens in the cache before this call, without padding.
     new : int
         Tokens in this call.
 
@@ -180,7 +184,7 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     check_integer("decode", "new", new, 0)
     xp = namespace(cached)
     if not xp.isdtype(cached.dtype, "integral") or _first(cached, cached < 0, xp) is not None:
-        msg = f"decode: cached must be integers of at least 0; got {cached.dtype}, or one below 0."
+        msg = f"decode: cached must be integers of at least 0; got {cached.dtype}, or a negative one."
         raise ValueError(msg)
     before = xp.astype(cached, index_dtype(cached))
     return before[..., None] + xp.arange(new, dtype=before.dtype, **placement(cached, xp))
@@ -188,16 +192,16 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
 
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
     """
-    Return the positions of one rank's shard under context parallelism with balanced causal work.
+    Return the positions of one rank's shard under context parallelism, shared out so that causal work is balanced.
 
-    The sequence is cut into ``2 * ranks`` chunks; rank r has chunk r and chunk ``2 * ranks - 1 - r``.
+    The sequence is cut into ``2 * ranks`` chunks. Rank r has chunks r and ``2 * ranks - 1 - r``.
 
     Parameters
     ----------
     length : int
         Tokens in the whole sequence, a multiple of ``2 * ranks``.
     rank, ranks : int
-        This shard, from 0, and how many there are.
+        The number of this shard, from 0, and how many there are.
 
     Returns
     -------
@@ -206,7 +210,7 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
     Raises
     ------
     ValueError
-        If `length` does not divide or `rank` is out of range.
+        If `length` is not a multiple of ``2 * ranks`` or `rank` is out of range.
 
     Examples
     --------
@@ -226,14 +230,15 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
 
 def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     """
-    Return the positions of the keys that are left in a cache from which others were evicted (`lambda_window` says which).
+    Return the positions of the keys left in a cache after others were evicted (`lambda_window` says which).
 
     Parameters
     ----------
     kept : array of integers, shape ``(*B, K)``
         Original positions of the keys kept, increasing along K.
     reindex : bool
-        True: their places in the cache, 0 to K - 1 (StreamingLLM; the query then is at K). False: their own (H2O, SnapKV).
+        True: their places in the cache, 0 to K - 1 (StreamingLLM, where the query is then at K). False: their original
+        positions (H2O, SnapKV).
 
     Returns
     -------
@@ -247,7 +252,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     """
     xp = namespace(kept)
     if not xp.isdtype(kept.dtype, "integral") or bool(xp.any(kept[..., 1:] <= kept[..., :-1])):
-        msg = f"evicted: kept must be integers that increase along the last axis; got {kept.dtype} that do not."
+        msg = f"evicted: kept must be integers that increase along the last axis; got {kept.dtype}, or some that do not."
         raise ValueError(msg)
     own = xp.astype(kept, index_dtype(kept))
     if not reindex:
@@ -257,14 +262,14 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
 
 
 def _counted(function: str, mask: Array, xp: Namespace) -> Array:
-    """Return a mask as int64, or raise if it holds anything but 0 and 1."""
+    """Return a mask as integers, or raise if it holds anything but 0 and 1."""
     if not xp.isdtype(mask.dtype, ("bool", "integral")):
         msg = f"{function}: mask must be boolean or integer, 1 for tokens and 0 for padding; got {mask.dtype}."
         raise ValueError(msg)
     ones = xp.astype(mask, index_dtype(mask))
     other = _first(ones, (ones != 0) & (ones != 1), xp)
     if other is not None:
-        msg = f"{function}: mask must be 1 for tokens and 0 for padding; got {other}. Token ids are no mask."
+        msg = f"{function}: mask must be 1 for tokens and 0 for padding; got {other}. Pass a mask, not token ids."
         raise ValueError(msg)
     return ones
 

@@ -1,4 +1,4 @@
-"""The lists of LongRoPE in the released files of Phi-3-vision-128k, Phi-3.5-mini and Phi-4-mini: 48 divisors each."""
+"""LongRoPE's lists from the released files of Phi-3-vision-128k, Phi-3.5-mini and Phi-4-mini: 48 divisors each."""
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """
-Named parameters of released models, each with where its values were read: ``posref.presets["deepseek-v3"]``.
+Named parameters of released models, each with the source of its values: ``posref.presets["deepseek-v3"]``.
 
-Values that nobody could check against a file or code are not here. `posref.rope_from_config` reads any other model's file.
+All values here were checked against a file or code. For any other model, `posref.rope_from_config` reads its file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,9 +28,9 @@ class Preset:
     """
     The rotary parameters of one model, or of one type of its layers ("-full" and "-sliding").
 
-    `rope` holds the keyword arguments of `posref.rope`, or `mrope` those of `posref.mrope`; the other is None. LongRoPE also
-    needs the call's ``length``. `factors` is as `posref.configs.factors` returns it. `verified` are letters of `MARKS`, where
-    the values were read; `source` says so in words, and `note` what else should be known.
+    `rope` holds the keyword arguments of `posref.rope`, or `mrope` those of `posref.mrope`; the other is None. For LongRoPE add
+    the ``length`` of your call. `factors` is as `posref.configs.factors` returns it. `verified` says where the values were
+    read, in letters of `MARKS`; `source` says it in words. `note` has anything else to know.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Preset:
 
 
 class Presets(Mapping[str, Preset]):
-    """The presets by name, in the order of the table; a name that is not there raises a KeyError with the nearest ones."""
+    """The presets by name, in the order of the table; an unknown name raises a KeyError with the nearest ones."""
 
     def __init__(self, presets: list[Preset]) -> None:
         self._by_name = {preset.name: preset for preset in presets}
@@ -53,7 +53,7 @@ class Presets(Mapping[str, Preset]):
             import difflib
 
             near = difflib.get_close_matches(str(name), self._by_name, n=3) or "posref list --presets"
-            msg = f"presets: name must be that of a preset; got {name!r}. See {near}."
+            msg = f"presets: name must be a preset's name; got {name!r}. See {near}."
             raise KeyError(msg)
         return self._by_name[name]
 
@@ -75,7 +75,7 @@ def _rope(
     *,
     softmax: bool = False,
 ) -> list[Preset]:
-    """Return a row of the table: models with the same parameters. `softmax` is true where mscale_all_dim acts there too."""
+    """Return one row of the table: models with the same parameters. `softmax`: mscale_all_dim changes the softmax scale too."""
     arguments = {"layout": layout, "base": base, "rotary_dim": lanes, "scaling": scaling}
     places = {"table": table_factor(scaling, None), "input": 1.0, "softmax": 1.0}
     if softmax and isinstance(scaling, YaRN):

@@ -1,8 +1,10 @@
 """
 The records that name a context extension of RoPE, and nothing else.
 
-Each is frozen and holds host numbers; `posref.rope_frequencies` says what they mean. A field of None is not given; 0.0 is zero.
-`requires`, where there is one, is what a record asks of its fields, of the options beside it and of `dim`, the rotated lanes.
+Each is frozen and holds host numbers; `posref.rope_frequencies` computes with them. None in a field means "not given", and 0.0
+means zero. `requires` lists what must be true of the fields, the options of the call and `dim`, the number of rotated channels.
+
+In the formulas b is `base`, d is `dim`, and frequency i, from 0 to d/2 - 1, is ``b**(-2*i/d)`` before the extension.
 """
 
 from dataclasses import dataclass
@@ -15,14 +17,14 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Linear(Scaling):
-    """Position interpolation: every frequency divided by `factor`. Source: Chen et al., arXiv:2306.15595."""
+    """Position interpolation: divide every frequency by `factor`. Source: Chen et al., arXiv:2306.15595."""
 
     factor: float
 
 
 @dataclass(frozen=True)
 class NTKAware(Scaling):
-    """Base raised to ``base * factor**(d/(d-2))``. Source: bloc97, "NTK-Aware Scaled RoPE", 2023."""
+    """Raise the base to ``b * factor**(d/(d-2))``. Source: bloc97, "NTK-Aware Scaled RoPE", 2023."""
 
     requires = ("dim >= 4",)
     factor: float
@@ -30,7 +32,7 @@ class NTKAware(Scaling):
 
 @dataclass(frozen=True)
 class NTKAlpha(Scaling):
-    """Base raised to ``base * alpha**(d/(d-2))``, at every length. Source: HunYuan's configurations, "dynamic" with alpha."""
+    """Raise the base to ``b * alpha**(d/(d-2))``, at every length. Source: HunYuan's configurations, "dynamic" with alpha."""
 
     requires = ("dim >= 4",)
     alpha: float
@@ -39,7 +41,7 @@ class NTKAlpha(Scaling):
 @dataclass(frozen=True)
 class NTKFixed(Scaling):
     """
-    Base multiplied by `factor`, and frequencies divided by ``factor**(2/d)``, so that the slowest is divided by `factor`.
+    Multiply the base by `factor`, then divide every frequency by ``factor**(2/d)``: the slowest is divided by `factor` in all.
 
     Source: Su, "Transformer upgrade 11: NTK-RoPE-fixed", kexue.fm/archives/9706; vLLM's "ntk".
     """
@@ -50,7 +52,7 @@ class NTKFixed(Scaling):
 @dataclass(frozen=True)
 class NTKMixed(Scaling):
     """
-    Frequency i multiplied by ``exp(-a (i+1)**mix)`` with ``a = ln(factor) / (d/2)**mix``: the slowest is divided by `factor`.
+    Multiply frequency i by ``exp(-a (i+1)**mix)``, ``a = ln(factor) / (d/2)**mix``: the slowest is divided by `factor`.
 
     Source: Su, "Transformer upgrade 11: NTK-RoPE-mixed", kexue.fm/archives/9706; vLLM's "ntk" with mixed_b.
     """
@@ -62,9 +64,10 @@ class NTKMixed(Scaling):
 @dataclass(frozen=True)
 class DynamicNTK(Scaling):
     """
-    NTK-aware scaling by the sequence's `length`: ``factor * l/L - (factor - 1)`` with ``l = max(length, L)``.
+    NTK-aware scaling by a factor that grows with the sequence: ``s = factor * max(length, L)/L - (factor - 1)``.
 
-    Source: emozilla, "Dynamically Scaled RoPE", 2023. It needs `length`; at ``length <= original_length`` it is the identity.
+    L is `original_length`; the base becomes ``b * s**(d/(d-2))``. It needs `length`, and changes nothing up to L.
+    Source: emozilla, "Dynamically Scaled RoPE", 2023.
     """
 
     requires = ("dim >= 4", "length is not None")
@@ -74,7 +77,13 @@ class DynamicNTK(Scaling):
 
 @dataclass(frozen=True)
 class Llama3(Scaling):
-    """Frequencies of long waves divided by `factor`, short ones kept, a ramp between. Source: Llama 3.1, arXiv:2407.21783."""
+    """
+    Divide the frequencies of long waves by `factor`, keep those of short waves, and blend between. Source: arXiv:2407.21783.
+
+    Frequency f makes ``r = L * f / (2 pi)`` turns in the original length L. It becomes ``(1 - k) * f / factor + k * f`` with
+    ``k = (r - low_freq_factor) / (high_freq_factor - low_freq_factor)``, limited to 0 to 1. If the two are equal, k is 1 from
+    ``r = low_freq_factor`` on, else 0.
+    """
 
     requires = ("low_freq_factor <= high_freq_factor",)
     factor: float
@@ -86,12 +95,13 @@ class Llama3(Scaling):
 @dataclass(frozen=True)
 class YaRN(Scaling):
     """
-    NTK by parts with an attention factor on cos and sin. Source: Peng et al., arXiv:2309.00071.
+    NTK by parts, with an attention factor on cos and sin. Source: Peng et al., arXiv:2309.00071.
 
-    The ramp runs over the dimension index between the correction dimensions of `beta_fast` and `beta_slow`, as in all code;
-    `truncate` rounds these outwards to integers (gpt-oss does not). The factor on cos and sin is `attention_factor` when
-    given; else ``g(mscale)/g(mscale_all_dim)`` when both are given (DeepSeek); else ``g(1)``, where
-    ``g(m) = m ln(factor)/10 + 1``, and 1 for ``factor <= 1``.
+    Fast frequencies are kept, slow ones divided by `factor`. As in all code, the ramp between them runs over the index i, from
+    the correction dimension of `beta_fast` (at least 0) to the one of `beta_slow` (at most d - 1), where the correction
+    dimension of beta is ``d * ln(original_length / (2 pi beta)) / (2 ln b)``. `truncate` rounds these outwards to integers
+    (gpt-oss does not). The factor on cos and sin is `attention_factor` if given; else ``g(mscale)/g(mscale_all_dim)`` if both
+    are given (DeepSeek); else ``g(1)``. Here ``g(m) = m ln(factor)/10 + 1``, or 1 for ``factor <= 1``.
     """
 
     requires = ("beta_slow <= beta_fast", "base > 1")
@@ -108,10 +118,10 @@ class YaRN(Scaling):
 @dataclass(frozen=True)
 class YaRNByTurns(Scaling):
     """
-    YaRN as the paper's equation has it: its ramp runs over the turns that a pair makes in the original length.
+    YaRN by the paper's equation: the ramp runs over the number of turns that a pair makes in the original length.
 
-    Slowed below `beta_slow` turns, kept above `beta_fast`. Source: Peng et al., arXiv:2309.00071, section 3.2; no released
-    model is known to use it, since all code has the ramp of `YaRN`.
+    A pair with fewer than `beta_slow` turns is slowed by `factor`, one with more than `beta_fast` is kept. No released model is
+    known to use this, since all code has the ramp of `YaRN`. Source: Peng et al., arXiv:2309.00071, section 3.2.
     """
 
     requires = ("beta_slow <= beta_fast", "base > 1")
@@ -125,7 +135,7 @@ class YaRNByTurns(Scaling):
 @dataclass(frozen=True)
 class DynamicYaRN(Scaling):
     """
-    YaRN with ``max(length, L) / L`` for its factor, so that nothing changes up to the original length. It needs `length`.
+    YaRN with ``max(length, L) / L`` as its factor, L being `original_length`. It needs `length`, and changes nothing up to L.
 
     Source: the authors' code, jquesnelle/yarn, LlamaDynamicYaRNScaledRotaryEmbedding.
     """
@@ -140,10 +150,10 @@ class DynamicYaRN(Scaling):
 @dataclass(frozen=True)
 class LongRoPE(Scaling):
     """
-    Frequency i divided by entry i of a searched list: the long one where ``length > original_length``, else the short one.
+    Divide frequency i by entry i of a searched list: the long list if ``length > original_length``, else the short one.
 
-    The factor on cos and sin is `attention_factor` when given; else `short_mscale` or `long_mscale`, when given for the list in
-    use; else ``sqrt(1 + ln(s) / ln(original_length))``, and 1 for ``s <= 1``, where s is `factor` when given, else
+    The factor on cos and sin is `attention_factor` if given; else the `short_mscale` or `long_mscale` of the list in use, if
+    given; else ``sqrt(1 + ln(s) / ln(original_length))``, or 1 for ``s <= 1``. Here s is `factor` if given, else
     ``max_length / original_length``. It needs `length`. Source: Ding et al., arXiv:2402.13753; Phi-3.
     """
 
@@ -167,9 +177,9 @@ class LongRoPE(Scaling):
 @dataclass(frozen=True)
 class Proportional(Scaling):
     """
-    The first ``floor(rotated d / 2)`` pairs turn with the frequencies of the whole head d, divided by `factor`; others do not.
+    Rotate only the first ``floor(rotated * d / 2)`` pairs, with the frequencies of the whole head d, divided by `factor`.
 
-    Source: Gemma 4 ("proportional"), after p-RoPE, Barbero et al., arXiv:2410.06205.
+    The other pairs have frequency 0. Source: Gemma 4 ("proportional"), after p-RoPE, Barbero et al., arXiv:2410.06205.
     """
 
     requires = ("rotated <= 1",)

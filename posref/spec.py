@@ -1,4 +1,4 @@
-"""The record every definition carries, and the registry that the command line, the vectors and the tests read."""
+"""The record that every definition carries, and the registry that the command line, the vectors and the tests read."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ class OneOf:
     words: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return the words, as a reader would write them."""
+        """Return the words with bars between them."""
         return " | ".join(self.words)
 
 
 @dataclass(frozen=True)
 class Integer:
-    """An int from `low` to `high` inclusive, a multiple of `step`; None where `optional`; in practice seldom above `usual`."""
+    """An int from `low` to `high` inclusive, a multiple of `step`, or None if `optional`; in practice seldom above `usual`."""
 
     low: int
     high: int | None = None
@@ -40,7 +40,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite float above `low`; None allowed where `optional`; in practice within `usual`."""
+    """A finite float above `low`, or None if `optional`; in practice within `usual`."""
 
     low: float
     optional: bool = False
@@ -62,24 +62,24 @@ class Flag:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of `posref.scaling`, or None; `dim` is the number of rotated lanes, as an expression of options and axes."""
+    """A record of `posref.scaling`, or None. `dim` is the number of rotated channels, an expression of options and axes."""
 
     dim: str = "dim"
 
     def __str__(self) -> str:
-        """Say where the records are."""
+        """Return what it is in words."""
         return "a record of posref.scaling, or None"
 
 
 @dataclass(frozen=True)
 class Integers:
-    """A sequence of ints of at least `low`, multiples of `step`."""
+    """A sequence of ints, each at least `low` and a multiple of `step`."""
 
     low: int
     step: int = 1
 
     def __str__(self) -> str:
-        """Return what it holds in words."""
+        """Return what it holds, in words."""
         return f"{'even ' if self.step == 2 else ''}ints, each {self.low} or more"
 
 
@@ -89,15 +89,15 @@ Domain = OneOf | Integer | Integers | Real | Flag | Record
 @dataclass(frozen=True)
 class Axes:
     """
-    An array argument: its axes and what its numbers are.
+    An array argument: its axes and the kind of its numbers.
 
-    `shape` names the axes: a letter is a size, the same one wherever it occurs; ``*R`` any number of axes; anything else an
-    expression of letters and options, such as ``left+right+1`` or ``sum(sections)``. A ``~`` before it says that the axis may
-    also be 1, or missing where no axis stands before it; ``~*R`` has all axes of R, or none. ``|`` separates alternatives, of
-    which all arguments of a call take the same one. ``=cos`` is the shape of the argument cos.
+    `shape` names the axes, separated by spaces. A letter is a size, the same wherever it occurs. ``*R`` is any number of axes.
+    Anything else is an expression of letters and options, such as ``left+right+1`` or ``sum(sections)``. After ``~`` the size
+    may also be 1, and the axis may be missing if it comes first; ``~*R`` has all axes of R, or none. ``|`` separates
+    alternatives: all arguments of a call take the same one. ``=cos`` is the shape of the argument cos.
 
-    `kind` is "real", in the dtype of the call; "position", integer or at least float32; "integer"; or "mask". `low` and `high`
-    are the least and the largest value, as expressions.
+    `kind` is "real" (in the dtype of the call), "position" (integer or at least float32), "integer" or "mask". `low` and `high`
+    are expressions for the least and the largest value.
     """
 
     shape: str
@@ -107,7 +107,7 @@ class Axes:
     optional: bool = False
 
     def __str__(self) -> str:
-        """Return kind, shape and range as a reader would write them."""
+        """Return kind, range and shape in words."""
         shapes = " or ".join(f"({', '.join(shape.split())})" for shape in self.shape.split("|"))
         limits = f", {self.low} to {self.high}" if self.high is not None else ""
         return f"{self.kind}{limits}, {shapes}" + (", or None" if self.optional else "")
@@ -115,7 +115,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Encoding:
-    """One definition: the function, where it comes from, and what may be asked of it."""
+    """One definition: the function, its source, and what its arguments and results may be."""
 
     name: str
     family: str
@@ -168,20 +168,20 @@ def encoding(
     """
     Register a definition and return it unchanged.
 
-    `outputs` names what it returns, `domains` the values its options take, and `invariants` the properties that the tests check
-    on it. `arrays` describes the array arguments, and `requires` holds what else must be true of options and axes: expressions,
-    each of which counts only where all its names are there. Whoever draws calls at random needs no more than these. `returns`
-    says what the results are: reals, integers, or booleans that are true where a query may attend to a key.
+    `outputs` names the results, `domains` the values that options take, and `invariants` the properties that the tests check.
+    `arrays` describes the array arguments. `requires` lists what else must be true of options and axes, as expressions; one
+    that uses an absent name does not apply. These are enough to draw calls at random. `returns` says what the results are:
+    "real", "integer", or "mask", true where a query may attend to a key.
 
     The rest is about operations that call each other (`posref.composition`):
 
-    - `noun` is what the one result is called where it is a stage of another operation.
+    - `noun` is the name of the result where it is a stage of another operation.
     - `equals` is a function with the same arguments and results that calls other operations, where the definition gets there
       another way. A deviation of what it calls acts in it, and a test compares the two.
-    - `closed` operations have deviations of their own: those of what they call do not act in them.
-    - `sums` is true where a result is a sum of products that may cancel, so that its error is that of the largest in its row.
+    - `closed` operations have deviations of their own: deviations of what they call do not act in them.
+    - `sums` is true if a result is a sum of products that may cancel, so that its error is that of the largest in its row.
     - `rounded` says where to put a small relative error that stands for all honest roundings: array arguments by name, or
-      "result". By default it is the result, where that is real and made of no real array and no other operation.
+      "result". By default it is the result, if that is real and made of no real array and no other operation.
     """
     if family not in FAMILIES:
         msg = f"encoding: family must be one of {FAMILIES}; got {family!r}."

@@ -443,12 +443,12 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (STEP | {"layer_types": ["full_attention"] * 2}, {"layer_type": "full_attention"}, "rope_theta must be alike in all"),
     (STEP | {"layer_types": None}, {"layer_type": "full_attention"}, "one for each of layer_types; got 3 for 0 layers."),
     (MIMO | {"rope_scaling": V4_YARN}, {"layer_type": "full_attention"}, "must be null or a dict by layer type for this"),
-    ({"model_type": "esm", **HEADS}, {}, "must have position_embedding_type 'rotary', without which it has no rotation; got"),
-    ({"model_type": "zamba2", **HEADS, "use_mem_rope": False}, {}, "must have use_mem_rope True, without which it has no "),
+    ({"model_type": "esm", **HEADS}, {}, "must have position_embedding_type 'rotary', or the model has no rotation; got"),
+    ({"model_type": "zamba2", **HEADS, "use_mem_rope": False}, {}, "must have use_mem_rope True, or the model has no "),
     (
         {**LLAMA2, "model_type": "falcon", "alibi": True},
         {},
-        "config must be of a model with rotary embeddings; got 'alibi': True.",
+        "config must describe a model with rotary embeddings; got 'alibi': True.",
     ),
     (
         {**HEADS, "model_type": "klingon"},
@@ -468,7 +468,7 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ),
     ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd or d_model; got none."),
     ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd or d_model must be an int of at least 1; got '4096'."),
-    ({**LLAMA2, "head_dim": 63}, {}, "the file must have an even number of rotated lanes, at least 2; got 63."),
+    ({**LLAMA2, "head_dim": 63}, {}, "the file must have an even number of rotated channels, at least 2; got 63."),
     ({**LLAMA2, "partial_rotary_factor": 1.5}, {}, "the partial rotary factor must be at most 1; got 1.5."),
     ({**LLAMA2, "rope_theta": -1}, {}, "base must be a number above 0; got -1."),
     ({**LLAMA2, "rope_theta": True}, {}, "base must be a number above 0; got True."),
@@ -503,7 +503,7 @@ SCALINGS: list[tuple[Any, str]] = [
     ),
     (
         {"type": "default", "mrope_section": [16, 24, 24]},
-        "config must be of a model with one position for each token; got a dict with 'mrope_section' (M-RoPE). "
+        "config must describe a model with one position for each token; got a dict with 'mrope_section' (M-RoPE). "
         "Use mrope_from_config.",
     ),
     ({"type": "longrope", "short_factor": [1.0] * 64}, "long_factor must be a list of 64 numbers above 0, one for each "),
@@ -523,7 +523,7 @@ ERRORS += [
     (
         {"model_type": "qwen2_vl", **HEADS},
         {},
-        "config must be of a model with one position for each token; got 'qwen2_vl' (M-RoPE). Use mrope_from_config.",
+        "config must describe a model with one position for each token; got 'qwen2_vl' (M-RoPE). Use mrope_from_config.",
     ),
     ({"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text"}}, {}, "got 'qwen3_vl_text' (M-RoPE). Use"),
     ({**LLAMA2, "rope_ratio": 2, "rope_theta": 1e4}, {}, "a model with rope_ratio must have no rope_theta, since its base"),
@@ -562,7 +562,7 @@ def test_what_cannot_be_read_is_refused(config: Any, options: dict[str, Any], me
 
 def test_factors_are_not_guessed_for_an_unknown_model() -> None:
     config = {**HEADS, "model_type": "klingon", "rope_scaling": {"type": "yarn", **DEEPSEEK}}
-    message = r"^factors: config\['model_type'\] must be a known one where mscale_all_dim is given; got 'klingon'\."
+    message = r"^factors: config\['model_type'\] must be a known one when mscale_all_dim is given; got 'klingon'\."
     with pytest.raises(ValueError, match=message):
         factors(config)
     assert factors(config | {"model_type": "deepseek_v3"})["softmax"] > 1

@@ -213,7 +213,7 @@ def backward(turn: Callable[..., Any]) -> dict[str, Any]:
 def test_a_gradient_that_is_turned_forwards_is_called_so() -> None:
     found = backward(posref.rope)
     assert found["explanations"] == [["inverse-exchanged"]]
-    assert found["text"].startswith("only gradients fail; that of x is the cotangent rotated back, and of this rotation the ")
+    assert found["text"].startswith("only gradients fail. The gradient of x rotates the cotangent back; compared as such")
 
 
 def test_a_gain_that_is_lost_on_the_way_back_is_called_so() -> None:
@@ -243,7 +243,7 @@ def test_a_tail_of_ones_is_called_so() -> None:
 def test_other_gradients_are_unexplained() -> None:
     found = backward(lambda cotangent, positions, **params: cotangent**2)
     assert found["names"] == []
-    assert found["text"] == "unexplained: only gradients fail, and no known deviation gives theirs."
+    assert found["text"] == "unexplained: only gradients fail, and no known mistake gives these gradients."
 
 
 def test_gradients_do_not_speak_where_values_fail() -> None:
@@ -256,4 +256,4 @@ def test_gradients_do_not_speak_where_values_fail() -> None:
     found = check(SimpleNamespace(rope=rope, vjp=vjp, __name__="wrong"), op="rope").operations[0].diagnosis
     assert found is not None
     assert found["names"] == ["positions-plus-1"]
-    assert "of gradients fail too, as they must where values do." in found["text"]
+    assert "of gradients fail too, as they must when values are wrong." in found["text"]

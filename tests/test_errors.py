@@ -212,11 +212,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "xpos: no lanes": (
         lambda: posref.xpos(np.asarray(1.0), np.asarray(1), role="key", centre=0, **ROPE),
-        "xpos: x must have an axis of lanes; got shape ().",
+        "xpos: x must have an axis of channels; got shape ().",
     ),
     "mrope: no lanes": (
         lambda: posref.mrope(np.asarray(1.0), AXES[:, 0], **MROPE),
-        "mrope: x must have an axis of lanes; got shape ().",
+        "mrope: x must have an axis of channels; got shape ().",
     ),
     "mrope: one number for all sections": (
         lambda: posref.mrope(X, AXES, **MROPE | {"sections": 32}),
@@ -573,11 +573,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "learned: floating positions": (
         lambda: posref.learned(T * 1.0, TABLE),
-        "learned: positions must be integers (they are rows of table); got float64.",
+        "learned: positions must be integers (each is a row of the table); got float64.",
     ),
     "learned: table with one axis": (
         lambda: posref.learned(T, np.ones(8)),
-        "learned: table must have two axes, (rows, width); got shape (8,).",
+        "learned: table must be 2-D, (rows, width); got shape (8,).",
     ),
     "learned: offset": (
         lambda: posref.learned(T, TABLE, offset=-1),
@@ -621,7 +621,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "t5_bias: table": (
         lambda: posref.t5_bias(T, T, np.ones(8), bidirectional=True),
-        "t5_bias: table must have two axes, (num_buckets, heads); got shape (8,).",
+        "t5_bias: table must be 2-D, (num_buckets, heads); got shape (8,).",
     ),
     "shaw: order": (
         lambda: posref.shaw_scores(X[0, 0], X[0, 0], np.ones((3, 64)), T, T, left=1, right=1, order="relative"),
@@ -780,7 +780,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "attention: no lanes": (
         lambda: posref.attention(X[..., :0], X[..., :0], X),
-        "attention: scale must be given where queries have no lanes (1/sqrt(D) is infinite); got None.",
+        "attention: scale must be given when q has no channels (1/sqrt(D) is infinite); got None.",
     ),
     "attention: complex sinks": (
         lambda: posref.attention(X, X, X, sinks=np.ones(3, dtype=complex)),

@@ -42,7 +42,7 @@ def said(function: Rope, op: str = "rope", **options: Any) -> str:
     return str(operation.diagnosis["text"])
 
 
-TELL = "unexplained: no known deviation gives these values. The phases tell"
+TELL = "unexplained: no known mistake gives these values. The phases of your output say"
 SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "base": ({"fixed": {"base": 123456.0}}, ("the frequencies are those of base 123456 (asked: 10000, ",)),
     "base of Llama 3": ({"fixed": {"base": 5e5}}, ("those of base 500000 ",)),
@@ -52,7 +52,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "offset": ({"offset": 7.0}, ("positions are offset by 7",)),
     "far offset": ({"offset": -1000.0}, ("positions are offset by -1000",)),
     "half an offset": ({"offset": 0.5}, ("positions are offset by 0.5",)),
-    "other way, faster": ({"scale": -2.0}, ("the rotation goes the other way", "positions are multiplied by 2")),
+    "other way, faster": ({"scale": -2.0}, ("the rotation is by the negative angle", "positions are multiplied by 2")),
     "partial": ({"fixed": {"rotary_dim": 6}}, ("rotary_dim is 6 (asked: ",)),
     "layout and base": (
         {"fixed": {"layout": "interleaved_to_half", "base": 2e4}},
@@ -73,12 +73,12 @@ def test_parameters_are_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
     changes, words = SCENARIOS[name]
     text = said(black_box(**changes))
-    assert text.startswith(f"{TELL}, and the definition reproduces: ")
+    assert text.startswith(f"{TELL}, and the definition confirms: ")
     for word in words:
         assert word in text
     if name != "partial":  # not all heads have 6 lanes
         assert "failing cases" not in text
-        assert len(text.split("reproduces: ")[1].split("; ")) == len(words)
+        assert len(text.split("confirms: ")[1].split("; ")) == len(words)
 
 
 def test_what_is_reproduced_in_some_cases_is_said_of_those() -> None:
@@ -101,7 +101,7 @@ def test_a_layout_and_a_gain_are_certain_where_angles_are_not() -> None:
 
     text = said(rope)
     assert text.startswith(f"{TELL}: every pair is rotated, in layout 'interleaved'; the gain is 0.5 of what it should be; ")
-    assert text.endswith("the angles are those of no base, scale and offset of the positions.")
+    assert text.endswith("no base, position scale and position offset give these angles.")
 
 
 def test_frequencies_that_are_not_geometric_are_those_of_no_base() -> None:
@@ -109,7 +109,7 @@ def test_frequencies_that_are_not_geometric_are_those_of_no_base() -> None:
         scaling = posref.scaling.Llama3(factor=8, original_length=64)
         return posref.rope(x, positions, layout=layout, base=base, scaling=scaling)
 
-    assert "every pair is rotated, in the layout that is asked for; the angles are those of no base" in said(rope)
+    assert "every pair is rotated, in the layout asked for; no base, position scale and position offset" in said(rope)
 
 
 def test_frequencies_may_grow() -> None:
@@ -139,7 +139,7 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
 
 @pytest.mark.parametrize("function", [noise, zeros, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__)
 def test_nothing_is_said_of_what_is_no_rotation(function: Rope) -> None:
-    assert said(function) == "unexplained: no known deviation gives these values."
+    assert said(function) == "unexplained: no known mistake gives these values."
 
 
 def test_a_rotation_by_a_given_table_has_layout_gain_and_direction() -> None:
@@ -149,7 +149,7 @@ def test_a_rotation_by_a_given_table_has_layout_gain_and_direction() -> None:
         return out
 
     text = said(apply_rope, "apply_rope")
-    assert "the gain is 0.75 of what it should be; the rotation goes the other way." in text
+    assert "the gain is 0.75 of what it should be; the rotation is by the negative angle." in text
 
 
 def test_a_matrix_tells_what_a_rotation_does() -> None:
@@ -180,4 +180,4 @@ def test_another_operation_has_no_phases() -> None:
     def sinusoidal(positions: Any, dim: int, /, *, layout: str, dtype: Any = None) -> Any:
         return other(positions, dim, layout=layout).astype(dtype)
 
-    assert said(sinusoidal, "sinusoidal") == "unexplained: no known deviation gives these values."
+    assert said(sinusoidal, "sinusoidal") == "unexplained: no known mistake gives these values."

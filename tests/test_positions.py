@@ -33,7 +33,7 @@ def test_masks_are_counted(library: Library, mask: list[list[int]], padding: int
 
 @pytest.mark.parametrize("mask", [[[1, 0, 1]], [[0, 1, 0, 1]], [[2, 0]], [[-1, 1]], [[101, 2054, 102, 0]]])
 def test_a_mask_that_is_none_is_refused(mask: list[list[int]]) -> None:
-    with pytest.raises(ValueError, match=r"from_mask: (padding must stand|mask must be 1 for tokens)"):
+    with pytest.raises(ValueError, match=r"from_mask: (padding must come|mask must be 1 for tokens)"):
         positions.from_mask(np.asarray(mask), padding=0)
     with pytest.raises(ValueError, match="must be boolean or integer"):
         positions.from_mask(np.asarray(mask, dtype=np.float64), padding=0)

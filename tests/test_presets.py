@@ -192,7 +192,7 @@ def test_lists_are_complete_and_do_not_decrease(name: str) -> None:
 
 def test_unverified_models_are_not_there() -> None:
     for name in ("llama-4-maverick", "qwen3-next-80b", "glm-4.5", "minimax-m2", "kimi-k2.7"):
-        with pytest.raises(KeyError, match=f"presets: name must be that of a preset; got '{name}'"):
+        with pytest.raises(KeyError, match=f"presets: name must be a preset's name; got '{name}'"):
             presets[name]
 
 

@@ -255,7 +255,7 @@ def test_hostile_text_stays_text_in_markdown() -> None:
 def test_junit_maps_every_verdict() -> None:
     root = ET.fromstring(summaries.junit(every_verdict()))
     suites = {suite.get("name"): suite for suite in root}
-    assert list(suites) == ["rope float32", "alibi float32", "calls to refuse (these do not decide conformance)", "missing"]
+    assert list(suites) == ["rope float32", "alibi float32", "invalid calls (these do not decide conformance)", "missing"]
     outcome = {t.get("name"): [(e.tag, e.get("type")) for e in t] for t in suites["rope float32"].iter("testcase")}
     assert outcome.pop("rope/half/pass") == []
     assert outcome.pop("rope/half/fail") == [("failure", "fail")]
@@ -271,7 +271,7 @@ def test_junit_maps_every_verdict() -> None:
 
 def test_refusals_never_fail_junit_and_too_little_support_does() -> None:
     suites = {suite.get("name"): suite for suite in ET.fromstring(summaries.junit(every_verdict()))}
-    refusals = suites["calls to refuse (these do not decide conformance)"]
+    refusals = suites["invalid calls (these do not decide conformance)"]
     assert (refusals.get("failures"), refusals.get("errors"), refusals.get("skipped")) == ("0", "0", "1")
     assert [f.get("message") for f in suites["alibi float32"].iter("failure")] == ["only 1 of 4 cases passed"]
     conformant = document([operation()], [case("a", "pass"), case("b", "fail", kind="reject")])

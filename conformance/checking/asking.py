@@ -38,7 +38,7 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
     result = CaseResult(case.id, case.op, case.kind, case.tier, dtype, "pass", flags=case.flags, reproduce=repeat)
     lacking = {type(s).__name__ for c in case.calls for s in c.params.values() if isinstance(s, Scaling)} - {*target.scalings}
     if lacking and case.kind != "reject":
-        return replace(result, verdict="unsupported", message=f"{', '.join(sorted(lacking))} is not among its scalings")
+        return replace(result, verdict="unsupported", message=f"its scalings do not list {', '.join(sorted(lacking))}")
     try:
         target.begin(case)
         if case.kind == "reject":
@@ -51,7 +51,7 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
     except Stopped as stopped:
         nothing = all(value.size == 0 for call in case.calls for value in call.expected.values())
         if stopped.verdict == "error" and nothing and case.kind != "reject":
-            return replace(result, verdict="unsupported", message=f"raises where there is nothing to compute: {stopped}")
+            return replace(result, verdict="unsupported", message=f"raised although there is nothing to compute: {stopped}")
         return replace(result, verdict=stopped.verdict, message=str(stopped))
     return _judge(case, dtype, target.claims[dtype], answer, result)
 

@@ -53,23 +53,23 @@ def load(path: Path | None, names: Sequence[str]) -> Expected:
 
 
 def _entry(where: str, text: str, names: Sequence[str]) -> dict[str, str]:
-    """Return what one line names."""
+    """Return the cases of one line, with its reason."""
     parts = LINE.match(text)
     assert parts is not None  # any text has a first word
     pattern, count = parts["pattern"], parts["count"]
     many = "*" in pattern
     found = [n for n in names if _matches(n, pattern)]
     if not found:
-        msg = f"{where}: {pattern!r} is no case that is asked; posref list --cases OP lists them."
+        msg = f"{where}: {pattern!r} is not a case of this check; posref list --cases OP lists them."
         raise TargetError(msg)
     if many and (count is None or int(count) != len(found)):
         given = "no count" if count is None else f"={count}"
-        msg = f"{where}: a pattern says how many cases it stands for; {pattern!r} stands for {len(found)}, got {given}."
+        msg = f"{where}: a pattern must say how many cases it matches; {pattern!r} matches {len(found)}, got {given}."
         raise TargetError(msg)
     return dict.fromkeys(found, parts["reason"] or "")
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Return whether a name, or its id without the dtype, is what a pattern says; brackets are no wildcards here."""
+    """Return whether a pattern matches a name, or its id without the dtype. Brackets are not wildcards here."""
     literal = pattern.replace("[", "[[]")
     return fnmatchcase(name, literal) or fnmatchcase(name.partition("[")[0], literal)

@@ -1,4 +1,4 @@
-"""What the commands share: a console for terminal and pipe, named errors as exit code 2, and progress."""
+"""Helpers of the commands: a console for terminals and pipes, named errors as exit code 2, and progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def operation(name: str) -> str:
-    """Return the name of an operation, or raise with those there are."""
+    """Return the name of an operation, or raise an error that lists all operations."""
     if name not in REGISTRY:
         msg = f"NAME must be one of {', '.join(REGISTRY)}; got {name!r}."
         raise TargetError(msg)
@@ -33,7 +33,7 @@ def operation(name: str) -> str:
 
 
 def needs(extra: str, **packages: str) -> None:
-    """Raise if modules that a command needs are missing: ``needs("vectors", flint="python-flint")``."""
+    """Raise if a module that a command needs is missing: ``needs("vectors", flint="python-flint")``."""
     missing = [package for name, package in packages.items() if find_spec(name) is None]
     if missing:
         msg = f"this needs {' and '.join(missing)}: pip install 'posref[{extra}]'"
@@ -46,7 +46,7 @@ def needs_vectors() -> None:
 
 
 def console() -> Console:
-    """Return a console: coloured in a terminal, plain and wide in a pipe."""
+    """Return a console, coloured in a terminal, plain and wide in a pipe."""
     return Console(highlight=False) if sys.stdout.isatty() else Console(width=160, soft_wrap=True, highlight=False)
 
 
@@ -77,7 +77,7 @@ class Show(Protocol):
 
 @contextmanager
 def progress(verb: str) -> Iterator[Show | None]:
-    """Yield a function that shows what is being done, on a terminal; None in a pipe."""
+    """Yield a function that shows the present step on a terminal; None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -16,7 +16,7 @@ JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove i
 
 @click.group()
 def vectors() -> None:
-    """Build, verify and copy golden vectors."""
+    """Build, verify, copy, export or measure vectors."""
 
 
 @vectors.command("build")
@@ -27,7 +27,7 @@ def vectors() -> None:
 @click.option("--no-reuse", is_flag=True, help="Prove every group again.")
 def vectors_build(directory: Path, tier: str, ops: tuple[str, ...], jobs: int | None, no_reuse: bool) -> None:
     """
-    Build the vectors from their sources into DIR, every value proved by two witnesses.
+    Build the vectors in DIR from their sources. Two witnesses prove every value.
 
     DIR must be new, empty, or hold a suite, which is replaced. A suite that is replaced keeps its own README.md, LICENSE,
     ERRATA.json and schema/; delete one to get the installed one. With --op it also keeps the groups of all other operations.
@@ -51,7 +51,7 @@ def vectors_build(directory: Path, tier: str, ops: tuple[str, ...], jobs: int | 
 @click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
 @JOBS
 def vectors_verify(directory: Path | None, jobs: int | None) -> None:
-    """Prove every value of the suite in DIR (by default the installed one) again. Nothing is taken from the cache."""
+    """Prove every value again. The suite is in DIR, or is the installed one. Nothing is taken from the cache."""
     with errors():
         needs_vectors()
         from ..proof.verify import verify
@@ -67,9 +67,9 @@ def vectors_verify(directory: Path | None, jobs: int | None) -> None:
 
 @vectors.command("copy")
 @click.argument("directory", metavar="DIR", type=FOLDER)
-@click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
+@click.option("--op", "ops", multiple=True, help="Copy only this operation; may be repeated.")
 def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
-    """Copy the installed vectors, with licence and hashes, into DIR."""
+    """Copy the installed vectors to DIR, with licence and hashes."""
     with errors():
         from ..suite.copying import copy
         from ..suite.reading import INSTALLED
@@ -80,10 +80,10 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
 
 @vectors.command("export")
 @click.argument("directory", metavar="DIR", type=FOLDER)
-@click.option("--op", "ops", multiple=True, help="Only this operation; may be repeated.")
+@click.option("--op", "ops", multiple=True, help="Export only this operation; may be repeated.")
 @click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
 def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
-    """Write requests without expectations into DIR, to be computed anywhere and checked with check --outputs DIR."""
+    """Write requests without expected values to DIR. Compute them anywhere, then run posref check --outputs DIR."""
     with errors():
         from ..suite.reading import INSTALLED
         from ..target.remote.exchange import export
@@ -93,9 +93,9 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 
 
 @vectors.command("strength")
-@click.option("--json", "json_file", type=FILE, help="Write it as JSON.")
+@click.option("--json", "json_file", type=FILE, help="Write the counts as JSON.")
 def vectors_strength(json_file: Path | None) -> None:
-    """Say, for every known deviation, how many core cases catch it; exit code 1 if one is caught by fewer than two."""
+    """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
     from ..suite.atomic import whole_file
 

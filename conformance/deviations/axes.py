@@ -113,7 +113,7 @@ def _first_head(f: Real) -> Real:
 DEVIATIONS = (
     *(
         Deviation(f"axes-{name.replace('_', '-')}", f"sections are arranged {name.replace('_', ' ')} whatever is asked for",
-                  _map(_arranged(name)), "Which pairs are of which axis: Qwen2-VL has chunks, Qwen3-VL interleaves.")
+                  _map(_arranged(name)), "Which pairs belong to which axis: Qwen2-VL has chunks, Qwen3-VL interleaves.")
         for name in ARRANGEMENTS
     ),
     Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last)),
@@ -124,7 +124,7 @@ DEVIATIONS = (
     Deviation("axes-one-based", "cells are counted from one", {"axial_table": argument(0, lambda p: p + 1)},
               "Llama 4's vision encoder does so."),
     Deviation("axes-first-row", "the first row's positions serve every row", {"axial_table": argument(0, _first_row)}),
-    Deviation("ladder-shared", "all axes share one ladder, of which each has every n-th frequency",
+    Deviation("ladder-shared", "all axes share one ladder, and each takes every n-th frequency of it",
               {"axial_frequencies": _allocated("shared")}),
     Deviation("ladder-own", "every axis has a ladder of its own where one is shared", {"axial_frequencies": _allocated("own")}),
     Deviation("ladder-chunked", "one ladder is cut into pieces, the fast frequencies for the first axis",

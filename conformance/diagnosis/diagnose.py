@@ -61,12 +61,12 @@ def _diagnose(op: str, answers: Sequence[Asked], claim: str, known: Mapping[str,
     if not wrong or any(failed for _, failed in values):
         found = _explained(op, values, claim, known, first)
         if wrong:
-            found["text"] += f" {_cases(wrong)} of gradients fail too, as they must where values do."
+            found["text"] += f" {_cases(wrong)} of gradients fail too, as they must when values are wrong."
         return found
     found = _explained(op, _rotations(gradients, claim), claim, {}, None)
     if not found["names"]:
-        return _record("unexplained: only gradients fail, and no known deviation gives theirs.", [])
-    lead = "only gradients fail; that of x is the cotangent rotated back, and of this rotation "
+        return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
+    lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
     return found | {"text": lead + found["text"]}
 
 
@@ -88,7 +88,7 @@ def _explained(op: str, asked: Sequence[Asked], claim: str, known: Mapping[str, 
     silent = _silent(len(asked) - len(told))
     questions = search.ordered([Question(op, a, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(told)])
     if not any(q.failed for q in questions):
-        return _record("unexplained: no failing case gave values to look at.", [])
+        return _record("unexplained: no failing case gave values to compare.", [])
     fitting, next_best = search.one(questions)
     single = list({d.name: (d,) for _, d in fitting}.values())
     if single:
@@ -102,7 +102,7 @@ def _explained(op: str, asked: Sequence[Asked], claim: str, known: Mapping[str, 
     if pairs:
         return _record(_same(pairs, claim) + silent + _place(first, pairs), pairs)
     recovered = phases.recover(op, questions)
-    return _record("unexplained: no known deviation gives these values." + recovered + _place(first, []), [])
+    return _record("unexplained: no known mistake gives these values." + recovered + _place(first, []), [])
 
 
 def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
 def _same(explanations: Sequence[Sequence[Deviation]], claim: str) -> str:
     """Return what the values equal."""
     tie = " These give the same values on every case asked." if len(explanations) > 1 else ""
-    return f"the values equal, within {claim}, the definition's where {_words(explanations)}.{tie}"
+    return f"your output equals the definition, within {claim}, if {_words(explanations)}.{tie}"
 
 
 def _lead(ahead: float) -> str:
@@ -159,4 +159,4 @@ def _apart(parts: Sequence[search.Part], claim: str) -> str:
     for part in parts:
         ids = f"{', '.join(part.cases[:2])}{', ...' * (len(part.cases) > 2)}"
         words.append(f"in {len(part.cases)} cases ({ids}) {_words([(d,) for d in part.ties])}")
-    return f"{len(words)} deviations: the values equal, within {claim}, the definition's where, " + "; ".join(words) + "."
+    return f"{len(words)} mistakes: your output equals the definition, within {claim}, if " + "; ".join(words) + "."

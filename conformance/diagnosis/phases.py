@@ -83,7 +83,7 @@ def recover(op: str, questions: Sequence[Question]) -> str:
     told = _chosen([(facts, _reproduced(facts, questions)) for facts in _candidates(found)])
     if 2 * sum(len(cases) for _, cases in told) >= len(failing):
         said = ", and ".join(_said(facts, cases, failing) for facts, cases in told)
-        return f" The phases tell, and the definition reproduces: {said}."
+        return f" The phases of your output say, and the definition confirms: {said}."
     return _in_common(turned) if len(turned) == len(examined) else ""
 
 
@@ -174,7 +174,7 @@ def _said(facts: Facts, cases: Sequence[Question], failing: Sequence[Question]) 
         f"rotary_dim is {facts.rotary_dim} ({asked('rotary_dim')})": facts.rotary_dim is not None,
         f"the frequencies are those of base {facts.base or 0:.9g} ({asked('base')})": facts.base is not None,
         f"the gain is {facts.gain:.9g} of what it should be": facts.gain != 1,
-        "the rotation goes the other way": facts.scale < 0,
+        "the rotation is by the negative angle": facts.scale < 0,
         f"positions are offset by {facts.offset:.9g}": facts.offset != 0,
         f"positions are {'then ' * bool(facts.offset)}{_multiplied(size)}": size != 1,
     }
@@ -201,10 +201,10 @@ def _in_common(turned: Sequence[tuple[Turned, Seen]]) -> str:
     as_asked = all(turn.layout == seen.params["layout"] for turn, seen in sure)
     if len(sure) < 2 or (len(layouts) > 1 and not as_asked):
         return ""
-    where = "the layout that is asked for" if as_asked else f"layout {next(iter(layouts))!r}"
+    where = "the layout asked for" if as_asked else f"layout {next(iter(layouts))!r}"
     words = [f"every pair is rotated, in {where}"]
     gains = {_plain(turn.gain / frequencies(seen, turn.dim)[1], 2 * seen.unit, 1.0) for turn, seen in sure}
     if len(gains) == 1 and gains != {1.0}:
         words.append(f"the gain is {next(iter(gains)):.9g} of what it should be")
-    words.append("the angles are those of no base, scale and offset of the positions")
-    return f" The phases tell: {'; '.join(words)}."
+    words.append("no base, position scale and position offset give these angles")
+    return f" The phases of your output say: {'; '.join(words)}."

@@ -11,7 +11,7 @@ from ..suite.quoting import printable
 
 WIDTH, TOP, LEFT, RIGHT = 540, 26, 76, 84  # of a figure, in its own units; the margins hold labels
 PLOT = WIDTH - LEFT - RIGHT
-HEIGHT, MAP, LANE, LINE = 220, 300, 22, 15  # of the axes, a map, a lane for what a logarithm is not of, a line of text
+HEIGHT, MAP, LANE, LINE = 220, 300, 22, 15  # of the axes, a map, a lane for 0 or infinity (which have no logarithm), a line
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SCALE = ((0.0, "exact"), (0.01, "≤ 1/100"), (0.1, "≤ 1/10"), (0.5, "≤ 1/2"), (1.0, "≤ 1"),
          (10.0, "≤ 10"), (1000.0, "≤ 1000"), (math.inf, "> 1000"))  # fmt: skip
@@ -20,7 +20,7 @@ LEGEND = (*(name for _, name in SCALE), "not finite or must be exact")
 
 
 def curve(points: Sequence[Mapping[str, Any]], claim: str, first: float | None) -> str:
-    """Return error against position, both logarithmic; 0 and what is not finite have lanes of their own."""
+    """Return error against position, both logarithmic. Zero and values that are not finite have lanes of their own."""
     axes = _Axes(points)
     parts = [*axes.ticks(), *_bounds(points, claim, axes)]
     if first is not None:
@@ -34,7 +34,7 @@ def curve(points: Sequence[Mapping[str, Any]], claim: str, first: float | None) 
 
 
 def heat(table: Mapping[str, Any]) -> str:
-    """Return a map of error over tolerance: one shape for every step of the scale, so that a large map stays small."""
+    """Return a map of error over tolerance, with one shape for each step of the scale, so that a large map is a small file."""
     rows = table["values"]
     wide, high = min(PLOT / len(rows[0]), 40), min(MAP / len(rows), 20)
     shapes: dict[int, list[str]] = {}
@@ -63,14 +63,14 @@ def heat(table: Mapping[str, Any]) -> str:
 
 
 def step(ratio: float) -> int:
-    """Return the step of the scale on which a ratio lies; the last is for what is infinite."""
+    """Return the step of the scale for a ratio; the last step is for infinite ones."""
     if math.isinf(ratio):
         return len(SCALE)
     return next(k for k, (limit, _) in enumerate(SCALE) if ratio <= limit)
 
 
 def plain(value: float) -> str:
-    """Return a number as one writes it: integers whole, the rest short."""
+    """Return a number in short form: integers whole, others with few digits."""
     value = float(value)
     if math.isinf(value):
         return "\N{INFINITY}"
@@ -80,7 +80,7 @@ def plain(value: float) -> str:
 
 
 class _Axes:
-    """Where positions and errors stand: log2(1 + position), and log10 of the error with lanes for 0 and for the infinite."""
+    """Where to draw positions and errors: log2(1 + position), and log10 of the error, with lanes for 0 and infinity."""
 
     def __init__(self, points: Sequence[Mapping[str, Any]]) -> None:
         errors = [_value(p["error"]) for p in points]
@@ -107,7 +107,7 @@ class _Axes:
         return self.bottom - (self.bottom - self.top) * (math.log10(error) - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[str]:
-        """Return the frame, powers of ten up and powers of two along."""
+        """Return the frame, with powers of ten on the vertical axis and powers of two on the horizontal one."""
         end = TOP + HEIGHT
         parts = [f'<path class="frame" d="M{LEFT} {TOP}V{end}H{LEFT + PLOT}"/>']
         stride = math.ceil((self.high - self.low) / 7)
@@ -130,7 +130,7 @@ class _Axes:
 
 
 def _bounds(points: Sequence[Mapping[str, Any]], claim: str, axes: _Axes) -> list[str]:
-    """Return a line for every class with a dash at every value, the claimed one stronger, labelled where it ends."""
+    """Return a line for every class with a dash at every value and a label at its end; the claimed class is bolder."""
     parts, labels = [], []
     for name in sorted(points[0]["bounds"], key=lambda name: name == claim):
         places = [(axes.x(p["position"]), axes.y(p["bounds"][name])) for p in points if p["bounds"][name] >= 10.0**axes.low]
@@ -153,7 +153,7 @@ def _bounds(points: Sequence[Mapping[str, Any]], claim: str, axes: _Axes) -> lis
 
 
 def _point(point: Mapping[str, Any], claim: str, axes: _Axes) -> str:
-    """Return the mark of one value; one beyond its bound stands on a stem from there."""
+    """Return the mark of one value, with a stem from its bound if it lies beyond."""
     x, y, ratio = axes.x(point["position"]), axes.y(_value(point["error"])), _value(point["ratio"])
     beyond = "must be exact or finite" if math.isinf(ratio) else f"{plain(ratio)} times the bound"
     error = "not finite" if isinstance(point["error"], str) else plain(point["error"])
@@ -166,12 +166,12 @@ def _point(point: Mapping[str, Any], claim: str, axes: _Axes) -> str:
 
 
 def _spread(count: int, size: float, needed: float = LINE) -> range:
-    """Return which of `count` things of a size are labelled, if a label needs so much."""
+    """Return which of `count` things of a given size get a label, when a label takes `needed`."""
     return range(0, count, max(1, math.ceil(needed / size)))
 
 
 def _value(number: float | str) -> float:
-    """Return a number of a report's JSON; NaN, which a report gives as a word, counts as infinite."""
+    """Return a number from a report's JSON. NaN, which a report writes as a word, counts as infinite."""
     return math.inf if isinstance(number, str) else float(number)
 
 

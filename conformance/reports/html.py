@@ -1,4 +1,4 @@
-"""The HTML report: one page that needs no network and no script to be read, made from a report's JSON alone."""
+"""The HTML report: one page, made from a report's JSON alone. It can be read without network and without scripts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
 SNIPPET = """\
 import numpy as np
-from posref.conformance import suite, target
+from posref.conformance import suite
+from posref.conformance.target.loading import load
 
-implementation = target.load({name!r}, backend={backend!r}, dtype={dtype!r})
+implementation = load({name!r}, backend={backend!r}, dtype={dtype!r})
 [group] = suite.load_groups(suite.INSTALLED, group={group!r})
 [case] = [c for c in group.cases if c.id == {case!r}]
 implementation.begin(case)
@@ -71,7 +72,7 @@ def render(document: Mapping[str, Any]) -> str:
 
 
 def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what is shown of every operation, those that are not conformant first."""
+    """Return what the page shows of every operation, failing ones first."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for case in document["cases"]:
         found.setdefault((case["op"], case["dtype"]), []).append(case)
@@ -80,7 +81,7 @@ def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an operation with its cases, the failing ones first and the nearest of them foremost, and what is drawn of it."""
+    """Return an operation with its figures and its cases: failing ones first, the smallest position before the others."""
     bad = sorted((c for c in cases if c["kind"] != "reject" and c["verdict"] in BAD), key=nearest)
     chosen = {id(c) for c in bad}
     curve, heat = op.get("curve") or [], op.get("heat")
@@ -101,17 +102,17 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
 
 
 def _counts(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return how many cases had which verdict, in the order of verdicts."""
+    """Return the number of cases with each verdict, in the order of verdicts."""
     return {verdict: counts[verdict] for verdict in ORDER if counts.get(verdict)}
 
 
 def _shown(case: Mapping[str, Any]) -> str:
-    """Return a case's verdict; a call that must be refused and was not is no failure, for it decides nothing."""
+    """Return a case's verdict. An invalid call that was not refused does not count as a failure, since it decides nothing."""
     return "not refused" if case["kind"] == "reject" and case["verdict"] == "fail" else str(case["verdict"])
 
 
 def _snippet(case: Mapping[str, Any], target: Mapping[str, Any]) -> str:
-    """Return Python that puts one case to the implementation again, and prints where it is farthest off."""
+    """Return Python code that asks the implementation one case again, and prints its largest error."""
     group = case["id"].rsplit("/", maxsplit=1)[0]
     return SNIPPET.format(name=target["name"], backend=target["backend"], dtype=case["dtype"], group=group, case=case["id"])
 
@@ -122,5 +123,5 @@ def _short(value: float | str | None) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the source expression by which a content security policy admits one inline text."""
+    """Return the source expression that allows one inline text in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

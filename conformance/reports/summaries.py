@@ -16,7 +16,7 @@ from ..suite.quoting import printable
 from .document import nearest, ordered, standing, state
 
 SHOWN = 3  # failing cases spelled out for each operation
-INCOMPLETE = "This report ended before everything was asked, or a part of it is missing: it decides nothing."
+INCOMPLETE = "This report ended before every case was asked, or a part of it is missing. It decides nothing."
 COLOURS = {"conformant": "#1e7a4f", "not conformant": "#b3261e", "incomplete": "#855300"}
 NARROW, WIDE = "fijlrt.,:;|!'()[] ", "mwMWQOG@%"  # for the widths of letters in a badge
 
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 
 def markdown(document: Json) -> str:
-    """Return a summary in Markdown: verdict, a table of operations, and why those that are not conformant are not."""
+    """Return a summary in Markdown: the verdict, a table of operations, and why any of them is not conformant."""
     document = ordered(document)
     suite, target = document["suite"], document["target"]
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
@@ -43,7 +43,7 @@ def markdown(document: Json) -> str:
             lines += [*_reasons(op, _bad(document, op)), ""]
     refused = document["validation"]
     if refused["asked"]:
-        lines += [f"Calls that must be refused: {refused['rejected']} of {refused['asked']} (does not decide conformance).", ""]
+        lines += [f"Refused {refused['rejected']} of {refused['asked']} invalid calls (does not decide conformance).", ""]
     if document.get("missing"):
         lines += [f"Not offered: {', '.join(map(_prose, document['missing']))}.", ""]
     lines += [f"Note: {_prose(note)}\n" for note in target.get("notes", ())]
@@ -52,11 +52,11 @@ def markdown(document: Json) -> str:
 
 def junit(document: Json) -> str:
     """
-    Return JUnit XML: a suite for each operation and dtype, and one each for refusals and what is missing.
+    Return JUnit XML: one suite for each operation and dtype, one for invalid calls, and one for missing operations.
 
-    A fail is a failure; error, crash, timeout, protocol and not-run are errors; unsupported and missing are skipped. What must
-    be refused and was not is skipped too, for it never decides conformance. An operation that is not conformant although no
-    case failed, and a report that is incomplete, have a test of their own, so that JUnit is green just where posref is.
+    A fail is a failure; error, crash, timeout, protocol and not-run are errors; unsupported and missing are skipped. An invalid
+    call that was not refused is skipped too, since it never decides conformance. An operation that is not conformant although
+    no case failed gets a test of its own, and so does an incomplete report. So JUnit is green exactly when posref is.
     """
     document = ordered(document)
     target = document["target"]
@@ -75,7 +75,7 @@ def junit(document: Json) -> str:
             broken = _case(suite, f"{op['op']}.{op['dtype']}", "enough is supported")
             ET.SubElement(broken, "failure", type="partial", message=printable(op["reason"]))
     refusals = [c for c in document["cases"] if c["kind"] == "reject"]
-    suite = _suite(root, "calls to refuse (these do not decide conformance)", document["validation"]) if refusals else root
+    suite = _suite(root, "invalid calls (these do not decide conformance)", document["validation"]) if refusals else root
     for case in refusals:
         element = _case(suite, f"refuse.{case['op']}.{case['dtype']}", case["id"])
         if case["verdict"] != "rejected":
@@ -90,7 +90,7 @@ def junit(document: Json) -> str:
 
 
 def badge(document: Json) -> str:
-    """Return a badge in SVG, as ``posref 0.1.0 core | angle32 | 412/412``: the loosest class achieved, and cases passed."""
+    """Return a badge in SVG, ``posref 0.1.0 core | angle32 | 412/412``: the loosest class achieved, and cases passed."""
     word = state(document)
     passed = document["counts"].get("pass", 0)
     asked = sum(n for verdict, n in document["counts"].items() if verdict != "missing")
@@ -119,7 +119,7 @@ def badge(document: Json) -> str:
 
 
 def _loosest(document: Json) -> str:
-    """Return the loosest class that an operation achieved; one widened for its trigonometry is looser than the same without."""
+    """Return the loosest class that an operation achieved. A class widened by `trig` is looser than the same without."""
     order = [*BASE[:3], "low"]
     found = {op["achieved"] for op in document["operations"] if op["achieved"]}
     return printable(max(found, key=lambda name: (order.index(TRIG.sub("", name)), name), default="no class"))
@@ -153,12 +153,12 @@ def _cases(document: Json, op: Json) -> list[Json]:
 
 
 def _bad(document: Json, op: Json) -> list[Json]:
-    """Return the cases that keep an operation from being conformant, the nearest position first."""
+    """Return the cases that prevent conformance, the smallest position first."""
     return sorted((c for c in _cases(document, op) if c["kind"] != "reject" and c["verdict"] in BAD), key=nearest)
 
 
 def _tally(counts: Mapping[str, int]) -> str:
-    """Return how many cases had which verdict, and how many operations are missing."""
+    """Return the number of cases with each verdict, and the number of missing operations."""
     names = {"missing": "operations not offered"}
     words = [f"{counts[v]} {names.get(v, v)}" for v in ("pass", *BAD, "unsupported", "missing") if counts.get(v)]
     return ", ".join(words) or "nothing asked"
@@ -180,7 +180,7 @@ def _case(suite: ET.Element, group: str, name: str) -> ET.Element:
 
 
 def _outcome(element: ET.Element, case: Json) -> None:
-    """Add to a test what became of its case."""
+    """Add the verdict of a case to its test."""
     verdict = case["verdict"]
     if verdict == "pass":
         return
@@ -192,7 +192,7 @@ def _outcome(element: ET.Element, case: Json) -> None:
 
 
 def _count(root: ET.Element) -> None:
-    """Write the numbers of tests, failures, errors and skipped ones on every suite, and their sums on the root."""
+    """Write the numbers of tests, failures, errors and skipped tests on every suite, and their sums on the root."""
     sums: Counter[str] = Counter()
     for suite in root:
         tests = suite.findall("testcase")
@@ -206,12 +206,12 @@ def _count(root: ET.Element) -> None:
 
 
 def _prose(text: str) -> str:
-    """Return third-party text that stays text in Markdown: no markup, HTML, links, formulas or columns of a table."""
+    """Return third-party text, escaped so that Markdown shows it as it is: no markup, HTML, links, formulas or columns."""
     return re.sub(r"([\\`*_\[\]<>&|~!@$]|:(?=//)|(?<=www)\.)", r"\\\1", printable(text))
 
 
 def _code(text: str) -> str:
-    """Return third-party text as Markdown code, between more backticks than it has."""
+    """Return third-party text as Markdown code, fenced by more backticks than it contains."""
     text = printable(text)
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     room = " " if text.startswith("`") or text.endswith("`") else ""

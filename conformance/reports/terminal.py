@@ -1,4 +1,4 @@
-"""A report in a terminal or a pipe: the verdict, a line an operation, the reasons, and how to repeat a failure."""
+"""A report in a terminal or a pipe: the verdict, one line for each operation, the reasons, and how to repeat a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .report import Report
 __all__ = ["plain", "printable", "show", "verdict"]
 COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
-NAMED = 6  # missing operations named, when there are no more: `posref list` names all, and so do the other forms of a report
+NAMED = 6  # more missing operations than this are only counted: `posref list` and the other forms of a report name them
 
 
 def show(report: Report, console: Console) -> None:
@@ -27,14 +27,14 @@ def show(report: Report, console: Console) -> None:
         _explain(operation, console)
     rejected, asked = report.validation
     if asked:
-        console.print(f"validation: {rejected} of {asked} calls that must be refused were (does not decide conformance)")
+        console.print(f"validation: refused {rejected} of {asked} invalid calls (does not decide conformance)")
     for note in report.target.get("notes", ()):
         console.print(f"note: {plain(note)}")
     console.print(verdict(report))
 
 
 def verdict(report: Report) -> str:
-    """Return the closing line, with what was unsupported counted and named."""
+    """Return the closing line, which counts and names what was unsupported."""
     counts = report.counts
     unsupported = sorted({op.op for op in report.operations if op.counts["unsupported"]})
     parts = [f"{counts['pass']} passed"]
@@ -50,7 +50,7 @@ def verdict(report: Report) -> str:
 
 
 def plain(text: str) -> str:
-    """Return third-party text without control characters, and with markup made harmless."""
+    """Return third-party text without control characters, and with its markup escaped."""
     return escape(printable(text))
 
 

@@ -29,7 +29,7 @@ def load_manifest(root: Path) -> dict[str, Any]:
     path = root / "SUITE.json"
     if not os.path.lexists(path):
         aside = put_aside(root)
-        left = f" The one that was there is whole in {aside}: its replacement was interrupted." if aside else ""
+        left = f" Its replacement was interrupted; the complete old suite is in {aside}." if aside else ""
         msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}.{left}"
         raise VectorError(msg)
     manifest: dict[str, Any] = document(root, "SUITE.json", "suite")
@@ -75,7 +75,7 @@ def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     validate("group", manifest, path)
     for name in ("data.safetensors", "tolerance.safetensors"):
         if manifest["files"][name] != entry["files"][name]:
-            msg = f"{path}: records another {name} than SUITE.json does. Fetch the suite again."
+            msg = f"{path}: its record of {name} differs from SUITE.json. Fetch the suite again."
             raise VectorError(msg)
     if manifest["id"] != entry["id"] or manifest["op"] != entry["op"]:
         msg = f"{path}: is of group {manifest['id']!r} ({manifest['op']}); SUITE.json says {entry['id']!r} ({entry['op']})."

@@ -138,7 +138,7 @@ def collected(target: InProcess, op: str, result: Any) -> dict[str, tuple[npt.ND
     names = REGISTRY[op].outputs
     results = result if isinstance(result, tuple | list) and len(names) > 1 else (result,)
     if len(results) != len(names):
-        msg = f"returned {len(results)} results where {len(names)} are wanted: {', '.join(names)}"
+        msg = f"must return {len(names)} results, {', '.join(names)}; got {len(results)}"
         raise Failure(msg)
     return {n: to_host(target, n, r) for n, r in zip(names, results, strict=True)}
 

@@ -85,7 +85,7 @@ class Asked:
         library, function = self.target.backend, self.target.function(self.op)
         assert function is not None
         if not hasattr(library, "vjp"):
-            msg = f"{library.name} has no gradients: offer vjp()"
+            msg = f"{library.name} has no automatic gradients: offer vjp()"
             raise Unsupported(msg)
 
         def outputs(*arrays: Any) -> tuple[Any, ...]:
@@ -103,7 +103,7 @@ class Asked:
         gradients = dict(zip(wrt, found, strict=True))
         stopped = [name for name, gradient in gradients.items() if gradient is None]
         if stopped:
-            msg = f"no gradient by {library.name}: the result does not depend on {', '.join(stopped)} as it sees it"
+            msg = f"no gradient by {library.name}: it finds no dependence of the result on {', '.join(stopped)}"
             raise Unsupported(msg)
         return gradients
 

@@ -1,11 +1,11 @@
 /*
- * The golden vectors in C11, without posref: all float32 cases of one operation, asked of the function at the top.
+ * Read the golden vectors in C11, without posref: ask the function at the top all float32 cases of one operation.
  *
  *     cc -std=c11 -O2 -o read_vectors examples/vectors/read_vectors.c -lm && ./read_vectors conformance/vectors
  *
- * A file to copy: put your own function in place of `sinusoidal`, and its options in place of those in `ask`. What the files
- * hold is said in conformance/vectors/README.md. Numbers in them are little-endian, and so must be the machine. Hashes are not
- * checked here: `sha256sum -c SHA256SUMS` in the folder does it. Exit code 0: all within tolerance; 1: not; 2: cannot read.
+ * Copy this file. Put your own function in place of `sinusoidal`, and its options in place of those in `ask`.
+ * conformance/vectors/README.md explains the files. Their numbers are little-endian, and the machine must be too. Hashes are not
+ * checked here: run `sha256sum -c SHA256SUMS` in the folder. Exit code 0: all within tolerance; 1: not; 2: cannot read.
  */
 
 #include <ctype.h>

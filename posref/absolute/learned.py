@@ -21,15 +21,18 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> 
 
     .. math:: PE_p = E_{p + o}
 
+    where p is the position, E_n row n of the table, counted from 0, and o the offset.
+
     Parameters
     ----------
     positions : array, integer, shape ``(*P,)``
-        Positions in tokens. One outside the table is unspecified here (libraries raise, wrap or fill with NaN);
+        p, in tokens. The result is unspecified for a position outside the table: libraries raise, wrap or fill with NaN.
         `posref.positions.require_in_range` raises.
     table : array, real floating, shape ``(N, d)``
-        The learned rows.
+        E, the learned rows.
     offset : int
-        Rows before position 0: BERT and GPT-2 have 0, OPT and BART 2, RoBERTa ``padding_idx + 1``, which is also 2.
+        o, the number of rows before the row of position 0. BERT and GPT-2 have 0, OPT and BART 2, RoBERTa
+        ``padding_idx + 1``, which is also 2.
 
     Returns
     -------
@@ -39,7 +42,7 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> 
     Raises
     ------
     ValueError
-        If positions are not integers, `table` has not two axes, or `offset` is negative.
+        If positions are not integers, `table` is not 2-D, or `offset` is negative.
 
     Examples
     --------
@@ -49,10 +52,10 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> 
     """
     xp = namespace(positions, table)
     if not xp.isdtype(positions.dtype, "integral"):
-        msg = f"learned: positions must be integers (they are rows of table); got {positions.dtype}."
+        msg = f"learned: positions must be integers (each is a row of the table); got {positions.dtype}."
         raise ValueError(msg)
     if table.ndim != 2:
-        msg = f"learned: table must have two axes, (rows, width); got shape {tuple(table.shape)}."
+        msg = f"learned: table must be 2-D, (rows, width); got shape {tuple(table.shape)}."
         raise ValueError(msg)
     check_integer("learned", "offset", offset, 0)
     return rows(table, xp.astype(positions, index_dtype(positions)) + offset)

@@ -42,22 +42,25 @@ def sinusoidal(
 
     .. math:: PE_{p,2i} = \sin(p \, b^{-2i/d}), \qquad PE_{p,2i+1} = \cos(p \, b^{-2i/d}), \qquad i = 0 \dots d/2-1
 
+    where p is the position, d the width and b the base. This is `layout` "interleaved". "sin_cos" has sine i in column i and
+    cosine i in column d/2 + i; "cos_sin" exchanges the two halves. With `endpoint` the exponent is -i/(d/2 - 1).
+
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens.
+        p, in tokens.
     dim : int
-        Width d, even, at least 2 (at least 4 with `endpoint`).
+        d, even, at least 2 (at least 4 with `endpoint`).
     layout : {"interleaved", "sin_cos", "cos_sin"}
-        Sine and cosine side by side (the paper); all sines, then all cosines (tensor2tensor, fairseq, Whisper, Marian); all
-        cosines first (diffusers with ``flip_sin_to_cos``).
+        The order of the columns: the paper's, sine and cosine side by side; sines first (tensor2tensor, fairseq, Whisper,
+        Marian); cosines first (diffusers with ``flip_sin_to_cos``).
     base : float
-        b, above 0; the paper's 10000.
+        b, above 0; 10000 in the paper.
     endpoint : bool
-        True divides the exponent by ``d/2 - 1`` rather than ``d/2``, so that the last frequency is exactly 1/b: tensor2tensor,
-        fairseq, M2M100 and Whisper, which is what the first Transformers were trained with; the paper's text is False.
+        False is the paper's text. True makes the last frequency exactly 1/b: tensor2tensor, fairseq, M2M100 and Whisper. The
+        first Transformers were trained with True.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
@@ -67,11 +70,11 @@ def sinusoidal(
     Raises
     ------
     ValueError
-        If `dim` is odd or too small, `base` is not positive, `layout` is none of the three, or positions are half precision.
+        If `dim` is odd or too small, `base` is not positive, `layout` is unknown, or positions are half precision.
 
     Notes
     -----
-    Odd widths are refused: libraries pad with zeros (fairseq), truncate or add a sine (Pegasus).
+    Odd widths are refused, since libraries differ: they pad with zeros (fairseq), truncate, or add a sine (Pegasus).
 
     Examples
     --------
@@ -97,7 +100,7 @@ def sinusoidal(
 
 
 def _check_width(dim: int, endpoint: bool) -> None:
-    """Refuse widths that do not hold whole pairs, or one pair where the exponent's denominator would be zero."""
+    """Refuse odd widths, and with `endpoint` also width 2, where the exponent's denominator is zero."""
     check_integer("sinusoidal", "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
     if dim % 2:
         msg = f"sinusoidal: dim must be even (libraries disagree on odd widths: pad or slice the result); got {dim}."

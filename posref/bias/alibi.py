@@ -26,6 +26,10 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
 
     .. math:: B_{h,i,j} = -m_h \, |p_i - p_j|, \qquad m_h = 2^{-8h/H}, \; h = 1 \dots H
 
+    where p_i is the position of query i, p_j the position of key j, and m_h the slope of head h. These slopes are for H a power
+    of two. Otherwise let P be the largest power of two below H: the first P slopes are :math:`2^{-8h/P}`, h = 1 ... P, and the
+    others :math:`2^{-8(2n-1)/(2P)}`, n = 1 ... H - P (`alibi_slopes`).
+
     Parameters
     ----------
     q_positions : array, integer or at least float32, shape ``(*B, Q)``
@@ -33,11 +37,12 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     k_positions : array, shape ``(*B, K)``
         Positions of the keys, in tokens.
     heads : int
-        Number of heads H in the whole model, at least 1 (not in one shard).
+        H, the number of heads in the whole model (not in one shard), at least 1.
     form : {"distance", "causal", "key"}
-        ``-m|i-j|``; ``-m(i-j)``, signed; or ``m*j``, equal to the others only after a causal softmax (BLOOM, MPT).
+        "distance" is the formula above. "causal" is :math:`-m_h (p_i - p_j)`, signed. "key" is :math:`m_h p_j`, as BLOOM and
+        MPT add it: it equals the others only after a causal softmax.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
@@ -47,11 +52,7 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     Raises
     ------
     ValueError
-        If `heads` is less than 1, `form` is not one of the three, or positions are half precision or have no axis.
-
-    Notes
-    -----
-    Slopes for head counts that are not a power of two: see `alibi_slopes`.
+        If `heads` is less than 1, `form` is unknown, or positions are half precision or have no axis.
 
     Examples
     --------

@@ -23,19 +23,23 @@ def alibi_slopes(
 
     .. math:: m_h = 2^{-\beta h/H}, \qquad h = 1 \dots H
 
+    for H heads, a power of two. For any other H let P be the largest power of two below it. The first P slopes are those of P
+    heads, :math:`2^{-\beta h/P}` for h = 1 ... P. The other H - P are every other slope of 2P heads,
+    :math:`2^{-\beta(2n-1)/(2P)}` for n = 1 ... H - P.
+
     Parameters
     ----------
     heads : int
-        Number of heads H in the whole model, at least 1 (not in one shard).
+        H, the number of heads in the whole model (not in one shard), at least 1.
     max_bias : float
-        beta, above 0; the paper's 8. MPT calls it ``alibi_bias_max``.
+        beta, above 0; 8 in the paper. MPT calls it ``alibi_bias_max``.
     xp, device, dtype : optional
         Where the slopes go; by default host NumPy float64.
 
     Returns
     -------
     array, shape ``(H,)``
-        Logits per token, for a power of two decreasing.
+        Logits per token. They decrease if H is a power of two.
 
     Raises
     ------
@@ -44,9 +48,8 @@ def alibi_slopes(
 
     Notes
     -----
-    The formula is that of a power of two. Other head counts have the slopes of the power P below, then every other slope of the
-    power above: :math:`2^{-\beta h/P}` for h = 1 ... P, then :math:`2^{-\beta(2j-1)/2P}` for j = 1 ... H - P (the authors'
-    code; the paper leaves it open). MPT's code reaches the same slopes another way.
+    The paper leaves open what to do when H is not a power of two; the rule above is the authors' code. MPT's code reaches the
+    same slopes another way.
 
     Examples
     --------

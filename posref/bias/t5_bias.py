@@ -23,9 +23,17 @@ def t5_bias(
     q_positions: ArrayOf[T], k_positions: ArrayOf[T], table: ArrayOf[T], /, *, bidirectional: bool, max_distance: int = 128
 ) -> T:
     r"""
-    Return the learned bias of every head for the bucket of every query and key.
+    Return T5's bias: for each head, a learned number for the bucket of each query-key distance.
 
     .. math:: B_{h,i,j} = E_{\mathrm{bucket}(p_j - p_i),\, h}
+
+    where p_i and p_j are the positions of query i and key j, and E is the table. The bucket of r = p_j - p_i is (`t5_buckets`)
+
+    .. math:: f(n) = n \text{ for } n < e, \qquad
+        f(n) = \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
+
+    with D = `max_distance` and e = N/2 rounded down. Causal: f(max(-r, 0)), with N the rows of the table. Bidirectional:
+    f(abs(r)), plus N if r > 0, with N half the rows.
 
     Parameters
     ----------
@@ -34,9 +42,9 @@ def t5_bias(
     k_positions : array, integer, shape ``(*B, K)``
         Positions of the keys, in tokens.
     table : array, real floating, shape ``(num_buckets, H)``
-        Learned; T5 shares its first layer's with all layers, UMT5 has one a layer.
+        E, learned. T5 shares one table among all layers; UMT5 has one for each layer.
     bidirectional, max_distance
-        See `t5_buckets`; the number of buckets is that of the table's rows.
+        As in `t5_buckets`.
 
     Returns
     -------
@@ -46,8 +54,7 @@ def t5_bias(
     Raises
     ------
     ValueError
-        If positions are not integers or have no axis, `table` has not two axes or is not real floating, or the numbers leave a
-        bucket empty.
+        If positions are not integers or have no axis, `table` is not 2-D or not real floating, or a bucket would stay empty.
 
     Examples
     --------
@@ -58,7 +65,7 @@ def t5_bias(
     """
     namespace(q_positions, k_positions, table)  # refuses lists
     if table.ndim != 2:
-        msg = f"t5_bias: table must have two axes, (num_buckets, heads); got shape {tuple(table.shape)}."
+        msg = f"t5_bias: table must be 2-D, (num_buckets, heads); got shape {tuple(table.shape)}."
         raise ValueError(msg)
     check_real("t5_bias", table=table)
     check_tokens("t5_bias", q_positions=q_positions, k_positions=k_positions)

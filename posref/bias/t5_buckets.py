@@ -21,25 +21,25 @@ from posref.types import ArrayOf, T
 )
 def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> T:
     r"""
-    Return the bucket of every relative position: one each for short distances, logarithmically wider ones beyond.
+    Return the bucket of every relative position. Each short distance has its own bucket; longer ones share wider buckets.
 
-    .. math:: \mathrm{bucket}(n) = n \text{ for } n < e, \qquad
-        \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
+    .. math:: f(n) = n \text{ for } n < e, \qquad
+        f(n) = \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
 
-    with e = N/2 rounded down and D the maximal distance. Causal: n = max(-r, 0) and N is `num_buckets`. Bidirectional:
-    n = abs(r), N is half of `num_buckets`, and r > 0 (a key after the query) adds N. In integers: n is in bucket e + k or
-    above, k from 1 to N - 1 - e, when :math:`n^{N-e} e^k \ge D^k e^{N-e}`.
+    with D = `max_distance` and e = N/2 rounded down. Causal: the bucket is f(max(-r, 0)), with N = `num_buckets`.
+    Bidirectional: it is f(abs(r)), plus N if r > 0 (the key comes after the query), with N half of `num_buckets`. To decide in
+    integers: f(n) is at least e + k, for k from 1 to N - 1 - e, when :math:`n^{N-e} e^k \ge D^k e^{N-e}`.
 
     Parameters
     ----------
     relative_positions : array, integer, any shape
-        r, key minus query position, in tokens.
+        r, key position minus query position, in tokens.
     bidirectional : bool
         True in encoders, False in decoders. No default: the two differ at every distance.
     num_buckets : int
-        At least 2 (4 if bidirectional), even if bidirectional; T5's 32.
+        At least 2; if bidirectional, even and at least 4. 32 in T5.
     max_distance : int
-        D, above e; T5's 128. From about there on everything is in the last bucket.
+        D, above e; 128 in T5. From about this distance on, everything is in the last bucket.
 
     Returns
     -------
@@ -49,12 +49,12 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
     Raises
     ------
     ValueError
-        If positions are not integers or the numbers leave a bucket empty.
+        If positions are not integers or a bucket would stay empty.
 
     Notes
     -----
-    Thresholds are decided in integers. Code computes the logarithm in float32, which agrees for T5's own settings and misses by
-    one bucket at a threshold in rare others.
+    Thresholds are decided in integers. Most code takes the logarithm in float32: it agrees for T5's own settings, and in rare
+    others is off by one bucket at a threshold.
 
     Examples
     --------

@@ -35,9 +35,12 @@ def shaw_scores(
     order: Order,
 ) -> T:
     r"""
-    Return the products of queries with keys, to which a learned vector for their clipped distance is added.
+    Return query-key products, after adding to each key a learned vector for its clipped distance from the query.
 
-    .. math:: e_{ij} = q_i \cdot (k_j + a_{ij}), \qquad a_{ij} = A_{\mathrm{clip}(p_j - p_i, -l, r) + l}
+    .. math:: e_{ij} = q_i \cdot (k_j + a_{ij}), \qquad a_{ij} = A_{c(p_j - p_i) + l}, \qquad c(n) = \min(\max(n, -l), r)
+
+    where q_i and k_j are query i and key j, p_i and p_j their positions, and A_n row n of the table, counted from 0. With
+    `order` "query_minus_key" it is c(p_i - p_j).
 
     Parameters
     ----------
@@ -48,22 +51,22 @@ def shaw_scores(
     key_table : array, shape ``(left + right + 1, D)``
         A, learned, in the dtype of `q`.
     q_positions, k_positions : arrays, integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens; P broadcasts from the right against R.
+        Positions in tokens. For `q` of shape ``(B, H, Q, D)`` pass ``(Q,)`` or ``(B, 1, Q)``.
     left, right : int
-        l and r, the largest distances told apart. The paper has l = r; Wav2Vec2-BERT has 64 and 8.
+        l and r, the largest distances with a row of their own. The paper has l = r; Wav2Vec2-BERT has 64 and 8.
     order : {"key_minus_query", "query_minus_key"}
-        The difference that is clipped; the paper's is the first, SpeechT5's the second.
+        Which difference is clipped. The paper has the first, SpeechT5 the second.
 
     Returns
     -------
     array, shape ``(*R, Q, K)``
-        Unscaled: the paper divides by sqrt(D). In the dtype of `q`.
+        Unscaled: the paper then divides by sqrt(D). In the dtype of `q`.
 
     Raises
     ------
     ValueError
-        If the table's rows are not ``left + right + 1``, an array is not real floating, positions are not integers, have no
-        axis or do not fit, or `order` is unknown.
+        If the table does not have ``left + right + 1`` rows, an array is not real floating, positions are not integers, have
+        no axis or do not fit, or `order` is unknown.
 
     Examples
     --------
@@ -105,14 +108,17 @@ def shaw_values(
     order: Order,
 ) -> T:
     r"""
-    Return the weighted sum of values, to which a learned vector for their clipped distance is added.
+    Return the weighted sum of values, after adding to each value a learned vector for its clipped distance from the query.
 
-    .. math:: z_i = \sum_j \alpha_{ij} (v_j + a_{ij}), \qquad a_{ij} = A_{\mathrm{clip}(p_j - p_i, -l, r) + l}
+    .. math:: z_i = \sum_j \alpha_{ij} (v_j + a_{ij}), \qquad a_{ij} = A_{c(p_j - p_i) + l}, \qquad c(n) = \min(\max(n, -l), r)
+
+    where alpha_ij is the weight of value v_j for query i, p_i and p_j are the positions of query i and key j, A_n is row n of
+    the table, counted from 0, l = `left` and r = `right`. With `order` "query_minus_key" it is c(p_i - p_j).
 
     Parameters
     ----------
     weights : array, real floating, shape ``(*R, Q, K)``
-        Attention weights, after the softmax.
+        alpha, the attention weights, after the softmax.
     v : array, shape ``(*R, K, D)``
         Values.
     value_table : array, shape ``(left + right + 1, D)``
@@ -151,7 +157,7 @@ def shaw_values(
 
 
 def _widened(first: Array, *others: Array) -> list[Array]:
-    """Return arrays in the dtype in which sums for results like the first one are formed."""
+    """Return the arrays in the working dtype of the first: float32 or wider."""
     work = wide(first.dtype, namespace(first))
     return [cast(x, work) for x in (first, *others)]
 

@@ -27,7 +27,7 @@ def cayley(skew: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
     skew : array, real floating, shape ``(*F, n, n)``
         s. Only the strict upper triangle is used; what stands on and below the diagonal is ignored. It carries gradients.
     dtype : data type, optional
-        Of the result; None is that of `skew`.
+        Dtype of the result. None means the dtype of `skew`.
 
     Returns
     -------

@@ -39,7 +39,7 @@ def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: 
         for heads before tokens, ``(A, H, G, n, n)`` for tokens before heads with positions ``(A, T, 1)``, ``(A, G, n, n)``
         where heads share them.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------

@@ -35,7 +35,7 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
         with P from the right: ``(A, H, 1, d/2)`` for heads before tokens, ``(A, H, d/2)`` for tokens before heads with
         positions ``(A, T, 1)``, ``(A, d/2)`` where heads share them (LightGlue).
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------

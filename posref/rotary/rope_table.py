@@ -36,7 +36,7 @@ def rope_table(
     attention_factor : float
         f, from `rope_frequencies`.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------

@@ -69,7 +69,7 @@ def rotation_matrix(
     base, scaling, length
         b, and what changes theta and f: see `rope_frequencies`.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------

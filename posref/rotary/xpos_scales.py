@@ -63,7 +63,7 @@ def xpos_scales(
     gamma : float
         Above 0: the smaller, the more the first pairs decay.
     dtype : data type, optional
-        Of the result; None is that of floating positions, else the library's default real dtype.
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------

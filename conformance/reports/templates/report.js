@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering and readings of the maps; everything is on the page without it.
+// Sorting, filtering, and values under the pointer in maps. The page is complete without this script.
 
 function sortable(table) {
   const heads = [...table.tHead.rows[0].cells];
@@ -50,7 +50,7 @@ function readable(figure) {
   const show = (row, column) => {
     if (ratios[row]?.[column] === undefined) return;
     const value = ratios[row][column];
-    const said = value === "\u221e" ? "not finite, or must be exact" : `${value} times the bound`;
+    const said = value === "\u221e" ? "not finite, or not exact where it must be" : `${value} times the bound`;
     reading.textContent = `${rows} ${labels.split(";")[row]}, entry ${columns.split(";")[column]}: ${said}`;
   };
   cells.addEventListener("pointermove", (event) => {

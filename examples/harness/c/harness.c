@@ -1,11 +1,11 @@
 /*
- * A harness in C11: with it `posref check` calls rope, sinusoidal, alibi and t5_buckets of a C program.
+ * A harness in C11: through it `posref check` calls rope, sinusoidal, alibi and t5_buckets of a C program.
  *
  *     cc -std=c11 -O2 -o harness examples/harness/c/harness.c -lm && posref check --command ./harness
  *
- * A file to copy. Put your own code in place of "The operations", say in START and in run() what it has, and
- * refuse("unsupported", ...) an option that it lacks. The protocol is JSON lines, one message on stdin and one reply on
- * stdout: print anything else to stderr. Arrays are little-endian, and so must be the machine.
+ * Copy this file. Put your own code in place of "The operations", state what it offers in START and in run(), and
+ * refuse("unsupported", ...) an option that it lacks. The protocol is JSON lines: each message on stdin gets one reply on
+ * stdout. Print anything else to stderr. Arrays are little-endian, and the machine must be too.
  */
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include <ctype.h>
@@ -180,7 +180,7 @@ static double gain(const char *yarn, double factor) {
     return !isnan(given) ? given : isnan(some) || isnan(all) ? per + 1 : (some * per + 1) / (all * per + 1);
 }
 
-/* Write the angle per token of every pair of `dim` lanes; return the factor on cos and sin. */
+/* Write the angle per token of every pair of `dim` channels; return the factor on cos and sin. */
 static double frequencies(const char *params, size_t dim, double *theta) {
     const char *scaling = member(params, "scaling"), *type = member(scaling, "type");
     bool linear = is(type, "Linear"), ntk = is(type, "NTKAware"), dynamic = is(type, "DynamicNTK");
@@ -212,7 +212,7 @@ static double frequencies(const char *params, size_t dim, double *theta) {
     return yarn ? gain(scaling, factor) : 1;
 }
 
-/* The lane of the first (0) or second (1) element of pair i: pairs are neighbours, or half the lanes apart. */
+/* The channel (lane) of the first (0) or second (1) element of pair i: neighbours, or half the channels apart. */
 static size_t lane(bool half, size_t pairs, size_t i, size_t second) { return half ? i + second * pairs : 2 * i + second; }
 
 static array rope(const char *message, const char *params, format dtype) {
@@ -229,7 +229,7 @@ static array rope(const char *message, const char *params, format dtype) {
     for (int a = 1; fits && a <= p.axes; a++) fits = p.shape[p.axes - a] == 1 || p.shape[p.axes - a] == x.shape[rows - a];
     if (!fits) refuse("rejected", "positions", "must broadcast to the leading axes of x, without enlarging them");
     double *theta = allocate(dim / 2, sizeof *theta), factor = frequencies(params, dim, theta);
-    for (size_t i = 0; i < x.size; i++) put(&out, i, get(&x, i)); /* the lanes that do not rotate stay as they are */
+    for (size_t i = 0; i < x.size; i++) put(&out, i, get(&x, i)); /* channels that do not rotate are unchanged */
     for (size_t n = 0, pairs = dim / 2; n < x.size / width * pairs; n++) {
         size_t row = n / pairs, i = n % pairs, start = row * width + (is(lanes, "trailing") ? width - dim : 0);
         double angle = get(&p, broadcast(&p, p.axes, x.shape, rows, row)) * theta[i];

@@ -1,12 +1,12 @@
 "use strict";
 /*
- * A harness for Node.js, without packages: with it `posref check` calls rope, sinusoidal, alibi and t5_buckets.
+ * A harness for Node.js, without packages: through it `posref check` calls rope, sinusoidal, alibi and t5_buckets.
  *
  *     posref check --command "node examples/harness/js/harness.js"
  *
- * A file to copy. Put calls of your own code in place of "The operations", leave in `operations` what it has, and throw
- * `new Refusal("unsupported", ...)` for an option that it lacks. The protocol is JSON lines, one message on stdin and one reply
- * on stdout: print anything else with console.error.
+ * Copy this file. Call your own code in place of "The operations", keep in `operations` only what it offers, and throw
+ * `new Refusal("unsupported", ...)` for an option that it lacks. The protocol is JSON lines: each message on stdin gets one
+ * reply on stdout. Print anything else with console.error.
  */
 
 // ---- Arrays: { shape, dtype, values }; values are Numbers, whatever the dtype ----
@@ -95,11 +95,11 @@ function positive(params, name) {
 
 const clip = (value) => Math.min(Math.max(value, 0), 1);
 
-/** Frequencies b^(-2i/d) of `dim` lanes. */
+/** Frequencies b^(-2i/d) of `dim` channels. */
 const powers = (base, dim) => Float64Array.from({ length: dim / 2 }, (_, i) => base ** ((-2 * i) / dim));
 
 function ntkBase(base, factor, dim) {
-  if (dim < 4) throw new Refusal("rejected", `NTK scaling needs at least 4 lanes; got ${dim}`);
+  if (dim < 4) throw new Refusal("rejected", `NTK scaling needs at least 4 channels; got ${dim}`);
   return base * factor ** (dim / (dim - 2));
 }
 
@@ -164,7 +164,7 @@ function frequencies(params, dim) {
   return SCALINGS[scaling.type](base, dim, scaling, params);
 }
 
-/** The lanes of pair i: half the lanes apart, or neighbours. */
+/** The channels (lanes) of pair i: half the channels apart, or neighbours. */
 const LANES = {
   half: (i, pairs) => [i, i + pairs],
   interleaved: (i) => [2 * i, 2 * i + 1],
@@ -200,7 +200,7 @@ function rope(message, params, dtype) {
   const [thetas, factor] = [frequencies(params, dim), gain(params.scaling)];
   const sign = params.inverse ? -1 : 1; // the transpose: the factor still multiplies
   const out = array(dtype, x.shape);
-  out.values.set(x.values); // lanes that do not rotate stay as they are
+  out.values.set(x.values); // channels that do not rotate are unchanged
   for (let row = 0; row < x.values.length / width; row++) {
     const position = positions.values[broadcast(positions.shape, rows, row)];
     thetas.forEach((theta, i) => {
