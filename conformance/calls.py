@@ -8,15 +8,7 @@ from posref.spec import REGISTRY
 
 from .errors import BuildError
 
-POSITIONS = ("positions", "position", "q_positions", "k_positions", "relative_positions")
-AT_LEAST_FLOAT32 = (
-    *POSITIONS,
-    "inv_freq",
-    "frequencies",
-    "generators",
-    "skew",
-    "coefficients",
-)  # never given in half precision
+HALF = ("bfloat16", "float16")
 
 
 def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -40,9 +32,26 @@ def array_names(op: str) -> tuple[str, ...]:
     return tuple(name for name in inspect.signature(record.function).parameters if name not in known)
 
 
-def differentiable(inputs: Mapping[str, Any]) -> tuple[str, ...]:
+def positions_of(op: str) -> tuple[str, ...]:
+    """Return the arguments of an operation that are positions, or differences of them."""
+    return tuple(name for name, axes in REGISTRY[op].arrays.items() if axes.kind in ("position", "integer"))
+
+
+def is_wide(op: str, name: str) -> bool:
+    """Return whether an argument is never given in half precision: positions, frequencies, and what angles are made of."""
+    axes = REGISTRY[op].arrays.get(name)
+    return axes is not None and axes.kind in ("position", "integer", "wide")
+
+
+def given_dtype(op: str, name: str, dtype: str) -> str:
+    """Return the dtype in which an argument's reals are given where the call is made in `dtype`."""
+    return "float32" if dtype in HALF and is_wide(op, name) else dtype
+
+
+def differentiable(op: str, inputs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the inputs in which a call may be differentiated: NumPy reals, but not positions."""
-    return tuple(name for name, value in inputs.items() if value.dtype.kind == "f" and name not in POSITIONS)
+    places = positions_of(op)
+    return tuple(name for name, value in inputs.items() if value.dtype.kind == "f" and name not in places)
 
 
 def makes_constants(op: str) -> bool:

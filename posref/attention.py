@@ -19,6 +19,7 @@ SCALED = ("D > 0 or scale is not None",)
     domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},
     invariants=("permutation equivariant",),
     arrays=LOGITS,
+    result="Q K | *R G*g Q K",
     requires=SCALED,
     noun="logits",
     sums=True,
@@ -83,6 +84,7 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
         "mask": Axes("~Q ~K | ~*R ~G*g ~Q ~K", "mask", optional=True),
         "sinks": Axes("1 | G*g", optional=True),
     },
+    result="Q E | *R G*g Q E",
     requires=SCALED,
     sums=True,
 )

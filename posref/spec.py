@@ -1,5 +1,6 @@
 """The record that every definition carries, and the registry that the command line, the vectors and the tests read."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -126,6 +127,7 @@ class Encoding:
     domains: Mapping[str, Domain] = field(default_factory=dict)
     invariants: tuple[str, ...] = ()
     arrays: Mapping[str, Axes] = field(default_factory=dict)
+    result: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     returns: str = "real"
     noun: str = ""
@@ -157,6 +159,7 @@ def encoding(
     domains: Mapping[str, Domain] | None = None,
     invariants: tuple[str, ...] = (),
     arrays: Mapping[str, Axes] | None = None,
+    result: str | tuple[str, ...] | None = None,
     requires: tuple[str, ...] = (),
     returns: str = "real",
     noun: str = "",
@@ -169,9 +172,10 @@ def encoding(
     Register a definition and return it unchanged.
 
     `outputs` names the results, `domains` the values that options take, and `invariants` the properties that the tests check.
-    `arrays` describes the array arguments. `requires` lists what else must be true of options and axes, as expressions; one
-    that uses an absent name does not apply. These are enough to draw calls at random. `returns` says what the results are:
-    "real", "integer", or "mask", true where a query may attend to a key.
+    `arrays` describes the array arguments. `result` has the axes of each output in the same letters, "=x" where they are those
+    of the argument x; reports read off it at which position a value stands. `requires` lists what else must be true of options
+    and axes, as expressions; one that uses an absent name does not apply. These are enough to draw calls at random. `returns`
+    says what the results are: "real", "integer", or "mask", true where a query may attend to a key.
 
     The rest is about operations that call each other (`posref.composition`):
 
@@ -192,16 +196,35 @@ def encoding(
 
     def register(function: F) -> F:
         name = function.__name__
+        results = (result,) * len(outputs) if isinstance(result, str) else result
+        _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
         if name in REGISTRY and REGISTRY[name].function.__module__ != function.__module__:
             msg = f"encoding: names must be unique; {name!r} is already defined in {REGISTRY[name].function.__module__}."
             raise ValueError(msg)
         REGISTRY[name] = Encoding(
-            name, family, function, source, models, outputs, domains or {}, invariants, arrays or {}, requires, returns,
-            noun, equals, closed, sums, rounded,
+            name, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
+            results or (), requires, returns, noun, equals, closed, sums, rounded,
         )  # fmt: skip
         return function
 
     return register
+
+
+def _require(
+    function: Callable[..., Any], results: tuple[str, ...] | None, outputs: tuple[str, ...], described: Mapping[str, Any]
+) -> None:
+    """Raise `ValueError`, with the file and the line to add, unless the registry is told all that it needs of a definition."""
+    where = f"{function.__code__.co_filename}, line {function.__code__.co_firstlineno}: @encoding of {function.__name__}"
+    if results is None or len(results) != len(outputs):
+        msg = (
+            f'{where} must say the axes of {", ".join(outputs)} in the letters of arrays: add result="*R T D", or "=x" if as x.'
+        )
+        raise ValueError(msg)
+    known = {*described, "dtype", "xp", "device"}
+    for name in inspect.signature(function).parameters:
+        if name not in known:
+            msg = f"{where} must describe {name}: add it to arrays, as Axes(...), or to domains, as an option."
+            raise ValueError(msg)
 
 
 def part(*, noun: str = "") -> Callable[[F], F]:

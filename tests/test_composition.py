@@ -204,7 +204,7 @@ def test_two_parts_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_new_operation_has_stages_by_calling_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("posref.spec.REGISTRY", REGISTRY)
 
-    @encoding(family="bias", source="a test", arrays={"positions": Axes("*P", "position")})
+    @encoding(family="bias", source="a test", arrays={"positions": Axes("*P", "position")}, result="*P")
     def toy_twice(positions: Any, heads: int, /) -> Any:
         """Slopes, twice."""
         return _toy_helper(heads) * 2 + positions

@@ -67,7 +67,7 @@ def dtypes_of(op: str, case: dict[str, Any], dtypes: tuple[str, ...]) -> list[st
 
 
 def request(op: str, case: Any, step: int, call: Any, dtype: str, arrays: tensors.Tensors) -> dict[str, Any]:
-    inputs = {n: protocol.given(n, arrays[t], dtype) for n, t in call["inputs"].items()}
+    inputs = {n: protocol.given(op, n, arrays[t], dtype) for n, t in call["inputs"].items()}
     return {
         "seq": 1,
         "case": case["id"],

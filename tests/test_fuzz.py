@@ -24,6 +24,7 @@ from posref.conformance.fuzzing.fuzz import Findings, fuzz, opened
 from posref.conformance.fuzzing.hunt import Hunt
 from posref.conformance.model import Answer
 from posref.conformance.proof.verify import verify
+from posref.conformance.suite.axes import alternatives, names_in, value_of
 from posref.scaling import Llama3
 from posref.spec import REGISTRY
 
@@ -76,7 +77,7 @@ def consistent(op: str, given: list[tuple[str, tuple[int, ...]]], known: Sizes) 
         except ValueError:
             return False
     texts = {token.lstrip("~") for token, _ in given if not (is_star(token) or token.lstrip("~").isidentifier())}
-    unknown = sorted({n for text in texts for n in strategies.names_in(text)} - set(sizes))
+    unknown = sorted({n for text in texts for n in names_in(text)} - set(sizes))
     top = max((axes[0] for token, axes in given if token.lstrip("~") in texts), default=0)
     for values in itertools.product(range(top + 1), repeat=len(unknown)):
         all_sizes = sizes | dict(zip(unknown, values, strict=True))
@@ -88,21 +89,25 @@ def consistent(op: str, given: list[tuple[str, tuple[int, ...]]], known: Sizes) 
 def is_of(token: str, axes: tuple[int, ...], sizes: Sizes) -> bool:
     """Return whether axes have the sizes that a token stands for."""
     name = token.lstrip("~")
-    full = sizes[name] if is_star(token) else (strategies.value_of(name, sizes),)
+    full = sizes[name] if is_star(token) else (value_of(name, sizes),)
     return len(axes) == len(full) and all(n == m or (n == 1 and "~" in token) for n, m in zip(axes, full, strict=True))
 
 
-def matches(op: str, params: dict[str, Any], inputs: dict[str, np.ndarray]) -> bool:
-    """Return whether a call is one of those that the registry describes."""
+def matches(
+    op: str, params: dict[str, Any], inputs: dict[str, np.ndarray], results: dict[str, np.ndarray] | None = None
+) -> bool:
+    """Return whether a call is one of those that the registry describes; `results` are arrays by the axes they must have."""
     record = REGISTRY[op]
-    ways = {n: [way.split() for way in record.arrays[n].shape.split("|")] for n in inputs}
+    arrays = {**inputs, **(results or {})}
+    shapes = {n: record.arrays[n].shape for n in inputs} | {axes: axes for axes in results or {}}
+    ways = {n: alternatives(shape) for n, shape in shapes.items()}
     known = {n: p.default for n, p in inspect.signature(record.function).parameters.items() if n in record.domains} | params
     for which in range(max((len(way) for way in ways.values()), default=1)):
         tokens = {n: way[min(which, len(way) - 1)] for n, way in ways.items()}
         alike = {n: tokens.pop(n)[0][1:] for n in list(tokens) if tokens[n][:1] and tokens[n][0].startswith("=")}
-        if any(inputs[n].shape != inputs[other].shape for n, other in alike.items()):
+        if any(arrays[n].shape != arrays[other].shape for n, other in alike.items()):
             return False
-        choices = itertools.product(*(splits(tokens[n], inputs[n].shape) for n in tokens))
+        choices = itertools.product(*(splits(tokens[n], arrays[n].shape) for n in tokens))
         if any(consistent(op, [pair for part in choice for pair in part], known) for choice in choices):
             return True
     return False
@@ -118,7 +123,7 @@ def test_every_case_is_a_call_that_the_registry_describes(op: str) -> None:
     for name, call in asked:
         inputs = {n: np.asarray(v) for n, v in call.inputs.items()}
         for n, value in inputs.items():
-            kinds = {"real": "f", "position": "if", "integer": "i", "mask": "b"}[REGISTRY[op].arrays[n].kind]
+            kinds = {"real": "f", "wide": "f", "position": "if", "integer": "i", "mask": "b"}[REGISTRY[op].arrays[n].kind]
             assert value.dtype.kind in kinds, (name, n)
         assert matches(op, dict(call.params), inputs), name
 

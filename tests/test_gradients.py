@@ -32,7 +32,7 @@ from posref.conformance.target import array_forms, comparing
 from posref.conformance.target.python import load_python
 from posref.conformance.witness import learned as transcription
 from posref.matrices import cayley_transform, skew_symmetric
-from posref.spec import REGISTRY, encoding
+from posref.spec import REGISTRY, Axes, encoding
 
 RNG = np.random.default_rng(11)
 A, B = RNG.standard_normal((2, 3)), RNG.standard_normal((2, 3))
@@ -152,7 +152,9 @@ def loaded() -> tuple[LoadedCase, ...]:
 def test_every_operation_of_real_arrays_has_two_cases() -> None:
     count = {op: sum(case.op == op for case in loaded()) for op in REGISTRY}
     for op in REGISTRY:
-        names = {n for c in all_cases() if c.op == op for n in differentiable({k: np.asarray(v) for k, v in c.inputs.items()})}
+        names = {
+            n for c in all_cases() if c.op == op for n in differentiable(op, {k: np.asarray(v) for k, v in c.inputs.items()})
+        }
         assert (count[op] >= 2) == bool(names), op
         asked = {n for case in loaded() if case.op == op for n in case.calls[0].expected}
         assert asked == names, f"{op}: {names - asked} is never differentiated in"
@@ -195,7 +197,9 @@ def test_cotangents_of_another_shape_are_refused() -> None:
 
 
 def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
-    @encoding(family="absolute", source="nobody")
+    arrays = {"positions": Axes("P", "position"), "rates": Axes("n")}
+
+    @encoding(family="absolute", source="nobody", arrays=arrays, result="P n")
     def toy_decay(positions: Any, rates: Any, /) -> Any:
         xp = posref.arrays.namespace(rates)
         return xp.exp(-posref.arrays.cast(positions, xp.float64)[:, None] * rates)

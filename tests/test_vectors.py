@@ -25,7 +25,7 @@ from posref.conformance.suite.copying import copy
 from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.writing import finish, write_json
 from posref.conformance.witness import alibi_slopes as transcription
-from posref.spec import REGISTRY, encoding
+from posref.spec import REGISTRY, Axes, Real, encoding
 
 BUILD = "import sys; from pathlib import Path; from posref.conformance.proof.build import build; build(Path(sys.argv[1]))"
 
@@ -205,7 +205,9 @@ def test_malformed_tensors_are_named(tmp_path: Path, data: bytes) -> None:
 
 
 def test_a_toy_encoding_gets_golden_values_and_bounds_with_no_new_code() -> None:
-    @encoding(family="absolute", source="nobody")
+    described = {"arrays": {"positions": Axes("*P", "position")}, "domains": {"rate": Real(0)}, "result": "*P"}
+
+    @encoding(family="absolute", source="nobody", **described)
     def toy_ramp(positions: Any, /, *, rate: float) -> Any:
         xp = posref.arrays.namespace(positions)
         return xp.exp(-posref.arrays.cast(positions, xp.float64) * rate)

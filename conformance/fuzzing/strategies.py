@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
-from types import CodeType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -22,8 +21,8 @@ from posref.backends.rounding import BITS, round_to
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
-from ..accuracy import UNIT
-from ..calls import AT_LEAST_FLOAT32
+from ..calls import given_dtype
+from ..suite.axes import alternatives, holds, names_in, value_of
 from ..suite.consistency import SIZES as SIZES_OF_OPTIONS
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
@@ -33,8 +32,6 @@ DISTINCT = 24  # different elements of an array
 TOPS = (8, 40, 300, 4100, 70_000, 2**20, 2**24 + 8, 2**30 - 1)  # of positions: differences stay within int32
 EDGES = tuple(2**k + d for k in range(3, 31) for d in (-1, 0, 1))
 LENGTH, FACTOR = Integer(1, usual=2**17), Real(0)  # of the fields of a record
-
-FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max}  # that expressions may use
 
 Values = dict[str, Any]
 
@@ -69,7 +66,7 @@ def calls(draw: st.DrawFn, op: str, dtype: str) -> Drawn:
     fractional = any(axes.kind == "position" for axes in arrays.values()) and draw(st.booleans())
     inputs = {}
     for name, shape in frame.shapes.items():
-        wide = "float32" if name in AT_LEAST_FLOAT32 and dtype in UNIT else dtype
+        wide = given_dtype(op, name, dtype)
         inputs[name] = np.asarray(draw(numbers(arrays[name], shape, wide, fractional, known)))  # NumPy's 0-d sums are scalars
     return Drawn(frame.params, inputs)
 
@@ -113,26 +110,6 @@ def meets(record: Encoding, known: Mapping[str, Any]) -> bool:
             known |= {"dim": value_of(domain.dim, known)} | _fields(scaling)
             required += getattr(scaling, "requires", ())
     return all(holds(text, known) for text in required)
-
-
-def holds(text: str, known: Mapping[str, Any]) -> bool:
-    """Return whether a requirement holds; one that speaks of what is not there does."""
-    return not names_in(text) <= set(known) or bool(value_of(text, known))
-
-
-def value_of(text: str, known: Mapping[str, Any]) -> Any:
-    """Return the value of an expression of the registry."""
-    return eval(_compiled(text), {"__builtins__": FUNCTIONS}, dict(known))
-
-
-def names_in(text: str) -> set[str]:
-    """Return the options and sizes that an expression speaks of."""
-    return set(_compiled(text).co_names) - set(FUNCTIONS)
-
-
-@cache
-def _compiled(text: str) -> CodeType:
-    return compile(text, text, "eval")
 
 
 # ---- options -------------------------------------------------------------------------------------------------------------
@@ -222,7 +199,7 @@ def _fields(record: Any) -> Values:
 # ---- shapes --------------------------------------------------------------------------------------------------------------
 def _one_way(draw: st.DrawFn, arrays: Mapping[str, Axes]) -> dict[str, list[str]]:
     """Return the axes of every array, of one alternative for all."""
-    ways = {n: [way.split() for way in axes.shape.split("|")] for n, axes in arrays.items()}
+    ways = {n: alternatives(axes.shape) for n, axes in arrays.items()}
     which = draw(st.integers(0, max((len(way) for way in ways.values()), default=1) - 1))
     return {n: way[min(which, len(way) - 1)] for n, way in ways.items()}
 
@@ -257,7 +234,7 @@ def numbers(
     """Return a strategy for an array of a shape; a call's positions are all integers, or `fractional`."""
     if axes.kind == "mask":
         return _filled(st.booleans(), shape, "bool")
-    if axes.kind == "real":
+    if axes.kind in ("real", "wide"):
         return _reals(shape, dtype)
     if axes.high is not None:
         low, high = (int(value_of(text or "0", known)) for text in (axes.low, axes.high))

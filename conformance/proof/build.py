@@ -15,7 +15,7 @@ from posref.backends.rounding import LARGEST, representable
 from posref.spec import REGISTRY
 
 from ..accuracy import BASE, OF_DTYPE, UNIT
-from ..calls import AT_LEAST_FLOAT32, POSITIONS, differentiable
+from ..calls import differentiable, given_dtype, positions_of
 from ..cases.catalogue import all_cases, all_flags, groups
 from ..errors import BuildError, Disagreement, VectorError
 from ..model import FUZZ, Case, LoadedGroup
@@ -260,7 +260,7 @@ def _gradients(case: Case, name: str, group: Group) -> dict[str, Any]:
     if {n: v.shape for n, v in cotangents.items()} != {n: v.shape for n, v in outputs.items()}:
         msg = f"cotangents must be of the outputs' names and shapes, { {n: v.shape for n, v in outputs.items()} }."
         raise BuildError(msg)
-    pullback = prove.Pullback(cotangents, case.wrt or differentiable(arrays))
+    pullback = prove.Pullback(cotangents, case.wrt or differentiable(case.op, arrays))
     expected, _, widths = proved(case.op, arrays, case.params, pullback)
     held = askable(case.op, {**arrays, **{f"cotangent of {n}": v for n, v in cotangents.items()}}, {**outputs, **expected})
     return {
@@ -327,13 +327,10 @@ def askable(op: str, inputs: prove.Arrays, expected: prove.Arrays) -> list[str]:
     """Return the dtypes that hold every real input exactly and every output within their range."""
     kept = []
     for dtype in OF_DTYPE:
-        wide = "float32" if dtype in UNIT else dtype
-        holds = all(
-            representable(v, wide if n in AT_LEAST_FLOAT32 else dtype) for n, v in inputs.items() if v.dtype.kind == "f"
-        )
+        holds = all(representable(v, given_dtype(op, n, dtype)) for n, v in inputs.items() if v.dtype.kind == "f")
         values = [v for v in expected.values() if v.dtype.kind == "f"]
         if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
-            values += [v for n, v in inputs.items() if n in POSITIONS]
+            values += [v for n, v in inputs.items() if n in positions_of(op)]
         if holds and all(np.all(np.abs(v) <= LARGEST[dtype]) for v in values):
             kept.append(dtype)
     return kept

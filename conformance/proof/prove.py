@@ -23,7 +23,7 @@ from posref.composition import Function, Observed, called
 from posref.scaling import Scaling
 from posref.spec import PARTS, REGISTRY, Encoding
 
-from ..calls import AT_LEAST_FLOAT32, bind, makes_constants, takes_dtype
+from ..calls import bind, is_wide, makes_constants, takes_dtype
 from ..errors import BuildError
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -214,7 +214,7 @@ def _results(
     if pullback is None:
         return _call(system, op, inputs, params)
     adjoints = Adjoints(system)
-    leaves = {name: adjoints.leaf(_to_system(system, name, inputs[name])) for name in pullback.wrt}
+    leaves = {name: adjoints.leaf(_to_system(system, op, name, inputs[name])) for name in pullback.wrt}
     outputs = _call(adjoints, op, {**inputs, **leaves}, params)
     cotangents = [system.asarray(pullback.cotangents[name], dtype=x.dtype) for name, x in outputs.items()]
     gradients = adjoints.pull_back(list(outputs.values()), cotangents, list(leaves.values()))
@@ -226,7 +226,7 @@ def _call(
 ) -> dict[str, Any]:
     """Return the outputs by name of a definition, or of a `function` in its place, computed in a number system."""
     record = REGISTRY[op]
-    arrays = {name: _to_system(system, name, value) for name, value in inputs.items()}
+    arrays = {name: _to_system(system, op, name, value) for name, value in inputs.items()}
     positional, keywords = bind(op, arrays, params)
     if makes_constants(op):
         keywords["xp"] = system
@@ -236,14 +236,14 @@ def _call(
     return dict(zip(record.outputs, outputs if len(record.outputs) > 1 else (outputs,), strict=True))
 
 
-def _to_system(system: Any, name: str, value: Any) -> Any:
+def _to_system(system: Any, op: str, name: str, value: Any) -> Any:
     """Return an input in a number system: positions and frequencies wide, other reals in storage."""
     if isinstance(value, Array):
         return value
     host = np.asarray(value)
     if host.dtype.kind in "iub":
         return system.asarray(host)
-    return system.asarray(host, dtype=system.float64 if name in AT_LEAST_FLOAT32 else system.storage)
+    return system.asarray(host, dtype=system.float64 if is_wide(op, name) else system.storage)
 
 
 def _as_reals(value: Any, system: Bounds) -> Array:

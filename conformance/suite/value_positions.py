@@ -1,4 +1,10 @@
-"""At which position every value of a result stands, so that a failure can say from where on."""
+"""
+At which position every value of a result stands, so that a failure can say from where on.
+
+The registry tells: an argument of positions shares letters with the axes of the result. Of an argument whose axes the result
+lacks (one coordinate for each axis of an image) the largest counts; where there are several arguments (queries and keys), the
+farthest.
+"""
 
 from __future__ import annotations
 
@@ -7,56 +13,82 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from posref.spec import REGISTRY
+
+from ..calls import positions_of
 from ..model import Call
+from .axes import alternatives, names_in, result_axes, value_of
 
-OF_PAIRS = (  # whose results end with queries and keys
-    "alibi", "t5_bias", "shaw_scores", "rerope", "leaky_rerope", "self_extend", "dual_chunk", "rerope_distances",
-    "leaky_rerope_distances", "self_extend_distances", "dual_chunk_distances", "sliding_window", "chunked_window",
-    "lambda_window", "mla_logits", "streaming_llm", "streaming_llm_distances",
-)  # fmt: skip
-OF_AXES = ("axial_table", "mrope", "axial_rope", "mixed_rope", "liere", "cayley_string", "circulant_string")
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
+Places = npt.NDArray[np.float64]
 
 
-def places(op: str, call: Call, output: str) -> npt.NDArray[np.float64] | None:
+def places(op: str, call: Call, output: str) -> Places | None:
     """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
-    shape = call.expected[output].shape
-    inputs = call.inputs
     if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
         return None
-    if op in ("rope", "sinusoidal", "rope_table", "learned", "xpos", "xpos_scales", "pope", "fope") and "positions" in inputs:
-        return np.broadcast_to(np.abs(inputs["positions"])[..., None], shape).astype(np.float64)
-    if op in (
-        "axial_table",
-        "mrope",
-        "axial_rope",
-        "mixed_rope",
-        "liere",
-        "cayley_string",
-        "circulant_string",
-    ):  # the largest of a token's positions
-        largest = np.max(np.abs(inputs["positions"]), axis=0)
-        return np.broadcast_to(largest[..., None], shape).astype(np.float64)
-    if op == "rotation_matrix":
-        return np.broadcast_to(np.abs(inputs["position"])[..., None, None], shape).astype(np.float64)
-    if op in ("rotated_values", "rotary_linear_attention") and len(shape) >= 2:  # of a result, its query's
-        return np.broadcast_to(np.abs(inputs["q_positions"])[..., None], shape).astype(np.float64)
-    if op == "t5_buckets":
-        return np.abs(inputs["relative_positions"]).astype(np.float64)
-    if op in ("logn_scale", "attention_temperature"):
-        return np.abs(inputs["positions"]).astype(np.float64)
-    if op in OF_PAIRS and len(shape) >= 2:
-        q, k = (np.abs(inputs[n]).astype(np.float64) for n in ("q_positions", "k_positions"))
-        far = np.maximum(q[..., :, None], k[..., None, :])
-        if op == "alibi" and call.params.get("form") == "key":
-            far = k[..., None, :]
-        if op in ("alibi", "t5_bias", "mla_logits"):
-            far = far[..., None, :, :]
-        return np.broadcast_to(far, shape)
-    return None
+    shape = call.expected[output].shape
+    found = [p for p in (_along(op, name, call, output) for name in positions_of(op)) if p is not None]
+    if not found:
+        return None
+    farthest = found[0]
+    for other in found[1:]:
+        farthest = np.maximum(farthest, other)
+    return np.broadcast_to(farthest, shape)
 
 
-def in_band(where: npt.NDArray[np.float64], band: tuple[float, float | None]) -> npt.NDArray[Any]:
+def _along(op: str, name: str, call: Call, output: str) -> Places | None:
+    """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
+    ways = alternatives(REGISTRY[op].arrays[name].shape)
+    which = next((i for i, way in enumerate(ways) if any("*" in axis for axis in way)), len(ways) - 1)
+    own, axes = list(ways[which]), _axes(op, call, output, which)
+    positions = np.abs(call.inputs[name]).astype(np.float64)
+    if own and not own[0].lstrip("~").startswith("*") and own[0] not in axes:
+        positions, own = np.max(positions, axis=0), own[1:]
+    if not own or not any(_same(own[-1], axis) for axis in axes):
+        return None
+    index: list[slice | None] = []
+    for axis, left in zip(reversed(axes), [*reversed(axes[:-1]), ""], strict=True):
+        if own and _same(own[-1], axis):
+            if _fixed(axis, own[-1].lstrip("~"), positions, call):
+                return None
+            if own[-1].lstrip("~").startswith("*"):
+                break
+            own.pop()
+            index.append(slice(None))
+        elif own and own[-1] == "1" and len(own) > 1 and _same(own[-2], left):
+            own.pop()
+            index.append(slice(None))
+        else:
+            index.append(None)
+    while index and index[-1] is not None:  # axes that are lined up already
+        index.pop()
+    return positions[(..., *reversed(index))]
+
+
+def _axes(op: str, call: Call, output: str, which: int) -> list[str]:
+    """Return the axes of an output, or of the input that a gradient is of."""
+    if not call.cotangents:
+        return result_axes(op, output, which)
+    ways = alternatives(REGISTRY[op].arrays[output].shape)
+    return ways[min(which, len(ways) - 1)]
+
+
+def _same(own: str, axis: str) -> bool:
+    """Return whether an axis of a result is one of an argument, maybe under a condition."""
+    name, axis = own.lstrip("~"), axis.lstrip("~")
+    return name == axis or (name.isidentifier() and "(" in axis and name in names_in(axis))
+
+
+def _fixed(axis: str, name: str, positions: Places, call: Call) -> bool:
+    """Return whether a condition on options makes an axis of the result 1, whatever the argument's size."""
+    if axis.lstrip("~") == name or not positions.ndim:
+        return False
+    size = positions.shape[-1]
+    return bool(value_of(axis.lstrip("~"), {**call.params, name: size}) != size)
+
+
+def in_band(where: Places, band: tuple[float, float | None]) -> npt.NDArray[Any]:
     """Return which positions lie in a band."""
     low, high = band
     return (where >= low) & (where < (np.inf if high is None else high))

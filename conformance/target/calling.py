@@ -12,7 +12,7 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ..accuracy import UNIT
-from ..calls import AT_LEAST_FLOAT32, makes_constants, takes_dtype
+from ..calls import given_dtype, makes_constants, takes_dtype
 from ..errors import Failure, Unsupported
 from ..model import Arrays, Call, LoadedCase
 from . import array_forms
@@ -42,7 +42,7 @@ def arguments(
         If the implementation's signature lacks an option that does not have its default value.
     """
     reference = inspect.signature(REGISTRY[op].function).parameters
-    arrays = {name: to_array(target, name, value, dtype, flags) for name, value in call.inputs.items()}
+    arrays = {name: to_array(target, op, name, value, dtype, flags) for name, value in call.inputs.items()}
     values = {**call.params, **arrays}
     positional = {n: values[n] for n, p in reference.items() if p.kind is p.POSITIONAL_ONLY}
     keywords = {n: values[n] for n, p in reference.items() if p.kind is p.KEYWORD_ONLY and n in values}
@@ -61,9 +61,9 @@ def arguments(
     return positional, keywords
 
 
-def to_array(target: InProcess, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Any:
+def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Any:
     """Return an input in the implementation's arrays; positions and frequencies are never narrower than float32."""
-    narrow = "float32" if name in AT_LEAST_FLOAT32 and dtype in UNIT else dtype
+    narrow = given_dtype(op, name, dtype)
     return array_forms.made(target.backend, value, narrow if value.dtype.kind == "f" else None, target.device, flags)
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
-from ..accuracy import UNIT
-from ..calls import AT_LEAST_FLOAT32
+from ..calls import given_dtype
 from ..errors import Failure, Unsupported
 from ..model import Arrays, Call
 from . import calling, comparing
@@ -53,7 +52,7 @@ class Asked:
         self.positional, self.keywords = calling.arguments(target, op, call, dtype, flags)
         arguments = {**self.positional, **self.keywords}
         self.inputs = {name: arguments[name] for name in call.inputs if name in arguments}
-        self.cotangents = {n: calling.to_array(target, n, value, dtype, flags) for n, value in call.cotangents.items()}
+        self.cotangents = {n: calling.to_array(target, op, n, value, dtype, flags) for n, value in call.cotangents.items()}
         self.before = {name: target.backend.to_numpy(array) for name, array in self._arrays().items()}
 
     def _arrays(self) -> dict[str, Any]:
@@ -66,7 +65,7 @@ class Asked:
 
     def accepted(self) -> Arrays:
         """Return the gradients by name, or raise `Failure` for what is wrong with them whatever their values."""
-        return {name: accept(name, *found, self.call, self.dtype) for name, found in self.collected().items()}
+        return {name: accept(self.op, name, *found, self.call, self.dtype) for name, found in self.collected().items()}
 
     def collected(self) -> Found:
         """Return the gradients by name, on the host, each with the name of its dtype."""
@@ -108,13 +107,13 @@ class Asked:
         return gradients
 
 
-def accept(name: str, host: np.ndarray[Any, Any], found: str | None, call: Call, dtype: str) -> np.ndarray[Any, Any]:
+def accept(op: str, name: str, host: np.ndarray[Any, Any], found: str | None, call: Call, dtype: str) -> np.ndarray[Any, Any]:
     """Return a gradient, or raise `Failure` unless it has the shape and dtype of its input."""
     shape = call.inputs[name].shape
     if host.shape != shape:
         msg = f"the gradient of {name} must have its shape, {shape}; got {host.shape}"
         raise Failure(msg)
-    of_input = "float32" if name in AT_LEAST_FLOAT32 and dtype in UNIT else dtype
+    of_input = given_dtype(op, name, dtype)
     if found != of_input:
         msg = f"the gradient of {name} must be {of_input}, as {name} is; got {found or 'a Python number'}"
         raise Failure(msg)

@@ -12,6 +12,7 @@ from posref.types import ArrayOf, T
     models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT"),
     domains={"offset": Integer(0, usual=8)},
     arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1"), "table": Axes("N d")},
+    result="*P d",
     requires=("offset < N",),
     invariants=("batch equivariant",),
 )

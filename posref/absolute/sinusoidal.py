@@ -23,6 +23,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "endpoint": Flag(),
     },
     arrays={"positions": Axes("*P", "position")},
+    result="*P dim",
     requires=("dim >= 4 or not endpoint",),
     invariants=("bounded", "distinct", "linear in PE(p)"),
     rounded=("positions", "result"),

@@ -13,6 +13,7 @@ from posref.types import HOST, N, NamespaceOf
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
     domains={"heads": Integer(1, usual=128), "max_bias": Real(0)},
+    result="heads",
     noun="slopes",
 )
 def alibi_slopes(

@@ -12,6 +12,7 @@ from posref.types import ArrayOf, T
     models=("T5", "Flan-T5", "mT5", "UMT5", "LongT5", "MPNet"),
     domains={"bidirectional": Flag(), "num_buckets": Integer(2, usual=64), "max_distance": Integer(2, usual=512)},
     arrays={"relative_positions": Axes("*P", "integer")},
+    result="*P",
     requires=(
         "num_buckets >= 4 and num_buckets % 2 == 0 or not bidirectional",
         "max_distance > num_buckets // (4 if bidirectional else 2)",

@@ -22,6 +22,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
         "offset": Integer(0, usual=2),
     },
     arrays={"positions": Axes("*P", "integer")},
+    result="*P",
     invariants=("decode",),
 )
 def attention_temperature(

@@ -13,6 +13,7 @@ from posref.types import ArrayOf, T
     models=("Llama 4",),
     domains={"chunk": Integer(1, usual=64), "sides": OneOf(SIDES)},
     arrays=PLACES,
+    result="*B Q K",
     invariants=("decode",),
     returns="mask",
 )

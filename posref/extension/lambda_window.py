@@ -13,6 +13,7 @@ from posref.types import ArrayOf, T
     models=("StreamingLLM", "LM-Infinite"),
     domains={"sinks": Integer(0, usual=16), **WINDOW},
     arrays=PLACES,
+    result="*B Q K",
     requires=COUNTED,
     invariants=("decode",),
     returns="mask",

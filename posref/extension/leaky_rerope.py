@@ -18,6 +18,7 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
     domains=OPTIONS,
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
+    result="*B Q K",
     noun="relative",
 )
 def leaky_rerope_distances(
@@ -89,6 +90,7 @@ def by_map(
     domains=OPTIONS | ROTATION,
     invariants=("shift invariant", "decode", "equals its map"),
     arrays=SCORES,
+    result="Q K | *R G*g Q K",
     requires=ROTATES,
     sums=True,
     equals=by_map,

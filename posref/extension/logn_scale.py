@@ -12,6 +12,7 @@ from posref.types import ArrayOf, T
     models=("Qwen-7B and 14B (1)", "ReRoPE", "Grok-2"),
     domains={"length": Integer(2, usual=8192), "offset": Integer(0, usual=2), "at_least_one": Flag()},
     arrays={"positions": Axes("*P", "integer")},
+    result="*P",
     invariants=("decode",),
 )
 def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> T:

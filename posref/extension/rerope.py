@@ -18,6 +18,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
     domains=WINDOW,
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
+    result="*B Q K",
     returns="integer",
     noun="relative",
 )
@@ -80,6 +81,7 @@ def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, win
     domains=WINDOW | ROTATION,
     invariants=("shift invariant", "decode", "equals its map"),
     arrays=SCORES,
+    result="Q K | *R G*g Q K",
     requires=ROTATES,
     sums=True,
     equals=by_map,

@@ -20,6 +20,7 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
     domains=OPTIONS,
     invariants=("decode",),
     arrays=PLACES,
+    result="*B Q K",
     noun="relative",
 )
 def self_extend_distances(
@@ -100,6 +101,7 @@ def by_map(
     domains=OPTIONS | ROTATION,
     invariants=("decode", "equals its map"),
     arrays=SCORES,
+    result="Q K | *R G*g Q K",
     requires=ROTATES,
     sums=True,
     equals=by_map,

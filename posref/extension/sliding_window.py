@@ -22,6 +22,7 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
     models=("Longformer", "Mistral-7B", "Gemma 2 and 3", "gpt-oss", "ModernBERT", "MiMo-V2-Flash"),
     domains={**WINDOW, "sides": OneOf(SIDES)},
     arrays=PLACES,
+    result="*B Q K",
     requires=COUNTED,
     invariants=("shift invariant", "decode"),
     returns="mask",

@@ -31,6 +31,7 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
         "cos": Axes("n | ~*R ~T n | T 1 n"),
         "sin": Axes("=cos"),
     },
+    result="=x",
     requires=("H > 1",),
     sums=True,
     rounded=("result",),

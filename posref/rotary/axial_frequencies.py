@@ -19,6 +19,7 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
     source="arXiv:2403.13298, section 3.2",
     models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "CogVideoX", "Wan", "Flux"),
     domains={"dims": Integers(2, step=2), "base": Real(0), "allocation": OneOf(ALLOCATIONS), "unit": OneOf(UNITS)},
+    result="sum(dims)//2",
     requires=("allocation == 'own' or max(dims) == min(dims)",),
 )
 def axial_frequencies(

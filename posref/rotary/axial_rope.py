@@ -35,6 +35,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "x": Axes("sum(dims)+E | *R T sum(dims)+E | *R T sum(dims)+E"),  # E channels after the rotated ones
         "positions": Axes("len(dims) | len(dims) T | len(dims) ~*R ~T", "position"),
     },
+    result="=x",
     requires=("allocation == 'own' or max(dims) == min(dims)", "layout != 'half_by_axis' or arrangement == 'chunked'"),
 )
 def axial_rope(

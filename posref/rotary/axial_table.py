@@ -19,7 +19,8 @@ ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
     models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "ERNIE-4.5-VL", "GLM-4.5V"),
     outputs=("cos", "sin"),
     domains={"sections": Integers(0), "arrangement": OneOf(ARRANGEMENTS), "attention_factor": Real(0)},
-    arrays={"positions": Axes("len(sections) *P", "position"), "inv_freq": Axes("sum(sections)")},
+    arrays={"positions": Axes("len(sections) *P", "position"), "inv_freq": Axes("sum(sections)", "wide")},
+    result="*P sum(sections)",
     requires=(
         "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
         "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",

@@ -23,9 +23,10 @@ FORMS: tuple[Form, ...] = get_args(Form)
     arrays={
         "x": Axes("D | *R T D | *R T D | *R T D | *R T D | *R T D"),
         "positions": Axes("A | A T | A T | A ~*R ~T | A ~*R ~T | A T", "position"),
-        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N"),
+        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D", "wide"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N", "wide"),
     },
+    result="=x",
     requires=("A >= 1", "N >= 1", "D >= 2*N"),
 )
 def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], frequencies: AnyArray, /, *, form: Form) -> T:

@@ -20,8 +20,9 @@ from posref.types import ArrayOf, T
     arrays={
         "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n"),
+        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n", "wide"),
     },
+    result="=x",
     requires=("A >= 1", "G >= 1", "n >= 3"),
     closed=True,
     rounded=("coefficients",),

@@ -21,6 +21,7 @@ from posref.types import ArrayOf, T
         "cos_mix": Axes("n m | G n m | G n m | n m"),
         "sin_mix": Axes("=cos_mix"),
     },
+    result="=x",
     requires=("1 <= n <= k", "1 <= m <= k", "G >= 1"),
     closed=True,
     rounded=("result",),

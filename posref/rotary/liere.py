@@ -16,8 +16,9 @@ from posref.types import ArrayOf, T
     arrays={
         "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n"),
+        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n", "wide"),
     },
+    result="=x",
     requires=("A >= 1", "G >= 1", "n >= 2"),
 )
 def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, inverse: bool = False) -> T:

@@ -17,8 +17,9 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     arrays={
         "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N", "wide"),
     },
+    result="=x",
     requires=("A >= 1", "N >= 1"),
 )
 def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *, layout: Layout, inverse: bool = False) -> T:

@@ -14,8 +14,9 @@ from posref.types import AnyArray, ArrayOf, T
     outputs=("cos", "sin"),
     arrays={
         "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N", "wide"),
     },
+    result="N | *R T N | *R T N | H T N | T H N | B H T N",
     requires=("A >= 1", "N >= 1"),
     rounded=("frequencies",),
 )

@@ -30,6 +30,7 @@ from posref.types import ArrayOf, Layout, T
         "q_positions": Axes("~*R Q", "position"),
         "k_positions": Axes("~*R K", "position"),
     },
+    result="*R H Q K",
     requires=("n > 0",),
     closed=True,
     sums=True,

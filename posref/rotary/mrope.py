@@ -30,6 +30,7 @@ from posref.types import ArrayOf, Layout, T
         "x": Axes("2*sum(sections)+E | *R T 2*sum(sections)+E | *R T 2*sum(sections)+E"),  # E channels after the rotated ones
         "positions": Axes("len(sections) | len(sections) T | len(sections) ~*R ~T", "position"),
     },
+    result="=x",
     requires=(
         "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
         "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",

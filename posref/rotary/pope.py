@@ -23,6 +23,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "positions": Axes(" | ~*R ~T | ~*R ~T | B 1 T | T", "position"),
         "phases": Axes("D | ~*R ~T D | D | H 1 D | H 1 D", optional=True),
     },
+    result="2*D | *R T 2*D | *R T 2*D | B H T 2*D | B H T 2*D",
     requires=("D > 0",),
     closed=True,
     rounded=("result",),

@@ -25,6 +25,7 @@ from posref.types import ArrayOf, Lanes, Layout, T
     },
     invariants=("identity at 0", "relative", "norm kept", "tail unchanged", "batch equivariant", "chunks", "decode"),
     arrays={"x": Axes("D | *R T D | B T H D"), "positions": Axes(" | ~*R ~T | T 1", "position")},
+    result="=x",
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
     sums=True,
 )

@@ -35,6 +35,7 @@ from posref.types import HOST, N, NamespaceOf
         "scaling": Record(),
         "length": Integer(0, optional=True, usual=2**20),
     },
+    result=("dim//2", ""),
 )
 def rope_frequencies(
     dim: int,

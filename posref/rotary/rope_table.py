@@ -12,7 +12,8 @@ from posref.types import AnyArray, ArrayOf, T
     source="arXiv:2104.09864, equation (15)",
     outputs=("cos", "sin"),
     domains={"attention_factor": Real(0)},
-    arrays={"positions": Axes("*P", "position"), "inv_freq": Axes("n")},
+    arrays={"positions": Axes("*P", "position"), "inv_freq": Axes("n", "wide")},
+    result="*P n",
     rounded=("inv_freq",),
 )
 def rope_table(

@@ -20,6 +20,7 @@ from posref.types import ArrayOf, Layout, T
         "q_positions": Axes("~*R Q", "position"),
         "k_positions": Axes("~*R K", "position"),
     },
+    result="*R Q E",
     requires=("n > 0",),
     closed=True,
     sums=True,

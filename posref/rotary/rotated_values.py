@@ -28,6 +28,7 @@ from posref.types import ArrayOf, Lanes, Layout, T
         "q_positions": Axes("Q | Q | *R 1 Q", "position"),
         "k_positions": Axes("K | K | *R 1 K", "position"),
     },
+    result="Q D | *R G*g Q D",
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0"),
     closed=True,
     sums=True,

@@ -34,6 +34,7 @@ def by_columns(
         "length": Integer(0, optional=True, usual=2**20),
     },
     arrays={"position": Axes("*P", "position")},
+    result="*P dim dim",
     sums=True,
     equals=by_columns,
 )

@@ -25,6 +25,7 @@ NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions w
         "gamma": Real(0, usual=(0.25, 64)),
     },
     arrays={"positions": Axes("*P", "position", *NEAR)},
+    result="*P dim//2",
     noun="scales",
 )
 def xpos_scales(

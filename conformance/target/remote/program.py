@@ -107,7 +107,7 @@ def accepted(case: LoadedCase, call: Call, dtype: str, reply: Reply, *, told: bo
         raise Failure(reply.message or f"returned no {', '.join(missing)}")
     found = {name: reply.outputs[name] for name in call.expected}
     if call.cotangents:
-        return {n: gradients.accept(n, host, of, call, dtype) for n, (host, of) in found.items()}
+        return {n: gradients.accept(case.op, n, host, of, call, dtype) for n, (host, of) in found.items()}
     return {n: calling.accept(case.op, n, host, of, call, dtype, asked=told) for n, (host, of) in found.items()}
 
 

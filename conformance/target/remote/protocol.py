@@ -19,8 +19,7 @@ import numpy.typing as npt
 from posref.backends.rounding import bits_of
 from posref.spec import REGISTRY
 
-from ...accuracy import UNIT
-from ...calls import AT_LEAST_FLOAT32
+from ...calls import given_dtype
 from ...errors import PosrefError
 from ...model import Call, LoadedCase
 from ...suite import strict_json, tensors
@@ -56,10 +55,10 @@ def run(seq: int, case: LoadedCase, step: int, dtype: str) -> dict[str, Any]:
     message = {
         "cmd": "run", "seq": seq, "case": case.id, "step": step, "op": case.op, "dtype": dtype,
         "params": options(case.op, call.params), "defaults": defaults(case.op, call.params),
-        "inputs": {n: given(n, v, dtype) for n, v in call.inputs.items()},
+        "inputs": {n: given(case.op, n, v, dtype) for n, v in call.inputs.items()},
         "outputs": outputs(case, call),
     }  # fmt: skip
-    cotangents = {n: given("", v, dtype) for n, v in call.cotangents.items()}
+    cotangents = {n: given(case.op, "", v, dtype) for n, v in call.cotangents.items()}
     return message | forms(case) | ({"cotangents": cotangents} if cotangents else {})
 
 
@@ -88,11 +87,11 @@ def defaults(op: str, params: Mapping[str, Any]) -> list[str]:
     return [n for n in optional if n not in params]
 
 
-def given(name: str, value: npt.NDArray[Any], dtype: str) -> Tensor:
+def given(op: str, name: str, value: npt.NDArray[Any], dtype: str) -> Tensor:
     """Return an input as a tensor, reals rounded to the dtype that it is given in."""
     if value.dtype.kind != "f":
         return encode(value, value.dtype.name)
-    return encode(value, "float32" if name in AT_LEAST_FLOAT32 and dtype in UNIT else dtype)
+    return encode(value, given_dtype(op, name, dtype))
 
 
 def encode(value: npt.NDArray[Any], dtype: str) -> Tensor:

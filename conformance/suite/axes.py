@@ -1,0 +1,48 @@
+"""
+The axes of arrays as the registry writes them: alternatives, letters, and expressions of letters and options.
+
+``"D | *R T D"`` has two alternatives, the second of three axes; ``*R`` stands for any number of them, and a ``~`` says that
+an axis may also be 1 or missing. `posref.spec.Axes` has the whole grammar.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import CodeType
+from typing import Any
+
+from posref.spec import REGISTRY
+
+FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max}  # that expressions may use
+
+
+def alternatives(shape: str) -> list[list[str]]:
+    """Return the axes of every alternative of a shape."""
+    return [way.split() for way in shape.split("|")]
+
+
+def result_axes(op: str, output: str, which: int) -> list[str]:
+    """Return the axes of one of an operation's outputs, for alternative `which` of its arrays."""
+    record = REGISTRY[op]
+    shape = record.result[record.outputs.index(output)]
+    ways = alternatives(record.arrays[shape[1:]].shape if shape.startswith("=") else shape)
+    return ways[min(which, len(ways) - 1)]
+
+
+def value_of(text: str, known: Mapping[str, Any]) -> Any:
+    """Return the value of an expression of the registry."""
+    return eval(_compiled(text), {"__builtins__": FUNCTIONS}, dict(known))
+
+
+def names_in(text: str) -> set[str]:
+    """Return the options and sizes that an expression speaks of."""
+    return set(_compiled(text).co_names) - set(FUNCTIONS)
+
+
+def holds(text: str, known: Mapping[str, Any]) -> bool:
+    """Return whether a requirement holds; one that speaks of what is not there does."""
+    return not names_in(text) <= set(known) or bool(value_of(text, known))
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    return compile(text, text, "eval")

@@ -1,0 +1,58 @@
+"""The registry says everything about an operation once: what is forgotten is an error that names the file and what to add."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_fuzz import matches
+
+from posref.conformance.suite import INSTALLED, load_groups
+from posref.spec import REGISTRY, Axes, encoding
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_results_have_the_axes_that_the_registry_says(op: str) -> None:
+    """Together with the arguments' axes, on the calls of the suite: one size for every letter."""
+    record = REGISTRY[op]
+    calls = [
+        c
+        for g in load_groups(INSTALLED, ops=(op,))
+        for case in g.cases
+        if case.kind in ("value", "sequence")
+        for c in case.calls
+    ]
+    assert calls
+    for call in calls:
+        for output, axes in zip(record.outputs, record.result, strict=True):
+            shape = call.expected[output].shape
+            assert matches(op, dict(call.params), call.inputs, {axes: np.zeros(shape)}), f"{op}: {output} has shape {shape}"
+
+
+def test_a_result_of_other_axes_is_told() -> None:
+    q, k = np.arange(3), np.arange(5)
+    options = {"heads": 2, "form": "causal"}
+    axes = REGISTRY["alibi"].result[0]
+    assert matches("alibi", options, {"q_positions": q, "k_positions": k}, {axes: np.zeros((2, 3, 5))})
+    assert not matches("alibi", options, {"q_positions": q, "k_positions": k}, {axes: np.zeros((2, 5, 3))})
+    assert matches("alibi", options | {"form": "key"}, {"q_positions": q, "k_positions": k}, {axes: np.zeros((2, 1, 5))})
+
+
+@pytest.mark.parametrize(
+    ("described", "told"),
+    [
+        ({"arrays": {"positions": Axes("*P", "position")}}, 'add result="*R T D"'),
+        ({"arrays": {}, "result": "*P"}, "must describe positions: add it to arrays"),
+        ({"arrays": {"positions": Axes("*P", "position")}, "result": ("*P", "*P")}, "must say the axes of out"),
+    ],
+    ids=["no result", "an argument left out", "too many results"],
+)
+def test_what_is_forgotten_is_named_with_its_file(described: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match="@encoding of half_done") as caught:
+
+        @encoding(family="absolute", source="nobody", **described)
+        def half_done(positions: Any, /) -> Any:
+            return positions
+
+    assert "test_registry.py, line " in str(caught.value)
+    assert told in str(caught.value)
+    assert "half_done" not in REGISTRY
