@@ -186,7 +186,7 @@ def check_queries(function: str, q: Array, k: Array) -> None:
 
 
 def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> None:
-    """Refuse queries, keys, a bias or a scale of which no logits can be made."""
+    """Refuse queries, keys, a bias or a scale that cannot give logits."""
     check_queries(function, q, k)
     if scale is not None:
         check_finite(function, "scale", scale)

@@ -142,7 +142,7 @@ def noun(name: str) -> str:
 
 
 class _Outputs(tuple[Any, ...]):
-    """Several outputs, of which it is known which were taken."""
+    """Several outputs, with a record of which were taken."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.taken: set[int] = set()

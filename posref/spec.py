@@ -183,7 +183,7 @@ def encoding(
     - `equals` is a function with the same arguments and results that calls other operations, where the definition gets there
       another way. A deviation of what it calls acts in it, and a test compares the two.
     - `closed` operations have deviations of their own: deviations of what they call do not act in them.
-    - `sums` is true if a result is a sum of products that may cancel, so that its error is that of the largest in its row.
+    - `sums` is true if a result is a sum of products that may cancel: its error can equal the error of the largest in its row.
     - `rounded` says where to put a small relative error that stands for all honest roundings: array arguments by name, or
       "result". By default it is the result, if that is real and made of no real array and no other operation.
     """

@@ -70,8 +70,8 @@ def xpos_scales(
     -------
     array, shape ``(*P, d/2)``
         One column a pair. With the defaults the first pair's scale leaves the range of float16 about 4500 tokens from the
-        centre, that of float32 and bfloat16 about 36000, and that of float64 about 290000. Beyond, it is infinite or 0, and the
-        product of a query and a key is NaN. A centre near the positions keeps them in range.
+        centre, the range of float32 and bfloat16 about 36000, and the range of float64 about 290000. Beyond, it is infinite or
+        0, and the product of a query and a key is NaN. A centre near the positions keeps them in range.
 
     Raises
     ------
