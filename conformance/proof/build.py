@@ -59,7 +59,7 @@ class Built:
 
     def __str__(self) -> str:
         counts = {"proved": self.proved, "taken from the cache": self.reused, "kept": self.kept}
-        return ", ".join(f"{count} groups {how}" for how, count in counts.items() if count)
+        return ", ".join(f"{n} {'group' if n == 1 else 'groups'} {how}" for how, n in counts.items() if n)
 
 
 def build(
