@@ -64,7 +64,7 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
-        from .checking import checker, expected_failures
+        from .checking import asking, checker, expected_failures
         from .model import Operation
         from .suite.reading import INSTALLED
         from .target.loading import load
@@ -81,9 +81,9 @@ class Suite(pytest.Collector):
         self.missing = [op for op in names if not self.target.has(op)]
         everything = checker.choose(INSTALLED, ops=[op for op in names if op not in self.missing], tier=tier)
         for op in dict.fromkeys(case.op for case in everything):
-            for dtype in checker.asked_dtypes(self.target, op):
+            for dtype in asking.asked_dtypes(self.target, op):
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
-                self.cases += [(c, dtype) for c in everything if c.op == op and checker.asked_in(c, dtype)]
+                self.cases += [(c, dtype) for c in everything if c.op == op and asking.asked_in(c, dtype)]
         path = given["expected-failures"]
         self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
 
@@ -101,10 +101,10 @@ class Suite(pytest.Collector):
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""
-        from .checking import checker
+        from .checking import summary
         from .reports import terminal
 
-        checker.finish(list(self.operations.values()))
+        summary.finish(list(self.operations.values()))
         lines = [
             f"{operation.op} {operation.dtype}: {operation.diagnosis['text']}"
             for operation, _ in self.operations.values()
@@ -128,16 +128,16 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Ask, and raise for a verdict that is not a pass."""
-        from .checking import checker
-        from .model import BAD
+        from .checking import asking
+        from .model import BAD, Answer
 
         suite = self.parent
         assert isinstance(suite, Suite)
         operation, answers = suite.operations[self.case.op, self.dtype]
-        answer = checker.Answer(self.case, self.dtype)
+        answer = Answer(self.case, self.dtype)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an implementation's warnings must not become errors here
-            result = checker.ask(suite.target, self.case, self.dtype, answer)
+            result = asking.ask(suite.target, self.case, self.dtype, answer)
         operation.cases.append(result)
         answers.append(answer)
         reason = suite.expected.reason(self.name)

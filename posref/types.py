@@ -72,7 +72,11 @@ if TYPE_CHECKING:
     HostArray = npt.NDArray[Any]
     T = TypeVar("T", bound=AnyArray)
     N = WithDefault("N", default=HostArray)  # without `xp` a result is NumPy's: mypy reads it here, pyright off HOST
-    HOST: NamespaceOf[HostArray]
+    MYPY = False  # which mypy takes for True
+    if MYPY:
+        HOST: Any
+    else:
+        HOST: NamespaceOf[HostArray]
 else:
 
     class ArrayOf(Generic[L]):

@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
-from ..checking import checker
 from ..diagnosis import diagnose
-from ..model import BAD, CaseResult
+from ..model import BAD, Answer, CaseResult
 from .judging import Asking, NotJudged, Tally, case_of
 from .strategies import Drawn, calls
 
@@ -63,7 +62,7 @@ class Searched:
 @dataclass(frozen=True)
 class _Seen:
     drawn: Drawn
-    answer: checker.Answer
+    answer: Answer
     result: CaseResult
 
 
@@ -128,7 +127,7 @@ class Hunt:
             tally.reasons[unknown.reason] += 1
             tally.doubts += [unknown.doubt] if unknown.doubt else []
             hypothesis.reject()
-        answer = checker.Answer(case, self.dtype)
+        answer = Answer(case, self.dtype)
         result = self.asking.ask(case, self.dtype, answer)
         tally.verdicts[result.verdict] += 1
         if result.verdict == "unsupported":

@@ -10,9 +10,9 @@ from posref.backends.exact import Unproved
 from posref.backends.numbers import Undecided
 
 from ..accuracy import UNIT
-from ..checking import checker
+from ..checking import asking
 from ..errors import Disagreement, TargetError
-from ..model import Call, CaseResult, LoadedCase
+from ..model import Answer, Call, CaseResult, LoadedCase
 from ..proof import build
 from ..target.base import Target
 from .strategies import Drawn
@@ -46,13 +46,13 @@ class Asking:
     open: Callable[[], Target]
     target: Target
 
-    def ask(self, case: LoadedCase, dtype: str, answer: checker.Answer) -> CaseResult:
+    def ask(self, case: LoadedCase, dtype: str, answer: Answer) -> CaseResult:
         """Return the verdict of one case; `TargetError` if it cannot be asked at all."""
-        result = checker.ask(self.target, case, dtype, answer)
+        result = asking.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             self.target.close()
             self.target = self.open()
-            result = checker.ask(self.target, case, dtype, answer)
+            result = asking.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             msg = f"{self.target.name}: cannot be asked any more: {result.message}."
             raise TargetError(msg)
@@ -70,7 +70,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
     dtypes = tuple(d for d in held if d not in UNIT or f"low-{d}" in widths)
     call = Call(drawn.params, drawn.inputs, expected, mid, widths)
     case = LoadedCase(name, op, "value", "core", ("fuzz",), "", dtypes, (call,))
-    if not checker.asked_in(case, dtype):
+    if not asking.asked_in(case, dtype):
         reason = f"says nothing in {dtype}" if dtype in held else f"out of the range of {dtype}"
         raise NotJudged(reason)
     return case

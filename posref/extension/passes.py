@@ -69,7 +69,7 @@ def passes(
 
 @part(noun="logits")
 def rotated_products(
-    q: Array, k: Array, relative: Array, /, *, layout: str, base: float, rotary_dim: int | None = None,
+    q: Array, k: Array, relative: Array, /, *, layout: Layout, base: float, rotary_dim: int | None = None,
     scaling: Scaling | None = None, length: int | None = None,
 ) -> Array:  # fmt: skip
     """

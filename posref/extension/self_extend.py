@@ -88,7 +88,7 @@ def self_extend_distances(
 
 
 def by_map(
-    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: str, **rotation: Any
+    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: Shift, **rotation: Any
 ) -> Array:
     """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
     relative = self_extend_distances(q_positions, k_positions, group=group, window=window, shift=shift)

@@ -86,7 +86,16 @@ def streaming_llm_distances(
 
 
 def by_map(
-    q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, sinks: int, window: int, counting: str, **rotation: Any
+    q: Array,
+    k: Array,
+    q_positions: Array,
+    k_positions: Array,
+    /,
+    *,
+    sinks: int,
+    window: int,
+    counting: Counting,
+    **rotation: Any,
 ) -> Array:
     """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
     relative = streaming_llm_distances(q_positions, k_positions, sinks=sinks, window=window, counting=counting)

@@ -11,7 +11,7 @@ from posref.types import ArrayOf, Layout, T
 
 
 def by_columns(
-    position: Array, dim: int, /, *, layout: str, base: float, scaling: Scaling | None = None, length: int | None = None,
+    position: Array, dim: int, /, *, layout: Layout, base: float, scaling: Scaling | None = None, length: int | None = None,
     dtype: DType | None = None,
 ) -> Array:  # fmt: skip
     """Return the same matrix by its columns, which are the rotated unit vectors."""
