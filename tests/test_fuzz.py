@@ -41,7 +41,7 @@ def test_every_argument_is_described(op: str) -> None:
         ELSEWHERE & set(inspect.signature(record.function).parameters)
     )
     for axes in record.arrays.values():
-        assert axes.kind in ("real", "position", "integer", "mask")
+        assert axes.kind in KINDS
 
 
 def splits(tokens: list[str], shape: tuple[int, ...]) -> Iterator[list[tuple[str, tuple[int, ...]]]]:
@@ -58,6 +58,9 @@ def splits(tokens: list[str], shape: tuple[int, ...]) -> Iterator[list[tuple[str
         found.append((token, shape[at : at + count]))
         at += count
     yield found
+
+
+KINDS = {"real": "f", "wide": "f", "position": "if", "integer": "i", "mask": "b"}  # and those of NumPy's dtypes
 
 
 def is_star(token: str) -> bool:
@@ -123,7 +126,7 @@ def test_every_case_is_a_call_that_the_registry_describes(op: str) -> None:
     for name, call in asked:
         inputs = {n: np.asarray(v) for n, v in call.inputs.items()}
         for n, value in inputs.items():
-            kinds = {"real": "f", "wide": "f", "position": "if", "integer": "i", "mask": "b"}[REGISTRY[op].arrays[n].kind]
+            kinds = KINDS[REGISTRY[op].arrays[n].kind]
             assert value.dtype.kind in kinds, (name, n)
         assert matches(op, dict(call.params), inputs), name
 
