@@ -1,8 +1,8 @@
 """
-Write the parts of the documentation that come from the code: the pages of deviations and of the diagnosis, and the README's
-output blocks.
+Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations, and the README's output blocks.
 
-    python docs/generate.py
+    python docs/generate.py            # all of them; measuring the diagnosis takes minutes
+    python docs/generate.py --check    # exit code 1 if a page is out of date; the diagnosis is not measured
 """
 
 import re
@@ -15,9 +15,16 @@ from typing import Any
 
 from posref.composition import reaches
 from posref.conformance.deviations import DEVIATIONS, Deviation
+from posref.conformance.suite import load_manifest, writing
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "docs")]
+
+import operation_table  # noqa: E402
+import scoreboard  # noqa: E402
+
+VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
 PAGE, DIAGNOSIS, README = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md", ROOT / "README.md"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
@@ -158,7 +165,32 @@ def readme(text: str) -> str:
     return OUTPUT.sub(lambda block: block[1] + run(block[2], text) + block[4], text)
 
 
+def pages(*, measured: bool) -> dict[Path, str]:
+    """Return every generated page as it is now; the diagnosis, which takes minutes to measure, only if `measured`."""
+    found = {
+        PAGE: deviations(),
+        VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
+        SCOREBOARD: scoreboard.page(*scoreboard.load()),
+        README: readme(README.read_text(encoding="utf-8")),
+    }
+    return found | ({DIAGNOSIS: diagnosis()} if measured else {})
+
+
+def seal(suite: Path) -> None:
+    """Write the hashes of a suite whose page has changed."""
+    writing.finish(suite, load_manifest(suite)["groups"])
+
+
 if __name__ == "__main__":
-    PAGE.write_text(deviations(), encoding="utf-8", newline="\n")
-    DIAGNOSIS.write_text(diagnosis(), encoding="utf-8", newline="\n")
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not check:
+        sys.exit("usage: python docs/generate.py [--check]")
+    now = pages(measured=not check)
+    stale = [path for path, text in now.items() if path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        if not check:
+            path.write_text(now[path], encoding="utf-8", newline="\n")
+        print(f"{'would change' if check else 'wrote'} {path.relative_to(ROOT)}")
+    if VECTORS in stale and not check:
+        seal(VECTORS.parent)
+    sys.exit(1 if check and stale else 0)

@@ -20,6 +20,11 @@ def alternatives(shape: str) -> list[list[str]]:
     return [way.split() for way in shape.split("|")]
 
 
+def is_star(axis: str) -> bool:
+    """Return whether an axis stands for any number of them."""
+    return axis.lstrip("~").startswith("*")
+
+
 def result_axes(op: str, output: str, which: int) -> list[str]:
     """Return the axes of one of an operation's outputs, for alternative `which` of its arrays."""
     record = REGISTRY[op]

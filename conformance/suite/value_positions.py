@@ -17,7 +17,7 @@ from posref.spec import REGISTRY
 
 from ..calls import positions_of
 from ..model import Call
-from .axes import alternatives, names_in, result_axes, value_of
+from .axes import alternatives, is_star, names_in, result_axes, value_of
 
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
 Places = npt.NDArray[np.float64]
@@ -40,10 +40,10 @@ def places(op: str, call: Call, output: str) -> Places | None:
 def _along(op: str, name: str, call: Call, output: str) -> Places | None:
     """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
     ways = alternatives(REGISTRY[op].arrays[name].shape)
-    which = next((i for i, way in enumerate(ways) if any("*" in axis for axis in way)), len(ways) - 1)
+    which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
     own, axes = list(ways[which]), _axes(op, call, output, which)
     positions = np.abs(call.inputs[name]).astype(np.float64)
-    if own and not own[0].lstrip("~").startswith("*") and own[0] not in axes:
+    if own and not is_star(own[0]) and own[0] not in axes:
         positions, own = np.max(positions, axis=0), own[1:]
     if not own or not any(_same(own[-1], axis) for axis in axes):
         return None
@@ -52,7 +52,7 @@ def _along(op: str, name: str, call: Call, output: str) -> Places | None:
         if own and _same(own[-1], axis):
             if _fixed(axis, own[-1].lstrip("~"), positions, call):
                 return None
-            if own[-1].lstrip("~").startswith("*"):
+            if is_star(own[-1]):
                 break
             own.pop()
             index.append(slice(None))
