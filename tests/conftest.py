@@ -3,6 +3,7 @@ The array libraries on which every definition is tried. One that is missing fail
 failed. And which tests are thorough: those marked so, and all in the folder of that name.
 """
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -31,6 +32,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
+
+
+def interruptible() -> None:
+    """Have a child process heed ctrl-c, also where the tests run in the background of a script: shells ignore it there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)

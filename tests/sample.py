@@ -9,8 +9,6 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from posref.conformance.model import Call
 from posref.conformance.suite.reading import INSTALLED, LoadedCase, load_groups
 from posref.spec import REGISTRY, Integers, Real
@@ -61,7 +59,9 @@ def sample(op: str) -> tuple[LoadedCase, ...]:
     return _covering(left, next(pair for pair in left if pair[0].tier == "smoke"))
 
 
-def _covering(left: list[tuple[LoadedCase, frozenset[Any]]], first: tuple[LoadedCase, frozenset[Any]]) -> tuple[LoadedCase, ...]:
+def _covering(
+    left: list[tuple[LoadedCase, frozenset[Any]]], first: tuple[LoadedCase, frozenset[Any]]
+) -> tuple[LoadedCase, ...]:
     chosen, seen = [first[0]], set(first[1])
     while any(found - seen for _, found in left):
         case, found = max(left, key=lambda pair: len(pair[1] - seen))

@@ -13,6 +13,7 @@ import pytest
 
 import posref
 from posref.conformance import Unsupported, check, check_call
+from posref.conformance.checking import summary
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
 from posref.conformance.reports.report import Report
@@ -173,6 +174,14 @@ NEVER_RIGHT: dict[
 }
 
 
+@pytest.fixture(params=[pytest.param(True, marks=pytest.mark.thorough), False], ids=["diagnosed", "judged"])
+def diagnosed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the failures are diagnosed too, which takes longer than all the rest; verdicts do not depend on it."""
+    if not request.param:
+        monkeypatch.setattr(summary, "_explain", lambda operations: None)
+
+
+@pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("name", NEVER_RIGHT)
 def test_never_right(name: str) -> None:
     function, verdict, message = NEVER_RIGHT[name]
@@ -222,6 +231,7 @@ def test_slow_but_right() -> None:
     assert check_call(slow, op="rope").conformant
 
 
+@pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("kind", [Remembering, Noisy])
 def test_stateful(kind: type) -> None:
     """A right first answer is not enough, and neither is the same answer for ever."""
@@ -234,6 +244,7 @@ def test_stateful(kind: type) -> None:
         assert all("the same call gave other bits" in case.message for case in report.failures)
 
 
+@pytest.mark.usefixtures("diagnosed")
 def test_a_single_wrong_element_of_a_single_case() -> None:
     def almost(x: Any, positions: Any, /, **options: Any) -> Any:
         out = right(x, positions, **options)
@@ -506,7 +517,9 @@ def test_progress_tells_every_case() -> None:
 
 
 # ---- reports and schemas --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("function", [right, zeros, nan, raising, single, mutating])
+@pytest.mark.parametrize(
+    "function", [right, zeros, *(pytest.param(f, marks=pytest.mark.thorough) for f in (nan, raising, single, mutating))]
+)
 def test_the_report_is_as_its_schema_says(function: Callable[..., Any], tmp_path: Any) -> None:
     report = check_call(function, op="rope")
     file = tmp_path / "report.json"

@@ -57,7 +57,9 @@ def test_torch_compile_captures_one_graph(op: str, monkeypatch: pytest.MonkeyPat
         torch.compiler.reset()
         monkeypatch.setattr("posref.arrays._NAMESPACES", {})
         function, arrays = called(TORCH, case)
-        pairs = zip(tuples(torch.compile(function, fullgraph=True, backend="eager")(arrays)), tuples(function(arrays)), strict=True)
+        pairs = zip(
+            tuples(torch.compile(function, fullgraph=True, backend="eager")(arrays)), tuples(function(arrays)), strict=True
+        )
         assert all(torch.equal(got, expected) for got, expected in pairs), case.id
 
 
