@@ -54,7 +54,7 @@ def building(library: Library) -> AbstractContextManager[Any]:
 
 
 def assert_right(library: Library, case: LoadedCase, dtype: str) -> None:
-    """Assert all that must be true of one call in one dtype: values, shape, dtype, namespace, device, inputs, bits that repeat."""
+    """Assert all that must be true of one call in one dtype: values, dtype, namespace, device, inputs, bits that repeat."""
     op, where = case.op, f"{case.id} in {dtype} on {library.name}"
     function, results = REGISTRY[op].function, []
 

@@ -1,4 +1,4 @@
-"""The reference is itself an implementation: every core case, on the libraries that are quick; the thorough tests ask the others."""
+"""The reference is itself an implementation: every core case, on quick libraries; the thorough tests ask the others."""
 
 import pytest
 
