@@ -1,4 +1,4 @@
-"""What one more operation adds to a plain run is bounded, since there will be many: counted over the tests that were collected."""
+"""What one more operation adds to a plain run is bounded, since there will be many; counted over the collected tests."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
