@@ -181,6 +181,12 @@ def diagnosed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(summary, "_explain", lambda operations: None)
 
 
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures are judged and not diagnosed."""
+    monkeypatch.setattr(summary, "_explain", lambda operations: None)
+
+
 @pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("name", NEVER_RIGHT)
 def test_never_right(name: str) -> None:
@@ -284,6 +290,7 @@ def single(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
 
 
+@pytest.mark.usefixtures("judged")
 def test_claims_too_much() -> None:
     honest, boasting = (check_call(single, op="rope", claim=claim) for claim in ("angle32", "angle64"))
     assert set(verdicts(honest)) == {"pass", "unsupported"}
@@ -301,6 +308,7 @@ def rough(positions: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dt
     return (cos + off * np.sin(7 * cos)).astype(dtype), (sin - off * np.cos(5 * sin)).astype(dtype)
 
 
+@pytest.mark.usefixtures("judged")
 def test_a_declared_accuracy_of_the_trigonometry_is_honoured_and_shown() -> None:
     declared = {"float32": "angle32", "trig": 2.0**-11}
     silent, honest, boasting = (
@@ -327,6 +335,7 @@ def test_stated_scalings_are_asked_for() -> None:
         check(SimpleNamespace(rope=right, scalings=("Su",)))
 
 
+@pytest.mark.usefixtures("judged")
 def test_stated_claims_are_read() -> None:
     target = SimpleNamespace(rope=single, claims={"float32": "angle64"})
     assert check(target).operations[0].claim == "angle64"

@@ -783,9 +783,8 @@ NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in
 @pytest.mark.parametrize(("name", "invariant"), NAMED, ids=[f"{name}: {invariant}" for name, invariant in NAMED])
 def test_invariant(name: str, invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     of_any, of_this = GENERIC.get(invariant), PROPERTIES.get(invariant, {}).get(name)
-    assert of_any or of_this, (
-        f"{name} names {invariant!r}, which nothing tests: write it, for any operation, in tests/invariants.py"
-    )
+    remedy = "write it in tests/invariants.py, for any operation, and add it to GENERIC there"
+    assert of_any or of_this, f"{name} names {invariant!r}, which nothing tests: {remedy}."
     if of_any:
         of_any(name, monkeypatch)
     if of_this:
