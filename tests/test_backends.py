@@ -27,7 +27,8 @@ from posref.conformance.target.comparing import compare, errors
 from posref.conformance.target.python import load_python
 from posref.spec import REGISTRY
 
-FEW = ("jax", "jax_x64")  # compile every shape by themselves
+FEW = ("jax", "jax_x64")  # compile every shape by themselves: the smoke cases
+ONE_DTYPE = (*FEW, "dask")  # every case in every dtype: the thorough tests
 DEVICES = ("device1", "no_float64")  # of array-api-strict; the second stands in for hardware without float64
 
 
@@ -93,8 +94,8 @@ def asked_dtypes(library: Library, op: str) -> tuple[str, ...]:
     if not returns_reals(op):
         return ("float32",)
     wanted = ("float64", "float32") if makes_constants(op) else ("float64", "float32", "float16", "bfloat16")
-    if library.name in FEW:
-        wanted = ("float64",) if library.name == "jax_x64" else ("float32", "bfloat16")[: 1 if makes_constants(op) else 2]
+    if library.name in ONE_DTYPE:
+        wanted = ("float64",) if library.name == "jax_x64" else ("float32",)
     return tuple(dtype for dtype in wanted if dtype in library.dtypes)
 
 

@@ -64,6 +64,7 @@ def test_torch_compile_with_dynamic_shapes() -> None:
     def function(x: Any, p: Any) -> Any:
         return posref.rope(x, p, layout="half", base=10000.0, rotary_dim=4, scaling=YaRN(4.0, 64))
 
+    function(torch.ones(1, 8), torch.arange(1))  # the namespace of a library is looked up once, in a call before
     compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=count)
     for length in (5, 6, 9):
         x = torch.randn(2, 3, length, 8)
