@@ -1,12 +1,14 @@
 """
 The array libraries on which every definition is tried. One that is missing fails the tests: a check that cannot run has
-failed.
+failed. And which tests are thorough: those marked so, and all in the folder of that name.
 """
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +17,26 @@ import pytest
 
 from posref import backends
 
+THOROUGH = Path(__file__).with_name("thorough")
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the folder of thorough tests unread in a plain run: what they import takes longer to load than most tests take."""
+    return True if collection_path == THOROUGH and config.option.markexpr == "not thorough" else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is in the folder of thorough tests."""
+    for item in items:
+        if THOROUGH in item.path.parents:
+            item.add_marker(pytest.mark.thorough)
+
+
+def interruptible() -> None:
+    """Have a child process heed ctrl-c, also where the tests run in the background of a script: shells ignore it there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def totals(rows: Iterable[Row]) -> Counter[str]:
 
 
 # ---- the registry's own mutants -------------------------------------------------------------------------------------------
-PAIRS_EVERY = 797  # one pair in so many is tried, of those that change an operation together
+PAIRS_EVERY = 797  # one pair in so many is counted on the page, of those that change an operation together
 
 
 @cache
@@ -107,14 +107,10 @@ def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
     return diagnose.diagnose(op, asked, strength.CLASS)
 
 
-def pairs() -> list[tuple[Deviation, str]]:
+def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:
     """Return some pairs of deviations at once, each with an operation that both change, spread evenly over the registry."""
-    found = [
-        (together(DEVIATIONS[a], DEVIATIONS[b]), op)
-        for op in REGISTRY
-        for a, b in combinations([d for d in DEVIATIONS if op in strength.touched(d)], 2)
-    ]
-    return found[::PAIRS_EVERY]
+    found = [(a, b, op) for op in REGISTRY for a, b in combinations([d for d in DEVIATIONS if op in strength.touched(d)], 2)]
+    return [(together(DEVIATIONS[a], DEVIATIONS[b]), op) for a, b, op in found[::every]]
 
 
 def registry() -> str:

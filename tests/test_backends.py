@@ -1,154 +1,149 @@
 """
-Every definition on every array library: the values of the balls within derived bounds, and the caller's library, device
-and dtype.
+Every definition on every array library: right within derived bounds, and in the caller's library, device and dtype.
 
-A tolerance is the half-width that the definition itself has on error bounds of the class, for these inputs; nothing is
-chosen.
+Calls and bounds are those of a few stored cases of every operation (`sample`); the thorough tests ask every case.
 """
 
+import functools
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from array_api_compat import device as device_of
-from calls import CALLS, as_tuple, assert_within, expected, given, is_real
 from conftest import LIBRARIES, Library
+from sample import cases, sample, smoke, traits
 
 import posref
 from posref import arrays, backends
-from posref.backends.rounding import BITS, LARGEST, round_to
+from posref.backends.rounding import round_to
+from posref.conformance.calls import makes_constants, returns_reals
+from posref.conformance.errors import Failure, Stopped
+from posref.conformance.model import LoadedCase
+from posref.conformance.target.comparing import compare, errors
+from posref.conformance.target.python import load_python
 from posref.spec import REGISTRY
 
-
-def test_real_inputs_of_every_call_are_exact_in_bfloat16() -> None:
-    """What the tests above rely on: no input is rounded on its way in (but frequencies, which stay on the host)."""
-    for name, call in CALLS.items():
-        for x in call.inputs[: 1 if name == "rope_table" else None]:
-            if is_real(x):
-                np.testing.assert_array_equal(round_to(x, "bfloat16"), x)
+FEW = ("jax", "jax_x64")  # compile every shape by themselves: the smoke cases
+ONE_DTYPE = (*FEW, "dask")  # every case in every dtype: the thorough tests
+DEVICES = ("device1", "no_float64")  # of array-api-strict; the second stands in for hardware without float64
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_float32_is_within_the_bounds_of_its_class(library: Library, name: str) -> None:
-    """Angle64 also where there is no float64: there angles are exact fractions of a turn."""
-    call = CALLS[name]
-    outputs = as_tuple(call.function(*given(call, library, "float32"), dtype=library.dtype("float32")))
-    for i, out in enumerate(outputs):
-        assert_within(library.host(out), name, "angle64", i)
+def test_the_sample_has_every_trait_of_the_cases() -> None:
+    """So that no word of an option, and no rank of an array, is tried on NumPy and PyTorch alone."""
+    for op in REGISTRY:
+        every = frozenset[Any]().union(*(traits(op, case.calls[0]) for case in cases(op)))
+        assert every == frozenset[Any]().union(*(traits(op, case.calls[0]) for case in sample(op))), op
+        assert smoke(op).tier == "smoke"
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_float64_is_within_the_bounds_of_its_class(library: Library, name: str) -> None:
-    if "float64" not in library.dtypes:
-        assert library.name == "jax"
+def never(*_: Any, **__: Any) -> None:
+    msg = "a graph was computed"
+    raise AssertionError(msg)
+
+
+def building(library: Library) -> AbstractContextManager[Any]:
+    """Return a context in which nothing may be computed, where the library is lazy."""
+    if library.name != "dask":
+        return nullcontext()
+    import dask
+
+    return dask.config.set(scheduler=never)
+
+
+def assert_right(library: Library, case: LoadedCase, dtype: str) -> None:
+    """Assert all that must be true of one call in one dtype: values, dtype, namespace, device, inputs, bits that repeat."""
+    op, where = case.op, f"{case.id} in {dtype} on {library.name}"
+    function, results = REGISTRY[op].function, []
+
+    @functools.wraps(function)
+    def noted(*given: Any, **options: Any) -> Any:
+        if makes_constants(op):
+            options |= {"xp": library.xp, "dtype": library.dtype(dtype), "device": library.device}
+        with building(library):
+            found = function(*given, **options)
+        results.extend(found if isinstance(found, tuple) else (found,))
+        return found
+
+    target = load_python(SimpleNamespace(**{op: noted}), backend=library.backend.name, device=library.device)
+    here = library.array(np.asarray([1.0]), "float32")
+    (call,) = case.calls
+    try:
+        outputs = target.run(case, call, dtype)
+    except (Failure, Stopped) as error:
+        pytest.fail(f"{where}: {error}")
+    for result in results:
+        if not isinstance(result, float):
+            assert arrays.namespace(result) is arrays.namespace(here), where
+            assert device_of(result) == device_of(here), where
+    accuracy = "float64" if dtype == "float64" else "angle64"
+    if makes_constants(op) and dtype == "float32":  # the vectors ask for what they are before they are stored
+        for name, value in outputs.items():
+            error, width = errors(op, call, name, value, accuracy, dtype)
+            assert np.all(error <= width + 2.0**-24 * (np.abs(call.expected[name]) + width)), f"{where}: {name} {value}"
         return
-    call = CALLS[name]
-    outputs = as_tuple(call.function(*given(call, library, "float64"), dtype=library.dtype("float64")))
-    for i, out in enumerate(outputs):
-        assert_within(library.host(out), name, "float64", i)
+    worst = compare(op, call, outputs, accuracy, dtype)
+    assert worst is None, f"{where}: {worst}"
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_half_precision_has_one_rounding(library: Library, name: str) -> None:
-    """The value in float32, within its bound t, then rounded: t + u(|y| + t) + floor (DESIGN, section 4)."""
-    for dtype in set(library.dtypes) & {"float16", "bfloat16"}:
-        call = CALLS[name]
-        outputs = as_tuple(call.function(*given(call, library, dtype), dtype=library.dtype(dtype)))
-        for i, out in enumerate(outputs):
-            value, bound = expected(name, "angle64")[i]
-            if is_real(value):
-                assert out.dtype == library.dtype(dtype)
-                smallest = 2.0**-25 if dtype == "float16" else 2.0**-134
-                bound = bound + 2.0 ** -BITS[dtype] * (np.abs(value) + bound) + smallest
-                beyond = np.abs(value) > LARGEST[dtype]
-                got = library.host(out)
-                assert np.all((np.abs(got - value) <= bound) | beyond), f"{name} in {dtype}"
+def asked_dtypes(library: Library, op: str) -> tuple[str, ...]:
+    """Return the dtypes in which an operation is tried: integers and masks are the same in all, constants never narrow."""
+    if not returns_reals(op):
+        return ("float32",)
+    wanted = ("float64", "float32") if makes_constants(op) else ("float64", "float32", "float16", "bfloat16")
+    if library.name in ONE_DTYPE:
+        wanted = ("float64",) if library.name == "jax_x64" else ("float32",)
+    return tuple(dtype for dtype in wanted if dtype in library.dtypes)
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_namespace_device_and_dtype_are_the_callers(library: Library, name: str) -> None:
-    for dtype in library.dtypes:
-        call = CALLS[name]
-        inputs = given(call, library, dtype)
-        for out in as_tuple(call.function(*inputs, dtype=library.dtype(dtype))):
-            assert arrays.namespace(out) is arrays.namespace(inputs[0])
-            assert device_of(out) == device_of(inputs[0])
-            returned = REGISTRY[name.split(maxsplit=1)[0]].returns
-            if returned == "real":
-                assert out.dtype == library.dtype(dtype)
-            else:
-                assert library.xp.isdtype(out.dtype, "integral" if returned == "integer" else "bool")
+@contextmanager
+def strictest(version: str = "2023.12") -> Iterator[None]:
+    """Have array-api-strict refuse whatever the standard leaves open: 2023.12 is the floor, and no shape depends on data."""
+    import array_api_strict as strict
 
-
-@pytest.mark.parametrize("name", CALLS)
-def test_inputs_are_left_alone_and_bits_repeat(library: Library, name: str) -> None:
-    call = CALLS[name]
-    inputs = given(call, library, "float32")
-    twice = [as_tuple(call.function(*inputs, dtype=library.dtype("float32"))) for _ in range(2)]
-    for one, two in zip(*twice, strict=True):
-        np.testing.assert_array_equal(library.host(one), library.host(two))
-    for x, before in zip(inputs, call.inputs, strict=True):
-        now = x if isinstance(x, np.ndarray) else library.host(x)
-        np.testing.assert_array_equal(now, before.astype(np.float32) if is_real(before) and now is not before else before)
-
-
-# ---- devices and flags of array-api-strict ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("device", ["device1", "no_float64"])
-@pytest.mark.parametrize("name", CALLS)
-def test_results_stay_on_the_device(name: str, device: str) -> None:
-    """`no_float64` stands in for hardware without float64, where nothing in it may be created."""
-    library = Library("array_api_strict", backends.load("array_api_strict"), strict.Device(device))
-    call = CALLS[name]
-    for i, out in enumerate(as_tuple(call.function(*given(call, library, "float32"), dtype=strict.float32))):
-        assert out.device == library.device
-        assert_within(library.host(out), name, "angle64", i)
-
-
-@pytest.fixture
-def strictest() -> Iterator[None]:
     strict.set_array_api_strict_flags(boolean_indexing=False, data_dependent_shapes=False, enabled_extensions=())
-    yield
-    strict.reset_array_api_strict_flags()
-
-
-@pytest.mark.usefixtures("strictest")
-@pytest.mark.parametrize("name", CALLS)
-def test_no_shape_depends_on_data(name: str) -> None:
-    library = Library("array_api_strict", backends.load("array_api_strict"))
-    call = CALLS[name]
-    for i, out in enumerate(as_tuple(call.function(*given(call, library, "float32"), dtype=strict.float32))):
-        assert_within(library.host(out), name, "angle64", i)
-
-
-@pytest.mark.usefixtures("strictest")
-@pytest.mark.parametrize("version", ["2023.12", "2024.12", "2025.12"])
-def test_2023_12_is_the_floor(version: str) -> None:
     strict.set_array_api_strict_flags(api_version=version)
+    try:
+        yield
+    finally:
+        strict.reset_array_api_strict_flags()
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_every_operation_is_right(library: Library, op: str) -> None:
+    with ExitStack() as stack:
+        if library.name == "array_api_strict":
+            stack.enter_context(strictest())
+        for case in (smoke(op),) if library.name in FEW else sample(op):
+            for dtype in asked_dtypes(library, op):
+                assert_right(library, case, dtype)
+
+
+# ---- devices and versions of array-api-strict ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("op", REGISTRY)
+def test_results_stay_on_the_device(op: str, device: str) -> None:
+    import array_api_strict as strict
+
+    library = Library("array_api_strict", backends.load("array_api_strict"), strict.Device(device))
+    for case in sample(op):
+        assert_right(library, case, "float32")
+
+
+@pytest.mark.parametrize("version", ["2024.12", "2025.12"])
+def test_newer_versions_of_the_standard_do_too(version: str) -> None:
     library = Library("array_api_strict", backends.load("array_api_strict"))
-    for call in CALLS.values():
-        call.function(*given(call, library, "float32"), dtype=strict.float32)
+    with strictest(version):
+        for op in REGISTRY:
+            assert_right(library, smoke(op), "float32")
 
 
 # ---- Dask ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_dask_computes_nothing_while_the_graph_is_built(name: str) -> None:
-    import dask
-
-    def never(*_: Any, **__: Any) -> None:
-        msg = "a graph was computed"
-        raise AssertionError(msg)
-
-    library, call = Library("dask", backends.load("dask")), CALLS[name]
-    with dask.config.set(scheduler=never):
-        outputs = as_tuple(call.function(*given(call, library, "float32"), dtype=np.dtype("float32")))
-    assert all(type(out).__name__ == "Array" and type(out).__module__.startswith("dask") for out in outputs)
 
 
 def test_dask_keeps_the_chunks_of_tokens() -> None:
@@ -175,6 +170,8 @@ def test_float64_trigonometry_is_what_the_backend_states(library: Library) -> No
 
 
 def test_the_device_without_float64_is_known() -> None:
+    import array_api_strict as strict
+
     x = strict.asarray([1.0], dtype=strict.float32, device=strict.Device("no_float64"))
     assert not arrays.has_float64(x)
 

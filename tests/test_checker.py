@@ -13,6 +13,7 @@ import pytest
 
 import posref
 from posref.conformance import Unsupported, check, check_call
+from posref.conformance.checking import summary
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
 from posref.conformance.reports.report import Report
@@ -173,6 +174,20 @@ NEVER_RIGHT: dict[
 }
 
 
+@pytest.fixture(params=[pytest.param(True, marks=pytest.mark.thorough), False], ids=["diagnosed", "judged"])
+def diagnosed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the failures are diagnosed too, which takes longer than all the rest; verdicts do not depend on it."""
+    if not request.param:
+        monkeypatch.setattr(summary, "_explain", lambda operations: None)
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures are judged and not diagnosed."""
+    monkeypatch.setattr(summary, "_explain", lambda operations: None)
+
+
+@pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("name", NEVER_RIGHT)
 def test_never_right(name: str) -> None:
     function, verdict, message = NEVER_RIGHT[name]
@@ -222,6 +237,7 @@ def test_slow_but_right() -> None:
     assert check_call(slow, op="rope").conformant
 
 
+@pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("kind", [Remembering, Noisy])
 def test_stateful(kind: type) -> None:
     """A right first answer is not enough, and neither is the same answer for ever."""
@@ -234,6 +250,7 @@ def test_stateful(kind: type) -> None:
         assert all("the same call gave other bits" in case.message for case in report.failures)
 
 
+@pytest.mark.usefixtures("diagnosed")
 def test_a_single_wrong_element_of_a_single_case() -> None:
     def almost(x: Any, positions: Any, /, **options: Any) -> Any:
         out = right(x, positions, **options)
@@ -273,6 +290,7 @@ def single(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
 
 
+@pytest.mark.usefixtures("judged")
 def test_claims_too_much() -> None:
     honest, boasting = (check_call(single, op="rope", claim=claim) for claim in ("angle32", "angle64"))
     assert set(verdicts(honest)) == {"pass", "unsupported"}
@@ -290,6 +308,7 @@ def rough(positions: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dt
     return (cos + off * np.sin(7 * cos)).astype(dtype), (sin - off * np.cos(5 * sin)).astype(dtype)
 
 
+@pytest.mark.usefixtures("judged")
 def test_a_declared_accuracy_of_the_trigonometry_is_honoured_and_shown() -> None:
     declared = {"float32": "angle32", "trig": 2.0**-11}
     silent, honest, boasting = (
@@ -316,6 +335,7 @@ def test_stated_scalings_are_asked_for() -> None:
         check(SimpleNamespace(rope=right, scalings=("Su",)))
 
 
+@pytest.mark.usefixtures("judged")
 def test_stated_claims_are_read() -> None:
     target = SimpleNamespace(rope=single, claims={"float32": "angle64"})
     assert check(target).operations[0].claim == "angle64"
@@ -506,7 +526,9 @@ def test_progress_tells_every_case() -> None:
 
 
 # ---- reports and schemas --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("function", [right, zeros, nan, raising, single, mutating])
+@pytest.mark.parametrize(
+    "function", [right, zeros, *(pytest.param(f, marks=pytest.mark.thorough) for f in (nan, raising, single, mutating))]
+)
 def test_the_report_is_as_its_schema_says(function: Callable[..., Any], tmp_path: Any) -> None:
     report = check_call(function, op="rope")
     file = tmp_path / "report.json"

@@ -15,10 +15,11 @@ from posref.conformance.target.loading import load
 
 ROOT = Path(__file__).parents[1]
 FILES = [*FIRST, *UNSEEN]
+SOME = [pytest.param(file, marks=[] if k % 12 == 0 else pytest.mark.thorough) for k, file in enumerate(FILES)]
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", SOME, ids=lambda file: file.stem)
 def test_found_and_explained(file: Path) -> None:
     """Ties give the same values on every case asked: one of them must be the planted one."""
     report, found = report_on(file), row(file)
@@ -27,12 +28,14 @@ def test_found_and_explained(file: Path) -> None:
     assert found.verdict != "wrong", f"{found.defect} is not {found.called}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("files", [FIRST, UNSEEN], ids=["first", "unseen"])
 def test_four_fifths_of_those_in_the_registry_are_named(files: list[Path]) -> None:
     known = totals(row(file) for file in files if row(file).planted)
     assert known["named"] >= 0.8 * known["defects"], known
 
 
+@pytest.mark.thorough
 def test_there_are_doubles_and_defects_outside_the_registry() -> None:
     rows = [row(file) for file in UNSEEN]
     assert len(rows) >= 25
@@ -40,6 +43,7 @@ def test_there_are_doubles_and_defects_outside_the_registry() -> None:
     assert sum(not r.planted for r in rows) >= 6
 
 
+@pytest.mark.thorough
 def test_all_doubles_in_the_registry_are_named() -> None:
     doubles = [row(file) for file in FILES if any(len(planted) > 1 for planted in row(file).planted)]
     assert {r.file.stem: r.verdict for r in doubles if r.verdict != "named"} == {}
@@ -50,9 +54,11 @@ def test_a_defect_says_what_it_is_and_imports_nothing_of_posref(file: Path) -> N
     assert_stands_alone(file)
     defect = load(str(file)).implementation
     assert defect.DEFECT
-    assert frozenset[str]().union(*row(file).planted) <= set(DEVIATIONS)
+    planted = (names if isinstance(names, tuple | list | set | frozenset) else (names,) for names in defect.NAMES)
+    assert {name for names in planted for name in names} <= set(DEVIATIONS)
 
 
+@pytest.mark.thorough
 def test_the_page_in_the_docs_is_what_is_measured() -> None:
     """But for what it says of the registry's own mutants: see `test_deviations`."""
     page = GENERATE.DIAGNOSIS.read_text(encoding="utf-8")

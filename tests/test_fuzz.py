@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from distributed import LocalCluster
 from hypothesis import given, settings
 
 import posref
@@ -20,7 +19,7 @@ from posref.conformance.calls import bind, takes_dtype
 from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import Disagreement, TargetError
 from posref.conformance.fuzzing import hunt, judging, strategies
-from posref.conformance.fuzzing.fuzz import Findings, fuzz, opened
+from posref.conformance.fuzzing.fuzz import fuzz, opened
 from posref.conformance.fuzzing.hunt import Hunt
 from posref.conformance.model import Answer
 from posref.conformance.proof.verify import verify
@@ -144,8 +143,9 @@ def test_a_call_that_is_not_described_is_told() -> None:
     )
 
 
+@pytest.mark.parametrize("count", [24, pytest.param(250, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("op", REGISTRY)
-def test_the_reference_accepts_what_is_drawn(op: str) -> None:
+def test_the_reference_accepts_what_is_drawn(op: str, count: int) -> None:
     """Every draw is a call that the definition takes; of floats, one that the dtype holds, and of all kinds."""
     seen: list[strategies.Drawn] = []
 
@@ -154,9 +154,9 @@ def test_the_reference_accepts_what_is_drawn(op: str) -> None:
     def test(drawn: strategies.Drawn) -> None:
         seen.append(drawn)
 
-    for n in range(250):
+    for n in range(count):
         test.hypothesis.fuzz_one_input(np.random.default_rng(n).bytes(1 << 13))
-    assert len(seen) > 40
+    assert len(seen) > count / 8
     for drawn in seen:
         positional, keywords = bind(op, drawn.inputs, drawn.params)
         if takes_dtype(op):
@@ -168,7 +168,7 @@ def test_the_reference_accepts_what_is_drawn(op: str) -> None:
             assert isinstance(value, np.ndarray)
             assert value.dtype.kind != "f" or np.array_equal(value, value.astype(np.float32))
     varied = {n for drawn in seen for n in drawn.params}
-    assert varied == set(REGISTRY[op].domains)
+    assert varied == set(REGISTRY[op].domains) or count < 100
 
 
 # ---- planted defects ---------------------------------------------------------
@@ -223,7 +223,10 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("name", PLANTED)
+SHRUNK = ("alibi of more than 16 heads", "t5_buckets at one distance")  # in a plain run too
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SHRUNK else pytest.mark.thorough) for name in PLANTED])
 def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path) -> None:
     op, change, smallest = PLANTED[name]
     target = but(op, change)
@@ -267,15 +270,25 @@ def test_a_draw_does_not_depend_on_those_before_it() -> None:
     assert len(seen(4, 6)) == 4  # each call is asked twice
 
 
-@pytest.mark.parametrize("file", ["numpy_rotate_half", "numpy_attention", "numpy_alibi_mpt", "numpy_sinusoidal"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "numpy_alibi_mpt",
+        *(
+            pytest.param(file, marks=pytest.mark.thorough)
+            for file in ("numpy_rotate_half", "numpy_attention", "numpy_sinusoidal")
+        ),
+    ],
+)
 def test_correct_code_does_not_fail(file: str) -> None:
     findings = fuzz(str(HERE / "correct" / f"{file}.py"), examples=12, seed=2)
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
 
 
+@pytest.mark.parametrize("examples", [1, pytest.param(12, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("op", REGISTRY)
-def test_the_reference_does_not_fail(op: str) -> None:
-    findings = fuzz("posref", op=op, examples=8, seed=3)
+def test_the_reference_does_not_fail(op: str, examples: int) -> None:
+    findings = fuzz("posref", op=op, examples=examples, seed=3)
     assert findings.exit_code == 0, [(find.dtype, find.result.message) for find in findings.finds]
     assert findings.tally.doubts == []
     assert {dtype for _, dtype in findings.plan.pairs} <= {"float64", "float32", "float16"}
@@ -435,51 +448,3 @@ def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="holds something else"):
         fuzz(but(op, change), examples=30, seed=5, output=tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-# ---- a cluster ---------------------------------------------------------
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        yield cluster.scheduler_address
-
-
-def test_a_cluster_finds_what_one_process_finds(scheduler: str, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(TARGET)
-    here, there = (fuzz(str(file), examples=30, seed=5, scheduler=s, output=tmp_path / str(s)[:3]) for s in (None, scheduler))
-    assert len(there.finds) == 1
-    assert told(here) == told(there)
-    assert bytes_of(tmp_path / "Non") == bytes_of(tmp_path / "tcp")
-
-
-def test_a_cluster_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("posref.conformance.fuzzing.cluster.PATIENCE", 0.5)
-    with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
-        pytest.raises(TargetError, match="has no workers; start one with: dask worker"),
-    ):
-        fuzz(examples=1, scheduler=cluster.scheduler_address)
-
-
-def test_workers_without_posref_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "posref").mkdir()
-    (tmp_path / "posref" / "__init__.py").write_text("raise ImportError('an old one')")
-    monkeypatch.syspath_prepend(tmp_path)  # which a worker's process inherits
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        pytest.raises(TargetError, match=r"cannot import posref \(ImportError: an old one\); install posref\[fuzz\]"),
-    ):
-        fuzz("posref", examples=1, scheduler=cluster.scheduler_address)
-
-
-def told(findings: Findings) -> Any:
-    finds = [(f.op, f.dtype, f.draw, f.result.message, f.diagnosis, judging.written(f.op, f.call)) for f in findings.finds]
-    return finds, findings.tallies, findings.plan.pairs
-
-
-def test_workers_load_the_target_by_name(scheduler: str) -> None:
-    with pytest.raises(TargetError, match="must be a name that its workers can import; got SimpleNamespace"):
-        fuzz(SimpleNamespace(alibi=posref.alibi), examples=1, scheduler=scheduler)
-    with pytest.raises(TargetError, match="cannot import 'nowhere'"):
-        fuzz("nowhere", examples=1, scheduler=scheduler)

@@ -227,7 +227,11 @@ def test_an_altered_tensor_is_found(tmp_path: Path, role: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "dtypes"), [("torch", ("float64", "float32", "bfloat16", "float16")), ("jax", ("float32",))]
+    ("backend", "dtypes"),
+    [
+        ("torch", ("float64", "float32", "bfloat16", "float16")),
+        pytest.param("jax", ("float32",), marks=pytest.mark.thorough),
+    ],
 )
 def test_automatic_differentiation_keeps_within_the_bounds(backend: str, dtypes: tuple[str, ...]) -> None:
     """Of every case in every dtype; and where rounding shows at all, the worst of an operation is not far below."""

@@ -336,12 +336,13 @@ def test_the_command_line_says_so_in_one_line(name: str, tampered: Callable[[Cha
     assert not (root.parent / "copy").exists()
 
 
-def test_ten_thousand_mutants_are_refused_or_read_as_the_official_readers_do(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.thorough)])
+def test_mutants_are_refused_or_read_as_the_official_readers_do(tmp_path: Path, count: int) -> None:
     with address_space(256 * 2**20):
-        found = hostile.attack(tmp_path, 10_000, seed=2024)
-    assert found["accepted"] + found["refused"] == 10_000
-    assert found["accepted"] > 500  # else the mutants are so wild that only the first check is tried
-    assert found["refused"] > 5_000
+        found = hostile.attack(tmp_path, count, seed=2024)
+    assert found["accepted"] + found["refused"] == count
+    assert found["accepted"] > count / 20  # else the mutants are so wild that only the first check is tried
+    assert found["refused"] > count / 2
 
 
 @contextmanager

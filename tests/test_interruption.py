@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import interruptible
 from interrupting import a_folder, scratch_of, tree
 
 from posref.conformance.errors import BuildError
@@ -24,8 +25,8 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
 @pytest.mark.parametrize(
     ("kind", "count", "outcomes"),
     [
-        ("build", 30, {"old", "new"}),
-        ("check", 30, {"old", "new"}),
+        pytest.param("build", 30, {"old", "new"}, marks=pytest.mark.thorough),
+        pytest.param("check", 30, {"old", "new"}, marks=pytest.mark.thorough),
         ("folder", 0, {"absent", "old", "new"}),
         ("file", 0, {"absent", "old", "new"}),
         ("folder-ctrl-c", 0, {"absent", "old", "new"}),
@@ -37,7 +38,7 @@ def test_a_kill_at_any_moment_leaves_the_old_the_new_or_nothing(
     kind: str, count: int, outcomes: set[str], tmp_path: Path
 ) -> None:
     command = [sys.executable, str(HERE / "interrupting.py"), kind, str(tmp_path), str(count), "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=interruptible)
     assert done.returncode == 0, done.stderr[-2000:]
     seen = json.loads(done.stdout)
     assert set(seen) <= outcomes
@@ -89,7 +90,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_a_build_that_is_told_to_stop_leaves_no_suite(signum: int, tmp_path: Path) -> None:
     place = tmp_path / "suite"
-    process = subprocess.Popen([*POSREF, "vectors", "build", str(place)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([*POSREF, "vectors", "build", str(place)], stderr=subprocess.DEVNULL, preexec_fn=interruptible)
     while not scratch_of(place) and process.poll() is None:
         pass
     process.send_signal(signum)

@@ -22,6 +22,10 @@ from .quoting import shown
 INSTALLED = safe_reading.OURS
 SCHEMA = 1
 DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
+FILES = ("group.json", "data.safetensors", "tolerance.safetensors")  # of a group
+KEPT, LARGEST = 1024, 2**20  # groups that a process keeps once they were found right, and the bytes of the largest of them
+_GROUPS: dict[str, LoadedGroup] = {}  # by their entry, whose hashes say what the files hold
+_VALID: set[tuple[str, str]] = set()  # schemas, and hashes of the documents that are as they say
 
 
 def load_manifest(root: Path) -> dict[str, Any]:
@@ -48,8 +52,12 @@ def withdrawn_cases(root: Path) -> dict[str, str]:
 def document(root: Path, name: str, schema: str) -> Any:
     """Return a JSON file at the top of a suite, checked against its schema."""
     path = root / name
-    found = parse(path, safe_reading.read(path, DOCUMENT, root=root))
-    validate(schema, found, path)
+    data = safe_reading.read(path, DOCUMENT, root=root)
+    found, seen = parse(path, data), (schema, tensors.digest(data)["sha256"])
+    if seen not in _VALID:
+        validate(schema, found, path)
+        if len(_VALID) < KEPT:
+            _VALID.add(seen)
     return found
 
 
@@ -62,13 +70,26 @@ def load_groups(root: Path, *, ops: Container[str] | None = None, group: str | N
 
 def load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     """
-    Return one group.
+    Return one group; files that this process read before are hashed again, and no more.
 
     Raises
     ------
     VectorError
         If a file is missing, altered, truncated or malformed, or the files do not fit one another.
     """
+    key = json.dumps(entry, sort_keys=True)
+    if key in _GROUPS:
+        for name in FILES:
+            tensors.read_bytes(root / entry["id"] / name, entry["files"][name], root=root)
+        return _GROUPS[key]
+    found = _load_group(root, entry)
+    if len(_GROUPS) < KEPT and sum(file["bytes"] for file in entry["files"].values()) <= LARGEST:
+        _GROUPS[key] = found
+    return found
+
+
+def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
+    """Return one group, every file of it checked."""
     folder = root / entry["id"]
     path = folder / "group.json"
     manifest = parse(path, tensors.read_bytes(path, entry["files"]["group.json"], root=root), limit=DOCUMENT)

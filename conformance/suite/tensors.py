@@ -59,6 +59,7 @@ def read(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -
             index = [int(i) for i in np.argwhere(~finite)[0]]
             msg = f"{path}: tensor {name}{index} must be finite; got {tensor[tuple(index)]}."
             raise VectorError(msg)
+        tensor.flags.writeable = False  # whoever reads the file again gets the same array
     return tensors
 
 

@@ -15,7 +15,7 @@ from posref.conformance import Report, check
 from posref.conformance.suite.reading import INSTALLED
 from posref.conformance.target.remote.lint import lint
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 C, JS, VECTORS = EXAMPLES / "harness/c/harness.c", EXAMPLES / "harness/js/harness.js", EXAMPLES / "vectors/read_vectors.c"
 STRICT = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic"]

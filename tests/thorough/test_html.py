@@ -16,7 +16,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from posref.conformance import check
 from posref.conformance.reports import html
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INSTALL = "apt-get install chromium chromium-driver"
 SWITCHES = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
  --disable-component-update --disable-sync --disable-dev-shm-usage"""

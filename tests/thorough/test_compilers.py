@@ -1,0 +1,81 @@
+"""Compilers: under each of them every definition is the same function, on every call of the sample."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import pytest
+import torch
+from conftest import Library
+from sample import sample
+
+from posref import backends
+from posref.conformance.calls import array_names, bind, takes_dtype
+from posref.conformance.model import LoadedCase
+from posref.conformance.target.comparing import compare
+from posref.spec import REGISTRY
+
+TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))
+OF_ARRAYS = [op for op in REGISTRY if array_names(op)]
+HOST = {"inv_freq", "frequencies"}  # may be given in float64 where the rest is narrower
+
+
+def called(library: Library, case: LoadedCase) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return a case in float32 as a function of arrays by name, and these arrays; host float64 frequencies stay outside it."""
+    (call,) = case.calls
+    arrays = {n: library.array(x, "float32" if x.dtype.kind == "f" else None) for n, x in call.inputs.items() if n not in HOST}
+    kept = {n: x for n, x in call.inputs.items() if n in HOST}
+    options = {"dtype": library.dtype("float32")} if takes_dtype(case.op) else {}
+
+    def function(given: dict[str, Any]) -> Any:
+        positional, keywords = bind(case.op, kept | given, call.params)
+        return REGISTRY[case.op].function(*positional, **keywords, **options)
+
+    return function, arrays
+
+
+def assert_within(library: Library, case: LoadedCase, results: Any) -> None:
+    """Assert that results are within the bounds of the class that the reference claims."""
+    results = results if isinstance(results, tuple) else (results,)
+    outputs = {n: library.host(out) for n, out in zip(REGISTRY[case.op].outputs, results, strict=True)}
+    worst = compare(case.op, case.calls[0], outputs, "angle64", "float32")
+    assert worst is None, f"{case.id}: {worst}"
+
+
+@pytest.mark.parametrize("op", OF_ARRAYS)
+def test_jax_jit(op: str) -> None:
+    for case in sample(op):
+        function, arrays = called(JAX, case)
+        assert_within(JAX, case, jax.jit(function)(arrays))
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
+@pytest.mark.parametrize("op", OF_ARRAYS)
+def test_torch_compile_captures_one_graph(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The graph that Dynamo captures where nothing was called before, run as it is, gives the same bits as the call."""
+    for case in sample(op):
+        torch.compiler.reset()
+        monkeypatch.setattr("posref.arrays._NAMESPACES", {})
+        function, arrays = called(TORCH, case)
+        pairs = zip(
+            tuples(torch.compile(function, fullgraph=True, backend="eager")(arrays)), tuples(function(arrays)), strict=True
+        )
+        assert all(torch.equal(got, expected) for got, expected in pairs), case.id
+
+
+def tuples(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize("op", OF_ARRAYS)
+def test_torch_compile_generates_code(op: str) -> None:
+    """One graph of all sampled calls of an operation through Inductor: each within the bounds of its class."""
+    torch.compiler.reset()
+    calls = [(case, *called(TORCH, case)) for case in sample(op)]
+
+    def everything(given: list[dict[str, Any]]) -> list[Any]:
+        return [function(arrays) for (_, function, _), arrays in zip(calls, given, strict=True)]
+
+    results = torch.compile(everything, fullgraph=True)([arrays for _, _, arrays in calls])
+    for (case, _, _), found in zip(calls, results, strict=True):
+        assert_within(TORCH, case, found)

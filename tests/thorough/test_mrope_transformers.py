@@ -1,0 +1,45 @@
+"""M-RoPE of released models: posref.mrope with what a config.json means, and transformers' own module and apply function."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rotary_modules import built
+from test_mrope_configs import REAL, SILENT, SIZES
+
+from posref import mrope, mrope_from_config
+from posref.conformance.proof.prove import golden, half_widths
+
+
+@pytest.mark.parametrize(("config"), [case[1] for case in REAL + SILENT], ids=[case[0] for case in REAL + SILENT])
+def test_vectors_are_those_of_transformers(config: dict[str, Any]) -> None:
+    """Random vectors at random positions on three axes, within the bounds of float32."""
+    options = mrope_from_config(config)
+    lanes, rng = 2 * sum(options["sections"]), np.random.default_rng(7)
+    head = max(lanes, config.get("head_dim", 0))
+    x = rng.standard_normal((1, 2, 5, head)).astype(np.float32)
+    positions = rng.integers(0, 300, (3, 1, 5))
+    module, code = built(config)
+    cos, sin = module(torch.zeros(1), torch.asarray(positions))
+    found = code.apply_rotary_pos_emb(torch.asarray(x), torch.asarray(x), cos, sin)[0].to(torch.float64).numpy()
+    inputs = {"x": x.astype(np.float64), "positions": positions[:, :, None]}
+    true = golden("mrope", inputs, options)
+    for name, values in (("angle32", found), ("float64", mrope(inputs["x"], inputs["positions"], **options))):
+        width = half_widths("mrope", inputs, options, name, true)["out"]
+        assert np.all(np.abs(values - true["out"]) <= width)
+
+
+def test_hunyuan_vl_is_no_rotation() -> None:
+    """The two lanes of a pair have cosines of different axes, so the length of a vector changes."""
+    rope = {"rope_type": "dynamic", "alpha": 1000.0, "factor": 1.0, "mrope_section": [16, 16, 16, 16], "rope_theta": 1e4}
+    config = {"model_type": "hunyuan_vl_text", **SIZES, "head_dim": 128, "rope_parameters": rope}
+    module, code = built(config)
+    cos, sin = module(torch.zeros(1), torch.tensor([[[3]], [[5]], [[7]], [[2]]]))
+    x = torch.eye(128)[None, None, :1]  # of which lane 0 gets the cosine of axis 0, and lane 64 the sine of axis 2
+    turned = code.apply_rotary_pos_emb(x, x, cos, sin)[0]
+    assert float(turned.norm()) > 1.1
+    with pytest.raises(
+        ValueError, match=r"^mrope_from_config: .* HunYuan-VL's sections, which split pairs, so that nothing rotates\. For vLLM"
+    ):
+        mrope_from_config(config)

@@ -1,0 +1,29 @@
+"""Two deviations at once are recognised, and the page in the docs says how many."""
+
+import os
+from pathlib import Path
+
+import pytest
+from quality import caught, diagnosed, pairs, registry
+from test_deviations import finite
+
+from posref.conformance.deviations import Deviation
+
+EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "101"))  # one pair in so many; 1 takes hours
+
+
+@pytest.mark.parametrize(("pair", "op"), pairs(EVERY), ids=lambda value: getattr(value, "name", value))
+def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
+    """The diagnosis of a mutant of two deviations names both, or fewer that give the same values on every case asked."""
+    if not caught(pair, op) or not finite(pair, op):
+        return  # the two undo each other, the operation cannot express them, or both together leave the range of numbers
+    found = diagnosed(pair, op)
+    assert found["names"], f"{pair.name} in {op}: {found['text']}"
+    planted = pair.name.split(" + ")
+    smaller = [names for names in found["explanations"] if len(names) == 1]
+    assert smaller or any(sorted(names) == sorted(planted) for names in found["explanations"]), found["text"]
+
+
+def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py"
