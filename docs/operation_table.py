@@ -38,9 +38,8 @@ def _shape(axes: list[str]) -> str:
 
 def _array(name: str, axes: Axes) -> str:
     own = f"as {axes.shape[1:]}" if axes.shape.startswith("=") else _shape(_general(axes.shape))
-    return ", ".join(
-        [f"{name} {own}", *([KINDS[axes.kind]] if axes.kind in KINDS else []), *(["optional"] if axes.optional else [])]
-    )
+    kind = f", {KINDS[axes.kind]}" if axes.kind in KINDS else ""
+    return f"{name} (null) {own}{kind}" if axes.optional else f"{name} {own}{kind}"
 
 
 def _options(record: Encoding) -> str:
@@ -50,7 +49,9 @@ def _options(record: Encoding) -> str:
 
 
 def _default(value: Any) -> str:
-    return "" if value is inspect.Parameter.empty else f" ({json.dumps(value)})"
+    if value is inspect.Parameter.empty:
+        return ""
+    return f" ({json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)})"
 
 
 def _outputs(record: Encoding) -> str:

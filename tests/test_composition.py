@@ -22,7 +22,7 @@ from posref.conformance.diagnosis import hypotheses, strength
 from posref.conformance.model import LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.suite import INSTALLED
-from posref.spec import PARTS, REGISTRY, Axes, encoding, part
+from posref.spec import PARTS, REGISTRY, Axes, Integer, encoding, part
 
 WITNESS = prove._transcription
 KNOWN = {**{name: record.function for name, record in REGISTRY.items()}, **{name: p.function for name, p in PARTS.items()}}
@@ -204,7 +204,9 @@ def test_two_parts_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_new_operation_has_stages_by_calling_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("posref.spec.REGISTRY", REGISTRY)
 
-    @encoding(family="bias", source="a test", arrays={"positions": Axes("*P", "position")}, result="*P")
+    described: dict[str, Any] = {"arrays": {"positions": Axes("*P", "position")}, "domains": {"heads": Integer(1)}}
+
+    @encoding(family="bias", source="a test", result="*P", **described)
     def toy_twice(positions: Any, heads: int, /) -> Any:
         """Slopes, twice."""
         return _toy_helper(heads) * 2 + positions

@@ -50,9 +50,13 @@ def test_programs_hold_mistakes() -> None:
     assert {name for name, _, _ in marked("mypy")} == {path.name for path in PROGRAMS if path.name.startswith("wrong_")}
 
 
-def test_mypy_passes_right_programs_and_refuses_every_marked_line(python: str, pytestconfig: pytest.Config) -> None:
+def test_mypy_passes_right_programs_and_refuses_every_marked_line(
+    python: str, pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    kept = getattr(pytestconfig, "cache", None)
+    cache = tmp_path if kept is None else kept.mkdir("types")
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--python-executable", python, "--no-pretty"]
-    command += ["--cache-dir", str(pytestconfig.cache.mkdir("types")), "--hide-error-context", "--no-error-summary"]
+    command += ["--cache-dir", str(cache), "--hide-error-context", "--no-error-summary"]
     done = subprocess.run([*command, *map(str, PROGRAMS)], cwd="/", capture_output=True, text=True, check=False)
     assert done.returncode in {0, 1}, done.stdout + done.stderr
     lines = [line for line in done.stdout.splitlines() if "error:" in line]

@@ -86,8 +86,9 @@ def test_the_number_of_workers(jobs: int, cases: int, here: bool, count: int) ->
 def test_a_planted_ulp_is_found_by_workers(started: list[workers.Worker], tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "s", SOME)
     group = next(load_groups(tmp_path / "s", ops=["alibi_slopes"]))
+    smoke = {case.id.split("/")[-1] for case in group.cases if case.tier == "smoke"}  # smoke.json repeats their tolerances
     tolerance = dict(group.tolerance)
-    name = next(n for n, width in tolerance.items() if n.startswith("angle32/") and width.size)
+    name = min(n for n in tolerance if n.startswith("angle32/") and n.split("/")[1] not in smoke)
     tolerance[name] = np.nextafter(tolerance[name], np.float32(np.inf))
     reseal(tmp_path / "s", group.id, tolerance=tolerance)
     seen: list[tuple[str, int]] = []
@@ -134,8 +135,9 @@ def test_what_cannot_be_sent_is_an_error() -> None:
     with pytest.raises(TypeError, match="pickle"):
         called(sys._getframe, ())
     done, error = pickle.loads(workers._raised(Stopped(verdict="error", message="why")))  # it takes more than a message
-    assert (done, type(error)) == (False, RuntimeError)
-    assert "Stopped: why" in str(error)
+    assert not done
+    assert type(error) in (RuntimeError, Stopped)  # itself where a library has taught pickle more about exceptions
+    assert "why" in str(error)
 
 
 def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
