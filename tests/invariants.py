@@ -8,11 +8,13 @@ import pytest
 from sample import sample
 
 from posref.backends.bounds import bounds
-from posref.conformance.calls import bind
+from posref.conformance.calls import bind, positions_of
 from posref.conformance.model import Call
+from posref.conformance.suite.axes import alternatives, names_in, value_of
 from posref.spec import REGISTRY
 
 Arrays = dict[str, np.ndarray]
+SHIFT = 1000  # tokens
 SUMS = ("sum", "matmul", "skew_exponential")  # of a number system: libraries add in an order that depends on the shape
 
 
@@ -107,4 +109,33 @@ def decode(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert count, f"{op}: no sampled case has two tokens and an axis of theirs that no other has; add one"
 
 
-GENERIC: dict[str, Callable[[str, pytest.MonkeyPatch], None]] = {"decode": decode}
+def fixed(op: str, call: Call) -> bool:
+    """Return whether options make an axis of the result 1 whatever its size: ALiBi's form "key" forgets the queries."""
+    axes = {axis for shape in REGISTRY[op].result for way in alternatives(shape) for axis in way if "(" in axis}
+    return any(value_of(axis, dict.fromkeys(names_in(axis), 2) | dict(call.params)) == 1 for axis in axes)
+
+
+def shift_invariant(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Assert that positions that are all later by as much give the same.
+
+    Bit for bit where nothing is added up; otherwise both are within their own bounds of the same truth.
+    """
+    count = 0
+    for case in sample(op):
+        (call,) = case.calls
+        names = positions_of(op)
+        if fixed(op, call) or any(call.inputs[name].dtype.kind == "f" for name in names):
+            continue
+        later = {**call.inputs, **{name: call.inputs[name] + SHIFT for name in names}}
+        of_later, added = errors(op, later, call, monkeypatch)
+        of_now, _ = errors(op, call.inputs, call, monkeypatch)
+        parts = zip(results(op, later, call), results(op, call.inputs, call), of_later, of_now, strict=True)
+        for got, now, error, other in parts:
+            apart = np.abs(np.subtract(got, now, dtype=np.float64))
+            assert np.all(apart <= (error + other if added else 0)), f"{case.id}: shifted positions give another result"
+            count += got.size > 0
+    assert count, f"{op}: no sampled case has integer positions; add one"
+
+
+GENERIC: dict[str, Callable[[str, pytest.MonkeyPatch], None]] = {"decode": decode, "shift invariant": shift_invariant}
