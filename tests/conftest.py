@@ -80,7 +80,7 @@ def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=LIBRARIES)
+@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n == "jax_x64" else n for n in LIBRARIES])
 def library(request: pytest.FixtureRequest) -> Iterator[Library]:
     name = request.param
     with ExitStack() as stack:

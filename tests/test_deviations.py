@@ -228,6 +228,7 @@ def test_a_tail_of_ones_is_called_so() -> None:
     assert backward(turn)["explanations"] == [["tail-ones"]]
 
 
+@pytest.mark.thorough
 def test_other_gradients_are_unexplained() -> None:
     found = backward(lambda cotangent, positions, **params: cotangent**2)
     assert found["names"] == []

@@ -243,6 +243,7 @@ def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path)
     assert check("posref", backend="numpy", dtype="float32", suite=tmp_path / "out").failures == []
 
 
+@pytest.mark.thorough
 def test_the_same_seed_finds_the_same_bytes_and_a_longer_run_no_other(tmp_path: Path) -> None:
     op, change, _ = PLANTED["alibi of more than 16 heads"]
     found = [fuzz(but(op, change), examples=n, seed=5, output=tmp_path / f"{k}") for k, n in enumerate((30, 30, 60))]

@@ -62,12 +62,12 @@ def full(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     ("limit", "arguments"),
     [
         (1000, ("vectors", "build", "{}/suite", "--tier", "smoke")),
-        (20_000, ("vectors", "build", "{}/suite", "--tier", "smoke")),
+        pytest.param(20_000, ("vectors", "build", "{}/suite", "--tier", "smoke"), marks=pytest.mark.thorough),
         (20_000, ("vectors", "copy", "{}/suite")),
         (20_000, ("vectors", "export", "{}/suite")),
         (500, ("check", "posref", "--op", "alibi_slopes", "--json", "{}/suite")),
-        (500, ("check", "posref", "--op", "alibi_slopes", "--html", "{}/suite")),
-        (100, ("check", "posref", "--op", "alibi_slopes", "--junit", "{}/suite")),
+        pytest.param(500, ("check", "posref", "--op", "alibi_slopes", "--html", "{}/suite"), marks=pytest.mark.thorough),
+        pytest.param(100, ("check", "posref", "--op", "alibi_slopes", "--junit", "{}/suite"), marks=pytest.mark.thorough),
     ],
 )
 def test_a_full_disk_is_exit_code_2_and_leaves_nothing(limit: int, arguments: tuple[str, ...], tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ PROMPTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("interval", [1.0, 2.0, 0.5])
 def test_prompts_are_those_of_transformers(prompt: list[tuple[Any, ...]], interval: float) -> None:

@@ -39,11 +39,13 @@ def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
     assert "Traceback" not in text
 
 
+@pytest.mark.thorough
 def test_names_and_flags_choose_cases(pytester: pytest.Pytester) -> None:
     found, _ = outcomes(pytester, "-k", "rope_table and head-128")
     assert {k: v for k, v in found.items() if k != "deselected"} == {"failed": 1}
 
 
+@pytest.mark.thorough
 def test_other_tests_run_beside_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_own():\n    assert True\n")
     found, _ = outcomes(pytester, "-k", "test_own or (rope_table and smoke)")
@@ -56,12 +58,14 @@ def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
     assert found == {"passed": 27, "skipped": 3, "xfailed": 3}
 
 
+@pytest.mark.thorough
 def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "rope_table/plain/far* =2\nrope_table/plain/head-128[float32]\n")
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
     assert found == {"passed": 27, "skipped": 3, "xfailed": 3}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -93,6 +97,7 @@ def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     assert "its smoke case is unsupported" in done.stdout.str()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -5,10 +5,13 @@ import pytest
 from posref.conformance import check
 
 
-@pytest.mark.parametrize("backend", ["numpy", "torch"])
-def test_the_reference_conforms(backend: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "dtype"),
+    [("numpy", "float32"), *(pytest.param(b, None, marks=pytest.mark.thorough) for b in ("numpy", "torch"))],
+)
+def test_the_reference_conforms(backend: str, dtype: str | None) -> None:
     """Class float64 in float64, and angle64 in everything narrower (what `posref` claims)."""
-    report = check("posref", backend=backend)
+    report = check("posref", backend=backend, dtype=dtype)
     assert report.conformant, [(c.id, c.dtype, c.message) for c in report.failures][:5]
     assert report.validation[0] == report.validation[1]
     assert report.counts["pass"] > 350

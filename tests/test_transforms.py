@@ -52,6 +52,7 @@ def arrays(library: Library, dtype: str = "float32") -> tuple[Any, ...]:
 # ---- compilers ---------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_torch_compile_with_dynamic_shapes() -> None:
     """One graph for every length, and a gradient through it."""
     torch.compiler.reset()
