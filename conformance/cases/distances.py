@@ -39,7 +39,7 @@ MIXED: dict[str, Any] = {"layout": "interleaved", "base": 500000.0}
 Places = tuple[Any, Any]  # positions of queries and of keys
 
 
-class Asked(NamedTuple):
+class Score(NamedTuple):
     """One call of a map and of its scores: positions, options, heads of queries and of keys, head size, rotation."""
 
     name: str
@@ -104,50 +104,50 @@ REFUSED: dict[str, tuple[dict[str, Any], ...]] = {
 }
 
 
-def _asked(op: str) -> Iterator[Asked]:
+def _scores(op: str) -> Iterator[Score]:
     """Yield what a map and its scores are asked alike."""
     small, other, large, own = SIZES[op]
     window = OWN[op] if op == "dual_chunk" else " window" + OWN[op]
     llama = {**HALF, "base": 500000.0}
-    yield Asked("small", "plain" + window, SMALL, small, (2, 2), 6, HALF, tier="smoke")
-    yield Asked("unsorted", "ids" + window, UNSORTED, other, (3, 1), 4, MIXED)
-    yield Asked("rows", "rows ids", ROWS, small, (2, 1), 6, llama, bits=24)
-    yield Asked("negative", "ids" + OWN[op], NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
-    yield Asked("far", "far plain", FAR, small, (), 10, llama, bits=24)
-    yield Asked("far-unlike", "far" + window, FAR, large, (), 6, MIXED)
-    yield Asked("large", "plain" + window, SMALL, large, (2, 2), 4, MIXED)
-    yield Asked("one-query", "decode ids", ((21,), SMALL[1]), other, (3, 1), 4, HALF)
-    yield Asked("after-query", "after-query", AFTER, small, (2, 1), 4, HALF)
-    yield Asked("after-query-unlike", "after-query", AFTER, other, (), 8, MIXED)
+    yield Score("small", "plain" + window, SMALL, small, (2, 2), 6, HALF, tier="smoke")
+    yield Score("unsorted", "ids" + window, UNSORTED, other, (3, 1), 4, MIXED)
+    yield Score("rows", "rows ids", ROWS, small, (2, 1), 6, llama, bits=24)
+    yield Score("negative", "ids" + OWN[op], NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
+    yield Score("far", "far plain", FAR, small, (), 10, llama, bits=24)
+    yield Score("far-unlike", "far" + window, FAR, large, (), 6, MIXED)
+    yield Score("large", "plain" + window, SMALL, large, (2, 2), 4, MIXED)
+    yield Score("one-query", "decode ids", ((21,), SMALL[1]), other, (3, 1), 4, HALF)
+    yield Score("after-query", "after-query", AFTER, small, (2, 1), 4, HALF)
+    yield Score("after-query-unlike", "after-query", AFTER, other, (), 8, MIXED)
     true = {"dual_chunk": CHUNKED, "self_extend": GROUPED, "streaming_llm": STREAMED}.get(op, TRUE)
     base = 1e7 if op == "dual_chunk" else 10000.0
-    yield Asked("true-size", "true-size" + window, true, own, (), 128, {**HALF, "base": base})
+    yield Score("true-size", "true-size" + window, true, own, (), 128, {**HALF, "base": base})
     if op == "self_extend":
         phi = {"group": 5, "window": 1024, "shift": "floor"}
-        yield Asked("phi-2", "true-size shift", GROUPED, phi, (), 80, {**HALF, "rotary_dim": 32}, "G does not divide W")
-        yield Asked("shift-exact", "shift groups", SMALL, {**small, "shift": "exact"}, (2, 2), 6, HALF)
-        yield Asked("shift-floor", "shift groups", UNSORTED, {**other, "shift": "floor"}, (2, 1), 6, MIXED)
+        yield Score("phi-2", "true-size shift", GROUPED, phi, (), 80, {**HALF, "rotary_dim": 32}, "G does not divide W")
+        yield Score("shift-exact", "shift groups", SMALL, {**small, "shift": "exact"}, (2, 2), 6, HALF)
+        yield Score("shift-floor", "shift groups", UNSORTED, {**other, "shift": "floor"}, (2, 1), 6, MIXED)
     if op == "streaming_llm":
         full = (7, 8, 9, 10, 11), (1, 2, 3, 0)
         for counting in ("with_query", "without_query"):
             options = {"sinks": 3, "window": 6, "counting": counting}
-            yield Asked("full-" + counting.replace("_", "-"), "counting sinks", full, options, (2, 1), 4, HALF, "a cache fills")
+            yield Score("full-" + counting.replace("_", "-"), "counting sinks", full, options, (2, 1), 4, HALF, "a cache fills")
         none = {"sinks": 0, "window": 3, "counting": "without_query"}
-        yield Asked("no-sinks", "sinks plain", SMALL, none, (), 6, MIXED, "nothing is placed otherwise")
+        yield Score("no-sinks", "sinks plain", SMALL, none, (), 6, MIXED, "nothing is placed otherwise")
     if op == "dual_chunk":
         beyond = (253953, 761856), (507902, 507903, 253952, 7)
-        yield Asked("true-borders", "true-size chunks after-query", beyond, own, (), 16, {**HALF, "base": 1e7})
+        yield Score("true-borders", "true-size chunks after-query", beyond, own, (), 16, {**HALF, "base": 1e7})
 
 
-def _turned(op: str) -> Iterator[Asked]:
+def _turned(op: str) -> Iterator[Score]:
     """Yield what the scores alone are asked: the rotation's options."""
     small, other, *_ = SIZES[op]
     partial = {**HALF, "rotary_dim": 4}
-    yield Asked("heads-6-and-3", "passes-heads passes-downcast", TURNED, small, (6, 3), 4, HALF, bits=24)
-    yield Asked("heads-4-and-2", "passes-heads passes-scale", TURNED, other, (2, 4, 2), 6, MIXED, "and a batch of two")
-    yield Asked("partial", "passes-partial", TURNED, other, (2, 2), 7, partial)
-    yield Asked("yarn", "passes-scaling", TURNED, small, (2, 1), 6, {**HALF, "scaling": YaRN(4, 64)})
-    yield Asked(
+    yield Score("heads-6-and-3", "passes-heads passes-downcast", TURNED, small, (6, 3), 4, HALF, bits=24)
+    yield Score("heads-4-and-2", "passes-heads passes-scale", TURNED, other, (2, 4, 2), 6, MIXED, "and a batch of two")
+    yield Score("partial", "passes-partial", TURNED, other, (2, 2), 7, partial)
+    yield Score("yarn", "passes-scaling", TURNED, small, (2, 1), 6, {**HALF, "scaling": YaRN(4, 64)})
+    yield Score(
         "yarn-partial",
         "passes-scaling passes-partial",
         SMALL,
@@ -158,8 +158,8 @@ def _turned(op: str) -> Iterator[Asked]:
     )
     if op != "rerope":  # the others of these ask for what the rotation is given, which is the same for all
         return
-    yield Asked("linear", "passes-scaling", TURNED, other, (), 6, {**MIXED, "scaling": Linear(2.0)})
-    yield Asked(
+    yield Score("linear", "passes-scaling", TURNED, other, (), 6, {**MIXED, "scaling": Linear(2.0)})
+    yield Score(
         "dynamic",
         "passes-scaling passes-base",
         SMALL,
@@ -168,10 +168,10 @@ def _turned(op: str) -> Iterator[Asked]:
         6,
         {**HALF, "base": 100.0, "scaling": DynamicNTK(2.0, 16), "length": 41},
     )
-    yield Asked("53-bits", "passes-downcast passes-scale", TURNED, small, (), 6, MIXED, bits=53)
+    yield Score("53-bits", "passes-downcast passes-scale", TURNED, small, (), 6, MIXED, bits=53)
 
 
-def _inputs(case: Asked) -> dict[str, Any]:
+def _inputs(case: Score) -> dict[str, Any]:
     """Return queries and keys, and positions of every row of a batch besides the heads."""
     *lead, q_heads, k_heads = case.heads or (0, 0)
     rows = case.name == "rows"
@@ -193,14 +193,14 @@ def _flags(flags: str) -> tuple[str, ...]:
 def _cases(op: str) -> Iterator[Case]:
     """Yield the cases of a map and of its scores."""
     names = ("q_positions", "k_positions")
-    for case in _asked(op):
+    for case in _scores(op):
         given = dict(zip(names, case.places, strict=True))
         yield Case(f"{op}_distances/map/{case.name}", case.options, given, _flags(case.flags), case.comment, tier=case.tier)
-    asked = [case for case in _asked(op) if case.name not in ("large", "far-unlike") or op == "dual_chunk"]
+    asked = [case for case in _scores(op) if case.name not in ("large", "far-unlike") or op == "dual_chunk"]
     for case in (*asked, *_turned(op)):
         params = case.options | case.rotation
         yield Case(f"{op}/passes/{case.name}", params, _inputs(case), _flags(case.flags), case.comment, tier=case.tier)
-    sequence = [Asked(f"step-{n}", "", places, SIZES[op][0], (2, 1), 4, HALF) for n, places in enumerate(STEPS)]
+    sequence = [Score(f"step-{n}", "", places, SIZES[op][0], (2, 1), 4, HALF) for n, places in enumerate(STEPS)]
     maps, scores = (
         [Step(c.options, dict(zip(names, c.places, strict=True))) for c in sequence],
         [Step(c.options | c.rotation, _inputs(c)) for c in sequence],
@@ -217,7 +217,7 @@ def _cases(op: str) -> Iterator[Case]:
         comment = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
         given = dict(zip(names, SMALL, strict=True))
         yield Case(f"{op}_distances/refused/{n}", wrong, given, _flags("refuse"), comment, "reject")
-        arrays = _inputs(Asked("refused", "", SMALL, wrong, (2, 2), 6, HALF))
+        arrays = _inputs(Score("refused", "", SMALL, wrong, (2, 2), 6, HALF))
         yield Case(f"{op}/refused/{n}", wrong | HALF, arrays, _flags("refuse"), comment, "reject")
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from posref.spec import REGISTRY
+
 from ..model import Call, LoadedCase
 from ..suite import tensors
+from .phases import OPERATIONS
 
-ROTATIONS = ("rope", "apply_rope")
+ROTATIONS = tuple(op for op in OPERATIONS if "inverse" in REGISTRY[op].domains)
 
 
 def as_rotation(case: LoadedCase) -> LoadedCase | None:

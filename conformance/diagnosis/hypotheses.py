@@ -39,7 +39,7 @@ Predict = Callable[[float], Outputs]  # what is predicted for the calls of a cas
 
 
 @dataclass(frozen=True)
-class Asked:
+class OneOutput:
     """One output of one call: what is to be reproduced (the expected value where the case passed), and its tolerance."""
 
     call: int
@@ -59,22 +59,22 @@ class Question:
         self.size = sum(value.size for call in self.calls for value in call.expected.values())
 
     @cached_property
-    def found(self) -> list[Asked]:
+    def found(self) -> list[OneOutput]:
         """What the implementation gave, and where the case passed what the definition gives."""
         return self._asked(failed=self.failed)
 
     @cached_property
-    def true(self) -> list[Asked]:
+    def true(self) -> list[OneOutput]:
         """What the definition gives."""
         return self._asked(failed=False)
 
-    def _asked(self, *, failed: bool) -> list[Asked]:
+    def _asked(self, *, failed: bool) -> list[OneOutput]:
         found = []
         for k, call in enumerate(self.calls):
             for name, expected in call.expected.items():
                 wanted = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
                 _, width = comparing.errors(self.op, call, name, expected, self.claim, self.dtype)
-                found.append(Asked(k, name, expected, wanted, width, failed))
+                found.append(OneOutput(k, name, expected, wanted, width, failed))
         return found
 
     @cached_property
@@ -124,17 +124,17 @@ class Hypothesis:
     def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
         self.deviation, self.questions = deviation, questions
 
-    def told(self, n: int) -> Predict:
+    def predicted(self, n: int) -> Predict:
         """Return what is predicted for one question; kept while it is compared."""
-        return cache(partial(self._told, n))
+        return cache(partial(self._predicted, n))
 
-    def _told(self, n: int, jitter: float) -> Outputs:
+    def _predicted(self, n: int, jitter: float) -> Outputs:
         question = self.questions[n]
         return question.outputs(self.deviation.operations(jitter)[question.op])
 
     def score(self, n: int) -> float:
         """Return the distance, in tolerances, from what was found in one case."""
-        return score(self.questions[n], self.questions[n].found, self.told(n))
+        return score(self.questions[n], self.questions[n].found, self.predicted(n))
 
 
 class Kept(Hypothesis):
@@ -144,7 +144,7 @@ class Kept(Hypothesis):
         super().__init__(deviation, questions)
         self.found: dict[float, dict[int, Outputs]] = {}
 
-    def _told(self, n: int, jitter: float) -> Outputs:
+    def _predicted(self, n: int, jitter: float) -> Outputs:
         if jitter not in self.found:
             function = self.deviation.operations(jitter)[self.questions[n].op]
             asked = sorted(self.questions, key=lambda q: q.turn)
@@ -152,7 +152,7 @@ class Kept(Hypothesis):
         return self.found[jitter][self.questions[n].turn]
 
 
-def score(question: Question, wanted: list[Asked], told: Predict) -> float:
+def score(question: Question, wanted: list[OneOutput], told: Predict) -> float:
     """
     Return the distance, in tolerances, of the values that are wanted from what is predicted.
 
@@ -180,7 +180,7 @@ def plausible(question: Question, told: Predict) -> bool:
     return 2 * near >= count
 
 
-def _distance(question: Question, wanted: list[Asked], predicted: list[Outputs]) -> float:
+def _distance(question: Question, wanted: list[OneOutput], predicted: list[Outputs]) -> float:
     """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
     found = 0.0
     for asked in wanted:
@@ -191,7 +191,7 @@ def _distance(question: Question, wanted: list[Asked], predicted: list[Outputs])
     return found
 
 
-def _ratios(question: Question, asked: Asked, told: list[Any]) -> Array:
+def _ratios(question: Question, asked: OneOutput, told: list[Any]) -> Array:
     """Return every value's distance from a prediction; infinite where they cannot be compared."""
     hopeless = np.full(asked.expected.shape, np.inf)
     if any(value is None for value in told):
@@ -208,7 +208,7 @@ def _ratios(question: Question, asked: Asked, told: list[Any]) -> Array:
     return _compared(question, asked, values)
 
 
-def _compared(question: Question, asked: Asked, values: list[Array]) -> Array:
+def _compared(question: Question, asked: OneOutput, values: list[Array]) -> Array:
     """Return every value's distance from the interval of a prediction."""
     value = values[0]
     sums = REGISTRY[question.op].sums and value.ndim and value.size

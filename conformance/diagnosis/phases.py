@@ -19,7 +19,6 @@ from .phase_fit import Seen, Turned, along_table, fit, frequencies, seen_in, tur
 
 EXAMINED = 12  # failing cases whose phases are looked at, those with most pairs first
 STATED = 3  # sets of facts, each of some cases
-OPERATIONS = ("rope", "rotation_matrix", "apply_rope")
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,9 @@ class Facts:
             return self._gained(out, 2 * cos.shape[-1], options.get("lanes", "leading"))
 
         return deviating
+
+
+OPERATIONS = tuple(Facts().wraps())
 
 
 def recover(op: str, questions: Sequence[Question]) -> str:
@@ -158,7 +160,7 @@ def _reproduced(facts: Facts, questions: Sequence[Question]) -> list[Question]:
     """Return the failing cases whose outputs the definition gives with these facts."""
     op = questions[0].op
     hypothesis = Hypothesis(Deviation("recovered", "", {op: facts.wraps()[op]}), questions)
-    return [q for n, q in enumerate(questions) if q.failed and score(q, q.found, hypothesis.told(n)) <= 1]
+    return [q for n, q in enumerate(questions) if q.failed and score(q, q.found, hypothesis.predicted(n)) <= 1]
 
 
 def _said(facts: Facts, cases: Sequence[Question], failing: Sequence[Question]) -> str:

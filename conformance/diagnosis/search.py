@@ -79,7 +79,7 @@ def _explained(hypothesis: Hypothesis) -> frozenset[str]:
     """Return the failing cases that a deviation explains, it leaving all others as they must be; else none."""
     mine = []
     for n, question in enumerate(hypothesis.questions):
-        told = hypothesis.told(n)
+        told = hypothesis.predicted(n)
         if score(question, question.true, told) <= 1:
             continue
         if not question.failed or score(question, question.found, told) > 1:
@@ -144,7 +144,7 @@ def _orders(deviations: Together) -> list[Together]:
 
 def _worst(hypothesis: Hypothesis) -> float:
     """Return the score over all cases; infinite from the first one that does not fit."""
-    if not plausible(hypothesis.questions[0], hypothesis.told(0)):
+    if not plausible(hypothesis.questions[0], hypothesis.predicted(0)):
         return np.inf
     worst = 0.0
     for n in range(len(hypothesis.questions)):

@@ -119,7 +119,7 @@ def refuse(target: InProcess, case: LoadedCase, dtype: str) -> str:
     except NotImplementedError as error:
         raise Unsupported(str(error) or "not implemented") from error
     except Exception as error:  # any refusal will do
-        return told(error)
+        return in_one_line(error)
     raise not_refused(case)
 
 
@@ -128,7 +128,7 @@ def not_refused(case: LoadedCase) -> Failure:
     return Failure(f"was not refused: {case.comment}")
 
 
-def told(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """Return an exception in one line."""
     return f"{type(error).__name__}: {error}".strip()[:500]
 

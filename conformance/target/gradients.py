@@ -35,7 +35,7 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
     Failure
         If one is missing, shape or dtype are not those of the input, an array changed, or the second call gave other bits.
     """
-    asked = Asked(target, op, call, dtype, flags)
+    asked = GradientCall(target, op, call, dtype, flags)
     first = asked.accepted()
     changed = asked.changed()
     if changed:
@@ -44,7 +44,7 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
     return first
 
 
-class Asked:
+class GradientCall:
     """A call for gradients, with its arrays made: what it gives, and which of the arrays it changed."""
 
     def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()) -> None:
@@ -97,7 +97,7 @@ class Asked:
             cotangents = [self.cotangents[name] for name in REGISTRY[self.op].outputs]
             found = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
         except Exception as error:  # nothing was promised, and nobody is misled
-            msg = f"no gradient by {library.name}: {calling.told(error)}"
+            msg = f"no gradient by {library.name}: {calling.in_one_line(error)}"
             raise Unsupported(msg) from error
         gradients = dict(zip(wrt, found, strict=True))
         stopped = [name for name, gradient in gradients.items() if gradient is None]

@@ -56,7 +56,7 @@ class PythonTarget(Target):
         except NotImplementedError as error:
             raise Unsupported(str(error) or "not implemented") from error
         except Exception as error:  # whatever an implementation raises is its verdict, not ours
-            raise Stopped(verdict="error", message=calling.told(error)) from error
+            raise Stopped(verdict="error", message=calling.in_one_line(error)) from error
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return the exception that it raises."""

@@ -38,8 +38,8 @@ def lint(command: Sequence[str], *, timeout: float, memory: float, say: Callable
     talk = Talk(Session(command, suite, timeout, memory), say)
     try:
         if talk.start():
-            for question in talk.questions():
-                talk.ask(question)
+            for probe in talk.probes():
+                talk.ask(probe)
     except Stopped as stopped:  # it was started again too often
         talk.problem("the rest", str(stopped))
     finally:
@@ -49,7 +49,7 @@ def lint(command: Sequence[str], *, timeout: float, memory: float, say: Callable
 
 
 @dataclass(frozen=True)
-class Question:
+class Probe:
     """A case to ask, why, and the status that is wanted."""
 
     why: str
@@ -59,7 +59,7 @@ class Question:
 
     @property
     def title(self) -> str:
-        """The question in a line."""
+        """The probe in a line."""
         return f"{self.why}: {self.case.id} in {self.dtype}"
 
 
@@ -89,7 +89,7 @@ class Talk:
         self.say(f"ok       start: {', '.join(stated['operations'])}; {', '.join(self.about['dtypes'])}")
         return True
 
-    def questions(self) -> Iterator[Question]:
+    def probes(self) -> Iterator[Probe]:
         """Yield what is asked: smoke cases, a sequence, a gradient, an invalid call, and what the program does not state."""
         stated, dtypes = self.session.stated, self.about["dtypes"]
         cases = [case for group in load_groups(self.session.suite) for case in group.cases]
@@ -106,30 +106,30 @@ class Talk:
         for why, case, wanted in rows:
             of_case = [d for d in dtypes if d in case.dtypes or case.kind == "reject"] or dtypes[:1]
             constant = makes_constants(case.op) and of_case[0] in UNIT
-            yield Question(why, case, "float32" if constant else of_case[0], wanted)
+            yield Probe(why, case, "float32" if constant else of_case[0], wanted)
         others = [d for d in OF_DTYPE if d not in dtypes]
         if others and smoke:
-            yield Question("dtype it does not state", smoke[0], others[0], "unsupported")
+            yield Probe("dtype it does not state", smoke[0], others[0], "unsupported")
 
-    def ask(self, question: Question) -> None:
+    def ask(self, probe: Probe) -> None:
         """Ask every call of a case twice, and say what is wrong with the replies."""
-        for step in range(len(question.case.calls)):
+        for step in range(len(probe.case.calls)):
             first = None
             for _ in range(2):
                 message = b""
                 try:
-                    reply = self.session.ask(question.case, step, question.dtype)
-                    wrong, message = self._wrong(question, step, reply, first), self.session.last
+                    reply = self.session.ask(probe.case, step, probe.dtype)
+                    wrong, message = self._wrong(probe, step, reply, first), self.session.last
                 except Stopped as stopped:
                     if stopped.verdict == "not-run":
                         raise
                     wrong = f"{stopped.verdict}: {stopped}"
                     message = self.session.last if stopped.verdict == "protocol" else b""
                 if wrong:
-                    self.problem(question.title, wrong, message, self._example(question, step))
+                    self.problem(probe.title, wrong, message, self._example(probe, step))
                     return
                 first = reply
-        self.say(f"ok       {question.title}{self._remark(question, reply)}")
+        self.say(f"ok       {probe.title}{self._remark(probe, reply)}")
 
     def stop(self) -> None:
         """Tell the program to stop and see whether it does."""
@@ -151,9 +151,9 @@ class Talk:
             if text:
                 self.say(f"         {name:9}{text}")
 
-    def _wrong(self, question: Question, step: int, reply: Reply, first: Reply | None) -> str:
+    def _wrong(self, probe: Probe, step: int, reply: Reply, first: Reply | None) -> str:
         """Return what is wrong with a reply that is a valid message; empty if nothing is."""
-        case, wanted = question.case, question.wanted
+        case, wanted = probe.case, probe.wanted
         if wanted == "rejected" or (wanted == "ok" and reply.status == "unsupported"):
             return ""
         if reply.status != wanted:
@@ -162,32 +162,32 @@ class Talk:
             return ""
         told = case.op not in self.session.stated.get("own_dtype", ())
         try:
-            outputs = accepted(case, case.calls[step], question.dtype, reply, told=told)
+            outputs = accepted(case, case.calls[step], probe.dtype, reply, told=told)
             if first is not None:
                 calling.expect_same({n: first.outputs[n][0] for n in outputs}, outputs)
         except Failure as failure:
             return str(failure)
         return ""
 
-    def _remark(self, question: Question, reply: Reply) -> str:
+    def _remark(self, probe: Probe, reply: Reply) -> str:
         """Return what is no problem of the protocol and still good to know."""
-        if question.wanted == "rejected":
+        if probe.wanted == "rejected":
             remarks = {"ok": "; note: it computes what it should reject", "error": "; note: the word for this is rejected"}
             return remarks.get(reply.status, "")
-        if question.wanted != "ok" or reply.status != "ok":
-            return "" if question.wanted == reply.status else f"; note: {reply.status}"
-        call, claim = question.case.calls[-1], self.about["claims"][question.dtype]
+        if probe.wanted != "ok" or reply.status != "ok":
+            return "" if probe.wanted == reply.status else f"; note: {reply.status}"
+        call, claim = probe.case.calls[-1], self.about["claims"][probe.dtype]
         outputs = {name: reply.outputs[name][0] for name in call.expected}
-        worst = comparing.compare(question.case.op, call, outputs, claim, question.dtype)
+        worst = comparing.compare(probe.case.op, call, outputs, claim, probe.dtype)
         return "" if worst is None else f"; note: the values are not right within {claim}, see posref check"
 
-    def _example(self, question: Question, step: int) -> str:
+    def _example(self, probe: Probe, step: int) -> str:
         """Return a reply that would do."""
-        reply: dict[str, Any] = {"seq": self.session.seq, "status": question.wanted}
-        if question.wanted == "ok":
-            code = protocol.CODES[question.dtype]
+        reply: dict[str, Any] = {"seq": self.session.seq, "status": probe.wanted}
+        if probe.wanted == "ok":
+            code = protocol.CODES[probe.dtype]
             reply["outputs"] = {
                 name: {"dtype": code if v.dtype.kind == "f" else "I64", "shape": list(v.shape), "data": "<base64>"}
-                for name, v in question.case.calls[step].expected.items()
+                for name, v in probe.case.calls[step].expected.items()
             }
         return json.dumps(reply, separators=(",", ":"))

@@ -108,7 +108,7 @@ class Server:
             "operations": operations, "vjp": operations, "dtypes": list(target.dtypes),
             "claims": claims | ({"trig": max(declared)} if declared else {}),
             "scalings": list(target.scalings),
-            "own_dtype": [op for op in operations if takes_dtype(op) and not self._told(op)],
+            "own_dtype": [op for op in operations if takes_dtype(op) and not self._is_told_dtype(op)],
             "notes": list(target.notes), "versions": dict(target.versions),
         }  # fmt: skip
 
@@ -121,7 +121,7 @@ class Server:
         except Failure as failure:
             reply = {"status": "ok", "outputs": {}, "message": str(failure)}
         except BaseException as error:  # also SystemExit: whatever an implementation raises is its verdict
-            reply = {"status": "error", "message": calling.told(error)}
+            reply = {"status": "error", "message": calling.in_one_line(error)}
         return {"seq": request["seq"], **reply}
 
     def _outcome(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class Server:
             self.target.begin(LoadedCase(request["case"], op, "value", "core", forms, "", (dtype,), (call,)))
         self.asked = (request["case"], dtype)
         if call.cotangents:
-            asked = gradients.Asked(self.target, op, call, dtype, forms)
+            asked = gradients.GradientCall(self.target, op, call, dtype, forms)
             found = asked.collected()
             changed = asked.changed()
         else:
@@ -155,7 +155,7 @@ class Server:
         after = {n: self.target.backend.to_numpy(a) for n, a in arrays.items()}
         return found, [n for n in arrays if not comparing.same_bits(before[n], after[n])]
 
-    def _told(self, op: str) -> bool:
+    def _is_told_dtype(self, op: str) -> bool:
         """Return whether the function is told the dtype of its result."""
         accepts = calling.keywords_of(self.target.function(op))
         return accepts is None or "dtype" in accepts
