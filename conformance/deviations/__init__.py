@@ -4,10 +4,44 @@ The registry of deviations: the ways in which positional encodings go wrong, as 
 One list, three uses: hypotheses that explain a failure, mutants that measure the suite, and a page of the docs.
 """
 
-from . import angles, axes, distances, extended, fope, lie, others, pope, rotated, rotation, scores, weights, xpos
+from . import (
+    absolute,
+    angles,
+    attention,
+    axes,
+    bias,
+    distances,
+    extended,
+    fope,
+    lie,
+    pope,
+    relative,
+    rotated,
+    rotation,
+    scores,
+    weights,
+    xpos,
+)
 from .compose import Deviation
 
-MODULES = (rotation, angles, extended, axes, lie, xpos, pope, fope, weights, rotated, others, scores, distances)
+MODULES = (
+    rotation,
+    angles,
+    extended,
+    axes,
+    lie,
+    xpos,
+    pope,
+    fope,
+    weights,
+    rotated,
+    absolute,
+    bias,
+    relative,
+    attention,
+    scores,
+    distances,
+)
 DEVIATIONS: dict[str, Deviation] = {d.name: d for module in MODULES for d in module.DEVIATIONS}
 
 __all__ = ["DEVIATIONS", "Deviation"]

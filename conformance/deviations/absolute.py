@@ -1,0 +1,56 @@
+"""Deviations of sinusoids and learned tables."""
+
+from typing import Any
+
+import numpy as np
+
+from .compose import Deviation, Function, Real, after, always, argument, narrowed, option
+
+
+def _pairs_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
+    half = out.shape[-1] // 2
+    if layout == "interleaved":
+        return out.reshape(*out.shape[:-1], half, 2)[..., ::-1].reshape(out.shape)
+    return np.concatenate([out[..., half:], out[..., :half]], axis=-1)
+
+
+def _cos_exponent(function: Function) -> Function:
+    """Every column has its own exponent."""
+
+    def deviating(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, **rest: Any) -> Any:
+        half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
+        options = {"layout": "sin_cos", "base": base, "endpoint": endpoint, "dtype": np.float64}
+        sin, cos = function(p, dim, **options)[..., :half], function(p * base ** (-step / 2), dim, **options)[..., half:]
+        if layout == "interleaved":
+            return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)
+        return np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
+
+    return deviating
+
+
+DEVIATIONS = (
+    Deviation("sin-cos-exchanged", "sines and cosines are in the other order", {"sinusoidal": after(_pairs_swapped)}, "",
+              "flashinfer#3819, diffusers#1369"),
+    Deviation("sinusoid-interleaved", "sines and cosines are interleaved whatever is asked for",
+              {"sinusoidal": option(layout=always("interleaved"))}, "", "multidim-positional-encoding#20"),
+    Deviation("sinusoid-concatenated", "sines come first, then cosines, whatever is asked for",
+              {"sinusoidal": option(layout=always("sin_cos"))}, "", "tensor2tensor#1423"),
+    Deviation("sinusoid-cos-exponent", "the cosine of a pair has the exponent (2i + 1)/d", {"sinusoidal": _cos_exponent},
+              "2 * (i // 2) is forgotten.", "the TensorFlow tutorial's slip"),
+    Deviation("endpoint-always", "the exponent is i/(d/2 - 1) whatever is asked for",
+              {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": dim > 2}))}, "", "hojonathanho/diffusion#15"),
+    Deviation("endpoint-never", "the exponent is 2i/d whatever is asked for",
+              {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": False}))}),
+    Deviation("sinusoid-base-10000", "the base is 10000 whatever is asked for",
+              {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"base": 10000.0}))}, "", "croco#44"),
+    Deviation("sinusoid-bfloat16", "the table is held in bfloat16", {"sinusoidal": after(lambda t, *a, **o: narrowed("bfloat16")(t))}, "",
+              "keras-hub's compute_dtype"),
+    Deviation("offset-ignored", "the offset into the table is ignored",
+              {"learned": lambda f: lambda p, t, /, *, offset=0: f(p, t)}, "", "transformers#1761, sentence-transformers#3879"),
+    Deviation("offset-plus-1", "rows are taken one further on", {"learned": lambda f: lambda p, t, /, *, offset=0: f(
+        p, np.concatenate([t[1:], t[-1:]]), offset=offset)}, "", "lightseq#144"),
+    Deviation("table-through-bfloat16", "the learned table is held in bfloat16", {"learned": argument(1, narrowed("bfloat16")),
+              "t5_rows": argument(0, narrowed("bfloat16"))}),
+    Deviation("rows-arange", "rows 0, 1, 2, ... are taken whatever the positions", {"learned": argument(
+        0, lambda p: np.broadcast_to(np.arange(p.shape[-1]), p.shape) if p.ndim else 0 * p)}, "", "keras-hub#1544"),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""Deviations of Shaw's relative positions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .compose import Deviation, Real, Wrap, after, before, narrowed
+
+
+def _shaw(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> dict[str, Wrap]:
+    return {"shaw_scores": before(change), "shaw_values": before(change)}
+
+
+def _other_order(*args: Any, **options: Any) -> Any:
+    other = {"key_minus_query": "query_minus_key", "query_minus_key": "key_minus_query"}
+    return args, options | {"order": other[options["order"]]}
+
+
+def _order(order: str) -> Callable[..., Any]:
+    return lambda *args, **options: (args, options | {"order": order})
+
+
+def _clip_exchanged(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
+    """Clip to (-right, left), adding right."""
+    apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
+    return np.clip(apart, -right, left) + right
+
+
+def _shaw_rows(index: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return wraps that look up other rows of the table."""
+
+    def scores(q: Real, k: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
+        rows = table[index(q, k, table, qp, kp, **options)]
+        return q @ np.swapaxes(k, -1, -2) + np.sum(q[..., :, None, :] * rows, axis=-1)
+
+    def values(w: Real, v: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
+        rows = table[index(w, v, table, qp, kp, **options)]
+        return w @ v + np.sum(w[..., :, :, None] * rows, axis=-2)
+
+    return {"shaw_scores": lambda _: scores, "shaw_values": lambda _: values}
+
+
+def _one_row_up(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
+    return (a, b, np.concatenate([table[1:], table[-1:]]), *rest), options
+
+
+DEVIATIONS = (
+    Deviation("shaw-other-order", "the difference of positions is taken the other way", _shaw(_other_order), "", "SpeechT5's convention"),
+    Deviation("shaw-key-minus-query", "the difference is key minus query whatever the order asked for", _shaw(_order("key_minus_query"))),
+    Deviation("shaw-query-minus-key", "the difference is query minus key whatever the order asked for", _shaw(_order("query_minus_key"))),
+    Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
+              _shaw_rows(_clip_exchanged), "", "wav2vec2-BERT's 64 and 8"),
+    Deviation("shaw-row-plus-1", "rows are taken one further on", _shaw(_one_row_up)),
+    Deviation("shaw-row-minus-1", "rows are taken one before", _shaw(
+        lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o))),
+    Deviation("shaw-term-dropped", "the relative term is missing", _shaw(lambda a, b, t, *r, **o: ((a, b, 0 * t, *r), o)), "",
+              "transformers#11725 class"),
+    Deviation("shaw-scaled", "scores are divided by sqrt(D)", {"shaw_scores": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}),
+    Deviation("shaw-table-bfloat16", "the table is held in bfloat16", _shaw(lambda a, b, t, *r, **o: ((a, b, narrowed("bfloat16")(t), *r), o))),
+    Deviation("shaw-input-bfloat16", "the input is held in bfloat16", _shaw(lambda a, b, *r, **o: ((narrowed("bfloat16")(a), b, *r), o))),
+)  # fmt: skip
