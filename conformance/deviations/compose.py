@@ -100,7 +100,7 @@ def _places(name: str) -> tuple[str, ...]:
     record = REGISTRY[name]
     if record.rounded is not None:
         return record.rounded
-    plain = record.returns == "real" and not any(axes.kind == "real" for axes in record.arrays.values())
+    plain = record.returns == "real" and not any(axes.kind in ("real", "wide") for axes in record.arrays.values())
     return (RESULT,) if plain and not reaches(name) else ()
 
 
