@@ -1,9 +1,11 @@
 """The registry says everything about an operation once: what is forgotten is an error that names the file and what to add."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
+from literals import literals
 from test_fuzz import matches
 
 from posref.conformance.suite import INSTALLED, load_groups
@@ -56,3 +58,11 @@ def test_what_is_forgotten_is_named_with_its_file(described: dict[str, Any], tol
     assert "test_registry.py, line " in str(caught.value)
     assert told in str(caught.value)
     assert "half_done" not in REGISTRY
+
+
+def test_no_list_of_operations_stands_outside_the_registry() -> None:
+    """What is true of several operations is said of each at its definition; the phases of three rotations are the exception."""
+    by_file = Counter(found.file for found in literals())
+    lists = {str(file): sorted({f.name for f in literals() if f.file == file}) for file in by_file}
+    long = {file: names for file, names in lists.items() if len(names) > 3}
+    assert not long, f"{long}: say it in @encoding of each operation, and derive it (python tests/literals.py lists all)"
