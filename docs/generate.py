@@ -80,7 +80,7 @@ be right.
 The registry's own mutants, the definition with one deviation, are counted apart:
 {registry}
 
-`python docs/generate.py` measures all this and writes this page.
+`python docs/generate.py --measure` measures all this and writes this page.
 
 {tables}"""
 

@@ -63,7 +63,7 @@ def test_the_page_in_the_docs_is_what_is_measured() -> None:
     """But for what it says of the registry's own mutants: see `test_deviations`."""
     page = GENERATE.DIAGNOSIS.read_text(encoding="utf-8")
     of_mutants = page.partition(" counted apart:\n")[2].partition("\n\n")[0]
-    assert page == GENERATE.diagnosis(of_mutants), "python docs/generate.py"
+    assert page == GENERATE.diagnosis(of_mutants), "python docs/generate.py --measure"
 
 
 def test_verdicts_are_judged_as_they_say() -> None:

@@ -26,4 +26,4 @@ def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
 
 def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
     page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
-    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py"
+    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py --measure"
