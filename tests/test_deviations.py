@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from quality import answers, cases, caught, diagnosed
+from quality import answers, cases, caught, diagnosed, registry
 
 import posref
 from posref.conformance import check
@@ -93,6 +94,13 @@ def test_each_is_recognised(name: str) -> None:
     for other in found["explanations"]:
         others = together(*(DEVIATIONS[n] for n in other))
         assert agree(DEVIATIONS[name], others, [op]), f"{name} is not {other}"
+
+
+@pytest.mark.thorough
+def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
+    """Here, since the diagnoses of all mutants are kept for the process that made them."""
+    page = (Path(__file__).parents[1] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
+    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py --measure"
 
 
 def finite(mutant: Deviation, op: str) -> bool:

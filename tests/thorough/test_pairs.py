@@ -1,15 +1,14 @@
-"""Two deviations at once are recognised, and the page in the docs says how many."""
+"""Two deviations at once are recognised."""
 
 import os
-from pathlib import Path
 
 import pytest
-from quality import caught, diagnosed, pairs, registry
+from quality import caught, diagnosed, pairs
 from test_deviations import finite
 
 from posref.conformance.deviations import Deviation
 
-EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "101"))  # one pair in so many; 1 takes hours
+EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "211"))  # one pair in so many; 1 takes hours
 
 
 @pytest.mark.parametrize(("pair", "op"), pairs(EVERY), ids=lambda value: getattr(value, "name", value))
@@ -22,8 +21,3 @@ def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     planted = pair.name.split(" + ")
     smaller = [names for names in found["explanations"] if len(names) == 1]
     assert smaller or any(sorted(names) == sorted(planted) for names in found["explanations"]), found["text"]
-
-
-def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
-    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py --measure"
