@@ -456,7 +456,9 @@ def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
         if array_names(op) and op != "rotation_matrix":  # whose one position is a number nearly everywhere
             lengths = () if op == "cayley" else ("length-one", "length-zero")  # which has a matrix and no tokens
             for flag in ("non-contiguous", "broadcast-view", "batch-one", *lengths):
-                assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (op, flag)
+                assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (
+                    f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/cases/forms.py make them"
+                )
 
 
 @pytest.mark.parametrize("op", ["rope", "apply_rope"])

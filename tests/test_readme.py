@@ -71,7 +71,9 @@ def test_licences_are_the_published_texts(name: str, sha256: str) -> None:
 
 @pytest.mark.parametrize("record", REGISTRY.values(), ids=lambda r: r.name)
 def test_the_page_of_the_vectors_lists_arguments_and_defaults(record: Any) -> None:
-    (row,) = re.findall(rf"^\| `{record.name}` \|(.*)\|$", VECTORS, re.MULTILINE)
+    found = re.findall(rf"^\| `{record.name}` \|(.*)\|$", VECTORS, re.MULTILINE)
+    assert len(found) == 1, f"conformance/vectors/README.md has {len(found)} rows of {record.name}: python docs/generate.py"
+    row = found[0]
     for name, parameter in inspect.signature(record.function).parameters.items():
         if name in ("xp", "device", "dtype"):
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from ..calls import array_names
 from ..errors import VectorError
 from ..model import LoadedCase
 from . import tensors, value_positions
+from .axes import alternatives, is_star, names_in
 
 PART = {"inputs": "in", "cotangents": "ct", "expected": "out", "intermediates": "mid"}  # of the name of a tensor, by role
-SIZES = ("dim", "heads")  # options that say how much is computed
 LARGEST_REFUSED = 2**16  # of these, in a call to be refused, where no expected values bound them
 NEEDED = ("float64", "angle64", "angle32")
 
@@ -123,9 +124,19 @@ def _check_values(op: str, kind: str, call: Mapping[str, Any], name: str, data: 
             msg = f"{name}: {option} must be {REGISTRY[op].domains[option]}; got {str(value)[:80]}"
             raise ValueError(msg)
         most = LARGEST_REFUSED if kind == "reject" else 2 * max(axes, default=0)
-        if option in SIZES and isinstance(value, int | float) and value > most:
+        if option in sizes(op) and isinstance(value, int | float) and value > most:
             msg = f"{name}: {option} must fit its values, at most {most} here; got {value}"
             raise ValueError(msg)
+
+
+@cache
+def sizes(op: str) -> frozenset[str]:
+    """Return the options that are the size of an axis, or a factor of one: they say how much is computed."""
+    record = REGISTRY[op]
+    shapes = (*record.result, *(axes.shape for axes in record.arrays.values()))
+    axes = {axis.lstrip("~") for shape in shapes if shape[:1] != "=" for way in alternatives(shape) for axis in way}
+    named = {name for axis in axes if not is_star(axis) and "+" not in axis for name in names_in(axis)}
+    return frozenset(name for name, domain in record.domains.items() if isinstance(domain, Integer) and name in named)
 
 
 def check_places(cases: Iterable[LoadedCase]) -> None:
