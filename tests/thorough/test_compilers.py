@@ -69,9 +69,9 @@ def tuples(results: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("op", OF_ARRAYS)
 def test_torch_compile_generates_code(op: str) -> None:
-    """One graph of all sampled calls of an operation through Inductor: each within the bounds of its class."""
+    """One graph of two sampled calls of an operation through Inductor: each within the bounds of its class."""
     torch.compiler.reset()
-    calls = [(case, *called(TORCH, case)) for case in sample(op)]
+    calls = [(case, *called(TORCH, case)) for case in sample(op)[:2]]
 
     def everything(given: list[dict[str, Any]]) -> list[Any]:
         return [function(arrays) for (_, function, _), arrays in zip(calls, given, strict=True)]
