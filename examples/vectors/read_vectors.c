@@ -1,5 +1,5 @@
 /*
- * Read the golden vectors in C11, without posref: ask the function at the top all float32 cases of one operation.
+ * Read the golden vectors in C11, without posref: ask the function at the top all float32 cases of an operation.
  *
  *     cc -std=c11 -O2 -o read_vectors examples/vectors/read_vectors.c -lm && ./read_vectors conformance/vectors
  *
