@@ -118,6 +118,7 @@ def test_frequencies_that_are_not_geometric_are_those_of_no_base() -> None:
     assert "every pair is rotated, in the layout asked for; no base, position scale and position offset" in said(rope)
 
 
+@pytest.mark.thorough
 def test_frequencies_may_grow() -> None:
     """The minus of the exponent is lost: the base is one over that asked for."""
     assert "those of base 0.0001 (asked: 10000)" in said(

@@ -1,6 +1,5 @@
 """The registry says everything about an operation once: what is forgotten is an error that names the file and what to add."""
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,8 @@ def test_what_is_forgotten_is_named_with_its_file(described: dict[str, Any], tol
 
 def test_no_list_of_operations_stands_outside_the_registry() -> None:
     """What is true of several operations is said of each at its definition; the phases of three rotations are the exception."""
-    by_file = Counter(found.file for found in literals())
-    lists = {str(file): sorted({f.name for f in literals() if f.file == file}) for file in by_file}
-    long = {file: names for file, names in lists.items() if len(names) > 3}
+    lists: dict[str, set[str]] = {}
+    for found in literals():
+        lists.setdefault(str(found.file), set()).add(found.name)
+    long = {file: sorted(names) for file, names in lists.items() if len(names) > 3}
     assert not long, f"{long}: say it in @encoding of each operation, and derive it (python tests/literals.py lists all)"

@@ -17,7 +17,7 @@ from posref.conformance.diagnosis.strength import Strength
 
 
 @cache
-def measured(every: int = 40) -> Strength:
+def measured(every: int = 90) -> Strength:
     """Return the measurement with one deviation in so many."""
     some = dict(list(DEVIATIONS.items())[5::every] if every > 1 else DEVIATIONS)
     with patch.object(strength, "DEVIATIONS", some):
@@ -43,7 +43,7 @@ def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
 
 def test_some_deviations_are_caught() -> None:
     found = measured()
-    assert len(found.lines) > 10
+    assert len(found.lines) >= 5
     assert not found.weak
 
 
