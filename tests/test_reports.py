@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ import posref
 from posref.conformance import check
 from posref.conformance.accuracy import OF_DTYPE
 from posref.conformance.checking import curves
-from posref.conformance.model import Answer, Call, LoadedCase, Operation
+from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, Operation
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
@@ -366,3 +367,14 @@ def test_the_terminal_does_not_call_an_unfinished_check_conformant(capsys: pytes
     unfinished_report = Report(report.target, report.suite, report.tier, report.operations, report.missing, complete=False)
     terminal.show(unfinished_report, Console(width=120))
     assert "INCOMPLETE: 24 passed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verdict", BAD)
+def test_one_case_that_does_not_pass_is_enough(verdict: str) -> None:
+    cases = [CaseResult(f"rope/half/{n}", "rope", "value", "core", "float32", "pass") for n in range(5)]
+    assert Operation("rope", "float32", "angle32", cases).conformant
+    wrong = Operation("rope", "float32", "angle32", [*cases, replace(cases[0], verdict=verdict)])
+    assert not wrong.conformant
+    assert wrong.reason == "1 of 6 cases do not pass"
+    refused = Operation("rope", "float32", "angle32", [*cases, replace(cases[0], kind="reject", verdict=verdict)])
+    assert refused.conformant
