@@ -7,7 +7,9 @@ import pytest
 from literals import literals
 from test_fuzz import matches
 
-from posref.conformance.suite import INSTALLED, load_groups
+from posref.conformance.calls import positions_of
+from posref.conformance.model import Call
+from posref.conformance.suite import INSTALLED, load_groups, value_positions
 from posref.spec import REGISTRY, Axes, encoding
 
 
@@ -66,3 +68,34 @@ def test_no_list_of_operations_stands_outside_the_registry() -> None:
         lists.setdefault(str(found.file), set()).add(found.name)
     long = {file: sorted(names) for file, names in lists.items() if len(names) > 3}
     assert not long, f"{long}: say it in @encoding of each operation, and derive it (python tests/literals.py lists all)"
+
+
+def call_of(op: str, case: str) -> Call:
+    group = next(g for g in load_groups(INSTALLED, ops=(op,)) if case in {c.id for c in g.cases})
+    return next(c for c in group.cases if c.id == case).calls[0]
+
+
+def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
+    call = call_of("alibi", "alibi/distance/rows")
+    found = value_positions.places("alibi", call, "out")
+    q, k = (np.abs(call.inputs[name]) for name in ("q_positions", "k_positions"))
+    assert found is not None
+    for index in np.ndindex(found.shape):
+        *batch, _, i, j = index
+        query, key = (x[(*batch, n)] if x.ndim > 1 else x[n] for x, n in ((q, i), (k, j)))
+        assert found[index] == max(query, key)
+
+
+def test_values_of_several_axes_stand_at_the_largest_of_their_coordinates() -> None:
+    call = call_of("mrope", next(c.id for g in load_groups(INSTALLED, ops=("mrope",)) for c in g.cases if c.kind == "value"))
+    found = value_positions.places("mrope", call, "out")
+    assert found is not None
+    largest = np.max(np.abs(call.inputs["positions"]), axis=0)
+    np.testing.assert_array_equal(found, np.broadcast_to(largest[..., None], call.expected["out"].shape))
+
+
+@pytest.mark.parametrize("op", [op for op in REGISTRY if positions_of(op)])
+def test_every_operation_with_positions_says_where_its_values_stand(op: str) -> None:
+    """A report says "at position" and the first failing position of them all."""
+    calls = [c for g in load_groups(INSTALLED, ops=(op,)) for case in g.cases if case.kind == "value" for c in case.calls]
+    assert any(value_positions.places(op, call, output) is not None for call in calls for output in call.expected)
