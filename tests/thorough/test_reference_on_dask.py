@@ -1,0 +1,11 @@
+"""The reference on every core case on Dask, in float32: graphs are built for every call."""
+
+import pytest
+from test_reference_everywhere import assert_conformant
+
+from posref.spec import REGISTRY
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_on_dask(op: str) -> None:
+    assert_conformant(backend="dask", op=op, dtype="float32")

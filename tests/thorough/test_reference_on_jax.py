@@ -1,0 +1,19 @@
+"""The reference on every core case on JAX, which compiles every shape: in float32, and with float64."""
+
+from contextlib import nullcontext
+
+import pytest
+from test_reference_everywhere import assert_conformant
+
+from posref.spec import REGISTRY
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["jax", "jax with float64"])
+@pytest.mark.parametrize("op", REGISTRY)
+def test_on_jax(op: str, x64: bool) -> None:
+    """Without float64 angles are int32 turns, of class angle64 all the same."""
+    import jax
+
+    with jax.enable_x64(True) if x64 else nullcontext():
+        options = {"dtype": "float64", "claim": "float64"} if x64 else {"dtype": "float32"}
+        assert_conformant(backend="jax", op=op, **options)
