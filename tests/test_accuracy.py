@@ -1,8 +1,9 @@
-"""The tolerance of a result, and the dtype in which an argument is given, as DESIGN and the vectors' page say them."""
+"""What surrounds a call: the tolerance of its result, the dtypes of its arguments, and the way home from the library."""
 
 import numpy as np
 import pytest
 
+from posref import backends
 from posref.conformance.accuracy import tolerance_of
 from posref.conformance.calls import given_dtype
 from posref.conformance.suite import INSTALLED, load_groups
@@ -32,3 +33,10 @@ def test_positions_are_never_given_in_half_precision(name: str, dtype: str) -> N
     fractional = next(c for c in cases if c.calls[0].inputs["positions"].dtype.kind == "f")
     sent = protocol.run(1, fractional, 0, "bfloat16")["inputs"][name]
     assert sent == protocol.encode(fractional.calls[0].inputs[name], dtype)
+
+
+def test_results_that_carry_gradients_come_home() -> None:
+    """A learned table is a parameter, and what is made of it asks for gradients."""
+    torch = backends.load("torch")
+    learned = torch.from_numpy(np.asarray([1.5, -2.0]), "float32").requires_grad_()
+    np.testing.assert_array_equal(torch.to_numpy(2 * learned), [3.0, -4.0])
