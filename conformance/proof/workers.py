@@ -164,8 +164,12 @@ def main() -> None:
     asked: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_receive, args=(requests, asked), daemon=True).start()
     while True:
-        pickle.dump(_answer(asked.get()), replies)
-        replies.flush()
+        answer = _answer(asked.get())
+        try:
+            pickle.dump(answer, replies)
+            replies.flush()
+        except OSError:  # who asked has died since
+            os._exit(0)
 
 
 def _receive(requests: BinaryIO, asked: SimpleQueue[bytes]) -> None:
