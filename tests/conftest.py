@@ -3,6 +3,7 @@ The array libraries on which every definition is tried. One that is missing fail
 failed. And which tests are thorough: those marked so, and all in the folder of that name.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -74,9 +75,10 @@ def path_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep proved groups in a folder of these tests: what the user has proved is neither read nor added to."""
+    """Keep caches in a folder of this run, which its processes share: the user's are neither read nor added to."""
+    base = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        monkeypatch.setenv("XDG_CACHE_HOME", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"))
         yield
 
 

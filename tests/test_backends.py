@@ -27,10 +27,12 @@ from posref.conformance.target.comparing import compare, errors
 from posref.conformance.target.python import load_python
 from posref.spec import REGISTRY
 
-FEW = ("jax", "jax_x64", "dask")  # the smoke cases in one dtype: the thorough tests ask every case in every dtype
+FEW = ("jax", "jax_x64", "dask")  # the smoke cases in one dtype: thorough tests ask every case of every operation
+EVERY = 7  # of so many operations one is asked here on JAX and Dask
 DEVICES = ("device1", "no_float64")  # of array-api-strict; the second stands in for hardware without float64
 
 
+@pytest.mark.thorough
 def test_the_sample_has_every_trait_of_the_cases() -> None:
     """So that no word of an option, and no rank of an array, is tried on NumPy and PyTorch alone."""
     for op in REGISTRY:
@@ -111,7 +113,17 @@ def strictest(version: str = "2023.12") -> Iterator[None]:
         strict.reset_array_api_strict_flags()
 
 
-@pytest.mark.parametrize("op", REGISTRY)
+def asked() -> Iterator[Any]:
+    """Yield the libraries and operations of the next test: the slow libraries are asked few operations in a plain run."""
+    for name in LIBRARIES:
+        for k, op in enumerate(REGISTRY):
+            if name == "jax_x64":
+                yield pytest.param(name, op, marks=pytest.mark.thorough)
+            elif name not in FEW or k % EVERY == 0:
+                yield name, op
+
+
+@pytest.mark.parametrize(("library", "op"), asked(), indirect=["library"])
 def test_every_operation_is_right(library: Library, op: str) -> None:
     with ExitStack() as stack:
         if library.name == "array_api_strict":

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 import posref
 from posref.cli import cli
-from posref.conformance.suite.reading import INSTALLED, validator
+from posref.conformance.suite.reading import INSTALLED
+from posref.conformance.suite.schemas import validator
 from posref.spec import REGISTRY
 
 EXAMPLE = str(Path(__file__).parents[1] / "examples" / "broken_rope.py")

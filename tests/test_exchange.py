@@ -20,7 +20,8 @@ from posref.conformance.reports.report import Report
 from posref.conformance.suite import tensors
 from posref.conformance.suite.copying import copy
 from posref.conformance.suite.options import from_json
-from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest, validator
+from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest
+from posref.conformance.suite.schemas import validator
 from posref.conformance.target.python import load_python
 from posref.conformance.target.remote import protocol
 from posref.conformance.target.remote.byfile import written

@@ -24,7 +24,8 @@ from posref.conformance.proof.verify import verify
 from posref.conformance.reports.document import state
 from posref.conformance.suite import strict_json, tensors
 from posref.conformance.suite.copying import copy
-from posref.conformance.suite.reading import parse, validator
+from posref.conformance.suite.reading import parse
+from posref.conformance.suite.schemas import validator
 
 X = "one/in/x"
 DATA, TOLERANCE, GROUP, SUITE = "data.safetensors", "tolerance.safetensors", "group.json", "SUITE.json"

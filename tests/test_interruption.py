@@ -29,7 +29,7 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
         pytest.param("check", 30, {"old", "new"}, marks=pytest.mark.thorough),
         ("folder", 0, {"absent", "old", "new"}),
         ("file", 0, {"absent", "old", "new"}),
-        ("folder-ctrl-c", 0, {"absent", "old", "new"}),
+        pytest.param("folder-ctrl-c", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
         ("file-ctrl-c", 0, {"absent", "old", "new"}),
         ("folder-sigterm", 0, {"absent", "old", "new"}),
     ],
@@ -87,7 +87,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     assert scratch_of(tmp_path / "suite") == []
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)])
 def test_a_build_that_is_told_to_stop_leaves_no_suite(signum: int, tmp_path: Path) -> None:
     place = tmp_path / "suite"
     process = subprocess.Popen([*POSREF, "vectors", "build", str(place)], stderr=subprocess.DEVNULL, preexec_fn=interruptible)

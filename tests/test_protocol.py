@@ -26,7 +26,8 @@ from posref.conformance.calls import array_names
 from posref.conformance.errors import Stopped, TargetError
 from posref.conformance.model import LoadedCase
 from posref.conformance.reports.report import Report
-from posref.conformance.suite.reading import INSTALLED, load_groups, validator
+from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.schemas import validator
 from posref.conformance.target.remote import protocol
 from posref.conformance.target.remote.child import Child
 from posref.conformance.target.remote.lint import lint

@@ -28,7 +28,8 @@ from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
 from posref.conformance.suite import value_positions
-from posref.conformance.suite.reading import INSTALLED, load_groups, validate
+from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.schemas import validate
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]

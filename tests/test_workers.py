@@ -184,7 +184,9 @@ def lives(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGKILL))]
+)
 def test_whatever_ends_a_build_ends_its_workers(signum: int, tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", POSREF, "vectors", "build", str(tmp_path / "s"), "--jobs", "2", "--no-reuse"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

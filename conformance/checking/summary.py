@@ -10,7 +10,6 @@ import numpy as np
 from posref.composition import stages
 
 from ..accuracy import ladder_of
-from ..diagnosis import diagnose
 from ..model import Answer, Operation
 from ..suite import value_positions
 from ..target import comparing
@@ -85,13 +84,17 @@ def _loosest(found: list[str | None], ladder: tuple[str, ...]) -> str | None:
 def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Add diagnoses, those of stages first: a stage that fails explains what is composed of it."""
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
+    if not failing:
+        return
+    from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
+
     failed = {operation.op for operation, _ in failing}
     known: dict[str, Any] = {}
     for operation, answers in sorted(failing, key=lambda pair: len(stages(pair[0].op))):
         verdicts = {c.id: c.verdict for c in operation.cases}
         relevant = [(a, verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
         below = [s for s in stages(operation.op) if s in failed]
-        operation.diagnosis = diagnose.diagnose(
+        operation.diagnosis = diagnose(
             operation.op, relevant, operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
         )  # fmt: skip

@@ -75,7 +75,8 @@ def check(json_file: Path | None, suite: Path | None, **options: Any) -> None:
 def report(file: Path, **forms: Path | None) -> None:
     """Convert a JSON report to other forms. Without an option, print FILE as Markdown."""
     from ..suite import safe_reading
-    from ..suite.reading import parse, validate
+    from ..suite.reading import parse
+    from ..suite.schemas import validate
 
     with errors():
         document = parse(file, safe_reading.read(file, REPORT_LIMIT))

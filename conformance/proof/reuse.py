@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag
+from ..suite import schemas
 from . import sources
 
 LIMIT = 256 * 2**20  # bytes of all entries; a suite has about 15 million
@@ -37,9 +38,8 @@ class Product:
 
 
 def default_folder() -> Path:
-    """Return where the user's caches go: ``$XDG_CACHE_HOME/posref/proofs``, or ``~/.cache/posref/proofs``."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(named) if os.path.isabs(named) else Path.home() / ".cache") / "posref" / "proofs"
+    """Return the user's folder of proved groups."""
+    return schemas.caches() / "proofs"
 
 
 class Store:

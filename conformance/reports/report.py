@@ -1,11 +1,10 @@
-"""The report of a check: its record, and the files it can be written as."""
+"""The report of a check: its record, and the files it can be written as; what writes them is loaded when it is asked to."""
 
 import json
 from pathlib import Path
 
 from ..model import Record
 from ..suite.atomic import whole_file
-from . import html, summaries
 
 
 class Report(Record):
@@ -17,20 +16,24 @@ class Report(Record):
 
     def write_html(self, path: Path) -> None:
         """Write the report as one page; PosrefError if jinja2 is not installed."""
+        from . import html
 
         whole_file(path, html.render(self.to_json()))
 
     def write_markdown(self, path: Path) -> None:
         """Write a summary in Markdown."""
+        from . import summaries
 
         whole_file(path, summaries.markdown(self.to_json()))
 
     def write_junit(self, path: Path) -> None:
         """Write the report as JUnit XML."""
+        from . import summaries
 
         whole_file(path, summaries.junit(self.to_json()))
 
     def write_badge(self, path: Path) -> None:
         """Write a badge in SVG."""
+        from . import summaries
 
         whole_file(path, summaries.badge(self.to_json()))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Container, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import jsonschema
 
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import consistency, safe_reading, strict_json, tensors
 from .atomic import put_aside
 from .options import from_json
-from .quoting import shown
+from .schemas import validate_once
 
 INSTALLED = safe_reading.OURS
 SCHEMA = 1
@@ -25,7 +21,6 @@ DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
 FILES = ("group.json", "data.safetensors", "tolerance.safetensors")  # of a group
 KEPT, LARGEST = 1024, 2**20  # groups that a process keeps once they were found right, and the bytes of the largest of them
 _GROUPS: dict[str, LoadedGroup] = {}  # by their entry, whose hashes say what the files hold
-_VALID: set[tuple[str, str]] = set()  # schemas, and hashes of the documents that are as they say
 
 
 def load_manifest(root: Path) -> dict[str, Any]:
@@ -53,11 +48,8 @@ def document(root: Path, name: str, schema: str) -> Any:
     """Return a JSON file at the top of a suite, checked against its schema."""
     path = root / name
     data = safe_reading.read(path, DOCUMENT, root=root)
-    found, seen = parse(path, data), (schema, tensors.digest(data)["sha256"])
-    if seen not in _VALID:
-        validate(schema, found, path)
-        if len(_VALID) < KEPT:
-            _VALID.add(seen)
+    found = parse(path, data)
+    validate_once(schema, found, data, path)
     return found
 
 
@@ -92,8 +84,9 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
     """Return one group, every file of it checked."""
     folder = root / entry["id"]
     path = folder / "group.json"
-    manifest = parse(path, tensors.read_bytes(path, entry["files"]["group.json"], root=root), limit=DOCUMENT)
-    validate("group", manifest, path)
+    text = tensors.read_bytes(path, entry["files"]["group.json"], root=root)
+    manifest = parse(path, text, limit=DOCUMENT)
+    validate_once("group", manifest, text, path)
     for name in ("data.safetensors", "tolerance.safetensors"):
         if manifest["files"][name] != entry["files"][name]:
             msg = f"{path}: its record of {name} differs from SUITE.json. Fetch the suite again."
@@ -156,33 +149,3 @@ def parse(path: Path, data: bytes, *, limit: int = strict_json.LIMIT) -> Any:
     except ValueError as error:
         msg = f"{path}: not valid JSON: {error}."
         raise VectorError(msg) from error
-
-
-@cache
-def validator(name: str) -> Any:
-    """Return the validator of the schema called `name`."""
-    schema = json.loads((INSTALLED / "schema" / f"{name}.json").read_text(encoding="utf-8"))
-    strict = {"pattern": _pattern, "uniqueItems": _unique}
-    return jsonschema.validators.extend(jsonschema.Draft202012Validator, strict)(schema)
-
-
-def _pattern(_: Any, pattern: str, instance: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """Yield an error unless a word is of a pattern, as JSON Schema has it: ``$`` is the end, not a line break before it."""
-    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
-        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
-
-
-def _unique(_: Any, unique: bool, instance: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """Yield an error unless a list is of different words; in time that does not grow with the square."""
-    if unique and isinstance(instance, list) and not all(isinstance(item, str) for item in instance):
-        yield jsonschema.ValidationError("must be a list of words")
-    elif unique and isinstance(instance, list) and len(set(instance)) != len(instance):
-        yield jsonschema.ValidationError(f"{instance!r} has non-unique elements")
-
-
-def validate(name: str, document: Any, path: Path) -> None:
-    """Raise `VectorError` with the first place where `document` is not as its schema says."""
-    for error in validator(name).iter_errors(document):
-        place = "/".join(str(part) for part in error.absolute_path) or "the top level"
-        msg = f"{path}: at {shown(place)}: {shown(error.message)}."
-        raise VectorError(msg)

@@ -15,7 +15,8 @@ from ...model import Arrays, Call, LoadedCase, LoadedGroup
 from ...suite import safe_reading, tensors
 from ...suite.atomic import whole_directory
 from ...suite.quoting import shown
-from ...suite.reading import load_groups, load_manifest, parse, validate, withdrawn_cases
+from ...suite.reading import load_groups, load_manifest, parse, withdrawn_cases
+from ...suite.schemas import validate
 from ...suite.writing import SCHEMA, write_json
 from .. import calling
 from ..base import Target

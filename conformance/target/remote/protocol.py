@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import numpy.typing as npt
 
@@ -25,7 +24,8 @@ from ...model import Call, LoadedCase
 from ...suite import strict_json, tensors
 from ...suite.options import to_json
 from ...suite.quoting import shown
-from ...suite.reading import load_manifest, validator
+from ...suite.reading import load_manifest
+from ...suite.schemas import validator
 from ..array_forms import FORMS
 
 VERSION = 1
@@ -183,5 +183,7 @@ def check(message: Any, kind: str) -> None:
 @cache
 def _validator(kind: str) -> Any:
     """Return the validator of one kind of message."""
+    import jsonschema  # takes long to load: what is asked in this process needs none
+
     schema = validator("protocol").schema
     return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
