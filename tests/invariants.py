@@ -77,15 +77,14 @@ def noted(function: Callable[..., Any], seen: list[bool]) -> Callable[..., Any]:
     return noting
 
 
-def alone(op: str) -> Iterator[tuple[str, Call, Arrays, int, int]]:
-    """Yield the sampled calls of an operation with the inputs of their first, middle and last token alone."""
+def alone(op: str) -> Iterator[tuple[str, Call, int, dict[int, Arrays]]]:
+    """Yield the sampled calls of an operation, how many tokens they have, and the first, middle and last token alone."""
     for case in sample(op):
         (call,) = case.calls
         n = tokens(op, call)
-        for row in () if n is None else sorted({0, n // 2, n - 1}):
-            one = cut(op, call, n or 0, row)
-            if one is not None:
-                yield case.id, call, one, n or 0, row
+        if n is not None:
+            rows = {row: cut(op, call, n, row) for row in sorted({0, n // 2, n - 1})}
+            yield case.id, call, n, {row: one for row, one in rows.items() if one is not None}
 
 
 def decode(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,17 +94,17 @@ def decode(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Bit for bit where nothing is added up; otherwise both are within their own bounds of the same truth.
     """
     count = 0
-    for name, call, one, n, row in alone(op):
-        of_one, added = errors(op, one, call, monkeypatch)
-        of_all, _ = errors(op, call.inputs, call, monkeypatch)
-        parts = zip(results(op, one, call), results(op, call.inputs, call), of_one, of_all, strict=True)
-        for got, whole, error, other in parts:
-            axes = [a for a, (m, k) in enumerate(zip(whole.shape, got.shape, strict=True)) if m != k]
-            assert [(whole.shape[a], got.shape[a]) for a in axes] in ([(n, 1)], []), name
-            rows = [np.take(x, [row], axis=axes[0]) if axes else x for x in (whole, other)]  # a result may not have that axis
-            apart = np.abs(np.subtract(got, rows[0], dtype=np.float64))
-            assert np.all(apart <= (error + rows[1] if added else 0)), f"{name}: token {row} alone is not its row of the whole"
-            count += len(axes)
+    for name, call, n, rows in alone(op):
+        together, (of_all, _) = results(op, call.inputs, call), errors(op, call.inputs, call, monkeypatch)
+        for row, one in rows.items():
+            of_one, added = errors(op, one, call, monkeypatch)
+            for got, whole, error, other in zip(results(op, one, call), together, of_one, of_all, strict=True):
+                axes = [a for a, (m, k) in enumerate(zip(whole.shape, got.shape, strict=True)) if m != k]
+                assert [(whole.shape[a], got.shape[a]) for a in axes] in ([(n, 1)], []), name
+                taken = [np.take(x, [row], axis=axes[0]) if axes else x for x in (whole, other)]  # a result may lack that axis
+                apart = np.abs(np.subtract(got, taken[0], dtype=np.float64))
+                assert np.all(apart <= (error + taken[1] if added else 0)), f"{name}: token {row} alone is not its row"
+                count += len(axes)
     assert count, f"{op}: no sampled case has two tokens and an axis of theirs that no other has; add one"
 
 

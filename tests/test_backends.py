@@ -123,7 +123,7 @@ def asked() -> Iterator[Any]:
                 yield name, op
 
 
-@pytest.mark.parametrize(("library", "op"), asked(), indirect=["library"])
+@pytest.mark.parametrize(("library", "op"), list(asked()), indirect=["library"])
 def test_every_operation_is_right(library: Library, op: str) -> None:
     with ExitStack() as stack:
         if library.name == "array_api_strict":

@@ -143,7 +143,7 @@ def test_a_call_that_is_not_described_is_told() -> None:
     )
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(250, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [30, pytest.param(250, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("op", REGISTRY)
 def test_the_reference_accepts_what_is_drawn(op: str, count: int) -> None:
     """Every draw is a call that the definition takes; of floats, one that the dtype holds, and of all kinds."""

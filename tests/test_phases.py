@@ -144,11 +144,8 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
     return out
 
 
-@pytest.mark.parametrize(
-    "function",
-    [noise, *(pytest.param(f, marks=pytest.mark.thorough) for f in (zeros, nothing_finite, one_lane_scaled))],
-    ids=lambda f: f.__name__,
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("function", [noise, zeros, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__)
 def test_nothing_is_said_of_what_is_no_rotation(function: Rope) -> None:
     assert said(function) == "unexplained: no known mistake gives these values."
 
