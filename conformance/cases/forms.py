@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import Case, Flag
+from .making import cases_of
 from .numbers import floats
 
 FLAGS = {
@@ -37,7 +38,7 @@ SCORES, VALUES = ("q", "k", "key_table"), ("weights", "v", "value_table")
 
 def _case(op: str, name: str, flags: str, inputs: dict[str, Any], params: dict[str, Any], comment: str = "") -> Case:
     """Return a case of one call."""
-    return Case(f"{op}/forms/{name}", params, inputs, tuple(flags.split()), comment)
+    return cases_of(op)(f"forms/{name}", flags, params, inputs, comment)
 
 
 def reals(name: str, *shape: int, bits: int = 8) -> npt.NDArray[np.float64]:

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
+
+_slope, _product, _bucket = deviations_of("alibi_slopes"), deviations_of("alibi_product"), deviations_of("t5_buckets")
 
 
-def _slopes(change: Callable[[int, float], Any]) -> dict[str, Wrap]:
-    return {"alibi_slopes": lambda _: lambda heads, /, *, max_bias=8, **rest: np.asarray(change(heads, max_bias))}
+def _slopes(change: Callable[[int, float], Any]) -> Wrap:
+    return lambda _: lambda heads, /, *, max_bias=8, **rest: np.asarray(change(heads, max_bias))
 
 
 def _closed_form(heads: int, max_bias: float) -> Any:
@@ -65,14 +67,14 @@ def _log_buckets(n: Any, sided: int, max_distance: float, rounding: Callable[[An
     return np.where(n < exact, n, np.minimum(far, sided - 1) if limit else far)
 
 
-def _buckets(change: Callable[..., Any]) -> dict[str, Wrap]:
+def _buckets(change: Callable[..., Any]) -> Wrap:
     """Return a wrap that computes buckets in another way, from distances."""
 
     def deviating(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
         n, sided, after_query = _sided(relative, bidirectional, num_buckets)
         return change(n, sided, max_distance) + after_query
 
-    return {"t5_buckets": lambda _: deviating}
+    return lambda _: deviating
 
 
 def _wrong_half(buckets: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
@@ -94,48 +96,46 @@ def _heads_mixed(function: Function) -> Function:
 
 
 DEVIATIONS = (
-    Deviation("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form), "",
+    _slope("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form), "",
               "Baichuan2#225, TensorRT-LLM#1611"),
-    Deviation("slopes-next-power", "slopes are the first H of the next power of two", _slopes(_next_power), "", "Baichuan2#225"),
-    Deviation("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero), "", "aprender#2143"),
-    Deviation("slopes-ascending", "slopes are sorted, the smallest first", {"alibi_slopes": after(lambda s, *a, **o: np.sort(s))}),
-    Deviation("slopes-descending", "slopes are sorted, the largest first", {"alibi_slopes": after(lambda s, *a, **o: np.sort(s)[::-1])}),
-    Deviation("slopes-reversed", "slopes are in reverse order of heads", {"alibi_slopes": after(lambda s, *a, **o: s[::-1])}),
-    Deviation("slopes-bfloat16", "slopes are held in bfloat16", {"alibi_slopes": after(lambda s, *a, **o: narrowed("bfloat16")(s))}, "",
+    _slope("slopes-next-power", "slopes are the first H of the next power of two", _slopes(_next_power), "", "Baichuan2#225"),
+    _slope("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero), "", "aprender#2143"),
+    _slope("slopes-ascending", "slopes are sorted, the smallest first", after(lambda s, *a, **o: np.sort(s))),
+    _slope("slopes-descending", "slopes are sorted, the largest first", after(lambda s, *a, **o: np.sort(s)[::-1])),
+    _slope("slopes-reversed", "slopes are in reverse order of heads", after(lambda s, *a, **o: s[::-1])),
+    _slope("slopes-bfloat16", "slopes are held in bfloat16", after(lambda s, *a, **o: narrowed("bfloat16")(s)), "",
               "transformers' Falcon"),
-    Deviation("max-bias-8", "max_bias is 8 whatever is asked for",
-              {"alibi_slopes": lambda f: lambda heads, /, *, max_bias=8, **r: f(heads)}),
-    Deviation("alibi-sign", "the bias has the other sign", {"alibi_product": after(lambda b, *a, **o: -b)}),
-    Deviation("alibi-abs-missing", "form 'distance' has no absolute value",
-              {"alibi_product": lambda f: _form(f, "distance", "causal")}, "", "x-transformers@4ed4d0a"),
-    Deviation("alibi-abs-added", "form 'causal' has an absolute value", {"alibi_product": lambda f: _form(f, "causal", "distance")}),
-    Deviation("alibi-future-zero", "keys after the query have no bias in form 'distance'", {"alibi_product": after(_future_zero)}),
-    Deviation("alibi-off-by-one", "distances are one too large", {"alibi_product": argument(0, lambda q: q + 1)}, "", "vLLM#945"),
-    Deviation("alibi-key-off-by-one", "keys' positions are one too large", {"alibi_product": argument(1, lambda k: k + 1)}),
-    Deviation("alibi-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)", {"alibi_product": argument(
-        0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape))}, "", "x-transformers@74f241d"),
-    Deviation("alibi-key-arange", "keys are at 0, 1, 2, ... whatever their positions", {"alibi_product": argument(
-        1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape))}, "", "PaddleNLP#6495"),
-    Deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16", {"alibi_product": _bf16_product}, "",
+    _slope("max-bias-8", "max_bias is 8 whatever is asked for", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads)),
+    _product("alibi-sign", "the bias has the other sign", after(lambda b, *a, **o: -b)),
+    _product("alibi-abs-missing", "form 'distance' has no absolute value", lambda f: _form(f, "distance", "causal"), "", "x-transformers@4ed4d0a"),
+    _product("alibi-abs-added", "form 'causal' has an absolute value", lambda f: _form(f, "causal", "distance")),
+    _product("alibi-future-zero", "keys after the query have no bias in form 'distance'", after(_future_zero)),
+    _product("alibi-off-by-one", "distances are one too large", argument(0, lambda q: q + 1), "", "vLLM#945"),
+    _product("alibi-key-off-by-one", "keys' positions are one too large", argument(1, lambda k: k + 1)),
+    _product("alibi-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)", argument(
+        0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), "", "x-transformers@74f241d"),
+    _product("alibi-key-arange", "keys are at 0, 1, 2, ... whatever their positions", argument(
+        1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape)), "", "PaddleNLP#6495"),
+    _product("alibi-bfloat16", "the product of slope and distance is held in bfloat16", _bf16_product, "",
               "TensorRT-Model-Connect#667, Habana vllm-fork#503"),
-    Deviation("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", {"alibi_product": _bf16_all}, "",
+    _product("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", _bf16_all, "",
               "TensorRT-Model-Connect#667, Habana vllm-fork#503"),
-    Deviation("alibi-positions-bfloat16", "positions are held in bfloat16", {"alibi_product": before(_bf16_positions)}, "",
+    _product("alibi-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), "",
               "Habana vllm-fork#503"),
-    Deviation("t5-sign", "the relative position is query minus key", {"t5_buckets": argument(0, lambda r: -r)}, "", "aprender#2143 class"),
-    Deviation("t5-causal", "buckets are causal whatever is asked for", {"t5_buckets": option(bidirectional=always(False))}),
-    Deviation("t5-bidirectional", "buckets are bidirectional whatever is asked for", {"t5_buckets": option(bidirectional=always(True))}),
-    Deviation("t5-max-distance-128", "max_distance is 128 whatever is asked for", {"t5_buckets": lambda f: lambda r, /, **o: f(
-        r, **(o | {"max_distance": 128}))}, "", "llama.cpp"),
-    Deviation("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1))),
-    Deviation("t5-rounded", "the logarithm is rounded to the nearest", _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint))),
-    Deviation("t5-ceil", "the logarithm is rounded up", _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12)))),
-    Deviation("t5-not-limited", "distances beyond the last bucket are not brought back", _buckets(
+    _bucket("t5-sign", "the relative position is query minus key", argument(0, lambda r: -r), "", "aprender#2143 class"),
+    _bucket("t5-causal", "buckets are causal whatever is asked for", option(bidirectional=always(False))),
+    _bucket("t5-bidirectional", "buckets are bidirectional whatever is asked for", option(bidirectional=always(True))),
+    _bucket("t5-max-distance-128", "max_distance is 128 whatever is asked for", lambda f: lambda r, /, **o: f(
+        r, **(o | {"max_distance": 128})), "", "llama.cpp"),
+    _bucket("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1))),
+    _bucket("t5-rounded", "the logarithm is rounded to the nearest", _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint))),
+    _bucket("t5-ceil", "the logarithm is rounded up", _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12)))),
+    _bucket("t5-not-limited", "distances beyond the last bucket are not brought back", _buckets(
         lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False))),
-    Deviation("t5-halves-exchanged", "keys before the query use the second half of the buckets", {"t5_buckets": after(_wrong_half)}),
-    Deviation("t5-zero-after", "the query's own position uses the second half of the buckets", {"t5_buckets": after(_zero_is_after)}),
-    Deviation("t5-num-buckets-32", "num_buckets is 32 whatever is asked for", {"t5_buckets": lambda f: lambda r, /, **o: f(
-        r, **(o | {"num_buckets": 32}))}),
+    _bucket("t5-halves-exchanged", "keys before the query use the second half of the buckets", after(_wrong_half)),
+    _bucket("t5-zero-after", "the query's own position uses the second half of the buckets", after(_zero_is_after)),
+    _bucket("t5-num-buckets-32", "num_buckets is 32 whatever is asked for", lambda f: lambda r, /, **o: f(
+        r, **(o | {"num_buckets": 32}))),
     Deviation("t5-table-reshaped", "the table is reshaped to (heads, buckets) where it should be transposed", {"t5_rows": argument(
         0, lambda t: t.reshape(t.shape[::-1]).T)}, "A weight converter."),
     Deviation("t5-heads-mixed", "the bias is reshaped where its axes should be moved", {"t5_rows": _heads_mixed}),

@@ -39,6 +39,15 @@ class Deviation:
         return op in self.wraps or not reaches(op).isdisjoint(self.wraps)
 
 
+def deviations_of(name: str) -> Callable[..., Deviation]:
+    """Return what makes deviations of one operation or part, which is named once: with its wrap in place of `wraps`."""
+
+    def deviation(called: str, text: str, wrap: Wrap, *rest: Any, **more: Any) -> Deviation:
+        return Deviation(called, text, {name: wrap}, *rest, **more)
+
+    return deviation
+
+
 class Operations(Mapping[str, Function]):
     """
     Operations and parts by name, some of them wrapped; each is made when it is asked for, and once.
