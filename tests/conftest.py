@@ -19,6 +19,7 @@ import pytest
 from posref import backends
 
 THOROUGH = Path(__file__).with_name("thorough")
+LONGEST = ("test_reference_on_jax", "test_reference_on_dask", "test_pairs")
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 
 
@@ -29,10 +30,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in the folder of thorough tests."""
+    """Mark what is in the folder of thorough tests, and begin with the files that take longest: a worker runs a whole file."""
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
 def interruptible() -> None:
