@@ -52,6 +52,12 @@ def test_show_prints_a_preset_and_a_call_that_runs(name: str) -> None:
     assert eval(result.output.splitlines()[0], names).shape == (3, 512)
 
 
+def test_presets_are_listed_with_the_function_that_takes_them() -> None:
+    rows = [line.split() for line in run("list", "--presets").output.splitlines()]
+    functions = {row[0]: row[1] for row in rows if row and row[0] in posref.presets}
+    assert functions == {name: "rope" if preset.mrope is None else "mrope" for name, preset in posref.presets.items()}
+
+
 def test_unknown_names_are_exit_code_2() -> None:
     result = run("show", "rppe")
     assert result.exit_code == 2

@@ -444,6 +444,11 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (STEP | {"layer_types": None}, {"layer_type": "full_attention"}, "one for each of layer_types; got 3 for 0 layers."),
     (MIMO | {"rope_scaling": V4_YARN}, {"layer_type": "full_attention"}, "must be null or a dict by layer type for this"),
     ({"model_type": "esm", **HEADS}, {}, "must have position_embedding_type 'rotary', or the model has no rotation; got"),
+    (
+        {"model_type": "granitemoehybrid", **HEADS},
+        {},
+        "must have position_embedding_type 'rope', or the model has no rotation; got",
+    ),
     ({"model_type": "zamba2", **HEADS, "use_mem_rope": False}, {}, "must have use_mem_rope True, or the model has no "),
     (
         {**LLAMA2, "model_type": "falcon", "alibi": True},

@@ -1,6 +1,7 @@
 """Bad input is refused in one sentence: function, argument, requirement, value, reason. The whole sentence is tested."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import torch
 
 import posref
 import posref.backends
-from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, LongRoPE, NTKAlpha, NTKAware, Proportional, YaRN
+from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, LongRoPE, NTKAlpha, NTKAware, NTKMixed, Proportional, YaRN
 
 X = np.ones((2, 3, 5, 64))
 T = np.arange(5)
@@ -895,6 +896,31 @@ def test_message(name: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         call()
     assert str(caught.value) == message
+
+
+POSITIVE, WHOLE = "must be a finite number above 0; got 0.0.", "must be an int of at least 1; got 0."
+FIELDS = {
+    "Llama3.factor": (Llama3(0.0, 64), POSITIVE),
+    "Llama3.original_length": (Llama3(8.0, 0), WHOLE),
+    "Llama3.low_freq_factor": (Llama3(8.0, 64, 0.0), POSITIVE),
+    "LongRoPE.short_factor": (replace(LONG, short_factor=(1.0, 0.0, 2.0, 3.0)), POSITIVE),
+    "LongRoPE.factor": (replace(LONG, max_length=None, factor=0.0), POSITIVE),
+    "LongRoPE.max_length": (replace(LONG, max_length=0), WHOLE),
+    "NTKAware.factor": (NTKAware(0.0), POSITIVE),
+    "NTKMixed.mix": (NTKMixed(4.0, 0.0), POSITIVE),
+    "DynamicNTK.original_length": (DynamicNTK(2.0, 0), WHOLE),
+    "YaRN.factor": (YaRN(0.0, 64), POSITIVE),
+    "YaRN.original_length": (YaRN(4.0, 0), WHOLE),
+    "DynamicYaRN.beta_slow": (DynamicYaRN(64, beta_slow=0.0), POSITIVE),
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_of_a_scaling(name: str) -> None:
+    scaling, requirement = FIELDS[name]
+    with pytest.raises(ValueError, match=name) as caught:
+        frequencies(scaling, length=5)()
+    assert str(caught.value) == f"rope_frequencies: {name} {requirement}"
 
 
 @pytest.mark.parametrize("xp", [np, torch, jnp], ids=["numpy", "torch", "jax"])
