@@ -216,9 +216,9 @@ def _compared(question: Question, asked: OneOutput, values: list[Array]) -> Arra
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)
     shift = np.abs(value - asked.expected)
-    touched = shift > UNITS["float64"] * size  # elsewhere the tolerance of the case itself holds
+    touched = shift > UNITS["float64"] * size  # elsewhere the prediction is what was expected, with the case's own tolerance
     allowed = np.where(touched, asked.width + UNITS[question.dtype] * size, asked.width)
-    distance = np.where(touched, outside, np.abs(value - asked.wanted))
+    distance = np.where(touched, outside, np.abs(asked.expected - asked.wanted))
     if asked.failed and value.size:  # the worst value must be one that the deviation moves, or it is not what is wrong
         worst = np.argmax(_quotient(np.abs(asked.wanted - asked.expected), asked.width))
         if shift.flat[worst] <= asked.width.flat[worst]:

@@ -4,8 +4,8 @@
  *     cc -std=c11 -O2 -o read_vectors examples/vectors/read_vectors.c -lm && ./read_vectors conformance/vectors
  *
  * Copy this file. Put your own function in place of `sinusoidal`, and its options in place of those in `ask`.
- * conformance/vectors/README.md explains the files. Their numbers are little-endian, and the machine must be too. Hashes are not
- * checked here: run `sha256sum -c SHA256SUMS` in the folder. Exit code 0: all within tolerance; 1: not; 2: cannot read.
+ * conformance/vectors/README.md explains the files. Their numbers are little-endian, and the machine must be too. Hashes are
+ * not checked here: run `sha256sum -c SHA256SUMS` in the folder. Exit code 0: all within tolerance; 1: not; 2: cannot read.
  */
 
 #include <ctype.h>
