@@ -267,14 +267,16 @@ def test_a_single_wrong_element_of_a_single_case() -> None:
         assert case.worst["index"] == [sizes()[case.id] - 1]
 
 
-def test_an_unknown_defect_is_unexplained() -> None:
+@pytest.mark.parametrize("op", ["sinusoidal", pytest.param("rope", marks=pytest.mark.thorough)])
+def test_an_unknown_defect_is_unexplained(op: str) -> None:
     """Noise of one part in 10^5, the same at every call, is nobody's deviation; no name is given for it."""
 
-    def inexact(x: Any, positions: Any, /, **options: Any) -> Any:
-        noise = np.cos(np.arange(x.size, dtype=np.float32) * 12.9898).reshape(x.shape) * np.float32(1e-5)
-        return right(x, positions, **options) * (1 + noise)
+    def inexact(*arguments: Any, **options: Any) -> Any:
+        out = REGISTRY[op].function(*arguments, **options)
+        noise = np.cos(np.arange(out.size, dtype=np.float32) * 12.9898).reshape(out.shape) * np.float32(1e-5)
+        return out * (1 + noise)
 
-    report = check_call(inexact, op="rope")
+    report = check_call(inexact, op=op)
     assert report.operations[0].diagnosis is not None
     assert report.operations[0].diagnosis["names"] == []
     assert "nexplained" in report.operations[0].diagnosis["text"]
@@ -555,7 +557,7 @@ def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
     assert {file.name.split("-", maxsplit=1)[0] for file in NEGATIVE} == schemas
     positive = {"suite": ["SUITE.json"], "errata": ["ERRATA.json"], "smoke": ["smoke.json"], "flags": ["flags.json"]}
     groups = [str(file.relative_to(INSTALLED)) for file in INSTALLED.rglob("group.json") if file.parent.name != "schema"]
-    for name, files in (positive | {"group": groups}).items():
+    for name, files in (positive | {"group": groups[::20]}).items():  # all are validated when they are read
         for file in files:
             validator(name).validate(json.loads((INSTALLED / file).read_text(encoding="utf-8")))
     assert len(groups) > 20

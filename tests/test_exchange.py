@@ -142,6 +142,7 @@ def facts(report: Report) -> list[tuple[Any, ...]]:
     return [((c.id, c.dtype), c.verdict, c.achieved) for operation in report.operations for c in operation.cases]
 
 
+@pytest.mark.thorough
 def test_an_export_has_nothing_that_is_expected(tmp_path: Path) -> None:
     folder = tmp_path / "everything"
     count = export(INSTALLED, folder)

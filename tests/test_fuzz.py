@@ -223,7 +223,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-SHRUNK = ("alibi of more than 16 heads", "t5_buckets at one distance")  # in a plain run too
+SHRUNK = ("alibi of more than 16 heads",)  # in a plain run too
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SHRUNK else pytest.mark.thorough) for name in PLANTED])

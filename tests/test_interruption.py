@@ -79,6 +79,7 @@ def test_a_full_disk_is_exit_code_2_and_leaves_nothing(limit: int, arguments: tu
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "suite", ["alibi_slopes"])
     before = tree(tmp_path / "suite")

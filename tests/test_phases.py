@@ -160,6 +160,7 @@ def test_a_rotation_by_a_given_table_has_layout_gain_and_direction() -> None:
     assert "the gain is 0.75 of what it should be; the rotation is by the negative angle." in text
 
 
+@pytest.mark.thorough
 def test_a_matrix_tells_what_a_rotation_does() -> None:
     def rotation_matrix(position: Any, dim: int, /, *, dtype: Any = None, **options: Any) -> Any:
         options["base"] = 3e4

@@ -52,6 +52,7 @@ def test_other_tests_run_beside_it(pytester: pytest.Pytester) -> None:
     assert found["passed"] == 2
 
 
+@pytest.mark.thorough
 def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "# known\n" + "".join(f"{case} positions in float16\n" for case in TABLE))
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
@@ -90,6 +91,7 @@ def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     assert text.count("expects it to fail: remove it from that file") >= 13
 
 
+@pytest.mark.thorough
 def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
     done = pytester.runpytest_subprocess("--posref-target", "mine.py")
