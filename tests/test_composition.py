@@ -19,6 +19,7 @@ from posref.composition import Observed, called, formula, is_known, noun, reache
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import after
 from posref.conformance.diagnosis import hypotheses, strength
+from posref.conformance.errors import BuildError
 from posref.conformance.model import LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.suite import INSTALLED
@@ -226,3 +227,10 @@ def _toy_helper(heads: int) -> Any:
 def test_the_installed_suite_is_read() -> None:
     assert INSTALLED.exists()
     assert sum(map(len, measured().values())) > 1000
+
+
+def test_a_second_witness_that_is_missing_is_named_with_its_file() -> None:
+    with pytest.raises(
+        BuildError, match=r"^spiral has no second witness: write the function spiral in conformance/witness/spiral\.py\.$"
+    ):
+        WITNESS("spiral")

@@ -24,10 +24,10 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-def operation(name: str) -> str:
-    """Return the name of an operation, or raise an error that lists all operations."""
+def operation(name: str, option: str = "NAME", hint: str = "") -> str:
+    """Return the name of an operation, or raise an error that lists all operations, and may end in a hint."""
     if name not in REGISTRY:
-        msg = f"NAME must be one of {', '.join(REGISTRY)}; got {name!r}."
+        msg = f"{option} must be one of {', '.join(REGISTRY)}; got {name!r}.{hint}"
         raise TargetError(msg)
     return name
 

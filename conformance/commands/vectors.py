@@ -41,7 +41,7 @@ def vectors_build(directory: Path, tier: str, ops: tuple[str, ...], jobs: int | 
         from ..proof.build import build
         from ..proof.reuse import default_folder
 
-        names = [operation(name) for name in ops]
+        names = [operation(name, "--op", " A new one must be imported in posref/__init__.py.") for name in ops]
         reuse = None if no_reuse else default_folder()
         built = build(directory, tier=tier, ops=names, jobs=jobs, reuse=reuse, progress=show)
     console().print(f"built {directory}: {built}", highlight=False)

@@ -252,7 +252,11 @@ def _as_reals(value: Any, system: Bounds) -> Array:
 
 def _transcription(op: str) -> Function:
     """Return the transcription of an operation."""
-    function: Function = getattr(import_module(f"posref.conformance.witness.{op}"), op)
+    try:
+        function: Function = getattr(import_module(f"posref.conformance.witness.{op}"), op)
+    except (ModuleNotFoundError, AttributeError) as error:
+        msg = f"{op} has no second witness: write the function {op} in conformance/witness/{op}.py."
+        raise BuildError(msg) from error
     return function
 
 

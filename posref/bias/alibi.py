@@ -61,10 +61,11 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     >>> alibi(np.asarray([3]), np.asarray([0, 1, 2]), heads=8, form="distance")[0].tolist()
     [[-1.5, -1.0, -0.5]]
     """
-    check_word("alibi", "form", form, FORMS)
-    check_positions("alibi", "q_positions", q_positions)
-    check_positions("alibi", "k_positions", k_positions)
-    check_tokens("alibi", q_positions=q_positions, k_positions=k_positions)
+    name = "alibi"
+    check_word(name, "form", form, FORMS)
+    check_positions(name, "q_positions", q_positions)
+    check_positions(name, "k_positions", k_positions)
+    check_tokens(name, q_positions=q_positions, k_positions=k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
     slopes = alibi_slopes(heads, xp=xp if constants(xp) is xp else None)
