@@ -28,7 +28,7 @@ from posref.conformance.errors import VectorError
 from posref.conformance.model import Case, LoadedGroup, Step
 from posref.conformance.proof.build import build_group, plain, write_group
 from posref.conformance.suite.reading import document, load_groups, withdrawn_cases
-from posref.conformance.suite.schemas import caches
+from posref.conformance.suite.schemas import FOLDER, caches, validator
 from posref.conformance.suite.tensors import digest
 from posref.conformance.suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
 
@@ -174,6 +174,8 @@ def watched(root: Path) -> Iterator[None]:
     if not getattr(sys, "_posref_hook", False):
         sys.addaudithook(_hook)
         sys._posref_hook = True  # type: ignore[attr-defined]
+    for schema in FOLDER.glob("*.json"):  # its library runs code when it is loaded, ours and not the suite's
+        validator(schema.stem)
     WATCHED = events = []
     try:
         yield
