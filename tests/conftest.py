@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
-    items.sort(key=lambda item: item.path.stem not in LONGEST)
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 
 def interruptible() -> None:
