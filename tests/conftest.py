@@ -19,7 +19,7 @@ import pytest
 from posref import backends
 
 THOROUGH = Path(__file__).with_name("thorough")
-LONGEST = ("test_reference_on_jax", "test_reference_on_dask", "test_compilers", "test_pairs")
+LONGEST = ("test_reference_on_jax", "test_jax_jit", "test_reference_on_dask", "test_compilers", "test_pairs")
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 
 

@@ -114,13 +114,11 @@ def strictest(version: str = "2023.12") -> Iterator[None]:
 
 
 def asked() -> Iterator[Any]:
-    """Yield the libraries and operations of the next test: the slow libraries are asked few operations in a plain run."""
+    """Yield the libraries and operations of the next test: a plain run asks few operations of the slow libraries."""
     for name in LIBRARIES:
         for k, op in enumerate(REGISTRY):
-            if name == "jax_x64":
-                yield pytest.param(name, op, marks=pytest.mark.thorough)
-            elif name not in FEW or k % EVERY == 0:
-                yield name, op
+            plain = name not in FEW or (name != "jax_x64" and k % EVERY == 0)
+            yield pytest.param(name, op, marks=() if plain else pytest.mark.thorough)
 
 
 @pytest.mark.parametrize(("library", "op"), list(asked()), indirect=["library"])

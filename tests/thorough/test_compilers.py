@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import pytest
 import torch
 from conftest import Library
@@ -40,13 +39,6 @@ def assert_within(library: Library, case: LoadedCase, results: Any) -> None:
     outputs = {n: library.host(out) for n, out in zip(REGISTRY[case.op].outputs, results, strict=True)}
     worst = compare(case.op, case.calls[0], outputs, "angle64", "float32")
     assert worst is None, f"{case.id}: {worst}"
-
-
-@pytest.mark.parametrize("op", OF_ARRAYS)
-def test_jax_jit(op: str) -> None:
-    for case in sample(op):
-        function, arrays = called(JAX, case)
-        assert_within(JAX, case, jax.jit(function)(arrays))
 
 
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")

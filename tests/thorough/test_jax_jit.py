@@ -1,0 +1,19 @@
+"""The reference under `jax.jit`, in float32: every core case that is one call, compiled as a whole."""
+
+import jax
+import pytest
+from test_compilers import JAX, OF_ARRAYS, assert_within, called
+
+from posref.conformance.suite.reading import INSTALLED, load_groups
+
+
+@pytest.mark.parametrize("op", OF_ARRAYS)
+def test_every_call_may_be_compiled(op: str) -> None:
+    asked = 0
+    for group in load_groups(INSTALLED, ops=(op,)):
+        for case in group.cases:
+            if case.kind == "value" and "float32" in case.dtypes:
+                function, arrays = called(JAX, case)
+                assert_within(JAX, case, jax.jit(function)(arrays))
+                asked += 1
+    assert asked
