@@ -11,7 +11,7 @@ are treated in this way, and only the rest, below 2^-12, is multiplied in float3
 from fractions import Fraction
 from functools import reduce
 
-from posref.arrays import Array, DType, beside, cast, has_float64, namespace, wide
+from posref.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
 
 LIMBS, BITS = 6, 12
 # 1/(2 pi) as an integer over 2**320 (Sloane's A086201 in binary), so that a turn's fraction needs no floating point.
@@ -37,8 +37,9 @@ def cos_sin_of_pairs(
     xp = namespace(positions)
     work = wide(dtype, xp)
     if has_float64(positions):
-        angles = cast(positions, xp.float64) * beside(frequencies, positions, xp.float64)
-        angles = angles if phases is None else angles + cast(phases, xp.float64)
+        frequency, angle = _dtypes(xp)
+        angles = cast(positions, angle) * beside(frequencies, positions, frequency)
+        angles = angles if phases is None else angles + cast(phases, angle)
         return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
     exact = _host_numbers(frequencies)
     if exact is None:
@@ -59,12 +60,17 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
     work = wide(dtype, xp)
     exact = None if has_float64(positions) else [_host_numbers(f) for f in _rows(frequencies)]
     if exact is None or None in exact:
-        angle_dtype = xp.float64 if exact is None else xp.float32
-        products = cast(positions, angle_dtype) * beside(frequencies, positions, angle_dtype)
+        frequency, angle = _dtypes(xp) if exact is None else (xp.float32, xp.float32)
+        products = cast(positions, angle) * beside(frequencies, positions, frequency)
         angles = xp.sum(products, axis=0)
         return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
     axes = [(positions[axis, ...], f) for axis, f in enumerate(exact) if f is not None]
     return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
+
+
+def _dtypes(xp: Namespace) -> tuple[DType, DType]:
+    """Return the dtypes of frequencies and of angles where there is float64: that, or labels of their own for error bounds."""
+    return getattr(xp, "frequencies", xp.float64), getattr(xp, "angles", xp.float64)
 
 
 def turn_limbs(frequency: float) -> list[int]:

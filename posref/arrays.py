@@ -20,7 +20,7 @@ def namespace(*arrays: Array) -> Namespace:
     xp = _NAMESPACES.get(key)
     if xp is None:
         try:
-            xp = _numpy() if _are_numpy(key) else array_namespace(*arrays)
+            xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
             names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
             msg = f"posref: arguments must be arrays of one library (convert lists with its asarray); got {names}."
@@ -30,7 +30,7 @@ def namespace(*arrays: Array) -> Namespace:
     return xp
 
 
-def _are_numpy(types: tuple[type, ...]) -> bool:
+def are_numpy(*types: type) -> bool:
     """Return whether all are NumPy's array type. Compared by name, since Dynamo cannot trace array_api_compat's own test."""
     return bool(types) and all(t.__module__ == "numpy" and t.__name__ == "ndarray" for t in types)
 
@@ -46,13 +46,39 @@ def _is(xp: Namespace, library: str) -> bool:
     return library in xp.__name__.split(".")
 
 
-def constants(xp: Namespace) -> Namespace:
-    """Return the namespace in which constants are computed: the number system itself for balls and bounds, else NumPy."""
-    if getattr(xp, "computes_constants", False):
-        return xp
+def constants(xp: Namespace, given: Any = None) -> Namespace:
+    """
+    Return the namespace in which constants are computed: the number system itself for balls and bounds, else NumPy.
+
+    If constants depend on a `given` array, they are computed beside it.
+    """
+    is_array = hasattr(given, "ndim")
+    system = namespace(given) if is_array else xp
+    if getattr(system, "computes_constants", False):
+        return system
+    if is_array:
+        return Beside(given)
     import numpy as np
 
     return np
+
+
+class Beside:
+    """What constants are computed with beside an array: float64 is float32 where the library does not compute in it."""
+
+    def __init__(self, x: Array) -> None:
+        xp = namespace(x)
+        self.pow, self.maximum, self._arange = xp.pow, xp.maximum, xp.arange
+        self.float64 = real_beside(x)
+        self._x = x
+
+    def asarray(self, values: Any, dtype: DType) -> Array:
+        """Return host `values`, or an array of the library, in `dtype`."""
+        return beside(values, self._x, dtype)
+
+    def arange(self, start: int, stop: int, step: int, dtype: DType) -> Array:
+        """Return evenly spaced integers in `dtype`."""
+        return self._arange(start, stop, step, dtype=dtype, **placement(self._x, namespace(self._x)))
 
 
 def placement(x: Array, xp: Namespace) -> dict[str, Any]:
@@ -71,15 +97,19 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
 
 
 def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
-    """Return host constants as NumPy float64, or as an array of `xp`, on `device`, in `dtype`, as far as these are given."""
+    """
+    Return constants as they are (NumPy float64), or as an array of `xp`, on `device`, in `dtype`, as far as these are given.
+
+    In another library they are float64 too, where it computes in float64: float32 frequencies are off by 1e-2 at position 1e6.
+    """
     if dtype is not None:
         check_dtype(dtype, namespace(values) if xp is None else xp)
     if xp is None:
-        return values if dtype is None else values.astype(dtype)
+        return values if dtype is None else cast(values, dtype)
     if getattr(xp, "computes_constants", False):
         return values if dtype is None else cast(values, dtype)
     keywords = {} if device is None else {"device": device}
-    return xp.asarray(values, dtype=dtype or default_real(xp, device), **keywords)
+    return xp.asarray(values, dtype=dtype or real_beside(xp.zeros(1, dtype=xp.float32, **keywords)), **keywords)
 
 
 def cast(x: Array, dtype: DType) -> Array:
@@ -89,7 +119,9 @@ def cast(x: Array, dtype: DType) -> Array:
 
 def wide(dtype: DType, xp: Namespace) -> DType:
     """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
-    return dtype if dtype == xp.float32 else xp.result_type(dtype, xp.float32)  # result_type is slow
+    if dtype == xp.float32:  # the usual case: the rest is slow
+        return dtype
+    return xp.promote_types(dtype, xp.float32) if _is(xp, "torch") else xp.result_type(dtype, xp.float32)  # Dynamo traces it
 
 
 def default_real(xp: Namespace, where: Any = None) -> DType:
@@ -147,6 +179,12 @@ def has_float64(x: Array) -> bool:
     return "float64" in xp.__array_namespace_info__().dtypes(kind="real floating", **placement(x, xp))
 
 
+def real_beside(x: Array) -> DType:
+    """Return float64 if the library computes in it on the device of `x`, else float32."""
+    xp = namespace(x)
+    return xp.float64 if has_float64(x) else xp.float32
+
+
 def whole(function: str, argument: str, positions: Array) -> Array:
     """
     Return integer `positions` in the indexing dtype, so that their differences do not wrap around; refuse others.
@@ -176,6 +214,8 @@ def distances(q_positions: Array, k_positions: Array) -> Array:
 def rows(table: Array, index: Array) -> Array:
     """Return the rows of `table` at integer `index` of any shape: ``(*index.shape, *table.shape[1:])``."""
     xp = namespace(table)
+    if 0 in index.shape and table.shape[0]:  # Dask cannot flatten that index
+        return xp.broadcast_to(table[:1, ...], (*index.shape, *table.shape[1:]))
     flat = xp.take(table, cast(xp.reshape(index, (-1,)), index_dtype(index)), axis=0)
     return xp.reshape(flat, (*index.shape, *table.shape[1:]))
 

@@ -20,6 +20,7 @@ SCALED = ("D > 0 or scale is not None",)
     invariants=("permutation equivariant",),
     arrays=LOGITS,
     result="Q K | *R G*g Q K",
+    rows="*R Q K",
     requires=SCALED,
     noun="logits",
     sums=True,
@@ -85,6 +86,7 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
         "sinks": Axes("1 | G*g", optional=True),
     },
     result="Q E | *R G*g Q E",
+    rows="*R Q",
     requires=SCALED,
     sums=True,
 )

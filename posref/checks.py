@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from posref.arrays import Array, namespace
+from posref.arrays import Array, are_numpy, namespace
 
 LARGEST_INTEGER = 2**31 - 1  # for options, since they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
+SMALLEST_REAL = float.fromhex("0x1p-1022")  # that has all bits of its precision
+LONGEST = 500  # characters of a value in an error
 
 
 def check_positions(function: str, argument: str, positions: Array) -> None:
@@ -17,6 +19,21 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
         msg = (
             f"{function}: {argument} must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 "
             f"2048 from 2049); got {positions.dtype}."
+        )
+        raise ValueError(msg)
+
+
+def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
+    """Refuse frequencies that are narrower than float32, as a buffer is after ``model.to(bfloat16)``."""
+    xp = namespace(frequencies)
+    if are_numpy(type(frequencies)):  # Dynamo traces host arrays, and does not know their dtype
+        narrow = frequencies.itemsize < 4
+    else:
+        narrow = not xp.isdtype(frequencies.dtype, "integral") and xp.finfo(frequencies.dtype).bits < 32
+    if narrow:
+        msg = (
+            f"{function}: {argument} must be at least float32 (in bfloat16, angles at position 1000 are off by up to 2); "
+            f"got {frequencies.dtype}."
         )
         raise ValueError(msg)
 
@@ -45,20 +62,30 @@ def check_tokens(function: str, **positions: Array) -> None:
             raise ValueError(msg)
 
 
+def quoted(value: Any) -> str:
+    """Return a value as an error quotes it, in a line's length."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no int of thousands of digits
+        return f"an int of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 60]} ... {text[-40:]}"
+
+
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
     """Refuse a `value` that is not one of `words`."""
     if not isinstance(value, str) or value not in words:
-        msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {value!r}."
+        msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}."
         raise ValueError(msg)
 
 
 def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
     """Refuse a `value` that is not an int from `low` to 2**31 - 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {value!r}."
+        msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {quoted(value)}."
         raise ValueError(msg)
     if value > LARGEST_INTEGER:
-        msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} (positions may have 32 bits); got {value}."
+        reason = "positions may have 32 bits"
+        msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} ({reason}); got {quoted(value)}."
         raise ValueError(msg)
 
 
@@ -68,28 +95,29 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> None:
         for value in values:
             check_integer(function, argument, value, low)
         return
-    msg = f"{function}: {argument} must be a list or tuple of ints; got {values!r}."
+    msg = f"{function}: {argument} must be a list or tuple of ints; got {quoted(values)}."
     raise ValueError(msg)
 
 
 def check_flag(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is neither True nor False."""
     if value is not True and value is not False:
-        msg = f"{function}: {argument} must be True or False; got {value!r}."
+        msg = f"{function}: {argument} must be True or False; got {quoted(value)}."
         raise ValueError(msg)
 
 
 def check_positive(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is not a finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LARGEST_REAL:
-        msg = f"{function}: {argument} must be a finite number above 0; got {value!r}."
+    """Refuse a `value` that is not a finite number above 0, of full precision: powers of the others are not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not SMALLEST_REAL <= value <= LARGEST_REAL:
+        above = "of at least 2**-1022" if isinstance(value, float) and 0 < value < 1 else "above 0"
+        msg = f"{function}: {argument} must be a finite number {above}; got {quoted(value)}."
         raise ValueError(msg)
 
 
 def check_finite(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is not a finite number."""
     if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
-        msg = f"{function}: {argument} must be a finite number; got {value!r}."
+        msg = f"{function}: {argument} must be a finite number; got {quoted(value)}."
         raise ValueError(msg)
 
 

@@ -20,6 +20,8 @@ from posref.spec import PARTS, REGISTRY
 
 Function = Callable[..., Any]
 Known = Callable[[str, Function], Function]
+ANGLES = "posref.angles"
+FREQUENCIES = ("rope_frequencies", "axial_frequencies")  # operations that return frequencies
 
 
 def stages(op: str) -> tuple[str, ...]:
@@ -67,6 +69,20 @@ def called(function: Function) -> tuple[str, ...]:
 
     walk(function)
     return tuple(found)
+
+
+@cache
+def has_frequencies(op: str) -> bool:
+    """Return whether an operation makes frequencies, or forms angles of positions and frequencies (`posref.angles`)."""
+    seen: set[Function] = set()
+
+    def walk(function: Function) -> bool:
+        if function in seen:
+            return False
+        seen.add(function)
+        return any(other.__module__ == ANGLES or walk(other) for _, other in _functions(function))
+
+    return op in FREQUENCIES or walk(REGISTRY[op].function)
 
 
 def is_known(function: Function) -> bool:

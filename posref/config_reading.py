@@ -1,9 +1,11 @@
 """Read values from parsed configuration files: each is checked, and a wrong one is refused with the reason."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
+
+LONGEST = 4000  # characters of a refusal: the known models, and what a file has in their place
+LARGEST, SMALLEST = float.fromhex("0x1.fffffffffffffp+1023"), float.fromhex("0x1p-1022")  # of full precision
 
 
 class ConfigError(ValueError):
@@ -21,7 +23,9 @@ def speaking_as(function: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as problem:
-        msg = f"{function}: {problem}"
+        text = str(problem)
+        text = text if len(text) <= LONGEST else f"{text[:400]} ... {text[400 - LONGEST :]}"
+        msg = f"{function}: {text}"
         raise ValueError(msg) from None
 
 
@@ -35,7 +39,8 @@ def number(what: str, names: tuple[str, ...], /, *places: Mapping[str, Any], low
     value = first(names, *places)
     if value is None:
         refuse(f"the file must have {' or '.join(names)}; got none.")
-    if not _is_number(value) or value < low or (strict and value == low):
+    if not _is_number(value) or value < low or (strict and value < low + SMALLEST):
+        value = value if not isinstance(value, int) or abs(value) < LARGEST else f"an int of {value.bit_length()} bits"
         refuse(f"{what} must be a number {'above' if strict else 'of at least'} {low}; got {value!r}.")
     return float(value)
 
@@ -47,6 +52,8 @@ def integer(names: tuple[str, ...], /, *places: Mapping[str, Any]) -> int:
         refuse(f"the file must have {' or '.join(names)}; got none.")
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         refuse(f"{' or '.join(names)} must be an int of at least 1; got {value!r}.")
+    if value >= 2**63:
+        refuse(f"{' or '.join(names)} must be an int below 2**63; got one of {value.bit_length()} bits.")
     return value
 
 
@@ -68,4 +75,4 @@ def even(lanes: int) -> int:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST

@@ -14,7 +14,7 @@ from posref.config_reading import first, refuse, speaking_as
 from posref.config_scaling import read_scaling, softmax_factor, table_factor
 from posref.config_types import Factors, MRopeArguments, RopeArguments
 from posref.config_values import INVERSE, LAYOUTS, MROPE, SOFTMAX, TRAILING
-from posref.rotary.axial_table import ARRANGEMENTS, Arrangement
+from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
 from posref.scaling import Scaling, YaRN
 from posref.types import Layout
 
@@ -120,9 +120,9 @@ def mrope_from_config(
     Raises
     ------
     ValueError
-        As `rope_from_config`. Also if the sections do not add up to the rotated pairs, and for HunYuan-VL: in transformers the
-        two channels of one of its pairs take positions of different axes, and the result is not a rotation. (vLLM reads its
-        four sections as chunks of position, width, height and image.)
+        As `rope_from_config`. Also if the sections do not add up to the rotated pairs or cannot be arranged so, and for
+        HunYuan-VL: in transformers the two channels of one of its pairs take positions of different axes, and the result is not
+        a rotation. (vLLM reads its four sections as chunks of position, width, height and image.)
 
     Notes
     -----
@@ -257,4 +257,9 @@ def _sections(config: Mapping[str, Any], rope: Mapping[str, Any], order: str, pa
     whole = isinstance(given, list | tuple) and all(type(section) is int and section >= 0 for section in given)
     if not whole or len(given) != 3 or sum(given) != pairs:
         refuse(f"mrope_section must be three ints that add up to {pairs}, the rotated pairs; got {given!r}.")
-    return (given[2], given[0], given[1]) if order == "ernie" else tuple(given)
+    sections = (given[2], given[0], given[1]) if order == "ernie" else tuple(given)
+    try:
+        axes_of_pairs("mrope", sections, order)
+    except ValueError as error:
+        refuse(f"mrope_section must be what posref.mrope can arrange; got {given!r}. {error}")
+    return sections

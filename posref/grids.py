@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from posref.arrays import Array, Namespace, constants, created, namespace, placement
+from posref.arrays import Array, Namespace, constants, default_real, namespace, placement
 from posref.checks import check_integer, check_word
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
@@ -84,7 +84,7 @@ def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | No
     check_word("centred", "by", by, BY)
     cells, c = grid(*sizes), constants(None)
     over = [{"axis": n, "min": min(sizes), "max": max(sizes)}[by] for n in sizes]
-    return created((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, None, None)
+    return _real((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp)
 
 
 def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf[N] | None = HOST) -> N:
@@ -118,7 +118,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf
         check_integer("scaled", "reference", n, 1)
     c = constants(None)
     over, under = (c.asarray([[float(n)] for n in lengths]) for lengths in (reference, sizes))
-    return created(grid(*sizes) * over / under, xp, None, None)
+    return _real(grid(*sizes) * over / under, xp)
 
 
 def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) -> T:
@@ -204,6 +204,11 @@ def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: After, xp: Name
         else:
             start = max((max(cell) + 1 for cell in cells), default=start)
     return made([cell[axis] for axis in range(3) for cell in found], (3, len(found)), xp)
+
+
+def _real(values: Array, xp: Namespace | None) -> Array:
+    """Return host reals in NumPy's float64, or in the default real dtype of `xp`."""
+    return values if xp is None else xp.asarray(values, dtype=default_real(xp))
 
 
 def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:

@@ -43,7 +43,7 @@ def require_in_range(positions: T, length: int, /) -> T:
     return positions
 
 
-def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
+def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     r"""
     Return the position of every token of padded rows: the number of tokens before it, padding not counted.
 
@@ -57,6 +57,9 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
         m, 1 for tokens and 0 for padding. Padding may be on the left, on the right or on both sides, but not between tokens.
     padding : int
         The position given to padding; nothing should depend on it. transformers' generation has 1, vLLM 0.
+    check : bool
+        Look at the values of the mask, to refuse what is not one. Under ``jax.jit`` and ``torch.compile`` they cannot be looked
+        at: pass False there.
 
     Returns
     -------
@@ -65,7 +68,8 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     Raises
     ------
     ValueError
-        If a value is neither 0 nor 1, or there is padding between tokens.
+        If the mask is neither boolean nor integer; with `check`, if a value is neither 0 nor 1 or there is padding between
+        tokens.
 
     Notes
     -----
@@ -78,9 +82,9 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     [[0, 0, 0, 1], [0, 1, 2, 0]]
     """
     xp = namespace(mask)
-    ones = _counted("from_mask", mask, xp)
+    ones = _counted("from_mask", mask, xp, check=check)
     counts = xp.cumulative_sum(ones, axis=-1)
-    if mask.shape[-1]:
+    if check and mask.shape[-1]:
         begins = xp.astype((ones[..., 1:] == 1) & (ones[..., :-1] == 0), ones.dtype)
         runs = xp.sum(begins, axis=-1) + ones[..., 0]
         if bool(xp.any(runs > 1)):
@@ -261,13 +265,13 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     return xp.broadcast_to(places, kept.shape)
 
 
-def _counted(function: str, mask: Array, xp: Namespace) -> Array:
-    """Return a mask as integers, or raise if it holds anything but 0 and 1."""
+def _counted(function: str, mask: Array, xp: Namespace, *, check: bool) -> Array:
+    """Return a mask as integers; refuse another dtype and, with `check`, anything but 0 and 1."""
     if not xp.isdtype(mask.dtype, ("bool", "integral")):
         msg = f"{function}: mask must be boolean or integer, 1 for tokens and 0 for padding; got {mask.dtype}."
         raise ValueError(msg)
     ones = xp.astype(mask, index_dtype(mask))
-    other = _first(ones, (ones != 0) & (ones != 1), xp)
+    other = _first(ones, (ones != 0) & (ones != 1), xp) if check else None
     if other is not None:
         msg = f"{function}: mask must be 1 for tokens and 0 for padding; got {other}. Pass a mask, not token ids."
         raise ValueError(msg)

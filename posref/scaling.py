@@ -179,7 +179,9 @@ class Proportional(Scaling):
     """
     Rotate only the first ``floor(rotated * d / 2)`` pairs, with the frequencies of the whole head d, divided by `factor`.
 
-    The other pairs have frequency 0. Source: Gemma 4 ("proportional"), after p-RoPE, Barbero et al., arXiv:2410.06205.
+    The product of `rotated` and d is rounded to binary64, as Python and transformers round it. So 0.3 of 20 channels are 3
+    pairs, although the binary64 number 0.3 is a little less than 3/10. The other pairs have frequency 0. Source: Gemma 4
+    ("proportional"), after p-RoPE, Barbero et al., arXiv:2410.06205.
     """
 
     requires = ("rotated <= 1",)

@@ -135,6 +135,7 @@ class Encoding:
     closed: bool = False
     sums: bool = False
     rounded: tuple[str, ...] | None = None
+    rows: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,7 @@ def encoding(
     closed: bool = False,
     sums: bool = False,
     rounded: tuple[str, ...] | None = None,
+    rows: str = "",
 ) -> Callable[[F], F]:
     """
     Register a definition and return it unchanged.
@@ -175,7 +177,8 @@ def encoding(
     `arrays` describes the array arguments. `result` has the axes of each output in the same letters, "=x" where they are those
     of the argument x; reports read off it at which position a value stands. `requires` lists what else must be true of options
     and axes, as expressions; one that uses an absent name does not apply. These are enough to draw calls at random. `returns`
-    says what the results are: "real", "integer", or "mask", true where a query may attend to a key.
+    says what the results are: "real", "integer", or "mask", true where a query may attend to a key. `rows` lists the letters of
+    axes along which every index stands for itself: cut out of the arguments that have it, it is cut out of every result.
 
     The rest is about operations that call each other (`posref.composition`):
 
@@ -204,6 +207,7 @@ def encoding(
         REGISTRY[name] = Encoding(
             name, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
             results or (), requires, returns, noun, equals, closed, sums, rounded,
+            rows,
         )  # fmt: skip
         return function
 

@@ -20,6 +20,8 @@ ROPE = {"layout": "half", "base": 10000.0}
 SHAW = {"left": 1, "right": 1, "order": "key_minus_query"}
 HALF = "must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 2048 from 2049); got {dtype}."
 
+TOO_NARROW = "must be at least float32 (in bfloat16, angles at position 1000 are off by up to 2); got {dtype}."
+
 
 LONG = LongRoPE((1.0, 1.5, 2.0, 3.0), (2.0, 3.0, 4.0, 8.0), 32, max_length=64)
 AXES = np.stack([T, T, T])
@@ -126,6 +128,38 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "rotation_matrix: float16 position": (
         lambda: posref.rotation_matrix(np.float16([1]), 4, **ROPE),
         "rotation_matrix: position " + HALF.format(dtype="float16"),
+    ),
+    **{
+        f"{name}: {f.dtype} frequencies": (lambda call=call, f=f: call(f), f"{name} {TOO_NARROW.format(dtype=f.dtype)}")
+        for name, call, f in (
+            ("rope_table: inv_freq", lambda f: posref.rope_table(torch.arange(3), f), torch.ones(2, dtype=torch.bfloat16)),
+            ("rope_table: inv_freq", lambda f: posref.rope_table(jnp.arange(3), f), jnp.ones(2, dtype=jnp.bfloat16)),
+            ("rope_table: inv_freq", lambda f: posref.rope_table(torch.arange(3), f), np.ones(2, dtype=np.float16)),
+            (
+                "axial_table: inv_freq",
+                lambda f: posref.axial_table(AXES, f, sections=(1, 1, 1), arrangement="chunked"),
+                np.ones(3, dtype=np.float16),
+            ),
+            ("mixed_table: frequencies", lambda f: posref.mixed_table(AXES, f), np.ones((3, 2), dtype=np.float16)),
+            ("mixed_rope: frequencies", lambda f: posref.mixed_rope(X, AXES, f, layout="half"), np.ones((3, 2), np.float16)),
+            (
+                "cayley_string: frequencies",
+                lambda f: posref.cayley_string(X, AXES, np.zeros((64, 64)), f, form="conjugate"),
+                np.ones((3, 2), np.float16),
+            ),
+        )
+    },
+    **{
+        f"rope: length {length!r}": (
+            lambda length=length: posref.rope(X, T, **ROPE, scaling=DynamicNTK(4.0, 64), length=length),
+            "rope_frequencies: length must be an int, or with DynamicNTK an array of integers without axes; "
+            f"got {length.dtype} of shape {tuple(length.shape)}.",
+        )
+        for length in (torch.tensor([5]), np.asarray(5.0))
+    },
+    "rope: an array of length with another scaling": (
+        lambda: posref.rope(X, T, **ROPE, scaling=DynamicYaRN(64), length=np.asarray(5)),
+        "rope_frequencies: length must be an int of at least 0; got array(5).",
     ),
     "rotated_values: keys": (
         lambda: posref.rotated_values(X[..., :4], X, T, T, **ROPE),

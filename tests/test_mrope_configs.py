@@ -131,6 +131,11 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
         {},
         "mrope_interleaved must agree with the arrangement, 'interleaved'; got False.",
     ),
+    (
+        QWEN3VL | {"rope_scaling": THREE | {"mrope_section": [20, 20, 24]}},
+        {},
+        "mrope_section must be what posref.mrope can arrange; got [20, 20, 24]. mrope: sections (20, 20, 24) cannot be",
+    ),
     (QWEN2VL | {"rope_scaling": CHUNKED | {"beta": 1}}, {}, "got ['beta'], which rope cannot do."),
 ]
 

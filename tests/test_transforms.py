@@ -12,6 +12,8 @@ from conftest import Library
 
 import posref
 from posref import backends
+from posref.backends.bounds import bounds
+from posref.backends.exact import evaluate, exact
 from posref.scaling import DynamicNTK, Llama3, NTKAware, YaRN
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
@@ -84,6 +86,68 @@ def test_torch_compile_and_gradients() -> None:
         f(x, None, p, None).square().sum().backward()
         gradients.append(x.grad)
     assert torch.equal(*gradients)
+
+
+@pytest.mark.parametrize("name", ["rope half", "Llama3", "alibi", "attention"])
+def test_torch_compile_in_half_precision(name: str) -> None:
+    torch.compiler.reset()
+    q, k, p, t = arrays(TORCH, "bfloat16")
+
+    def function(q: Any, k: Any, p: Any, t: Any) -> Any:
+        return posref.alibi(p, p, heads=3, form="distance", dtype=q.dtype) if name == "alibi" else SOME[name](q, k, p, t)
+
+    expected = function(q, k, p, t)
+    assert expected.dtype == q.dtype
+    assert torch.equal(torch.compile(function, fullgraph=True, backend="eager")(q, k, p, t), expected)
+
+
+def test_a_length_may_be_an_array() -> None:
+    """One graph serves every length, in both libraries, and balls and bounds know it too."""
+    torch.compiler.reset()
+    graphs = []
+
+    def count(graph: Any, _: Any) -> Callable[..., Any]:
+        graphs.append(graph)
+        return graph.forward
+
+    def function(x: Any, p: Any, length: Any) -> Any:
+        return posref.rope(x, p, layout="half", base=10000.0, scaling=DynamicNTK(4.0, 64), length=length)
+
+    q, _, p, _ = arrays(TORCH)
+    of_jax = [JAX.array(TORCH.host(a), dtype) for a, dtype in ((q, "float32"), (p, None))]
+    function(q, p, torch.tensor(1))
+    compiled, jitted = torch.compile(function, fullgraph=True, backend=count), jax.jit(function)
+    balls = [exact.asarray(TORCH.host(a), dtype=dtype) for a, dtype in ((q, exact.float64), (p, exact.int64))]
+    lengths = (3, 64, 65, 5000)
+    results = {length: compiled(q, p, torch.tensor(length)) for length in lengths}
+    assert len(graphs) == 1
+    for length in lengths:
+        expected = function(q, p, length)
+        assert torch.equal(function(q, p, torch.tensor(length)), expected)
+        assert torch.equal(results[length], expected)
+        # float32 frequencies: within 4 roundoffs (a power's 3, and one), times positions up to 4097, times pairs up to 4
+        apart = np.abs(np.asarray(jitted(*of_jax, length)) - TORCH.host(expected))
+        assert np.all(apart <= 4 * 2.0**-24 * 4097 * 4)
+        true = [evaluate(lambda at=at: [function(*balls, at)])[0] for at in (length, exact.asarray(length))]
+        np.testing.assert_array_equal(*true)
+        bounded = bounds("float64")
+        at = function(bounded.asarray(TORCH.host(q)), bounded.asarray(TORCH.host(p)), bounded.asarray(length))
+        assert np.all(np.abs(at.parts[0] - true[0]) <= at.parts[1])
+
+
+def test_a_mask_that_is_not_looked_at() -> None:
+    """The same positions, under compilers too, where values cannot be looked at."""
+    mask = np.asarray([[0, 0, 1, 1], [1, 1, 1, 0]])
+
+    def counted(mask: Any) -> Any:
+        return posref.positions.from_mask(mask, padding=0, check=False)
+
+    expected = posref.positions.from_mask(mask, padding=0).tolist()
+    assert counted(mask).tolist() == jax.jit(counted)(mask).tolist() == expected
+    counted(torch.asarray(mask))
+    assert torch.compile(counted, fullgraph=True, backend="eager")(torch.asarray(mask)).tolist() == expected
+    with pytest.raises(ValueError, match="must be boolean or integer"):
+        counted(mask.astype(np.float64))
 
 
 def test_torch_export() -> None:

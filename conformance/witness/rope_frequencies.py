@@ -13,7 +13,7 @@ NTKMixed    theta_i exp(-a (i+1)^beta), a (d/2)^beta = ln s   the same, "NTK-RoP
 YaRNByTurns NTK by parts over turns                          the same, equations of section 3.2
 DynamicYaRN YaRN with s = l/L                                 the authors' code, LlamaDynamicYaRNScaledRotaryEmbedding
 LongRoPE    theta_i / lambda_i; sqrt(1 + ln s / ln L)         Ding et al., arXiv:2402.13753, equation (1); Phi-3's code
-Proportional theta_i for i < floor(p d / 2), else 0           transformers' "proportional" (Gemma 4)
+Proportional theta_i for i < int(p * d // 2), else 0          transformers' "proportional" (Gemma 4), p d in binary64
 
 YaRN is as in the authors' scaled_rope/LlamaYaRNScaledRotaryEmbedding.py (find_correction_range, linear_ramp_mask); its
 mscale and mscale_all_dim as in DeepSeek-V2's yarn_get_mscale; without `truncate` as in gpt-oss.
@@ -62,7 +62,9 @@ def rope_frequencies(dim: int, *, base: Any, scaling: Any = None, length: int | 
         a = mp.log(s) / (mpf(dim) / 2) ** beta
         return [f * mp.exp(-a * mpf(i) ** beta) for i, f in enumerate(theta, 1)], mpf(1)
     if kind == "Proportional":
-        rope_angles = int(mp.floor(mpf(scaling["rotated"]) * dim / 2))
+        with mp.workprec(53):  # a product of Python floats
+            channels = mpf(scaling["rotated"]) * dim
+        rope_angles = int(mp.floor(channels / 2))
         return [f / s if i < rope_angles else mpf(0) for i, f in enumerate(theta)], mpf(1)
     if kind == "LongRoPE":
         return _longrope(theta, scaling, length)

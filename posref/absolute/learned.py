@@ -13,6 +13,7 @@ from posref.types import ArrayOf, T
     domains={"offset": Integer(0, usual=8)},
     arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1"), "table": Axes("N d")},
     result="*P d",
+    rows="*P",
     requires=("offset < N",),
     invariants=("batch equivariant",),
 )

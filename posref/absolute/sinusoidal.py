@@ -24,6 +24,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     },
     arrays={"positions": Axes("*P", "position")},
     result="*P dim",
+    rows="*P",
     requires=("dim >= 4 or not endpoint",),
     invariants=("bounded", "distinct", "linear in PE(p)"),
     rounded=("positions", "result"),

@@ -19,6 +19,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
     domains={"heads": Integer(1), "form": OneOf(FORMS)},
     arrays={"q_positions": Axes("~*B Q", "position"), "k_positions": Axes("*B K", "position")},
     result="*B heads (Q,1)[form=='key'] K",
+    rows="*B Q K",
     invariants=("shift invariant", "decode"),
 )
 def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, form: Form, dtype: DType | None = None) -> T:

@@ -35,7 +35,8 @@ def alibi_slopes(
     max_bias : float
         beta, above 0; 8 in the paper. MPT calls it ``alibi_bias_max``.
     xp, device, dtype : optional
-        Where the slopes go; by default host NumPy float64.
+        Where the slopes go; by default host NumPy float64. With `xp` float64 too where the library computes in it, else
+        float32, unless `dtype` says otherwise.
 
     Returns
     -------

@@ -15,6 +15,7 @@ from posref.types import ArrayOf, T
     invariants=("shift invariant", "decode"),
     arrays={"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("~*B K", "integer"), "table": Axes("N H")},
     result="*B H Q K",
+    rows="*B H Q K",
     requires=(
         "N >= 2 and (N >= 4 and N % 2 == 0 or not bidirectional)",
         "max_distance > N // (4 if bidirectional else 2)",

@@ -13,6 +13,7 @@ from posref.types import ArrayOf, T
     domains={"bidirectional": Flag(), "num_buckets": Integer(2, usual=64), "max_distance": Integer(2, usual=512)},
     arrays={"relative_positions": Axes("*P", "integer")},
     result="*P",
+    rows="*P",
     requires=(
         "num_buckets >= 4 and num_buckets % 2 == 0 or not bidirectional",
         "max_distance > num_buckets // (4 if bidirectional else 2)",

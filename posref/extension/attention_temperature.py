@@ -23,6 +23,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
     },
     arrays={"positions": Axes("*P", "integer")},
     result="*P",
+    rows="*P",
     invariants=("decode",),
 )
 def attention_temperature(

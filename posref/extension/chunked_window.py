@@ -14,6 +14,7 @@ from posref.types import ArrayOf, T
     domains={"chunk": Integer(1, usual=64), "sides": OneOf(SIDES)},
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     invariants=("decode",),
     returns="mask",
 )

@@ -7,7 +7,7 @@ from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 MODELS = ("Qwen2.5-1M", "Qwen3-2507 (1M)", "ChunkLlama")
 OPTIONS: dict[str, Domain] = {"chunk_size": Integer(1, usual=64), "local_size": Integer(0, usual=16)}
@@ -22,6 +22,7 @@ SIZES = ("local_size < chunk_size",)
     invariants=("decode",),
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     requires=SIZES,
     returns="integer",
     noun="relative",
@@ -101,6 +102,7 @@ def by_map(
     invariants=("decode", "equals its map"),
     arrays=SCORES,
     result="Q K | *R G*g Q K",
+    rows="*R Q K",
     requires=(*SIZES, *ROTATES),
     sums=True,
     equals=by_map,
@@ -118,7 +120,7 @@ def dual_chunk(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
 ) -> T:
     r"""
     Return the scores of dual chunk attention: products of queries and keys, rotated by `dual_chunk_distances`.

@@ -14,6 +14,7 @@ from posref.types import ArrayOf, T
     domains={"sinks": Integer(0, usual=16), **WINDOW},
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     requires=COUNTED,
     invariants=("decode",),
     returns="mask",

@@ -7,7 +7,7 @@ from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=16)}
 
@@ -19,6 +19,7 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     noun="relative",
 )
 def leaky_rerope_distances(
@@ -91,6 +92,7 @@ def by_map(
     invariants=("shift invariant", "decode", "equals its map"),
     arrays=SCORES,
     result="Q K | *R G*g Q K",
+    rows="*R Q K",
     requires=ROTATES,
     sums=True,
     equals=by_map,
@@ -108,7 +110,7 @@ def leaky_rerope(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
 ) -> T:
     r"""
     Return the scores of Leaky ReRoPE: products of queries and keys, rotated against each other by `leaky_rerope_distances`.

@@ -13,6 +13,7 @@ from posref.types import ArrayOf, T
     domains={"length": Integer(2, usual=8192), "offset": Integer(0, usual=2), "at_least_one": Flag()},
     arrays={"positions": Axes("*P", "integer")},
     result="*P",
+    rows="*P",
     invariants=("decode",),
 )
 def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_one: bool, dtype: DType | None = None) -> T:

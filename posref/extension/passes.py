@@ -1,6 +1,7 @@
 """One pass of a length extension: products of queries and keys, each rotated by a position that the method chooses."""
 
 from collections.abc import Callable
+from typing import Any
 
 from posref.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
 from posref.attention import check_queries, products
@@ -35,7 +36,7 @@ Scores = Callable[..., Array]
 
 def passes(
     function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: Layout, base: float,
-    rotary_dim: int | None, scaling: Scaling | None, length: int | None,
+    rotary_dim: int | None, scaling: Scaling | None, length: Any,
 ) -> Scores:  # fmt: skip
     r"""
     Check a call, and return its passes: a function of the positions of queries and keys, and of `steps` in a token.
@@ -70,7 +71,7 @@ def passes(
 @part(noun="logits")
 def rotated_products(
     q: Array, k: Array, relative: Array, /, *, layout: Layout, base: float, rotary_dim: int | None = None,
-    scaling: Scaling | None = None, length: int | None = None,
+    scaling: Scaling | None = None, length: Any = None,
 ) -> Array:  # fmt: skip
     """
     Return ``q . R(-relative) k`` of every query and key, shape ``(*R, H, Q, K)``, by the relative position of each two.

@@ -7,7 +7,7 @@ from posref.checks import check_integer
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 WINDOW: dict[str, Domain] = {"window": Integer(1)}
 
@@ -19,6 +19,7 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
     invariants=("shift invariant", "decode"),
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     returns="integer",
     noun="relative",
 )
@@ -82,6 +83,7 @@ def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, win
     invariants=("shift invariant", "decode", "equals its map"),
     arrays=SCORES,
     result="Q K | *R G*g Q K",
+    rows="*R Q K",
     requires=ROTATES,
     sums=True,
     equals=by_map,
@@ -98,7 +100,7 @@ def rerope(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
 ) -> T:
     r"""
     Return the scores of ReRoPE: products of queries and keys, rotated against each other by `rerope_distances`.

@@ -7,7 +7,7 @@ from posref.checks import check_integer, check_word
 from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, OneOf, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 Shift = Literal["floor", "exact"]
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
@@ -21,6 +21,7 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
     invariants=("decode",),
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     noun="relative",
 )
 def self_extend_distances(
@@ -102,6 +103,7 @@ def by_map(
     invariants=("decode", "equals its map"),
     arrays=SCORES,
     result="Q K | *R G*g Q K",
+    rows="*R Q K",
     requires=ROTATES,
     sums=True,
     equals=by_map,
@@ -120,7 +122,7 @@ def self_extend(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
 ) -> T:
     r"""
     Return the scores of Self-Extend: products of queries and keys, rotated against each other by `self_extend_distances`.

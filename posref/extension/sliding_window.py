@@ -23,6 +23,7 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
     domains={**WINDOW, "sides": OneOf(SIDES)},
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     requires=COUNTED,
     invariants=("shift invariant", "decode"),
     returns="mask",

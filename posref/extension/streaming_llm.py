@@ -8,7 +8,7 @@ from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, r
 from posref.extension.sliding_window import COUNTED, WINDOW, Counting, reach
 from posref.scaling import Scaling
 from posref.spec import Domain, Integer, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
 
@@ -20,6 +20,7 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
     invariants=("decode",),
     arrays=PLACES,
     result="*B Q K",
+    rows="*B Q K",
     requires=COUNTED,
     returns="integer",
     noun="relative",
@@ -109,6 +110,7 @@ def by_map(
     invariants=("decode", "equals its map"),
     arrays=SCORES,
     result="Q K | *R G*g Q K",
+    rows="*R Q K",
     requires=(*COUNTED, *ROTATES),
     sums=True,
     equals=by_map,
@@ -127,7 +129,7 @@ def streaming_llm(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
 ) -> T:
     r"""
     Return the scores of StreamingLLM: products of queries and keys, rotated against each other by `streaming_llm_distances`.

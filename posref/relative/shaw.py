@@ -21,6 +21,7 @@ PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", 
     invariants=("shift invariant", "decode"),
     arrays={"q": Axes("*R Q D"), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
     result="*R Q K",
+    rows="*R Q K",
     sums=True,
 )
 def shaw_scores(
@@ -95,6 +96,7 @@ def shaw_scores(
     invariants=("shift invariant", "decode"),
     arrays={"weights": Axes("*R Q K"), "v": Axes("*R K D"), "value_table": Axes("left+right+1 D"), **PLACES},
     result="*R Q D",
+    rows="*R Q",
     sums=True,
 )
 def shaw_values(

@@ -32,6 +32,7 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
         "sin": Axes("=cos"),
     },
     result="=x",
+    rows="*R B H T",
     requires=("H > 1",),
     sums=True,
     rounded=("result",),

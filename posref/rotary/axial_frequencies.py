@@ -55,7 +55,8 @@ def axial_frequencies(
     unit : {"radians", "turns"}
         "turns" multiplies by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3; see `posref.positions.centred`).
     xp, device, dtype : optional
-        Where the frequencies go; by default host NumPy float64.
+        Where the frequencies go; by default host NumPy float64. With `xp` float64 too where the library computes in it, else
+        float32, unless `dtype` says otherwise.
 
     Returns
     -------

@@ -36,6 +36,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         "positions": Axes("len(dims) | len(dims) T | len(dims) ~*R ~T", "position"),
     },
     result="=x",
+    rows="*R T",
     requires=("allocation == 'own' or max(dims) == min(dims)", "layout != 'half_by_axis' or arrangement == 'chunked'"),
 )
 def axial_rope(

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from posref.angles import cos_sin_of_pairs
 from posref.arrays import DType, cast, index_dtype, namespace, placement, result_dtype
-from posref.checks import check_finite, check_integers, check_positions, check_word
+from posref.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
 
@@ -21,6 +21,7 @@ ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
     domains={"sections": Integers(0), "arrangement": OneOf(ARRANGEMENTS), "attention_factor": Real(0)},
     arrays={"positions": Axes("len(sections) *P", "position"), "inv_freq": Axes("sum(sections)", "wide")},
     result="*P sum(sections)",
+    rows="*P",
     requires=(
         "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
         "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",
@@ -60,7 +61,7 @@ def axial_table(
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
         Positions along each axis; in language models time, height and width. Text has the same number on all.
-    inv_freq : array, shape ``(d/2,)``
+    inv_freq : array, at least float32, shape ``(d/2,)``
         theta, radians per position, in the order of pairs.
     sections : sequence of A ints
         n_a, pairs of each axis, in the order of `positions`; they add up to d/2.
@@ -79,8 +80,8 @@ def axial_table(
     Raises
     ------
     ValueError
-        If positions are half precision or do not have one row for each section, sections do not add up to d/2, or the
-        arrangement cannot give every axis as many pairs as its section says.
+        If positions or `inv_freq` are half precision, positions do not have one row for each section, sections do not add up to
+        d/2, or the arrangement cannot give every axis as many pairs as its section says.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def axial_table(
     """
     name = "axial_table"
     check_positions(name, "positions", positions)
-    namespace(inv_freq)  # refuses a list
+    check_frequencies(name, "inv_freq", inv_freq)
     if len(inv_freq.shape) != 1:
         msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)

@@ -13,6 +13,7 @@ from posref.types import ArrayOf, T
     invariants=("orthogonal",),
     arrays={"skew": Axes("n n | *R n n", "wide")},
     result="=skew",
+    rows="*R",
     requires=("n >= 1",),
     noun="basis",
     rounded=("skew",),

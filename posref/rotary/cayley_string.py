@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.arrays import cast, namespace, wide
-from posref.checks import check_positions, check_rows, check_word
+from posref.checks import check_frequencies, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table
@@ -27,6 +27,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
         "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N", "wide"),
     },
     result="=x",
+    rows="*R T",
     requires=("A >= 1", "N >= 1", "D >= 2*N"),
 )
 def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], frequencies: AnyArray, /, *, form: Form) -> T:
@@ -51,7 +52,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     skew : array, shape ``(D, D)`` or ``(*F, D, D)``
         s; only the strict upper triangle is used: see `cayley`. F has as many axes as R, of size 1 where it does not change:
         (1, H, 1, D, D) for x of (B, H, T, D).
-    frequencies : array, shape ``(A, d/2)`` or ``(A, *F, d/2)``
+    frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
         theta, radians per unit of every axis: see `mixed_table`. d is at most D.
     form : {"conjugate", "product"}
         Equation (9); or the form that the paper calls sufficient where queries meet keys in a dot product, since the first U
@@ -65,7 +66,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     Raises
     ------
     ValueError
-        If skew or frequencies do not fit x, positions do not broadcast or are half precision, or `form` is unknown.
+        If skew or frequencies do not fit x, positions do not broadcast, either is half precision, or `form` is unknown.
 
     Notes
     -----
@@ -83,6 +84,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     check_word(name, "form", form, FORMS)
     xp = namespace(x, positions, skew)
     check_positions(name, "positions", positions)
+    check_frequencies(name, "frequencies", frequencies)
     rows, width = tuple(x.shape[:-1]), x.shape[-1]
     s, f = tuple(skew.shape), tuple(frequencies.shape)
     if s[-2:] != (width, width) or not _fits(s[:-2], rows):

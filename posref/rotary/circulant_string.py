@@ -23,6 +23,7 @@ from posref.types import ArrayOf, T
         "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n", "wide"),
     },
     result="=x",
+    rows="*R T",
     requires=("A >= 1", "G >= 1", "n >= 3"),
     closed=True,
     rounded=("coefficients",),

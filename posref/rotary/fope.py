@@ -22,6 +22,7 @@ from posref.types import ArrayOf, T
         "sin_mix": Axes("=cos_mix"),
     },
     result="=x",
+    rows="*R T",
     requires=("1 <= n <= k", "1 <= m <= k", "G >= 1"),
     closed=True,
     rounded=("result",),

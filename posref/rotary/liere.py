@@ -19,6 +19,7 @@ from posref.types import ArrayOf, T
         "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n", "wide"),
     },
     result="=x",
+    rows="*R T",
     requires=("A >= 1", "G >= 1", "n >= 2"),
 )
 def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, inverse: bool = False) -> T:

@@ -17,6 +17,7 @@ from posref.types import ArrayOf, T
         "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n", "wide"),
     },
     result="G n n | *R T G n n | *R T G n n | H T G n n | T H G n n | B H T G n n",
+    rows="*R B H T",
     requires=("A >= 1", "G >= 1", "n >= 2"),
     noun="rotations",
     rounded=("generators",),

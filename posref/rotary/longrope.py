@@ -9,7 +9,7 @@ from posref.rotary.ntk import longest
 from posref.scaling import LongRoPE
 
 
-def scaled(inv_freq: Array, scaling: LongRoPE, length: int | None, c: Namespace) -> Array:
+def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Array:
     r"""
     Return the frequencies, each divided by its entry of a list.
 
@@ -32,7 +32,7 @@ def scaled(inv_freq: Array, scaling: LongRoPE, length: int | None, c: Namespace)
     return inv_freq / c.asarray([float(value) for value in chosen], dtype=c.float64)
 
 
-def attention_factor(scaling: LongRoPE, length: int | None, c: Namespace) -> Any:
+def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
     r"""
     Return the factor on cos and sin: `attention_factor` if given; else `long_mscale` or `short_mscale`, if given for the list
     that is in use; else
@@ -65,5 +65,5 @@ def attention_factor(scaling: LongRoPE, length: int | None, c: Namespace) -> Any
     return math.sqrt(1 + math.log(over / under) / math.log(scaling.original_length))
 
 
-def _is_long(scaling: LongRoPE, length: int | None) -> bool:
+def _is_long(scaling: LongRoPE, length: Any) -> bool:
     return longest("LongRoPE", length, scaling.original_length) > scaling.original_length

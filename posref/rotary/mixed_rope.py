@@ -1,7 +1,7 @@
 """RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.arrays import namespace, wide
-from posref.checks import check_lanes, check_positions, check_rows, check_word
+from posref.checks import check_frequencies, check_lanes, check_positions, check_rows, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -20,6 +20,7 @@ from posref.types import AnyArray, ArrayOf, Layout, T
         "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N", "wide"),
     },
     result="=x",
+    rows="*R T",
     requires=("A >= 1", "N >= 1"),
 )
 def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *, layout: Layout, inverse: bool = False) -> T:
@@ -39,7 +40,7 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     positions : array, integer or at least float32, shape ``(A, *P)``
         Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is
         not rotated, as RoPE-ViT's class token.
-    frequencies : array, shape ``(A, d/2)`` or ``(A, *F, d/2)``
+    frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
         theta, in radians per unit of the axis: see `mixed_table`. F has as many axes as R, of size 1 where frequencies do not
         change: (A, 1, H, 1, d/2) for x of (B, H, T, D), (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
     layout : {"half", "interleaved", "interleaved_to_half"}
@@ -56,7 +57,8 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     Raises
     ------
     ValueError
-        If frequencies do not fit x or the positions, positions do not broadcast or are half precision, or `layout` is unknown.
+        If frequencies do not fit x or the positions, positions do not broadcast, either is half precision, or `layout` is
+        unknown.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     name = "mixed_rope"
     check_word(name, "layout", layout, WORDS)
     xp = namespace(x, positions)
-    namespace(frequencies)  # refuses a list
+    check_frequencies(name, "frequencies", frequencies)
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
     rows, f = tuple(x.shape[:-1]), tuple(frequencies.shape)

@@ -2,7 +2,7 @@
 
 from posref.angles import cos_sin_of_sums
 from posref.arrays import DType, cast, common_shape, namespace, result_dtype
-from posref.checks import check_positions
+from posref.checks import check_frequencies, check_positions
 from posref.spec import Axes, encoding
 from posref.types import AnyArray, ArrayOf, T
 
@@ -17,6 +17,7 @@ from posref.types import AnyArray, ArrayOf, T
         "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N", "wide"),
     },
     result="N | *R T N | *R T N | H T N | T H N | B H T N",
+    rows="*R B H T",
     requires=("A >= 1", "N >= 1"),
     rounded=("frequencies",),
 )
@@ -31,7 +32,7 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
         p, coordinates along each of A axes, at least one; width first in RoPE-ViT, time, height and width in Mochi.
-    frequencies : array, shape ``(A, *F, d/2)``
+    frequencies : array, at least float32, shape ``(A, *F, d/2)``
         theta, radians per unit of the axis, of any sign: learned, for each layer and head. They carry gradients. F broadcasts
         with P from the right: ``(A, H, 1, d/2)`` for heads before tokens, ``(A, H, d/2)`` for tokens before heads with
         positions ``(A, T, 1)``, ``(A, d/2)`` where heads share them (LightGlue).
@@ -46,7 +47,8 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
     Raises
     ------
     ValueError
-        If positions are half precision, frequencies do not have the axes of positions, or F and P do not broadcast.
+        If positions or frequencies are half precision, frequencies do not have the axes of positions, or F and P do not
+        broadcast.
 
     Notes
     -----
@@ -63,7 +65,7 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
     """
     name = "mixed_table"
     check_positions(name, "positions", positions)
-    namespace(frequencies)  # refuses a list
+    check_frequencies(name, "frequencies", frequencies)
     p, f = tuple(positions.shape), tuple(frequencies.shape)
     if not p or len(f) < 2 or p[0] != f[0] or not p[0]:
         msg = f"{name}: frequencies must be (A, ..., d/2) for positions (A, ...), with A at least 1; got {f} and {p}."

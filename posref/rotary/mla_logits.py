@@ -7,7 +7,7 @@ from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
@@ -31,6 +31,7 @@ from posref.types import ArrayOf, Layout, T
         "k_positions": Axes("~*R K", "position"),
     },
     result="*R H Q K",
+    rows="*R H Q K",
     requires=("n > 0",),
     closed=True,
     sums=True,
@@ -48,7 +49,7 @@ def mla_logits(
     layout: Layout,
     base: float,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
     scale: float | None = None,
 ) -> T:
     r"""

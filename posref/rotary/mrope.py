@@ -9,7 +9,7 @@ from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
@@ -31,6 +31,7 @@ from posref.types import ArrayOf, Layout, T
         "positions": Axes("len(sections) | len(sections) T | len(sections) ~*R ~T", "position"),
     },
     result="=x",
+    rows="*R T",
     requires=(
         "len(sections) == 3 or arrangement not in ('interleaved', 'ernie')",
         "arrangement != 'interleaved' or 3 * sections[1] - 2 < sum(sections) and 3 * sections[2] - 1 < sum(sections)",
@@ -48,7 +49,7 @@ def mrope(
     layout: Layout,
     base: float,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
     inverse: bool = False,
 ) -> T:
     r"""

@@ -1,6 +1,8 @@
 """NTK-aware changes of the base. Sources: bloc97, "NTK-Aware Scaled RoPE", and emozilla, 2023; Su, kexue.fm/archives/9706."""
 
-from posref.arrays import Array, Namespace
+from typing import Any
+
+from posref.arrays import Array, Namespace, cast, namespace
 from posref.checks import check_integer, check_positive
 from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
 
@@ -23,10 +25,24 @@ def factor_of(scaling: NTKAware | NTKAlpha, c: Namespace) -> Array:
     return _positive(scaling, name, c)
 
 
-def dynamic_factor(scaling: DynamicNTK, length: int | None, c: Namespace) -> Array:
-    r"""Return :math:`s l/L - (s - 1)`, with factor s, original length L and l = max(length, L); it is 1 up to L."""
-    s = _positive(scaling, "factor", c)
-    return s * longest("DynamicNTK", length, scaling.original_length) / scaling.original_length - (s - 1)
+def dynamic_factor(scaling: DynamicNTK, length: Any, c: Namespace) -> Array:
+    r"""
+    Return :math:`s l/L - (s - 1)`, with factor s, original length L and l = max(length, L); it is 1 up to L.
+
+    The length may be an array without axes, as in a graph that serves every length.
+    """
+    s, original = _positive(scaling, "factor", c), scaling.original_length
+    if not hasattr(length, "ndim"):
+        return s * longest("DynamicNTK", length, original) / original - (s - 1)
+    if length.ndim or not namespace(length).isdtype(length.dtype, "integral"):
+        msg = (
+            "rope_frequencies: length must be an int, or with DynamicNTK an array of integers without axes; "
+            f"got {length.dtype} of shape {tuple(length.shape)}."
+        )
+        raise ValueError(msg)
+    check_integer("rope_frequencies", "DynamicNTK.original_length", original, 1)
+    longer = c.maximum(cast(length, c.float64), c.asarray(float(original), dtype=c.float64))
+    return s * longer / original - (s - 1)
 
 
 def fixed(base: Array, dim: int, scaling: NTKFixed, c: Namespace) -> Array:
@@ -54,14 +70,15 @@ def mixed(inv_freq: Array, scaling: NTKMixed, c: Namespace) -> Array:
     return inv_freq * c.exp(-c.log(s) * share)
 
 
-def longest(record: str, length: int | None, original_length: int) -> int:
+def longest(record: str, length: Any, original_length: int) -> int:
     """Return the larger of the sequence's length and the original one; ValueError if the length is not given."""
     if length is None:
         msg = f"rope_frequencies: length must be given with {record} (the number of tokens, cached ones included); got None."
         raise ValueError(msg)
     check_integer("rope_frequencies", "length", length, 0)
     check_integer("rope_frequencies", f"{record}.original_length", original_length, 1)
-    return max(length, original_length)
+    longer: int = max(length, original_length)
+    return longer
 
 
 def _positive(scaling: object, name: str, c: Namespace) -> Array:

@@ -20,6 +20,7 @@ from posref.types import ArrayOf, Layout, T
     invariants=("logits kept",),
     arrays={"weight": Axes("heads*K *R")},
     result="=weight",
+    rows="*R",
     requires=("2 <= (rotary_dim or K) <= K", "(rotary_dim or K) % 2 == 0"),
 )
 def permute_qk_weights(

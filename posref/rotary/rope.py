@@ -7,7 +7,7 @@ from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
-from posref.types import ArrayOf, Lanes, Layout, T
+from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
 
 
 @encoding(
@@ -26,6 +26,7 @@ from posref.types import ArrayOf, Lanes, Layout, T
     invariants=("identity at 0", "relative", "norm kept", "tail unchanged", "batch equivariant", "chunks", "decode"),
     arrays={"x": Axes("D | *R T D | B T H D"), "positions": Axes(" | ~*R ~T | T 1", "position")},
     result="=x",
+    rows="*R B H T",
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
     sums=True,
 )
@@ -38,7 +39,7 @@ def rope(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
     inverse: bool = False,
     lanes: Lanes = "leading",
 ) -> T:

@@ -21,7 +21,7 @@ from posref.scaling import (
     YaRNByTurns,
 )
 from posref.spec import Integer, Real, Record, encoding
-from posref.types import HOST, N, NamespaceOf
+from posref.types import HOST, AnyArray, N, NamespaceOf
 
 
 @encoding(
@@ -43,7 +43,7 @@ def rope_frequencies(
     *,
     base: float,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
     xp: NamespaceOf[N] | None = HOST,
     device: Any = None,
     dtype: DType | None = None,
@@ -85,9 +85,11 @@ def rope_frequencies(
         A context extension.
     length : int, optional
         Tokens in the sequence, cached ones included; required by ``DynamicNTK``, ``DynamicYaRN`` and ``LongRoPE``, ignored by
-        the others.
+        the others. For ``DynamicNTK`` also an array of integers without axes, so that one compiled graph serves every length;
+        the frequencies are then computed, and stay, beside it.
     xp, device, dtype : optional
-        Where the frequencies go; by default host NumPy float64, also when everything else is in another library.
+        Where the frequencies go; by default host NumPy float64, also when everything else is in another library. With `xp` they
+        are float64 too where that library computes in float64 (JAX: with x64), else float32, unless `dtype` says otherwise.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def rope_frequencies(
     """
     check_dim("rope_frequencies", dim)
     check_positive("rope_frequencies", "base", base)
-    c = constants(xp)
+    c = constants(xp, length if isinstance(scaling, DynamicNTK) else None)
     b = c.asarray(float(base), dtype=c.float64)
     factor: Any = 1.0
     match scaling:
@@ -164,13 +166,17 @@ def check_dim(function: str, dim: int) -> None:
 
 
 def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
-    """Return the first pairs' frequencies, with the whole head's d in the exponent and divided by the factor, then zeros."""
+    """
+    Return the first pairs' frequencies, with the whole head's d in the exponent and divided by the factor, then zeros.
+
+    How many rotate is the same integer in every number system: the share of the channels in binary64, halved and rounded down.
+    """
     rotated = scaling.rotated
     if not 0 <= rotated <= 1:
         msg = f"rope_frequencies: Proportional.rotated must be a share of the head, from 0 to 1; got {rotated}."
         raise ValueError(msg)
     pairs = inv_freq.shape[0]
-    rotating = c.arange(pairs, dtype=c.float64) < int(rotated * 2 * pairs // 2)
+    rotating = c.asarray([i < int(float(rotated) * (2 * pairs)) // 2 for i in range(pairs)])
     return c.where(rotating, inv_freq / _factor(scaling), c.asarray(0.0, dtype=c.float64))
 
 

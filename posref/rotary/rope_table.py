@@ -2,7 +2,7 @@
 
 from posref.angles import cos_sin
 from posref.arrays import Array, DType, cast, result_dtype
-from posref.checks import check_positions
+from posref.checks import check_frequencies, check_positions
 from posref.spec import Axes, Real, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -14,6 +14,7 @@ from posref.types import AnyArray, ArrayOf, T
     domains={"attention_factor": Real(0)},
     arrays={"positions": Axes("*P", "position"), "inv_freq": Axes("n", "wide")},
     result="*P n",
+    rows="*P",
     rounded=("inv_freq",),
 )
 def rope_table(
@@ -31,7 +32,7 @@ def rope_table(
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
-    inv_freq : array, shape ``(d/2,)``
+    inv_freq : array, at least float32, shape ``(d/2,)``
         theta, in radians per token: host NumPy, as `rope_frequencies` gives it, or the caller's own (learned) array, which
         carries gradients.
     attention_factor : float
@@ -47,7 +48,7 @@ def rope_table(
     Raises
     ------
     ValueError
-        If positions are half precision or `inv_freq` is not 1-D.
+        If positions or `inv_freq` are half precision, or `inv_freq` is not 1-D.
 
     Notes
     -----
@@ -61,6 +62,7 @@ def rope_table(
     ([[1.0, 1.0], [0.5403, 1.0]], [[0.0, 0.0], [0.8415, 0.01]])
     """
     check_positions("rope_table", "positions", positions)
+    check_frequencies("rope_table", "inv_freq", inv_freq)
     if len(inv_freq.shape) != 1:
         msg = f"rope_table: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)

@@ -21,6 +21,7 @@ from posref.types import ArrayOf, Layout, T
         "k_positions": Axes("~*R K", "position"),
     },
     result="*R Q E",
+    rows="*R Q",
     requires=("n > 0",),
     closed=True,
     sums=True,

@@ -6,7 +6,7 @@ from posref.rotary.apply_rope import LANES, WORDS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
-from posref.types import ArrayOf, Lanes, Layout, T
+from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
 
 
 @encoding(
@@ -29,6 +29,7 @@ from posref.types import ArrayOf, Lanes, Layout, T
         "k_positions": Axes("K | K | *R 1 K", "position"),
     },
     result="Q D | *R G*g Q D",
+    rows="*R Q",
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0"),
     closed=True,
     sums=True,
@@ -45,7 +46,7 @@ def rotated_values(
     base: float,
     rotary_dim: int | None = None,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
     lanes: Lanes = "leading",
 ) -> T:
     r"""

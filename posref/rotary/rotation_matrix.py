@@ -1,5 +1,7 @@
 """RoPE as a matrix. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
+from typing import Any
+
 from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
 from posref.checks import check_positions, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS, apply_rope
@@ -7,11 +9,11 @@ from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
-from posref.types import ArrayOf, Layout, T
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 def by_columns(
-    position: Array, dim: int, /, *, layout: Layout, base: float, scaling: Scaling | None = None, length: int | None = None,
+    position: Array, dim: int, /, *, layout: Layout, base: float, scaling: Scaling | None = None, length: Any = None,
     dtype: DType | None = None,
 ) -> Array:  # fmt: skip
     """Return the same matrix by its columns, which are the rotated unit vectors."""
@@ -35,6 +37,7 @@ def by_columns(
     },
     arrays={"position": Axes("*P", "position")},
     result="*P dim dim",
+    rows="*P",
     sums=True,
     equals=by_columns,
 )
@@ -46,7 +49,7 @@ def rotation_matrix(
     layout: Layout,
     base: float,
     scaling: Scaling | None = None,
-    length: int | None = None,
+    length: int | AnyArray | None = None,
     dtype: DType | None = None,
 ) -> T:
     r"""

@@ -26,6 +26,7 @@ from posref.types import ArrayOf, Layout, T
     invariants=("relative", "centre cancels", "tail unchanged", "decode"),
     arrays={"x": Axes("D | *R T D | B T H D"), "positions": Axes(" | ~*R ~T | T 1", "position", *NEAR)},
     result="=x",
+    rows="*R B H T",
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
 )
 def xpos(

@@ -26,6 +26,7 @@ NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions w
     },
     arrays={"positions": Axes("*P", "position", *NEAR)},
     result="*P dim//2",
+    rows="*P",
     noun="scales",
 )
 def xpos_scales(

@@ -11,7 +11,7 @@ from posref.scaling import DynamicYaRN, YaRN, YaRNByTurns
 Record = YaRN | YaRNByTurns | DynamicYaRN
 
 
-def scaled(inv_freq: Array, base: Array, scaling: Record, length: int | None, c: Namespace) -> Array:
+def scaled(inv_freq: Array, base: Array, scaling: Record, length: Any, c: Namespace) -> Array:
     r"""
     Return the frequencies with slow pairs divided by the factor s, fast pairs kept, and a ramp over the pair's index i between.
 
@@ -67,7 +67,7 @@ def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Na
     return c.minimum(c.maximum((c.arange(dim // 2, dtype=c.float64) - low) / width, zero), one)
 
 
-def attention_factor(scaling: Record, length: int | None, c: Namespace) -> Any:
+def attention_factor(scaling: Record, length: Any, c: Namespace) -> Any:
     r"""
     Return the factor on cos and sin: `attention_factor` if given; else g(mscale)/g(mscale_all_dim) if both are given
     (DeepSeek); else g(1).
@@ -95,7 +95,7 @@ def _g(m: float, over: float, under: int, c: Namespace) -> Any:
     return float(m) * math.log(over / under) / 10 + 1
 
 
-def _factor(scaling: Record, length: int | None, c: Namespace) -> Any:
+def _factor(scaling: Record, length: Any, c: Namespace) -> Any:
     """Return s: a float, or a ratio of lengths in the number system `c`."""
     if not isinstance(scaling, DynamicYaRN):
         return float(scaling.factor)

@@ -16,7 +16,8 @@ from posref import rope_from_config
 from posref.config_dicts import HEADS, HIDDEN
 from posref.config_values import LAYOUTS, MROPE, SOFTMAX
 from posref.configs import factors
-from posref.conformance.proof.prove import golden, half_widths
+from posref.conformance.proof.prove import half_widths
+from posref.conformance.proof.running import golden
 
 PASSED = 6  # lanes beside the rotated ones, where the function takes them
 POSITIONS = (0, 1, 7)

@@ -9,7 +9,8 @@ from rotary_modules import built
 from test_mrope_configs import REAL, SILENT, SIZES
 
 from posref import mrope, mrope_from_config
-from posref.conformance.proof.prove import golden, half_widths
+from posref.conformance.proof.prove import half_widths
+from posref.conformance.proof.running import golden
 
 
 @pytest.mark.parametrize(("config"), [case[1] for case in REAL + SILENT], ids=[case[0] for case in REAL + SILENT])
