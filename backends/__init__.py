@@ -4,14 +4,21 @@ Backends: one short module per array library, loaded by name, and three number s
 A backend module has ``name``, ``requires`` (the package to install), ``dtypes`` (names of its real dtypes),
 ``float64_trigonometry`` (whether its float64 sine is accurate to float64), ``namespace()``, ``dtype(name)``,
 ``from_numpy(x, dtype, device)``, ``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``. If the library can, it also has
-``vjp(function, arrays, cotangents)`` (gradients) and ``strided(x)`` (the same values in memory that is not contiguous). Third
-parties add a backend with an entry point in the group ``posref.backends``.
+``vjp(function, arrays, cotangents)`` (gradients), ``strided(x)`` (the same values in memory that is not contiguous),
+``guarded(x)`` (with other memory around them) and ``around(x)`` (that memory). Third parties add a backend with an entry
+point in the group ``posref.backends``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 BUILT_IN = ("numpy", "torch", "jax", "cupy", "dask", "array_api_strict")
 
@@ -22,8 +29,7 @@ class BackendMissing(ModuleNotFoundError):
 
 def names() -> tuple[str, ...]:
     """Return the names of all backends, installed or not."""
-    others = {point.name for point in entry_points(group="posref.backends")} - set(BUILT_IN)
-    return (*BUILT_IN, *sorted(others))
+    return (*BUILT_IN, *sorted({point.name for point in _added()} - set(BUILT_IN)))
 
 
 @cache
@@ -41,7 +47,7 @@ def load(name: str) -> ModuleType:
     if name in BUILT_IN:
         target = f"posref.backends.{name}"
     else:
-        found = [point.value for point in entry_points(group="posref.backends") if point.name == name]
+        found = [point.value for point in _added() if point.name == name]
         if not found:
             msg = f"backends.load: name must be one of {', '.join(names())}; got {name!r}."
             raise ValueError(msg)
@@ -54,3 +60,10 @@ def load(name: str) -> ModuleType:
         extra = "strict" if name == "array_api_strict" else name
         msg = f"backend {name!r} needs {error.name}: pip install 'posref[{extra}]'"
         raise BackendMissing(msg, name=error.name) from error
+
+
+def _added() -> Iterable[EntryPoint]:
+    """Return the backends of third parties."""
+    from importlib.metadata import entry_points  # takes long to load
+
+    return entry_points(group="posref.backends")

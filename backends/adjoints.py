@@ -220,6 +220,16 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         return self._node(self.base.cos(value), (x, lambda g: -(g * self.base.sin(value))))
 
+    def either(self, a: Array, b: Array) -> Array:
+        """Return one of two formulas for the same numbers; what goes back goes through both in the same way."""
+        return self._node(self.base.either(self._plain(a), self._plain(b)), (a, lambda g: g))
+
+    def cayley(self, x: Array, found: Array) -> Array:
+        """Return the Cayley transforms `found` of skew-symmetric matrices."""
+        value = self._plain(x)
+        u = self.base.cayley(value, self._plain(found))
+        return self._node(u, (x, lambda g: self.base.cayley_adjoint(u, value, g)))
+
     def skew_exponential(self, x: Array) -> Array:
         """Return the exponentials of skew-symmetric matrices."""
         value = self._plain(x)

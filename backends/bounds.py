@@ -3,7 +3,8 @@ Error bounds: arrays of (value, bound). On them a definition says how far an hon
 
 Every operation adds the first-order worst case of any reasonable implementation of it. Each accuracy class has its own
 namespace, which says how many significand bits float64, float32 and storage have; a dtype wider than the class allows does not
-help. Values come from balls and sums run in a fixed order, so that tolerances are the same on every machine.
+help. Values come from balls and sums run in a fixed order, so that tolerances are the same on every machine. A subclass may
+take elementary functions from elsewhere (`elementary`, `of_matrices`); without that python-flint is needed to compute them.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from flint import arb, arb_mat
 
-from .exact import by_matrices, derivative_of_exponential, nearest_float64, precision, round_to_float64
-from .numbers import Array, Label, NumberSystem, Part, Undecided, float32, float64, matrices, storage
-from .roundoffs import CLASSES, ROUNDOFFS, Accuracy
+from .matrix_bounds import MatrixBounds, norm
+from .numbers import Array, Label, Part, Undecided, angles, float32, float64, frequencies, matrices, storage
+from .roundoffs import CLASSES, ROUNDOFFS, Accuracy, growth
 
 
-class Bounds(NumberSystem):
+class Bounds(MatrixBounds):
     """The namespace of (value, bound) for one accuracy class."""
 
     __name__ = "posref.backends.bounds"
@@ -27,6 +27,8 @@ class Bounds(NumberSystem):
         self.accuracy = accuracy
         self.bits = {float64: accuracy.float64, float32: accuracy.float32, storage: accuracy.storage}
         self.bits[matrices] = min(accuracy.float64, max(accuracy.float32, 24))
+        self.bits[frequencies] = accuracy.power or accuracy.float64
+        self.bits[angles] = accuracy.angle or accuracy.float64
 
     @property
     def pi(self) -> Array:
@@ -100,15 +102,19 @@ class Bounds(NumberSystem):
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
         e, f = np.broadcast_arrays(a.parts[1], b.parts[1])
-        if np.any(x - e <= 0):
+        zero = (x == 0) & (e == 0) & (y - f > 0)  # to a power that is surely positive
+        if np.any((x - e <= 0) & ~zero):
             msg = "power of a number that may not be positive"
             raise Undecided(msg)
-        log = _by_balls(lambda p: p.log(), x)
-        power = _by_balls(lambda p, q: p**q, x, y)
+        x = np.where(zero, 1.0, x)
+        log = self.elementary("log", x)
+        power = self.elementary("pow", x, y)
         change = np.abs(y) * e / (x - e) + np.abs(log) * f
         own = ROUNDOFFS["pow"].units + ROUNDOFFS["pow, times |y ln x|"].units * np.abs(y * log)
-        bound = power * (_growth(change) + self._unit(dtype) * own) + self.accuracy.floor
-        return Array((power, np.where((y == 0) & (f == 0), 0.0, bound)), dtype, self)
+        unit = max(self._unit(dtype), self._unit(frequencies))
+        bound = power * (growth(change) + unit * own) + self.accuracy.floor
+        exact = zero | ((y == 0) & (f == 0))
+        return Array((np.where(zero, 0.0, power), np.where(exact, 0.0, bound)), dtype, self)
 
     def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
         return self._extreme(a, b, dtype, np.minimum)
@@ -171,13 +177,25 @@ class Bounds(NumberSystem):
             root, spread, _exact_product(root, root) & (root * root == value), x.dtype, ROUNDOFFS["sqrt"].units
         )
 
-    # ---- elementary functions --------------------------------------------------------------------------------------------
+    # ---- elementary functions, and how their values are found -------------------------------------------------------------
+    def elementary(self, name: str, *parts: Part) -> Part:
+        """Return an elementary function of NumPy float64, correctly rounded."""
+        from . import exact  # needs python-flint
+
+        return exact.elementary(name, *parts)
+
+    def of_matrices(self, name: str, *parts: Part) -> Part:
+        """Return a function of the matrices in the last two axes of NumPy float64, nearly correctly rounded."""
+        from . import exact
+
+        return exact.of_matrices(name, *parts)
+
     def exp(self, x: Array) -> Array:
         """Return e to the x, exact only at 0."""
         value, error = x.parts
-        power = _by_balls(lambda p: p.exp(), value)
+        power = self.elementary("exp", value)
         with np.errstate(invalid="ignore"):  # a power of zero whose exponent is unbounded
-            grown = np.where(power == 0, 0.0, power * (_growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
+            grown = np.where(power == 0, 0.0, power * (growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
         bound = grown + self.accuracy.floor
         return Array((power, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
 
@@ -187,7 +205,7 @@ class Bounds(NumberSystem):
         if np.any(value - error <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
-        log = _by_balls(lambda p: p.log(), value)
+        log = self.elementary("log", value)
         own = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.abs(log)
         bound = error / (value - error) + own + self.accuracy.floor
         return Array((log, np.where((value == 1) & (error == 0), 0.0, bound)), x.dtype, self)
@@ -198,60 +216,39 @@ class Bounds(NumberSystem):
         if np.any(1 + value - error <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
-        log = _by_balls(lambda p: p.log1p(), value)
+        log = self.elementary("log1p", value)
         own = ROUNDOFFS["log1p"].units * self._unit(x.dtype) * np.abs(log)
         bound = error / (1 + value - error) + own + self.accuracy.floor
         return Array((log, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
 
     def sin(self, x: Array) -> Array:
         """Return the sine in the class's working dtype, exact only at 0."""
-        return self._wave(x, lambda p: p.sin(), ROUNDOFFS["sin"].units)
+        return self._wave(x, "sin", ROUNDOFFS["sin"].units)
 
     def cos(self, x: Array) -> Array:
         """Return the cosine in the class's working dtype, exact only at 0."""
-        return self._wave(x, lambda p: p.cos(), ROUNDOFFS["cos"].units)
+        return self._wave(x, "cos", ROUNDOFFS["cos"].units)
 
     def constant_sin(self, x: Array) -> Array:
         """Return the sine of one of the definition's constants (not of a position's angle), in the dtype of `x`."""
         value, error = x.parts
-        wave = _by_balls(lambda p: p.sin(), value)
+        wave = self.elementary("sin", value)
         bound = np.minimum(error, 2.0) + ROUNDOFFS["sin"].units * self._unit(x.dtype) * np.abs(wave) + self.accuracy.floor
         return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
 
-    def _wave(self, x: Array, function: Callable[[arb], arb], units: float) -> Array:
+    def _wave(self, x: Array, name: str, units: float) -> Array:
         value, error = x.parts
-        unit, wave = self._unit(float32), _by_balls(function, value)
+        unit, wave = self._unit(float32), self.elementary(name, value)
         bound = np.minimum(error, 2.0) + units * unit * np.abs(wave) + self.accuracy.floor
-        if self.bits[x.dtype] > self.bits[float32]:
+        if self.bits[float64 if x.dtype is angles else x.dtype] > self.bits[float32]:
             bound = bound + ROUNDOFFS["reduction, times min(|angle|, pi)"].units * unit * np.minimum(np.abs(value), np.pi)
         return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), float32, self)
 
-    # ---- matrices ----------------------------------------------------------------------------------------------------------
-    def skew_exponential(self, x: Array) -> Array:
-        """
-        Return the exponentials of skew-symmetric matrices in the class's working dtype, exact only at 0.
-
-        They are orthogonal. So an error E of a matrix, itself skew-symmetric, moves the exponential by at most |E|.
-        """
-        value, error = x.parts
-        size, off = _norm(value), _norm(error)
-        own = ROUNDOFFS["skew exponential, times n^2 (1 + 2 |A|)"].units * self._growing(x.dtype, value, size)
-        bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + _growth(own) + self.accuracy.floor)
-        found = _by_matrices(lambda a: a.exp(), value)
-        return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
-
-    def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
-        """Return the cotangents `g` of the exponentials, carried back to skew-symmetric matrices `x`: no longer than g."""
-        (value, error), (along, across) = x.parts, g.parts
-        own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
-        moved = np.minimum(_norm(error), 2.0) + _growth(own * self._growing(x.dtype, value, _norm(value)))
-        bound = _norm(across) + (_norm(along) + _norm(across)) * moved + self.accuracy.floor
-        found = _by_matrices(derivative_of_exponential, -value, along)
-        return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
-
-    def _growing(self, dtype: Label, value: Part, size: Part) -> Part:
-        """Return how the rounding error of an exponential grows with the matrix and its norm `size`."""
-        return np.asarray(np.minimum(self._unit(dtype) * value.shape[-1] ** 2 * (1 + 2 * size), 4.0))  # 4 excludes nothing
+    # ---- formulas ----------------------------------------------------------------------------------------------------------
+    def either(self, a: Array, b: Array) -> Array:
+        """Return one of two formulas for the same numbers: the first, with the larger bound where the second has one."""
+        (value, error), other = a.parts, b.parts[1]
+        return Array((value, np.where(np.isfinite(other), np.maximum(error, other), error)), a.dtype, self)
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
@@ -298,8 +295,8 @@ class Sensitivity(Bounds):
     def _unit(self, dtype: Label) -> float:
         return 0.0
 
-    def _wave(self, x: Array, function: Callable[[arb], arb], units: float) -> Array:
-        wave, bound = super()._wave(x, function, units).parts
+    def _wave(self, x: Array, name: str, units: float) -> Array:
+        wave, bound = super()._wave(x, name, units).parts
         return Array((wave, bound + self.SMALL), float32, self)
 
     def skew_exponential(self, x: Array) -> Array:
@@ -310,7 +307,7 @@ class Sensitivity(Bounds):
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
         """Return cotangents carried back, between two exponentials that are off."""
         found, bound = super().skew_exponential_adjoint(x, g).parts
-        return Array((found, bound + 2 * g.shape[-1] * self.SMALL * _norm(g.parts[0])), float32, self)
+        return Array((found, bound + 2 * g.shape[-1] * self.SMALL * norm(g.parts[0])), float32, self)
 
 
 def bounds(name: str) -> Bounds:
@@ -325,48 +322,17 @@ def rounded_up(error: Part) -> Part:
         return np.where(nearest.astype(np.float64) < error, np.nextafter(nearest, np.float32(np.inf)), nearest)
 
 
-def _growth(change: Part) -> Part:
-    """Return an upper bound of ``exp(change) - 1``."""
-    with np.errstate(over="ignore"):
-        return np.where(change < 1, change * (1 + change), np.where(change < 700, np.exp2(1.5 * np.ceil(change)), np.inf))
-
-
 def _exact_product(a: Part, b: Part) -> Part:
     """
     Return where the float64 product of `a` and `b` is exact: the product of their significands, as odd integers, has 53 bits.
 
     That product is itself computed in float64: below 2**53 it is exact, and above it is never rounded to less.
     """
-    return np.asarray(_odd(a) * _odd(b) < 2.0**53)
+    return np.asarray(odd(a) * odd(b) < 2.0**53)
 
 
-def _odd(x: Part) -> Part:
+def odd(x: Part) -> Part:
     """Return the significand of each float64 as an odd integer; 0 for 0, infinities and NaN."""
     mantissa, _ = np.frexp(x)
     whole = np.abs(np.ldexp(np.where(np.isfinite(mantissa), mantissa, 0.0), 53)).astype(np.int64)
     return np.asarray(whole // np.maximum(whole & -whole, 1), dtype=np.float64)
-
-
-def _norm(matrices: Part) -> Part:
-    """Return the Frobenius norms of matrices, keeping both axes with size 1; sums run in a fixed order."""
-    total = np.zeros((*matrices.shape[:-2], 1, 1))
-    for index in np.ndindex(matrices.shape[-2:]):
-        total = total + matrices[(..., *index)][..., None, None] ** 2
-    return np.sqrt(total)
-
-
-def _by_matrices(function: Callable[..., arb_mat], *parts: Part) -> Part:
-    """Return a function of matrices, computed on balls: the middle of each ball, rounded to float64."""
-    with precision(160):
-        found = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
-        return np.asarray(np.frompyfunc(round_to_float64, 1, 1)(found), dtype=np.float64)
-
-
-def _by_balls(function: Callable[..., arb], *parts: Part) -> Part:
-    """Return an elementary function, computed on balls and correctly rounded."""
-
-    def one(*numbers: float) -> float:
-        return nearest_float64(function(*(arb(n) if np.isfinite(n) else arb(str(n)) for n in numbers)))
-
-    with precision(160):
-        return np.asarray(np.frompyfunc(one, len(parts), 1)(*parts), dtype=np.float64)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, arb_mat, ctx, fmpz
 
-from .numbers import Array, Label, NumberSystem, Part, Undecided, float64
+from .numbers import Array, Label, NumberSystem, Part, Undecided, float64, pulled_through_cayley
 
 SMALLEST_NORMAL = 2.0**-1022  # from here on flint's own conversion rounds to the nearest
 BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last is enough to decide underflow to zero too
@@ -144,6 +144,18 @@ class Exact(NumberSystem):
 
     constant_sin = sin
 
+    def either(self, a: Array, b: Array) -> Array:
+        """Return one of two formulas for the same numbers: the first."""
+        return a
+
+    def cayley(self, x: Array, found: Array) -> Array:
+        """Return the Cayley transforms `found` of skew-symmetric matrices."""
+        return found
+
+    def cayley_adjoint(self, u: Array, x: Array, g: Array) -> Array:
+        """Return the cotangents `g` of the Cayley transforms `u`, carried back to the matrices `x`."""
+        return pulled_through_cayley(u, g)
+
     def skew_exponential(self, x: Array) -> Array:
         """Return the exponentials of the matrices of the last two axes."""
         return Array((by_matrices(lambda a: a.exp(), x.parts[0]),), x.dtype, self)
@@ -185,6 +197,25 @@ def derivative_of_exponential(a: arb_mat, direction: arb_mat) -> arb_mat:
     rows, across, zeros = a.table(), direction.table(), [arb(0)] * n
     block = arb_mat([[*rows[i], *across[i]] for i in range(n)] + [[*zeros, *row] for row in rows])
     return arb_mat([row[n:] for row in block.exp().table()[:n]])
+
+
+def elementary(name: str, *parts: Part) -> Part:
+    """Return an elementary function of NumPy float64, correctly rounded: "pow", or a method of arb."""
+
+    def one(*numbers: float) -> float:
+        first, *others = (arb(n) if np.isfinite(n) else arb(str(n)) for n in numbers)
+        return nearest_float64(first ** others[0] if name == "pow" else getattr(first, name)())
+
+    with precision(160):
+        return np.asarray(np.frompyfunc(one, len(parts), 1)(*parts), dtype=np.float64)
+
+
+def of_matrices(name: str, *parts: Part) -> Part:
+    """Return a function of matrices of NumPy float64: the middle of each ball, rounded to float64."""
+    function = derivative_of_exponential if name == "derivative_of_exponential" else arb_mat.exp
+    with precision(160):
+        found = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
+        return np.asarray(np.frompyfunc(round_to_float64, 1, 1)(found), dtype=np.float64)
 
 
 @contextmanager

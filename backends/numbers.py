@@ -29,8 +29,12 @@ class Label:
 float64, float32 = Label("float64", "real floating"), Label("float32", "real floating")
 storage = Label("storage", "real floating")
 matrices = Label("matrices", "real floating")  # for functions of learned matrices: at least binary32
+frequencies, angles = (
+    Label("frequencies", "real floating"),
+    Label("angles", "real floating"),
+)  # a factor of an angle, and angles
 int64, boolean = Label("int64", "integral"), Label("bool", "bool")
-WIDTH = {storage: 0, float32: 1, matrices: 2, float64: 3}
+WIDTH = {storage: 0, float32: 1, matrices: 2, frequencies: 3, float64: 4, angles: 5}
 
 
 class Array:
@@ -131,6 +135,7 @@ class NumberSystem(ABC):
 
     computes_constants = True
     float64, float32, storage, matrices, int64 = float64, float32, storage, matrices, int64
+    frequencies, angles = frequencies, angles
     inf = float("inf")
 
     def __array_namespace_info__(self) -> Info:
@@ -346,3 +351,14 @@ class NumberSystem(ABC):
     @abstractmethod
     def astype(self, x: Array, dtype: Label) -> Array:
         """Return `x` in another dtype."""
+
+
+def pulled_through_cayley(u: Array, g: Array) -> Array:
+    """
+    Return cotangents `g` of Cayley transforms `u`, carried back to their matrices.
+
+    With U = (I - S)(I + S)^-1 is dU = -(I + U) dS (I + S)^-1, and I + U = 2 (I + S)^-1.
+    """
+    xp = u.xp
+    around = xp.add(xp.matrix_transpose(u), xp.asarray(np.eye(u.shape[-1]), dtype=u.dtype))
+    return xp.multiply(xp.matmul(xp.matmul(around, g), around), -0.5)

@@ -43,12 +43,38 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def strided(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element."""
+    """
+    Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element.
+
+    Eight lanes before and after each row, and rows before and after all of them, are NaN, or -1 among integers.
+    """
     if x.ndim < 2:
         return np.stack([x, x], axis=-1)[..., 1] if x.ndim else x
     order = tuple(reversed(range(x.ndim - 1)))
-    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even, so that pairs can be viewed as complex numbers
-    buffer = np.full((*(x.shape[a] for a in order), wide), -1).astype(x.dtype)
-    view = buffer[..., 2 : x.shape[-1] + 2].transpose(*order, x.ndim - 1)
+    wide = x.shape[-1] + x.shape[-1] % 2 + 16  # even, so that pairs can be viewed as complex numbers
+    first, *others = (x.shape[a] for a in order)
+    buffer = np.full((first + 3, *others, wide), _mark(x), dtype=x.dtype)
+    view = buffer[1 : first + 1, ..., 8 : x.shape[-1] + 8].transpose(*order, x.ndim - 1)
     view[...] = x
     return view
+
+
+def guarded(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the same values with 64 elements of memory before and after them that are NaN, or -1 among integers."""
+    buffer = np.full(x.size + 128, _mark(x), dtype=x.dtype)
+    view = buffer[64 : x.size + 64].reshape(x.shape)
+    view[...] = x
+    return view
+
+
+def around(x: npt.NDArray[Any]) -> bytes:
+    """Return the memory that holds `x`, without its elements."""
+    owner = x if x.base is None else x.base
+    copy = owner.copy()
+    place = x.ctypes.data - owner.ctypes.data
+    np.ndarray(x.shape, x.dtype, copy, place, x.strides)[...] = 0
+    return copy.tobytes()
+
+
+def _mark(x: npt.NDArray[Any]) -> float:
+    return np.nan if x.dtype.kind == "f" else -1 if x.dtype.kind == "i" else 0

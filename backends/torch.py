@@ -67,10 +67,33 @@ def vjp(
 
 
 def strided(x: torch.Tensor) -> torch.Tensor:
-    """Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element."""
+    """
+    Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element.
+
+    Eight lanes before and after each row, and rows before and after all of them, are NaN, or -1 among integers.
+    """
     if x.ndim < 2:
         return torch.stack([x, x], dim=-1)[..., 1] if x.ndim else x
     order = tuple(reversed(range(x.ndim - 1)))
-    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even, so that pairs can be viewed as complex numbers
-    buffer = torch.full((*(x.shape[a] for a in order), wide), -1, device=x.device).to(x.dtype)
-    return buffer[..., 2 : x.shape[-1] + 2].permute(*order, x.ndim - 1).copy_(x)
+    wide = x.shape[-1] + x.shape[-1] % 2 + 16  # even, so that pairs can be viewed as complex numbers
+    first, *others = (x.shape[a] for a in order)
+    buffer = torch.full((first + 3, *others, wide), _mark(x), dtype=x.dtype, device=x.device)
+    return buffer[1 : first + 1, ..., 8 : x.shape[-1] + 8].permute(*order, x.ndim - 1).copy_(x)
+
+
+def guarded(x: torch.Tensor) -> torch.Tensor:
+    """Return the same values with 64 elements of memory before and after them that are NaN, or -1 among integers."""
+    buffer = torch.full((x.numel() + 128,), _mark(x), dtype=x.dtype, device=x.device)
+    return buffer[64 : x.numel() + 64].view(x.shape).copy_(x)
+
+
+def around(x: torch.Tensor) -> bytes:
+    """Return the memory that holds `x`, without its elements."""
+    whole = torch.empty(0, dtype=x.dtype, device=x.device).set_(x.detach().untyped_storage()).clone()
+    whole.as_strided(x.shape, x.stride(), x.storage_offset()).zero_()
+    memory: bytes = whole.view(torch.uint8).cpu().numpy().tobytes()
+    return memory
+
+
+def _mark(x: torch.Tensor) -> float:
+    return torch.nan if x.dtype.is_floating_point else 0 if x.dtype == torch.bool else -1

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 BASE = ("float64", "angle64", "angle32", "low-bfloat16", "low-float16")  # those with stored tolerances
-OF_DTYPE = {  # tightest first
-    "float64": ("float64", "angle64", "angle32"),
-    "float32": ("angle64", "angle32"),
-    "bfloat16": ("float64", "angle64", "angle32", "low"),
-    "float16": ("float64", "angle64", "angle32", "low"),
-}
+OF_FREQUENCIES = ("frequency32", "product32")  # only where there are frequencies
+COMPUTED = (*OF_FREQUENCIES, "fused")  # their tolerances are not stored: they are computed when they are asked for
+OF_HALF = ("fused", "low")  # each is two classes, one for each dtype of half precision
+WIDE = ("float64", "angle64", *OF_FREQUENCIES, "angle32")
+OF_DTYPE = {"float64": WIDE, "float32": WIDE[1:], "bfloat16": (*WIDE, *OF_HALF), "float16": (*WIDE, *OF_HALF)}  # tightest first
 DEFAULT_CLAIM = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float16": "low"}
 UNIT = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+ROUNDING = {**UNIT, "float32": 2.0**-24, "float64": 2.0**-53}
 FLOOR = {"bfloat16": 2.0**-134, "float16": 2.0**-25}
 TRIG = re.compile(r"\+trig\((.*)\)$")
 
@@ -31,10 +31,31 @@ def at_least_low(accuracy: str) -> str:
     return with_trig("low", float(declared[1]) if declared else None)
 
 
-def ladder_of(dtype: str, claim: str) -> tuple[str, ...]:
-    """Return the classes of a dtype, tightest first; a claim with its own trigonometry comes after the class it widens."""
+def ladder_of(dtype: str, claim: str, *, frequencies: bool) -> tuple[str, ...]:
+    """
+    Return the classes of a dtype, tightest first; a claim with its own trigonometry comes after the class it widens.
+
+    Two of them are only where there are `frequencies`: see `settled`.
+    """
     base = TRIG.sub("", claim)
-    return tuple(name for c in OF_DTYPE[dtype] for name in ((c, claim) if c == base != claim else (c,)))
+    classes = [c for c in OF_DTYPE[dtype] if frequencies or c not in OF_FREQUENCIES]
+    return tuple(name for c in classes for name in ((c, claim) if c == base != claim else (c,)))
+
+
+def settled(claim: str, *, frequencies: bool) -> str:
+    """Return the class to which an operation is held: angle32 in place of a class of frequencies where there are none."""
+    base = TRIG.sub("", claim)
+    return claim if frequencies or base not in OF_FREQUENCIES else claim.replace(base, "angle32", 1)
+
+
+def class_in(accuracy: str, dtype: str) -> str:
+    """Return the name under which half-widths of a class are kept: with the dtype, where each has its own."""
+    return f"{accuracy}-{dtype}" if accuracy in OF_HALF else accuracy
+
+
+def base_of(accuracy: str, dtype: str) -> str:
+    """Return the name of the half-widths that say what `accuracy` allows results of `dtype`, its declared error aside."""
+    return class_in(TRIG.sub("", accuracy), dtype)
 
 
 def tolerance_of(
@@ -43,17 +64,15 @@ def tolerance_of(
     """
     Return the half-widths for results of `dtype` in the class `accuracy`.
 
-    `stored` has the base classes. A result narrower than float32 has ``t + u(|y| + t) + floor``; class "low" is its own. With
+    `stored` has the class. A result narrower than float32 has ``t + u(|y| + t) + floor``; "fused" and "low" are their own. With
     a declared error e of the trigonometry, t is ``t + e s``, where s is the stored sensitivity ``trig`` to such an error.
     """
     declared = TRIG.search(accuracy)
     accuracy = TRIG.sub("", accuracy)
-    t = stored[f"low-{dtype}" if accuracy == "low" else accuracy].astype(np.float64)
+    t = stored[class_in(accuracy, dtype)].astype(np.float64)
     if declared and "trig" in stored:
         t = t + float(declared[1]) * stored["trig"].astype(np.float64)
-    if accuracy == "low":
-        return t
-    if dtype not in UNIT:
+    if accuracy in OF_HALF or dtype not in UNIT:
         return t
     widened = t + UNIT[dtype] * (np.abs(expected) + t) + FLOOR[dtype]
     return np.where(t == 0, _storage_only(expected, dtype), widened)

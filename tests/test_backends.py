@@ -227,6 +227,14 @@ def test_constants_are_host_float64_unless_asked_for(library: Library) -> None:
     there = posref.rope_frequencies(8, base=10000.0, xp=library.xp, dtype=library.dtype("float32"))[0]
     assert there.dtype == library.dtype("float32")
     assert arrays.namespace(there) is arrays.namespace(library.array([1.0], "float32"))
+    real = library.dtype("float64" if "float64" in library.dtypes and library.name != "jax" else "float32")
+    for widest in (
+        posref.rope_frequencies(8, base=10000.0, xp=library.xp)[0],
+        posref.axial_frequencies((4, 4), base=100.0, allocation="own", xp=library.xp),
+        posref.alibi_slopes(6, xp=library.xp),
+    ):
+        assert widest.dtype == real
+    assert library.host(posref.rope_frequencies(8, base=10.0, xp=library.xp)[0]).dtype == np.float64
 
 
 def test_the_factor_is_a_python_float() -> None:

@@ -154,3 +154,15 @@ def test_quotients_of_integers_are_rounded_down_and_of_reals_are_none(xp: Any) -
     assert found.parts[0].tolist() == [-3, -2, -1, 0, 1, 2]
     with pytest.raises(TypeError, match="for integers; got storage"):
         xp.asarray(np.asarray([1.5])) // 4
+
+
+@pytest.mark.parametrize("accuracy", ["float64", "angle32"])
+def test_a_positive_power_of_zero_is_zero(accuracy: str) -> None:
+    system = bounds(accuracy)
+    base, power = (system.asarray(np.asarray(v), dtype=system.float64) for v in ([0.0, 0.0, 2.0], [0.5, 3.0, 0.5]))
+    value, error = system.pow(base, power).parts
+    assert value.tolist() == [0.0, 0.0, 2**0.5]
+    assert error[:2].tolist() == [0.0, 0.0]
+    assert error[2] > 0
+    with pytest.raises(Undecided):
+        system.pow(base, -power)

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ARRAY_LIBRARIES = {"numpy", "torch", "jax", "dask", "cupy", "array_api_strict", "flint", "mpmath"}
-DOWNWARD = {"cli.py", "__main__.py"}  # the only modules of posref that import backends and conformance
+DOWNWARD = {"cli.py", "__main__.py", "testing.py"}  # the only modules of posref that import backends and conformance
 
 
 def files(folder: str) -> list[Path]:
@@ -95,6 +95,13 @@ def test_a_backend_loads_only_its_own_library() -> None:
         "import sys; from posref import backends; backends.load('numpy');"
         "print(sorted({'torch', 'jax', 'dask', 'array_api_strict'} & set(sys.modules)))"
     )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["posref.backends.bounds", "posref.conformance.proof.running"])
+def test_error_bounds_load_what_proves_only_where_it_is_needed(module: str) -> None:
+    code = f"import sys, {module}; print(sorted({{'flint', 'mpmath'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == "[]"
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -14,7 +15,9 @@ import torch
 import posref
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
-from posref.conformance.proof.prove import golden, half_widths
+from posref.conformance import check
+from posref.conformance.proof.prove import half_widths
+from posref.conformance.proof.running import golden
 from posref.matrices import cayley_transform, skew_exponential, skew_symmetric
 
 RNG = np.random.default_rng(5)
@@ -235,3 +238,59 @@ def test_far_positions_stay_finite() -> None:
     generators = np.asarray([[[[0.0, 2.0**16], [0.0, 0.0]]]])
     r = posref.liere_rotations(np.asarray([2**31 - 1]), generators)
     assert np.all(np.abs(r @ np.swapaxes(r, -1, -2) - np.eye(2)) < 2.0**48 * 2.0**-50)
+
+
+# ---- ways to the Cayley transform ----------------------------------------------------
+
+
+SOLVERS = {
+    "inverse last": lambda xp, a, b: b @ xp.linalg.inv(a),
+    "inverse first": lambda xp, a, b: xp.linalg.inv(a) @ b,
+    "solved": lambda xp, a, b: xp.linalg.solve(a, b),
+    "transposed": lambda xp, a, b: xp.linalg.solve(a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2),
+    "twice the inverse": lambda xp, a, b: 2 * xp.linalg.inv(a) - (a + b) / 2,
+}
+
+
+def with_solver(xp: Any, solver: str) -> SimpleNamespace:
+    """Return both operations on NumPy or torch, with one way to (I - S)(I + S)^-1."""
+
+    def cayley(skew: Any, /, *, dtype: Any = None) -> Any:
+        upper = xp.triu(skew, 1)
+        s, one = upper - upper.swapaxes(-1, -2), xp.eye(skew.shape[-1], dtype=skew.dtype)
+        found = SOLVERS[solver](xp, one + s, one - s)
+        return found if dtype is None else xp.asarray(found, dtype=dtype)
+
+    def cayley_string(x: Any, positions: Any, skew: Any, frequencies: Any, /, *, form: str) -> Any:
+        if skew.ndim > 2 or frequencies.ndim > 2 or positions.ndim != 2:
+            raise NotImplementedError
+        basis, d = cayley(skew), 2 * frequencies.shape[-1]
+        first = basis.swapaxes(-1, -2) if form == "conjugate" else basis
+        angles = (xp.asarray(positions, dtype=frequencies.dtype)[..., None] * frequencies[:, None]).sum(0)
+        cos, sin, y = xp.cos(angles), xp.sin(angles), x @ first.swapaxes(-1, -2)
+        a, b = y[..., 0:d:2], y[..., 1:d:2]
+        pairs = xp.stack([a * cos - b * sin, b * cos + a * sin], -1).reshape(*a.shape[:-1], d)
+        rotated = xp.concatenate([pairs, y[..., d:]], -1)
+        return rotated @ basis.swapaxes(-1, -2) if form == "conjugate" else rotated
+
+    library, dtypes = xp.__name__, ("float32", "float64")
+    return SimpleNamespace(cayley=cayley, cayley_string=cayley_string, backend=library, dtypes=dtypes, __name__=solver)
+
+
+@pytest.mark.parametrize(
+    "solver", [pytest.param(s, marks=[] if s == "inverse first" else [pytest.mark.thorough]) for s in SOLVERS]
+)
+@pytest.mark.parametrize("library", [np, torch], ids=["numpy", "torch"])
+def test_every_way_to_the_cayley_transform_is_inside(library: Any, solver: str) -> None:
+    report = check(with_solver(library, solver))
+    wrong = [(c.id, c.dtype, c.message) for c in report.failures if c.verdict != "selective"]
+    assert not wrong, wrong[:5]
+    for operation in report.operations:
+        assert operation.counts["pass"] > 8
+
+
+def test_a_transform_of_half_the_matrix_is_outside() -> None:
+    """The bounds of all ways leave no room for the transform of S / 2."""
+    right = with_solver(np, "solved")
+    half = SimpleNamespace(cayley=lambda skew, /, *, dtype=None: right.cayley(skew / 2, dtype=dtype), __name__="half")
+    assert len(check(half, op="cayley").failures) > 5

@@ -1,5 +1,4 @@
-"""As PyTorch 2.13.0 computes it: torch/nn/utils/parametrizations.py, lines 92-97, where A/2 is -S. LAPACK's
-other orders are outside the bounds in one or two cases: a product with the inverse, or a solve of the transposed system."""
+"""As PyTorch 2.13.0 computes it: torch/nn/utils/parametrizations.py, lines 92-97, where A/2 is -S."""
 
 import torch
 

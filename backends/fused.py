@@ -1,0 +1,82 @@
+"""
+Error bounds of fused kernels in half precision: tensors are held in it, and arithmetic between them is in binary32.
+
+What a kernel holds in half precision is rounded once: its results, tables of cosines and sines, both factors of a matrix
+product (so probabilities, and rotated queries and keys), and scalars such as 1/sqrt(D). Sums are in binary32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .bounds import Bounds
+from .numbers import Array, Label, Part, float32, storage
+from .roundoffs import CLASSES, Accuracy
+
+
+class Fused(Bounds):
+    """The namespace of (value, bound) for a kernel whose tensors are of `dtype`, "bfloat16" or "float16"."""
+
+    def __init__(self, dtype: str) -> None:
+        narrow, wide = CLASSES[f"low-{dtype}"], CLASSES["angle32"]
+        super().__init__(wide._replace(storage=narrow.storage))
+        self._of_arithmetic, self._of_tensors = self.accuracy, narrow
+
+    def held(self, x: Array) -> Array:
+        """Return `x` after one rounding to half precision, in its own dtype."""
+        return Array(super().astype(x, storage).parts, x.dtype, self)
+
+    def real(self, values: Part, dtype: Label) -> Array:
+        """Return reals; one without axes may be held in half precision."""
+        found = super().real(values, dtype)
+        return self.held(found) if dtype is float32 and not found.ndim else found
+
+    def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
+        """Return a/b. The inverse of a divisor without axes may be held in half precision."""
+        if b.ndim or b.dtype is not float32 or self._is_power_of_two(b):
+            return super().real_divide(a, b, dtype)
+        value, error = b.parts
+        return super().real_divide(a, Array((value, error + self._unit(storage) * np.abs(value)), dtype, self), dtype)
+
+    def _is_power_of_two(self, x: Array) -> bool:
+        value, error = x.parts
+        return bool(error == 0 and np.abs(np.frexp(value)[0]) == 0.5)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """Return the matrix product of factors that are held in half precision."""
+        return super().matmul(self.held(a), self.held(b))
+
+    def _wave(self, x: Array, name: str, units: float) -> Array:
+        return self.held(super()._wave(x, name, units))
+
+    def _rounded(self, value: Part, error: Part, exact: Part, dtype: Label, units: float = 1) -> Array:
+        """Return (value, error) after an operation. Half precision has a range of its own."""
+        self.accuracy = self._of_tensors if dtype is storage else self._of_arithmetic
+        found = super()._rounded(value, error, exact, dtype, units)
+        self.accuracy = self._of_arithmetic
+        return found
+
+
+class Scalars(Bounds):
+    """The namespace of (value, how far it moves when scalars are rounded by `unit` of themselves). Nothing else errs."""
+
+    def __init__(self, unit: float) -> None:
+        super().__init__(Accuracy(53, 53, 53, 0.0))
+        self._of_scalars = unit
+
+    def _unit(self, dtype: Label) -> float:
+        return 0.0
+
+    def real(self, values: Part, dtype: Label) -> Array:
+        """Return reals; one without axes is a scalar."""
+        found = super().real(values, dtype)
+        return self._off(found) if dtype is float32 and not found.ndim else found
+
+    def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
+        """Return a/b. A divisor without axes is a scalar."""
+        return super().real_divide(a, b if b.ndim or b.dtype is not float32 else self._off(b), dtype)
+
+    def _off(self, x: Array) -> Array:
+        value, error = x.parts
+        moved = np.where(np.abs(np.frexp(value)[0]) == 0.5, error, np.maximum(error, self._of_scalars * np.abs(value)))
+        return Array((value, np.asarray(moved)), x.dtype, self)

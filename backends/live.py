@@ -1,0 +1,148 @@
+"""
+Live bounds: error bounds whose values come from NumPy, fast enough to judge any call on the spot.
+
+Nothing else differs from `posref.backends.bounds`. Run for class float64, the bounds say how far the values may be from the
+truth, since NumPy is one of the implementations that they cover. Sums run in a fixed order here too: what is computed for a few
+rows has the bits that it has among all rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .bounds import Bounds, Sensitivity, odd
+from .fused import Fused, Scalars
+from .numbers import Array, Label, Part
+from .roundoffs import CLASSES, ROUNDOFFS
+
+
+class FromNumPy(Bounds):
+    """Bounds with NumPy's elementary functions, and with matrix products that do not keep every single product."""
+
+    def elementary(self, name: str, *parts: Part) -> Part:
+        """Return an elementary function of NumPy float64."""
+        function = np.power if name == "pow" else getattr(np, name)
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*(np.asarray(part, order="C") for part in parts)), dtype=np.float64)
+
+    def of_matrices(self, name: str, *parts: Part) -> Part:
+        """Return a function of skew-symmetric matrices by their eigenvectors, those of a Hermitian matrix."""
+        values, vectors = np.linalg.eigh(-1j * parts[0])  # A = V diag(i w) V^H
+        back = np.conj(np.swapaxes(vectors, -1, -2))
+        power = np.exp(1j * values)
+        if name == "exponential":
+            return np.asarray(((vectors * power[..., None, :]) @ back).real)
+        first, second = power[..., :, None], power[..., None, :]
+        apart = 1j * (values[..., :, None] - values[..., None, :])
+        near = np.abs(apart) < 1e-4
+        with np.errstate(all="ignore"):
+            slopes = np.where(near, second * (1 + apart / 2 + apart**2 / 6), (first - second) / np.where(near, 1, apart))
+        return np.asarray((vectors @ (slopes * (back @ parts[1] @ vectors)) @ back).real)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        """
+        Return the matrix product.
+
+        Each product counts as rounded, and so does their sum; one product alone is exact if it is representable.
+        """
+        (p, e), (q, f) = a.parts, b.parts
+        if not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))):
+            return super().matmul(a, b)  # infinities do not cancel there
+        dtype = self.result_type(a.dtype, b.dtype)
+        unit, floor = self._unit(dtype), self.accuracy.floor
+        value, size, own = _products(p, e, q, f)
+        terms = _counted((p != 0) | (e != 0)) @ _counted((q != 0) | (f != 0))
+        shows = bool(np.any(terms * floor > 2.0**-53 * unit * size))
+        rounded = terms - self._free_products(a, b, dtype) if shows else terms
+        error = own + unit * (size + own) + rounded * floor
+        summed = error + ROUNDOFFS["sum, times the terms' sum"].units * terms * unit * (size + error) + floor
+        error = np.where(terms > 1, summed, error)
+        single = (terms <= 1) & (own == 0)
+        if np.any(single):
+            free = single & (odd(p) @ odd(q) < 2.0**53) & self._fits(value, dtype)
+            error = np.where(free & ((value == 0) | (np.abs(value) >= self.accuracy.normal)), 0.0, error)
+        return Array((value, error), dtype, self)
+
+    def _free_products(self, a: Array, b: Array, dtype: Label) -> Part:
+        """Return how many products of each sum are exact and representable, and not zero."""
+        (p, e), (q, f) = a.parts, b.parts
+        few = [np.where((x != 0) & (error == 0), odd(x), np.inf) for x, error in ((p, e), (q, f))]
+        p, few[0], q, few[1] = _alike(p, few[0], q, few[1])
+        count = np.zeros((*p.shape[:-1], q.shape[-1]))
+        most, normal = 2.0 ** self.bits[dtype], self.accuracy.normal
+        with np.errstate(over="ignore"):
+            for k in range(p.shape[-1]):
+                row, column = (..., slice(k, k + 1)), (..., slice(k, k + 1), slice(None))
+                count += (few[0][row] * few[1][column] < most) & (np.abs(p[row] * q[column]) >= normal)
+        return count
+
+
+class Live(FromNumPy):
+    """The namespace of (value, bound) for one accuracy class, computed by NumPy."""
+
+    __name__ = "posref.backends.live"
+
+
+class LiveSensitivity(FromNumPy, Sensitivity):
+    """The namespace of (value, how far it moves with the errors of sines and cosines), computed by NumPy."""
+
+    __name__ = "posref.backends.live"
+
+
+class LiveFused(Fused, FromNumPy):
+    """The namespace of class fused, computed by NumPy."""
+
+    __name__ = "posref.backends.live"
+
+
+class LiveScalars(Scalars, FromNumPy):
+    """The namespace of (value, how far it moves with the roundings of scalars), computed by NumPy."""
+
+    __name__ = "posref.backends.live"
+
+
+def live(name: str) -> FromNumPy:
+    """Return the live namespace of the accuracy class called `name`; that of fused kernels has the dtype in its name."""
+    kind, _, dtype = name.partition("-")
+    return LiveFused(dtype) if kind == "fused" else Live(CLASSES[name])
+
+
+def _counted(present: Part) -> Part:
+    """Return ones and zeros whose products count exactly."""
+    return present.astype(np.float32)
+
+
+def _alike(*matrices: Part) -> list[Part]:
+    """Return stacks of matrices, all with the same leading axes."""
+    lead = np.broadcast_shapes(*(x.shape[:-2] for x in matrices))
+    return [np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in matrices]
+
+
+def _products(p: Part, e: Part, q: Part, f: Part) -> tuple[Part, Part, Part]:
+    """Return p q, |p| |q|, and the error that errors e of p and f of q make; each sum in the order of its terms."""
+    p, e, q, f = _alike(p, e, q, f)
+    lead = p.shape[:-2]
+    shape = (*lead, p.shape[-2], q.shape[-1])
+    value, size, own = (np.zeros(shape) for _ in range(3))
+    together = p.shape[-2] * q.shape[-1] < CACHED
+    for i in [()] if together else np.ndindex(lead):
+        _accumulate(p[i], e[i], q[i], f[i], value[i], size[i], own[i])
+    return value, size, own
+
+
+CACHED = 1 << 12  # elements of a product from which on its sums are formed one matrix at a time
+
+
+def _accumulate(p: Part, e: Part, q: Part, f: Part, value: Part, size: Part, own: Part) -> None:
+    """Add the products of matrices p and q, with errors e and f, to `value`, their sizes to `size`, their errors to `own`."""
+    rows = [np.ascontiguousarray(np.moveaxis(x, -1, 0))[..., None] for x in (p, np.abs(p), e)]
+    columns = [np.ascontiguousarray(np.moveaxis(x, -2, 0))[..., None, :] for x in (q, np.abs(q) + f, f)]
+    off = [bool(np.any(x)) for x in (e, f)]
+    product = np.empty_like(value)
+    for k in range(len(rows[0])):
+        value += np.multiply(rows[0][k], columns[0][k], out=product)
+        size += np.abs(product, out=product)
+        if off[1]:
+            own += np.multiply(rows[1][k], columns[2][k], out=product)
+        if off[0]:
+            own += np.multiply(rows[2][k], columns[1][k], out=product)
