@@ -272,5 +272,5 @@ def test_an_ulp_in_the_plain_smoke_cases_is_found(tmp_path: Path) -> None:
     finish(tmp_path / "s", load_manifest(tmp_path / "s")["groups"])
     problems = verify(tmp_path / "s")
     assert len(problems) == 1
-    assert "smoke.json: alibi/distance/small" in problems[0]
+    assert "smoke.json: alibi/again/small" in problems[0]
     assert "expected/out[0, 0, 1]" in problems[0]

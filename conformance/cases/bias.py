@@ -92,7 +92,7 @@ def _alibi_steps(*calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
 
 
 ALIBI = (
-    _alibi("distance/small", "sign exponent off-by-one", (2, 3), (0, 1, 2, 3, 4), tier="smoke", heads=8,
+    _alibi("distance/small", "sign exponent off-by-one", (2, 3), (0, 1, 2, 3, 4), heads=8,
            form="distance"),
     _alibi("distance/both-sides", "form sign heads", (3, 8, 5), HOLES, "keys before and after the query", heads=6,
            form="distance"),

@@ -7,7 +7,7 @@ from ..model import Case, Flag
 
 MODULES = (
     "absolute", "rope_stages", "rope", "rope_extended", "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "weights",
-    "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients",
+    "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients", "long", "twice", "usual",
 )  # fmt: skip
 
 

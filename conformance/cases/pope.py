@@ -13,7 +13,7 @@ from .rope import BASE, FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 FLAGS = {
     "pope-magnitude": Flag("another magnitude than softplus: the lane itself, or its positive part"),
     "pope-small": Flag(
-        "magnitudes of far negative lanes rounded to 0 or to steps: ln(1 + exp(x)) as it is written", "PoPE-pytorch"
+        "magnitudes of far negative lanes rounded to coarse steps: ln(1 + exp(x)) in half precision", "PoPE-pytorch"
     ),
     "pope-large": Flag("magnitudes of large lanes that overflow"),
     "pope-frequencies": Flag("RoPE's d/2 frequencies, or every second one, where there are d"),

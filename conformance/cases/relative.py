@@ -65,7 +65,7 @@ def _cases(op: str) -> tuple[Case, ...]:
     """Return what both operations are asked."""
     term = " values-term" if op == "shaw_values" else ""
     return (
-        _case(op, "forward/small", "order row" + term, (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, tier="smoke"),
+        _case(op, "forward/small", "order row" + term, (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD),
         _case(op, "forward/unsorted", "windows clip ids" + term, (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
         _case(op, "forward/24-bits", "downcast windows row", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD,
               bits=24),

@@ -74,7 +74,7 @@ def _steps(op: str, name: str, **params: Any) -> Case:
 
 SLIDING = (
     _window("sliding_window", "causal/small", "counting future inverted", (4, 2, 7), NEAR, window=3, counting=WITH,
-            sides="causal", tier="smoke"),
+            sides="causal"),
     _window("sliding_window", "causal/unsorted", "counting sides ids", (6, 3, 12, 0), UNSORTED, window=4, counting=WITHOUT,
             sides="causal"),
     _window("sliding_window", "causal/itself", "counting sides", (2, 5, 3), NEAR, "the query alone", window=1, counting=WITH,

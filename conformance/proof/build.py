@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from posref.backends.rounding import LARGEST, representable
 from posref.spec import REGISTRY
 
 from ..accuracy import BASE, OF_DTYPE, UNIT
-from ..calls import differentiable, given_dtype, positions_of
+from ..calls import differentiable
 from ..cases.catalogue import all_cases, all_flags, groups
 from ..errors import BuildError, Disagreement, VectorError
-from ..model import FUZZ, Case, LoadedGroup
+from ..model import FUZZ, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
 from ..suite.atomic import whole_directory
 from ..suite.options import to_json
@@ -36,8 +35,13 @@ from ..suite.writing import (
 )  # fmt: skip
 from . import prove, workers
 from .reuse import Product, Store
+from .running import Pullback, askable, golden
 
 Progress = Callable[[str, int], None]
+
+
+GOLDEN = {"golden": Flag("a call that posref golden was asked for")}
+OWN = FUZZ | GOLDEN  # of calls that are in no source of this suite
 
 
 @dataclass
@@ -187,7 +191,7 @@ def build_group(cases: Sequence[Case], flags: Container[str] | None = None) -> G
     first = cases[0]
     flags = all_flags() if flags is None else flags
     for case in cases:
-        unknown = {name for name in case.flags if name not in flags and name not in FUZZ}
+        unknown = {name for name in case.flags if name not in flags and name not in OWN}
         if unknown or not case.flags:
             msg = f"{case.id}: every case names flags that are defined; unknown: {sorted(unknown)}."
             raise BuildError(msg)
@@ -226,23 +230,23 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
             params = {n: to_json(v) for n, v in case.params.items()}
             return entry | {"params": params, "inputs": _store(group.data, f"{name}/in", inputs)}
         if case.kind == "sequence":
-            steps = [_call(case.op, f"{name}@{k}", call.params, call.inputs, group) for k, call in enumerate(case.calls)]
+            steps = [_call(case, f"{name}@{k}", call.params, call.inputs, group) for k, call in enumerate(case.calls)]
             kept = [set(step.pop("dtypes")) for step in steps]
             return entry | {"steps": steps, "dtypes": [d for d in OF_DTYPE if all(d in k for k in kept)]}
         if case.kind == "vjp":
             return entry | _gradients(case, name, group)
-        return entry | _call(case.op, name, case.params, case.inputs, group)
+        return entry | _call(case, name, case.params, case.inputs, group)
     except Exception as error:  # whatever is wrong, the case that it is wrong in has to be named
         kind = "" if isinstance(error, BuildError) else f"{type(error).__name__}: "
         msg = f"{case.id}: {kind}{error}"
         raise BuildError(msg) from error
 
 
-def _call(op: str, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: Group) -> dict[str, Any]:
+def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: Group) -> dict[str, Any]:
     """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in inputs.items()}
-    expected, mid, widths = proved(op, arrays, params)
-    dtypes = _keep(name, widths, askable(op, arrays, expected), group)
+    expected, mid, widths = proved(case.op, arrays, params)
+    dtypes = _keep(name, widths, askable(case.op, arrays, expected, case.flags), group)
     return {
         "params": {n: to_json(v) for n, v in params.items()},
         "inputs": _store(group.data, f"{name}/in", arrays),
@@ -256,11 +260,11 @@ def _gradients(case: Case, name: str, group: Group) -> dict[str, Any]:
     """Return the entry of a case of gradients: proved, with tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in case.inputs.items()}
     cotangents = {n: np.asarray(v, dtype=np.float64) for n, v in case.cotangents.items()}
-    outputs = prove.golden(case.op, arrays, case.params)
+    outputs = golden(case.op, arrays, case.params)
     if {n: v.shape for n, v in cotangents.items()} != {n: v.shape for n, v in outputs.items()}:
         msg = f"cotangents must be of the outputs' names and shapes, { {n: v.shape for n, v in outputs.items()} }."
         raise BuildError(msg)
-    pullback = prove.Pullback(cotangents, case.wrt or differentiable(case.op, arrays))
+    pullback = Pullback(cotangents, case.wrt or differentiable(case.op, arrays))
     expected, _, widths = proved(case.op, arrays, case.params, pullback)
     held = askable(case.op, {**arrays, **{f"cotangent of {n}": v for n, v in cotangents.items()}}, {**outputs, **expected})
     return {
@@ -272,7 +276,7 @@ def _gradients(case: Case, name: str, group: Group) -> dict[str, Any]:
     }
 
 
-def _keep(name: str, widths: Mapping[str, prove.Arrays], dtypes: list[str], group: Group) -> list[str]:
+def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: Group) -> list[str]:
     """Put a call's half-widths into `group`, and return those of its dtypes of which they say something."""
     kept = [d for d in dtypes if d not in UNIT or f"low-{d}" in widths]
     for accuracy, values in widths.items():
@@ -283,8 +287,8 @@ def _keep(name: str, widths: Mapping[str, prove.Arrays], dtypes: list[str], grou
 
 
 def proved(
-    op: str, inputs: prove.Arrays, params: Mapping[str, Any], pullback: prove.Pullback | None = None
-) -> tuple[prove.Arrays, prove.Arrays, dict[str, prove.Arrays]]:
+    op: str, inputs: Arrays, params: Mapping[str, Any], pullback: Pullback | None = None
+) -> tuple[Arrays, Arrays, dict[str, Arrays]]:
     """
     Return a call's expected values, stages and half-widths by class, and as "trig" its sensitivity to sines and cosines.
 
@@ -298,12 +302,12 @@ def proved(
     if pullback is None:
         expected, mid = prove.golden_with_stages(op, inputs, params)
     else:
-        expected, mid = prove.golden(op, inputs, params, pullback), {}
+        expected, mid = golden(op, inputs, params, pullback), {}
     problem = prove.disagreement(op, inputs, params, expected, mid, pullback)
     if problem:
         msg = f"the witnesses disagree at {problem}."
         raise Disagreement(msg)
-    widths: dict[str, prove.Arrays] = {}
+    widths: dict[str, Arrays] = {}
     for accuracy in BASE:
         low = accuracy.startswith("low-")
         try:
@@ -318,25 +322,12 @@ def proved(
     return expected, mid, widths | ({"trig": moved} if moved else {})
 
 
-def _telling(widths: prove.Arrays, expected: prove.Arrays) -> bool:
+def _telling(widths: Arrays, expected: Arrays) -> bool:
     """Return whether half-widths rule out an answer of zeros, for every gradient that is not zero."""
     return all(not np.any(value) or np.any(np.abs(value) > widths[name]) for name, value in expected.items())
 
 
-def askable(op: str, inputs: prove.Arrays, expected: prove.Arrays) -> list[str]:
-    """Return the dtypes that hold every real input exactly and every output within their range."""
-    kept = []
-    for dtype in OF_DTYPE:
-        holds = all(representable(v, given_dtype(op, n, dtype)) for n, v in inputs.items() if v.dtype.kind == "f")
-        values = [v for v in expected.values() if v.dtype.kind == "f"]
-        if REGISTRY[op].family == "bias":  # a bias is a slope times a distance, which must be in range as well
-            values += [v for n, v in inputs.items() if n in positions_of(op)]
-        if holds and all(np.all(np.abs(v) <= LARGEST[dtype]) for v in values):
-            kept.append(dtype)
-    return kept
-
-
-def _store(data: tensors.Tensors, prefix: str, arrays: prove.Arrays) -> dict[str, str]:
+def _store(data: tensors.Tensors, prefix: str, arrays: Arrays) -> dict[str, str]:
     """Put arrays into `data` and return their names there."""
     for name, value in arrays.items():
         kind = {"f": np.float64, "b": np.bool_}.get(value.dtype.kind, np.int64)

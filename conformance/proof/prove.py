@@ -7,7 +7,7 @@ a `Pullback`: the definition is differentiated backwards (`posref.backends.adjoi
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -16,50 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from posref.backends import exact
-from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import Bounds, Sensitivity, bounds, rounded_up
 from posref.backends.numbers import Array, Undecided
 from posref.composition import Function, Observed, called
 from posref.scaling import Scaling
-from posref.spec import PARTS, REGISTRY, Encoding
+from posref.spec import PARTS, REGISTRY
 
-from ..calls import bind, is_wide, makes_constants, takes_dtype
+from ..calls import bind
 from ..errors import BuildError
+from ..model import Arrays
+from .running import Pullback, as_reals, call_of, encoding_of, results_of
 
-Arrays = dict[str, npt.NDArray[Any]]
 WITNESS_BITS = (256, 4096)
 DIFFERENCES = ((640, 120), (2600, 600))  # bits, and the step 2^-n: an error of 2^-2n; the second proves zeros too
-
-
-@dataclass(frozen=True)
-class Pullback:
-    """What is asked of a gradient: the cotangents of the outputs, and the inputs in which to differentiate."""
-
-    cotangents: Arrays
-    wrt: tuple[str, ...]
-
-
-def encoding_of(op: str | Callable[..., Any]) -> Encoding:
-    """Return the registry's record of an operation, given by name or function."""
-    name = op if isinstance(op, str) else op.__name__
-    if name not in REGISTRY:
-        msg = f"op must be one of {', '.join(REGISTRY)}; got {name!r}."
-        raise BuildError(msg)
-    return REGISTRY[name]
-
-
-def golden(
-    op: str | Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None = None
-) -> Arrays:
-    """Return what is true: the definition on balls, each value proved to be the nearest float64 (masks as 0 and 1)."""
-    record = encoding_of(op)
-
-    def call() -> tuple[Any, ...]:
-        return tuple(_results(exact.exact, record.name, inputs, params, pullback).values())
-
-    names = record.outputs if pullback is None else pullback.wrt
-    values = (v.astype(np.int64) if v.dtype.kind == "b" else v for v in exact.evaluate(call))
-    return dict(zip(names, values, strict=True))
 
 
 def golden_with_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[Arrays, Arrays]:
@@ -70,11 +39,11 @@ def golden_with_stages(op: str, inputs: Mapping[str, Any], params: Mapping[str, 
 
     def call() -> tuple[Any, ...]:
         observed = Observed(record.function, shared)
-        found = _call(exact.exact, op, inputs, params, observed.function)
+        found = call_of(exact.exact, op, inputs, params, observed.function)
         mid = observed.outputs()
         if record.equals and not shared <= set(called(record.function)):  # stages of what it equals alone
             other = Observed(record.equals, shared - set(called(record.function)), ends=set(PARTS))
-            _call(exact.exact, op, inputs, params, other.function)
+            call_of(exact.exact, op, inputs, params, other.function)
             mid |= other.outputs()
         names[:] = mid
         return (*found.values(), *mid.values())
@@ -128,9 +97,9 @@ def sensitivity(
 
 def _errors(system: Bounds, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None) -> Arrays:
     """Return the error bounds of a definition's results that are reals."""
-    outputs = _results(system, op, inputs, params, pullback)
+    outputs = results_of(system, op, inputs, params, pullback)
     reals = {n: x for n, x in outputs.items() if not isinstance(x, Array) or x.dtype.kind == "real floating"}
-    return {name: _as_reals(output, system).parts[1] for name, output in reals.items()}
+    return {name: as_reals(output, system).parts[1] for name, output in reals.items()}
 
 
 def disagreement(
@@ -205,49 +174,6 @@ def _differences(op: str, inputs: dict[str, Any], params: dict[str, Any], pullba
 def _flat(nested: Any) -> list[Any]:
     """Return the elements of nested lists in order."""
     return [leaf for row in nested for leaf in _flat(row)] if isinstance(nested, list) else [nested]
-
-
-def _results(
-    system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None
-) -> dict[str, Any]:
-    """Return a definition's outputs by name, or its gradients by the name of the input, computed in a number system."""
-    if pullback is None:
-        return _call(system, op, inputs, params)
-    adjoints = Adjoints(system)
-    leaves = {name: adjoints.leaf(_to_system(system, op, name, inputs[name])) for name in pullback.wrt}
-    outputs = _call(adjoints, op, {**inputs, **leaves}, params)
-    cotangents = [system.asarray(pullback.cotangents[name], dtype=x.dtype) for name, x in outputs.items()]
-    gradients = adjoints.pull_back(list(outputs.values()), cotangents, list(leaves.values()))
-    return dict(zip(leaves, gradients, strict=True))
-
-
-def _call(
-    system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], function: Function | None = None
-) -> dict[str, Any]:
-    """Return the outputs by name of a definition, or of a `function` in its place, computed in a number system."""
-    record = REGISTRY[op]
-    arrays = {name: _to_system(system, op, name, value) for name, value in inputs.items()}
-    positional, keywords = bind(op, arrays, params)
-    if makes_constants(op):
-        keywords["xp"] = system
-    elif takes_dtype(op):
-        keywords["dtype"] = system.storage
-    outputs = (function or record.function)(*positional, **keywords)
-    return dict(zip(record.outputs, outputs if len(record.outputs) > 1 else (outputs,), strict=True))
-
-
-def _to_system(system: Any, op: str, name: str, value: Any) -> Any:
-    """Return an input in a number system: positions and frequencies wide, other reals in storage."""
-    if isinstance(value, Array):
-        return value
-    host = np.asarray(value)
-    if host.dtype.kind in "iub":
-        return system.asarray(host)
-    return system.asarray(host, dtype=system.float64 if is_wide(op, name) else system.storage)
-
-
-def _as_reals(value: Any, system: Bounds) -> Array:
-    return value if isinstance(value, Array) else system.asarray(float(value), dtype=system.float64)
 
 
 def _transcription(op: str) -> Function:

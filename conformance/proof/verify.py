@@ -15,7 +15,7 @@ from ..suite import safe_reading, tensors
 from ..suite.reading import document, load_group, load_manifest
 from ..suite.writing import LARGEST, listing, recorded_sums
 from . import build, workers
-from .prove import Pullback
+from .running import Pullback
 
 
 def verify(root: Path, *, jobs: int | None = None, progress: build.Progress | None = None) -> list[str]:

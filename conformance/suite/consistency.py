@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..accuracy import BASE, UNIT
-from ..calls import array_names
+from ..calls import array_names, parameters_of
 from ..errors import VectorError
 from ..model import LoadedCase
 from . import tensors, value_positions
@@ -88,7 +87,7 @@ def _calls(cases: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], s
 
 def _check_names(op: str, kind: str, call: Mapping[str, Any], name: str) -> None:
     """Raise unless a call has the arrays, options and outputs of its operation, and tensors of its own name."""
-    parameters, arrays = inspect.signature(REGISTRY[op].function).parameters, set(array_names(op))
+    parameters, arrays = parameters_of(REGISTRY[op].function), set(array_names(op))
     required = {n for n, p in parameters.items() if p.default is p.empty}
     inputs, params = set(call["inputs"]), set(call["params"])
     wrong = (inputs - arrays) | (params - (set(REGISTRY[op].domains) - arrays)) | (required - inputs - params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Container, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,14 @@ def load_manifest(root: Path) -> dict[str, Any]:
         left = f" Its replacement was interrupted; the complete old suite is in {aside}." if aside else ""
         msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}.{left}"
         raise VectorError(msg)
-    manifest: dict[str, Any] = document(root, "SUITE.json", "suite")
+    return dict(_manifest(path, safe_reading.read(path, DOCUMENT, root=root)))
+
+
+@lru_cache(maxsize=4)
+def _manifest(path: Path, data: bytes) -> dict[str, Any]:
+    """Return the manifest that a file holds, which a check asks for several times."""
+    manifest: dict[str, Any] = parse(path, data)
+    validate_once("suite", manifest, data, path)
     consistency.check_manifest(manifest, path)
     return manifest
 
@@ -42,6 +50,13 @@ def withdrawn_cases(root: Path) -> dict[str, str]:
         return {}
     errata = document(root, "ERRATA.json", "errata")
     return {entry["case"]: entry["reason"] for entry in errata if entry["kind"] == "withdrawn"}
+
+
+def smoke_cases(root: Path) -> frozenset[str]:
+    """Return the cases that ``smoke.json`` lists; none where it is missing."""
+    if not os.path.lexists(root / "smoke.json"):
+        return frozenset()
+    return frozenset(case["id"] for case in document(root, "smoke.json", "smoke")["cases"])
 
 
 def document(root: Path, name: str, schema: str) -> Any:

@@ -1,0 +1,106 @@
+"""Cases with many tokens, queries or keys, and with positions beyond 2**17, of every operation that has them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.scaling import (
+    DynamicNTK,
+    DynamicYaRN,
+    Linear,
+    Llama3,
+    LongRoPE,
+    NTKAlpha,
+    NTKAware,
+    NTKFixed,
+    NTKMixed,
+    Proportional,
+    Scaling,
+    YaRN,
+    YaRNByTurns,
+)  # fmt: skip
+from posref.spec import REGISTRY
+
+from ..model import Case, Flag
+from .shaping import USUAL, call, shifted, spread
+
+FLAGS = {
+    "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),
+    "many-keys": Flag("keys or queries beyond a tile of 32, 64 or 128 dropped, or joined without rescaling"),
+    "distant": Flag("positions cut to 17 bits, or read past a table of 131072 rows", "million-token models"),
+}
+
+TWENTY = 2**20
+LISTS = (1.0, 1.5, 4.0), (2.0, 6.0, 16.0)
+SCALINGS: dict[str, tuple[Scaling, dict[str, Any]]] = {
+    "linear": (Linear(8.0), {}),
+    "ntk": (NTKAware(4.0), {}),
+    "ntk-alpha": (NTKAlpha(100.0), {}),
+    "ntk-fixed": (NTKFixed(8.0), {}),
+    "ntk-mixed": (NTKMixed(8.0), {}),
+    "ntk-mixed-half": (NTKMixed(6.0, mix=0.5), {}),
+    "dynamic": (DynamicNTK(4.0, 32768), {"length": TWENTY}),
+    "llama3": (Llama3(16.0, 8192), {}),
+    "llama3-small": (Llama3(4.0, 600), {}),
+    "yarn": (YaRN(4.0, 262144), {}),
+    "yarn-given": (YaRN(16.0, 65536, beta_fast=24, beta_slow=2, attention_factor=1.125), {}),
+    "yarn-turns": (YaRNByTurns(8.0, 131072), {}),
+    "yarn-dynamic": (DynamicYaRN(65536, beta_fast=20, beta_slow=2, truncate=False), {"length": TWENTY}),
+    "longrope": (LongRoPE(*LISTS, 4096, max_length=TWENTY), {"length": TWENTY}),
+    "longrope-short": (LongRoPE(*LISTS, TWENTY, max_length=4 * TWENTY), {"length": TWENTY}),
+    "longrope-given": (LongRoPE(*LISTS, 4096, max_length=TWENTY, attention_factor=1.25), {"length": TWENTY - 7}),
+    "proportional": (Proportional(0.75, factor=8.0), {}),
+}
+FEW = ("linear", "dynamic", "yarn-given", "longrope", "longrope-short")  # of what composes rope
+FAR = (131072, 1000003, 7, 262143, 131079, 1048575)
+ALL = ("rope", "rotation_matrix")
+
+
+def far(count: int) -> npt.NDArray[Any]:
+    """Return positions beyond 2**17, with one near."""
+    return np.asarray([FAR[i % len(FAR)] + i // len(FAR) for i in range(count)])
+
+
+def _named(op: str, name: str, flag: str, comment: str = "", params: dict[str, Any] | None = None, **how: Any) -> Case:
+    options, arrays = call(op, name, params, **how)
+    return Case(f"{op}/{name}", options, arrays, (flag,), comment)
+
+
+def _has(op: str, letters: str) -> bool:
+    """Return whether an operation has an axis of tokens, or of queries and keys."""
+    axes = " ".join(axes.shape for axes in REGISTRY[op].arrays.values()).replace("~", "").split()
+    return any(letter in axes for letter in letters.split())
+
+
+def _long(op: str) -> Iterator[Case]:
+    """Yield calls with more tokens than a tile holds: one head, few lanes."""
+    small: dict[str, Any] = {"G": 1, "g": 1, "H": 1}
+    if _has(op, "Q"):
+        yield _named(op, "long/keys", "many-keys", places=shifted(0), Q=2, K=257, **small)
+        yield _named(op, "long/queries", "many-keys", places=spread, Q=131, K=3, **small)
+        for queries, keys in ((9, 12), (17, 18), (33, 48)):
+            yield _named(op, f"long/{keys}-keys", "many-keys", places=shifted(0), Q=queries, K=keys, **small)
+    elif _has(op, "T *P") and op != "rotation_matrix":
+        yield _named(op, "long/tokens", "many-tokens", "from 0 on", places=shifted(0), T=131, **small)
+        if not op.startswith(("liere", "cayley", "circulant")):
+            yield _named(op, "long/no-order", "many-tokens", places=spread, T=193, **small)
+
+
+def _distant(op: str) -> Iterator[Case]:
+    """Yield calls with positions beyond 2**17, with every scaling that the operation may have."""
+    if op in ("learned", "attention", "attention_logits", "apply_rope"):  # no angles: other positions say no more, or none
+        return
+    params = {**USUAL[op], "centre": 1000000} if "centre" in REGISTRY[op].domains else None
+    yield _named(op, "distant/plain", "distant", "", params, places=far)
+    if "scaling" in REGISTRY[op].domains:
+        for name in SCALINGS if op in ALL else FEW:
+            scaling, options = SCALINGS[name]
+            pairs = {"sections": [1, 1, 1]} if op == "mrope" else {}
+            yield _named(
+                op, f"distant/{name}", "distant", "", {**USUAL[op], **pairs, "scaling": scaling, **options}, places=far
+            )
+
+
+CASES = tuple(case for op in USUAL for make in (_long, _distant) for case in make(op))

@@ -1,0 +1,176 @@
+"""The kernel tier: correct code passes, defects of kernels that no stored case sees are found, the rest is told."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import posref
+from posref.cli import cli
+from posref.conformance import check
+from posref.conformance.cases import kernel
+from posref.conformance.checking import kernel as tier
+from posref.conformance.checking.asking import ask
+from posref.conformance.errors import TargetError
+from posref.conformance.model import CaseResult
+from posref.conformance.suite.schemas import validate
+from posref.conformance.target.python import load_python
+
+Array = np.ndarray[Any, Any]
+
+
+def rope(x: Array, positions: Array, *, layout: str, base: float) -> Array:
+    """Half layout, float32."""
+    if layout != "half":
+        raise NotImplementedError
+    d = x.shape[-1]
+    frequencies = np.float32(1) / np.float32(base) ** (np.arange(0, d, 2, dtype=np.float32) / np.float32(d))
+    angles = np.asarray(positions)[..., None].astype(np.float32) * frequencies
+    c, s = np.cos(angles), np.sin(angles)
+    a, b = x[..., : d // 2], x[..., d // 2 :]
+    return np.concatenate([a * c - b * s, b * c + a * s], axis=-1).astype(x.dtype)
+
+
+def asked(name: str, dtype: str = "float32", **functions: Callable[..., Any]) -> CaseResult:
+    """Return the verdict of one case; its explanation takes longer."""
+    (case,) = tier.load([name.split("/", maxsplit=1)[0]], name)
+    return ask(load_python(SimpleNamespace(**functions)), case, dtype)
+
+
+def spoiled(change: Callable[[Array, Array], None]) -> Callable[..., Array]:
+    """Return rope whose output is changed, given the input."""
+
+    def wrong(x: Array, positions: Array, *, layout: str, base: float) -> Array:
+        y = rope(x, positions, layout=layout, base=base)
+        change(y, x)
+        return y
+
+    return wrong
+
+
+def tail_of_tile(y: Array, x: Array) -> None:
+    whole = x.shape[-2] // 32 * 32 if x.shape[-2] > 1 else 1
+    y[..., whole:, :] = x[..., whole:, :]
+
+
+def past_64_zero(y: Array, x: Array) -> None:
+    y[..., 64:, :] = 0
+
+
+def past_the_grid(y: Array, x: Array) -> None:
+    y.reshape(-1, x.shape[-1])[65535:] = x.reshape(-1, x.shape[-1])[65535:]
+
+
+def one_token_off(y: Array, x: Array) -> None:
+    if x.shape[-2] > 3000:
+        y[..., 3001, 7] += 0.2
+
+
+def odd_heads(y: Array, x: Array) -> None:
+    if x.ndim > 3:
+        y[:, 32:] = x[:, 32:]
+
+
+def wrong_from_33(x: Array, positions: Array, *, layout: str, base: float) -> Array:
+    p = np.broadcast_to(positions, x.shape[:-1]).copy()
+    p[..., 33:] += 1
+    return rope(x, p, layout=layout, base=base)
+
+
+@pytest.mark.parametrize(
+    ("case", "wrong"),
+    [
+        ("tokens-257", spoiled(tail_of_tile)),
+        ("tokens-257", spoiled(past_64_zero)),
+        ("tokens-4097", spoiled(one_token_off)),
+        ("heads-33", spoiled(odd_heads)),
+        ("tokens-65", wrong_from_33),
+    ],
+)
+def test_defects_of_kernels_are_found(case: str, wrong: Callable[..., Array]) -> None:
+    """None of them has a failing case among the stored vectors: those have fewer tokens, rows and heads."""
+    name = f"rope/kernel/half-{case}"
+    right = asked(name, rope=rope)
+    assert right.verdict == "pass", right.message
+    failure = asked(name, rope=wrong)
+    assert failure.verdict == "fail"
+    assert f"--case {name}" in failure.reproduce
+
+
+def test_the_worst_value_is_named_where_it_lies_in_the_whole() -> None:
+    failure = asked("rope/kernel/half-rows-65537", rope=spoiled(past_the_grid))
+    assert failure.worst is not None
+    assert failure.worst["index"][0] >= 65535
+    assert "of 4194368 values judged" in failure.message
+
+
+def softmax(q: Array, k: Array, v: Array, mask: Array | None, keys: int) -> Array:
+    """Attention over the first `keys` keys, in which query head h reads key head h // (H / G)."""
+    groups = q.shape[-3] // k.shape[-3]
+    k, v = (np.repeat(a, groups, axis=-3)[..., :keys, :] for a in (k, v))
+    logits = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.float32(q.shape[-1]))
+    logits = logits if mask is None else np.where(mask[..., :keys], logits, -np.inf)
+    weights = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
+    return np.asarray(weights / np.sum(weights, axis=-1, keepdims=True) @ v, dtype=q.dtype)
+
+
+def attention(q: Array, k: Array, v: Array, *, mask: Array | None = None) -> Array:
+    return softmax(q, k, v, mask, k.shape[-2])
+
+
+def first_keys(q: Array, k: Array, v: Array, *, mask: Array | None = None) -> Array:
+    return softmax(q, k, v, mask, k.shape[-2] // 64 * 64)
+
+
+def other_groups(q: Array, k: Array, v: Array, *, mask: Array | None = None) -> Array:
+    order = np.arange(q.shape[-3]) % k.shape[-3]
+    return softmax(q, k[..., order, :, :], v[..., order, :, :], mask, k.shape[-2])
+
+
+@pytest.mark.parametrize(("case", "wrong"), [("keys-127", first_keys), ("keys-31", other_groups)])
+def test_defects_of_attention_are_found(case: str, wrong: Callable[..., Array]) -> None:
+    name = f"attention/kernel/{case}"
+    assert asked(name, attention=attention).verdict == "pass"
+    assert asked(name, attention=wrong).verdict == "fail"
+
+
+def test_what_a_class_says_nothing_of_is_told_and_counts_nowhere() -> None:
+    half = SimpleNamespace(attention=attention, dtypes=("float16",))
+    report = check(half, case="attention/kernel/keys-31")
+    assert not report.counts
+    assert not report.conformant
+    assert any("1 kernel case not judged: low-float16" in note for note in report.target["notes"])
+
+
+def test_core_and_kernel_cases_make_one_report() -> None:
+    narrow = SimpleNamespace(alibi=lambda q, k, /, **options: posref.alibi(q, k, **options), dtypes=("float32",))
+    report = check(narrow, op="alibi", tier="kernel")
+    ids = {case.id for case in report.operations[0].cases}
+    assert set(kernel.names("alibi")) < ids
+    assert len(ids) > len(kernel.names("alibi")) + 20
+    assert report.conformant
+    validate("report", report.to_json(), Path("report.json"))
+
+
+def test_a_case_is_a_function_of_its_id() -> None:
+    name = "rope/kernel/half-tokens-65"
+    (one,), (other,) = tier.load(["rope"], name), tier.load(["rope"], name)
+    assert all(np.array_equal(one.calls[0].inputs[n], x) for n, x in other.calls[0].inputs.items())
+    with pytest.raises(TargetError, match="posref list --cases rope --tier kernel"):
+        list(tier.load(["rope"], "rope/kernel/none"))
+
+
+def test_the_command_line_lists_the_tier() -> None:
+    listed = CliRunner().invoke(cli, ["list", "--cases", "sliding_window", "--tier", "kernel"])
+    assert "sliding_window/kernel/causal-keys-129" in listed.output
+
+
+def test_a_program_is_asked_kernel_cases() -> None:
+    harness = Path(__file__).parent / "harnesses" / "right.py"
+    report = check(command=[sys.executable, str(harness)], case="sinusoidal/kernel/interleaved-tokens-129")
+    assert report.counts == {"pass": 1}, report.failures

@@ -1,0 +1,115 @@
+"""What an implementation does to memory: around its inputs nothing may change, and in place only what it states."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from posref.conformance import check
+from posref.conformance.checking import kernel
+from posref.conformance.checking.asking import ask
+from posref.conformance.errors import TargetError
+from posref.conformance.model import CaseResult, LoadedCase
+from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.target.python import load_python
+
+CORE = {c.id: c for group in load_groups(INSTALLED, ops=["rope"]) for c in group.cases}
+
+
+def case_of(name: str) -> LoadedCase:
+    return CORE[name] if name in CORE else next(iter(kernel.load(["rope"], name)))
+
+
+def asked(name: str, rope: Any, **stated: Any) -> CaseResult:
+    return ask(load_python(SimpleNamespace(rope=rope, **stated)), case_of(name), "float32")
+
+
+def angles(x: Any, positions: Any, base: float) -> Any:
+    d = x.shape[-1]
+    frequencies = np.float32(1) / np.float32(base) ** (np.arange(0, d, 2, dtype=np.float32) / np.float32(d))
+    return np.asarray(positions)[..., None].astype(np.float32) * frequencies
+
+
+def turned(x: Any, positions: Any, base: float) -> Any:
+    """Return the two halves, rotated."""
+    a, c, s = x[..., : x.shape[-1] // 2], np.cos(angles(x, positions, base)), np.sin(angles(x, positions, base))
+    b = x[..., x.shape[-1] // 2 :]
+    return a * c - b * s, b * c + a * s
+
+
+def in_place(x: Any, positions: Any, *, layout: str, base: float) -> None:
+    x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :] = turned(x, positions, base)
+
+
+def in_place_torch(x: torch.Tensor, positions: torch.Tensor, *, layout: str, base: float) -> torch.Tensor:
+    first, second = turned(x.detach().numpy().copy(), positions.numpy(), base)
+    return x.copy_(torch.from_numpy(np.concatenate([first, second], axis=-1)))
+
+
+def half_of_it(x: Any, positions: Any, *, layout: str, base: float) -> None:
+    x[..., : x.shape[-1] // 2], _ = turned(x, positions, base)
+
+
+def copying(x: Any, positions: Any, *, layout: str, base: float) -> Any:
+    return np.concatenate(turned(x, positions, base), axis=-1)
+
+
+def into_the_buffer(x: Any, positions: Any, *, layout: str, base: float) -> Any:
+    """Write one lane past every row, as a kernel does whose tiles are wider than a row."""
+    y = copying(x, positions, layout=layout, base=base)
+    np.lib.stride_tricks.as_strided(x, (*x.shape[:-1], x.shape[-1] + 1), x.strides)[..., -1] = 0
+    return y
+
+
+def past_the_end(x: Any, positions: Any, *, layout: str, base: float) -> Any:
+    y = copying(x, positions, layout=layout, base=base)
+    np.lib.stride_tricks.as_strided(x, (*x.shape[:-1], x.shape[-1] + 1), x.strides)[(-1,) * x.ndim] = 7
+    return y
+
+
+STRIDED = "rope/kernel/half-tokens-257"
+PLAIN = "rope/kernel/half-tokens-65"
+
+
+@pytest.mark.parametrize("name", [STRIDED, PLAIN])
+def test_an_implementation_in_place_is_judged_by_what_it_leaves(name: str) -> None:
+    assert asked(name, in_place, in_place=("x",)).verdict == "pass"
+    assert asked(name, in_place_torch, in_place=("x",), backend="torch").verdict == "pass"
+    assert asked(name, half_of_it, in_place=("x",)).verdict == "fail"
+    assert asked(name, copying, in_place=("x",)).verdict == "fail"  # nothing is left there
+
+
+def test_a_view_of_one_row_is_copied_where_it_is_overwritten() -> None:
+    """Its rows share memory: torch and NumPy refuse to write there."""
+    for function, backend in ((in_place, "numpy"), (in_place_torch, "torch")):
+        assert asked("rope/forms/expanded", function, in_place=("x",), backend=backend).verdict == "pass"
+
+
+def test_without_a_word_an_input_stays_as_it_is() -> None:
+    result = asked(PLAIN, in_place_torch, backend="torch")
+    assert (result.verdict, result.message) == ("fail", "changed its input x")
+
+
+@pytest.mark.parametrize(("name", "wrong"), [(STRIDED, into_the_buffer), (STRIDED, past_the_end), (PLAIN, past_the_end)])
+def test_the_memory_around_an_input_is_watched(name: str, wrong: Any) -> None:
+    assert asked(name, copying).verdict == "pass"
+    for stated in ({}, {"in_place": ("x",)}):
+        result = asked(name, wrong, **stated)
+        assert (result.verdict, result.message) == ("fail", "wrote to the memory around its input x")
+
+
+def test_a_torch_kernel_that_writes_past_its_rows_is_found() -> None:
+    def wrong(x: torch.Tensor, positions: torch.Tensor, *, layout: str, base: float) -> torch.Tensor:
+        first, second = turned(x.numpy(), positions.numpy(), base)
+        x.as_strided((*x.shape[:-1], x.shape[-1] + 1), x.stride(), x.storage_offset())[..., -1] = 0
+        return torch.from_numpy(np.concatenate([first, second], axis=-1))
+
+    result = asked(STRIDED, wrong, backend="torch")
+    assert (result.verdict, result.message) == ("fail", "wrote to the memory around its input x")
+
+
+def test_what_cannot_be_overwritten_is_refused() -> None:
+    with pytest.raises(TargetError, match="in_place must name arguments that a result has the shape of: skew, weight, x"):
+        check(SimpleNamespace(rope=copying, in_place=("positions",)), op="rope", tier="smoke")
