@@ -24,6 +24,7 @@ from posref.conformance.errors import BuildError
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.proof.build import build_group
+from posref.conformance.proof.running import Pullback
 from posref.conformance.proof.verify import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.copying import copy
@@ -206,7 +207,7 @@ def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
 
     try:
         inputs = {"positions": np.asarray([0, 1, 3]), "rates": np.asarray([0.5, 0.25])}
-        pullback = prove.Pullback({"out": cotangent((3, 2))}, ("rates",))
+        pullback = Pullback({"out": cotangent((3, 2))}, ("rates",))
         true = golden(toy_decay, inputs, {}, pullback)["rates"]
         p, r = inputs["positions"][:, None], inputs["rates"]
         assert np.allclose(true, np.sum(-p * np.exp(-p * r) * cotangent((3, 2)), axis=0), rtol=1e-15)
@@ -248,7 +249,7 @@ def test_automatic_differentiation_keeps_within_the_bounds(backend: str, dtypes:
                 ratio = float(np.max(error[error > 0] / width[error > 0], initial=0.0))
                 worst[case.op, dtype] = max(ratio, worst.get((case.op, dtype), 0.0))
     assert len(worst) == len({case.op for case in loaded()}) * len(dtypes)
-    tables = ("rope_table", "axial_table", "mixed_table", "liere_rotations")  # float64 inside, and rounded
+    tables = ("rope_table", "axial_table", "mixed_table", "liere_rotations", "cayley")  # float64 inside, and rounded
     assert {key: r for key, r in worst.items() if 0 < r < 0.01 and key[0] not in tables} == {}
 
 
@@ -471,8 +472,9 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
     report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op)
     views = [case for case in of_values(op) if "broadcast-view" in case.flags]
     expanded = {case.id for case in views if array_forms.broadcast_axes(case.calls[0].inputs["x"])}
-    assert {case.id for case in report.failures} == flagged(op, "non-contiguous") | expanded
-    assert {case.verdict for case in report.failures} == {"error"}
+    failing = {case.id for case in report.failures if case.verdict != "selective"}  # a gradient that torch refuses
+    assert failing == flagged(op, "non-contiguous") | expanded
+    assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 FORMS = ("non-contiguous", "broadcast-view")  # flags that say how arrays are made
+OWN_DTYPE = ("float32-tables", "half-tables")  # flags of cosines and sines in another dtype than that of x
 
 
 def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
@@ -15,10 +16,17 @@ def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
 
 
 def made(backend: Any, value: npt.NDArray[Any], dtype: str | None, device: Any, flags: tuple[str, ...]) -> Any:
-    """Return a NumPy array in a backend's library, in the form that a case's flags ask for where the library has it."""
+    """
+    Return a NumPy array in a backend's library, in the form that a case's flags ask for where the library has it.
+
+    Around the values lies memory that is none of theirs, where the library can tell whether that was written to.
+    """
     if "broadcast-view" in flags:
         axes = broadcast_axes(value)
         row = value[tuple(slice(1) if a in axes else slice(None) for a in range(value.ndim))]
-        return backend.namespace().broadcast_to(backend.from_numpy(row, dtype, device), value.shape)
+        xp = np if backend.name == "numpy" else backend.namespace()  # the namespace of NumPy takes long to load
+        return xp.broadcast_to(backend.from_numpy(row, dtype, device), value.shape)
     array = backend.from_numpy(value, dtype, device)
-    return backend.strided(array) if "non-contiguous" in flags and hasattr(backend, "strided") else array
+    if "non-contiguous" in flags and hasattr(backend, "strided"):
+        return backend.strided(array)
+    return backend.guarded(array) if value.size and value.ndim and hasattr(backend, "guarded") else array

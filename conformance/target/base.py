@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from posref.scaling import RECORDS
 
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE, with_trig
-from ..errors import TargetError
+from ..errors import TargetError, VectorError
 from ..model import Arrays, Call, LoadedCase
+from ..suite.schemas import validate_once
 
 # What an implementation that does not say knows: records are added to posref.scaling, and older code may not look at the type
 SCALINGS = ("Linear", "NTKAware", "DynamicNTK", "Llama3", "YaRN")
@@ -29,6 +32,7 @@ class Target(ABC):
     notes: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     scalings: tuple[str, ...] = SCALINGS  # the records of posref.scaling that it knows
+    supports: Mapping[str, Any] | None = None  # the scope that it states, as in its schema
     kind: ClassVar[str]  # "python", "program" or "outputs"
 
     @abstractmethod
@@ -54,6 +58,10 @@ class Target(ABC):
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return how it refused a case that it must refuse; Failure if it did not, otherwise as `run`."""
 
+    def has_gradients(self, op: str) -> bool:
+        """Return whether gradients of an operation can be asked at all."""
+        return True
+
     def begin(self, case: LoadedCase) -> None:  # noqa: B027  (most have nothing to do)
         """Begin a case: state may be dropped."""
 
@@ -73,6 +81,23 @@ def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
         msg = f"{name}: scalings must be of {', '.join(known)}; got {', '.join(map(repr, unknown))}."
         raise TargetError(msg)
     return tuple(stated)
+
+
+def settle_supports(name: str, stated: Any) -> dict[str, Any] | None:
+    """Return a copy of the scope that an implementation states, or raise `TargetError` where it is not as its schema says."""
+    if stated is None:
+        return None
+    try:
+        data = json.dumps(stated, sort_keys=True).encode()
+        document: dict[str, Any] = json.loads(data)
+        validate_once("supports", document, data, Path("supports"))
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f"{name}: supports must be a dict of words, numbers and lists, as JSON has them: {error}."
+        raise TargetError(msg) from error
+    except VectorError as error:
+        msg = f"{name}: {error}"
+        raise TargetError(msg) from error
+    return document
 
 
 def check_dtypes(name: str, dtypes: Iterable[str]) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..accuracy import UNIT, at_least_low, tolerance_of
-from ..calls import makes_constants
+from ..accuracy import base_of, tolerance_of
+from ..calls import judged_as
 from ..model import Arrays, Call
+from ..proof.computed import half_widths
 
 
 @dataclass(frozen=True)
@@ -51,21 +52,18 @@ def compare(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> 
 def errors(
     op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """
-    Return the absolute errors of an output and their tolerances.
-
-    Gradients in half precision are judged by class "low", whatever is claimed: libraries add up the gradient of an input in
-    its own dtype, rounding each part.
-    """
+    """Return the absolute errors of an output and their tolerances."""
     expected = call.expected[name]
-    if call.cotangents and dtype in UNIT:
-        accuracy = at_least_low(accuracy)
+    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
     with np.errstate(invalid="ignore"):
         error = np.abs(np.broadcast_to(output, expected.shape).astype(np.float64) - expected)
     if expected.dtype.kind != "f":
         return error, np.zeros(expected.shape)
     stored = {c: widths[name] for c, widths in call.widths.items() if name in widths}
-    return error, tolerance_of(stored, expected, accuracy, "float32" if makes_constants(op) else dtype)
+    base = base_of(accuracy, dtype)
+    if base not in stored:
+        stored[base] = half_widths(op, call, base)[name]
+    return error, tolerance_of(stored, expected, accuracy, dtype)
 
 
 def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:

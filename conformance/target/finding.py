@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import TargetError
+from .calling import in_one_line
 
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
@@ -42,8 +43,10 @@ def _import(module: str, target: str) -> Any:
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
         msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}."
         raise TargetError(msg) from error
-    except Exception as error:
-        msg = f"{target}: importing it raised {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{target}: importing it raised {in_one_line(error)}"
         raise TargetError(msg) from error
 
 
@@ -67,7 +70,9 @@ def _from_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script: it may import its neighbours, also later
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        msg = f"{path}: running it raised {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{path}: running it raised {in_one_line(error)}"
         raise TargetError(msg) from error
     return module

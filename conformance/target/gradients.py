@@ -18,6 +18,7 @@ from posref.spec import REGISTRY
 from ..calls import given_dtype
 from ..errors import Failure, Unsupported
 from ..model import Arrays, Call
+from ..suite.quoting import shown
 from . import calling, comparing
 from .calling import InProcess
 
@@ -83,9 +84,6 @@ class GradientCall:
         """Return the gradients that the library's automatic differentiation gives."""
         library, function = self.target.backend, self.target.function(self.op)
         assert function is not None
-        if not hasattr(library, "vjp"):
-            msg = f"{library.name} has no automatic gradients: offer vjp()"
-            raise Unsupported(msg)
 
         def outputs(*arrays: Any) -> tuple[Any, ...]:
             moved = dict(zip(wrt, arrays, strict=True))
@@ -105,6 +103,17 @@ class GradientCall:
             msg = f"no gradient by {library.name}: it finds no dependence of the result on {', '.join(stopped)}"
             raise Unsupported(msg)
         return gradients
+
+
+def none_by(library: str) -> str:
+    """Return why an implementation has no gradients whose library does not differentiate."""
+    return f"{library} has no automatic gradients: offer vjp()"
+
+
+def expect_stated(op: str, stated: Mapping[str, Any]) -> None:
+    """Raise `Unsupported` unless a program or a folder of results states that it has the gradients of an operation."""
+    if op not in stated.get("vjp", ()):
+        raise Unsupported(shown(stated.get("no_vjp", f"states no vjp of {op}")))
 
 
 def accept(op: str, name: str, host: np.ndarray[Any, Any], found: str | None, call: Call, dtype: str) -> np.ndarray[Any, Any]:

@@ -7,18 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from posref import backends
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
 from ..accuracy import OF_DTYPE
-from ..errors import Failure, Stopped, TargetError, Unsupported
+from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
 from ..model import Arrays, Call, LoadedCase
-from . import calling, gradients
-from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings
+from ..suite.quoting import shown
+from . import calling, gradients, watching
+from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings, settle_supports
 from .finding import find
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -28,90 +33,150 @@ class PythonTarget(Target):
     implementation: Any = None
     backend: Any = None
     device: Any = None
+    in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
     kind = "python"
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
-        found = getattr(self.implementation, op, None)
+        found = offered(self.implementation, op)
         return found if callable(found) else None
 
     def has(self, op: str) -> bool:
         """Return whether there is a function of that name."""
         return self.function(op) is not None
 
+    def has_gradients(self, op: str) -> bool:
+        """Return whether it has a `vjp`, or its library differentiates."""
+        return self._differentiates()
+
+    def _differentiates(self) -> bool:
+        """Return the same, for `run`: what is handed to a thread waits for it, and may not be called from there."""
+        return hasattr(self.backend, "vjp") or callable(offered(self.implementation, "vjp"))
+
     def begin(self, case: LoadedCase) -> None:
         """Call `reset` where an implementation that keeps state on purpose offers it; a sequence is one case."""
-        reset = getattr(self.implementation, "reset", None)
+        reset = offered(self.implementation, "reset")
         if callable(reset):
-            reset()
+            _stopping(reset)
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Call it twice in this process."""
-        try:
-            if call.cotangents:
-                return gradients.run(self, case.op, call, dtype, case.flags)
-            return calling.run(self, case, call, dtype)
-        except (Unsupported, Failure):
-            raise
-        except NotImplementedError as error:
-            raise Unsupported(str(error) or "not implemented") from error
-        except Exception as error:  # whatever an implementation raises is its verdict, not ours
-            raise Stopped(verdict="error", message=calling.in_one_line(error)) from error
+        if call.cotangents:
+            if not self._differentiates():
+                raise Unsupported(gradients.none_by(self.backend.name))
+            return _stopping(gradients.run, self, case.op, call, dtype, case.flags)
+        return _stopping(watching.run, self, case, call, dtype)
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return the exception that it raises."""
-        return calling.refuse(self, case, dtype)
+        return _stopping(calling.refuse, self, case, dtype)
+
+
+def _stopping(function: Callable[..., T], *arguments: Any) -> T:
+    """Return what a function gives that calls an implementation; whatever that raises is its verdict, not ours."""
+    try:
+        return function(*arguments)
+    except (Unsupported, Failure, KeyboardInterrupt):
+        raise
+    except NotImplementedError as error:
+        raise Unsupported(shown(calling.text_of(error)) or "not implemented") from error
+    except BaseException as error:
+        raise Stopped(verdict="error", message=calling.in_one_line(error)) from error
+
+
+def offered(implementation: Any, name: str, default: Any = None) -> Any:
+    """Return an attribute of an implementation, or `default` if it has none; `TargetError` if it raises anything else."""
+    try:
+        return getattr(implementation, name, default)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{type(implementation).__name__}: reading {name!r} of it raised {calling.in_one_line(error)}"
+        raise TargetError(msg) from error
 
 
 def load_python(
     target: Any, *, backend: str | None = None, dtype: str | None = None, claim: str | None = None, trig: float | None = None,
     device: Any = None,
 ) -> PythonTarget:  # fmt: skip
-    """Return a target in this process; TargetError as `load`."""
+    """Return a target in this process; TargetError as `load`, also where what it states raises when it is read."""
+    try:
+        return _loaded(target, backend, dtype, claim, trig, device)
+    except (PosrefError, backends.BackendMissing, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        if isinstance(error, ValueError) and str(error).startswith("backends."):
+            raise
+        msg = f"{target if isinstance(target, str) else type(target).__name__}: loading it raised {calling.in_one_line(error)}"
+        raise TargetError(msg) from error
+
+
+def _loaded(
+    target: Any, backend: str | None, dtype: str | None, claim: str | None, trig: float | None, device: Any
+) -> PythonTarget:
+    """Return a target in this process."""
     name, implementation = find(target)
-    library = backends.load(backend or _backend_name(implementation))
+    library = backends.load(backend or _backend_name(name, implementation))
     dtypes = (dtype,) if dtype else _dtypes(name, implementation, library)
     check_dtypes(name, dtypes)
     absent = [d for d in dtypes if d not in library.dtypes]
     if absent:
         msg = f"{name}: backend {library.name!r} has no {', '.join(absent)} here; it has {', '.join(library.dtypes)}."
         raise TargetError(msg)
-    if not any(callable(getattr(implementation, op, None)) for op in REGISTRY):
+    if not any(callable(offered(implementation, op)) for op in REGISTRY):
         msg = f"{name}: must have at least one function named as an operation: {', '.join(REGISTRY)}; got none."
         raise TargetError(msg)
-    stated = dict(getattr(implementation, "claims", {}))
+    if device is not None:
+        _try_device(name, library, dtypes[0], device)
+    stated = dict(offered(implementation, "claims", {}))
     if name == "posref":
         stated = {"float32": "angle64", "bfloat16": "angle64", "float16": "angle64"} | stated
     return PythonTarget(
         name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
-        tuple(getattr(implementation, "NOTES", ())), _versions(library, implementation),
-        _scalings(name, implementation), implementation, library, device,
+        tuple(offered(implementation, "NOTES", ())), _versions(library, implementation),
+        _scalings(name, implementation), settle_supports(name, offered(implementation, "supports")),
+        implementation, library, device, watching.settle_in_place(name, offered(implementation, "in_place", ())),
     )  # fmt: skip
+
+
+def _try_device(name: str, library: ModuleType, dtype: str, device: Any) -> None:
+    """Raise `TargetError` unless an array can be made on a device."""
+    try:
+        library.from_numpy(np.zeros(1), dtype, device)
+    except Exception as error:
+        msg = f"{name}: backend {library.name!r} cannot use device {device!r} here: {calling.in_one_line(error)}"
+        raise TargetError(msg) from error
 
 
 def _scalings(name: str, implementation: Any) -> tuple[str, ...]:
     known = tuple(kind.__name__ for kind in RECORDS)
     if name == "posref":
         return known
-    return settle_scalings(name, getattr(implementation, "scalings", SCALINGS))
+    return settle_scalings(name, offered(implementation, "scalings", SCALINGS))
 
 
-def _backend_name(implementation: Any) -> str:
-    found = getattr(implementation, "backend", "numpy")
-    return found if isinstance(found, str) else "numpy"
+def _backend_name(name: str, implementation: Any) -> str:
+    """Return the array library that an implementation names; a module of its own that is called so is none."""
+    found = offered(implementation, "backend", "numpy")
+    if isinstance(found, ModuleType) or callable(found):
+        return "numpy"
+    if not isinstance(found, str):
+        msg = f"{name}: backend must be the name of an array library; got {shown(repr(found), 60)}."
+        raise TargetError(msg)
+    return found
 
 
 def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, ...]:
     if name == "posref":
         return tuple(d for d in OF_DTYPE if d in library.dtypes)
-    return tuple(getattr(implementation, "dtypes", ("float32",)))
+    return tuple(offered(implementation, "dtypes", ("float32",)))
 
 
 def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
     """Return the versions of NumPy, the array library and the package that an adapter is for."""
     found = {}
-    for package in ("numpy", library.name.replace("_", "-"), getattr(implementation, "PACKAGE", "numpy").split("[")[0]):
+    for package in ("numpy", library.name.replace("_", "-"), offered(implementation, "PACKAGE", "numpy").split("[")[0]):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

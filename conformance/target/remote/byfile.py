@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from ...errors import VectorError
 from ...suite import safe_reading, tensors
+from ...suite.quoting import shown
 from . import protocol
 from .protocol import Decoded, ProtocolError
 
@@ -28,6 +30,7 @@ def send(request: dict[str, Any], folder: Path) -> dict[str, Any]:
             stored[f"{role}/{name}"] = tensor
         if key in request:
             left[key] = {n: {k: v for k, v in t.items() if k != "data"} for n, t in request[key].items()}
+    folder.mkdir(parents=True, exist_ok=True)  # a program may have removed it
     Path(place["inputs"]).write_bytes(written(stored))
     return left | {"files": place}
 
@@ -51,10 +54,10 @@ def receive(reply: Mapping[str, Any], files: Mapping[str, str], limit: int) -> d
         found = tensors.decode(safe_reading.read(Path(files["outputs"]), limit)) if reply["outputs"] else {}
     except VectorError as error:
         raise ProtocolError(str(error)) from error
-    said = {n: (t["dtype"], t["shape"]) for n, t in reply["outputs"].items()}
+    said = {n: (t["dtype"], protocol.shape_of(t)) for n, t in reply["outputs"].items()}
     there = {n: (code, list(array.shape)) for n, (array, code) in found.items()}
     if said != there:
-        msg = f"outputs: the reply says {said}; the file has {there}"
+        msg = f"outputs: the reply says {shown(str(said))}; the file has {shown(str(there))}"
         raise ProtocolError(msg)
     return {name: (protocol.widened(array), protocol.DTYPES[code]) for name, (array, code) in found.items()}
 
@@ -62,4 +65,7 @@ def receive(reply: Mapping[str, Any], files: Mapping[str, str], limit: int) -> d
 def discard(files: Mapping[str, str]) -> None:
     """Remove the files of a call."""
     for path in files.values():
-        Path(path).unlink(missing_ok=True)
+        try:
+            Path(path).unlink(missing_ok=True)
+        except OSError:  # a folder, say, that a program made there
+            shutil.rmtree(path, ignore_errors=True)

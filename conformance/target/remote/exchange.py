@@ -18,7 +18,7 @@ from ...suite.quoting import shown
 from ...suite.reading import load_groups, load_manifest, parse, withdrawn_cases
 from ...suite.schemas import validate
 from ...suite.writing import SCHEMA, write_json
-from .. import calling
+from .. import calling, gradients
 from ..base import Target
 from . import protocol
 from .program import about, accepted
@@ -130,6 +130,10 @@ class Outputs(Target):
         """Return whether its results are said to be there."""
         return op in self.stated["operations"]
 
+    def has_gradients(self, op: str) -> bool:
+        """Return whether those of an operation are said to be there."""
+        return op in self.stated.get("vjp", ())
+
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what is in the folder."""
         self._stop_if_said(case, dtype)
@@ -157,9 +161,8 @@ class Outputs(Target):
 
     def _stop_if_said(self, case: LoadedCase, dtype: str) -> None:
         """Raise what the folder says instead of results."""
-        if case.kind == "vjp" and case.op not in self.stated.get("vjp", ()):
-            msg = f"states no vjp of {case.op}"
-            raise Unsupported(msg)
+        if case.kind == "vjp":
+            gradients.expect_stated(case.op, self.stated)
         unsupported, error = (_reason(self.stated.get(key, {}), case.id, dtype) for key in ("unsupported", "errors"))
         if unsupported is not None:
             raise Unsupported(unsupported or "unsupported")

@@ -15,7 +15,7 @@ from ...model import Arrays, Call, LoadedCase
 from ...suite.quoting import shown
 from ...suite.reading import INSTALLED
 from .. import calling, gradients
-from ..base import SCALINGS, Target, settle_claims, settle_scalings
+from ..base import SCALINGS, Target, settle_claims, settle_scalings, settle_supports
 from .session import Reply, Session
 
 
@@ -54,6 +54,10 @@ class Program(Target):
         """Return whether it stated the operation."""
         return op in self.session.stated["operations"]
 
+    def has_gradients(self, op: str) -> bool:
+        """Return whether it states that it has those of an operation."""
+        return op in self.session.stated.get("vjp", ())
+
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Ask it twice."""
         step = next(k for k, one in enumerate(case.calls) if one is call)
@@ -80,9 +84,8 @@ class Program(Target):
 
     def _ask(self, case: LoadedCase, step: int, dtype: str) -> Reply:
         """Return its reply, or raise `Unsupported`."""
-        if case.kind == "vjp" and case.op not in self.session.stated.get("vjp", ()):
-            msg = f"states no vjp of {case.op}"
-            raise Unsupported(msg)
+        if case.kind == "vjp":
+            gradients.expect_stated(case.op, self.session.stated)
         reply = self.session.ask(case, step, dtype)
         if reply.status == "unsupported":
             raise Unsupported(reply.message or "unsupported")
@@ -95,7 +98,13 @@ class Program(Target):
             said = "rejected a valid call" if reply.status == "rejected" else "error"
             raise Stopped(verdict="error", message=f"{said}: {reply.message}" if reply.message else said)
         told = case.op not in self.session.stated.get("own_dtype", ())
-        return accepted(case, case.calls[step], dtype, reply, told=told)
+        try:
+            return accepted(case, case.calls[step], dtype, reply, told=told)
+        except Failure:
+            raise
+        except Exception as error:  # see Session.ask
+            said = f"its reply cannot be judged: {calling.in_one_line(error)}"
+            raise Stopped(verdict="protocol", message=said) from error
 
 
 def accepted(case: LoadedCase, call: Call, dtype: str, reply: Reply, *, told: bool) -> Arrays:
@@ -108,7 +117,9 @@ def accepted(case: LoadedCase, call: Call, dtype: str, reply: Reply, *, told: bo
     found = {name: reply.outputs[name] for name in call.expected}
     if call.cotangents:
         return {n: gradients.accept(case.op, n, host, of, call, dtype) for n, (host, of) in found.items()}
-    return {n: calling.accept(case.op, n, host, of, call, dtype, asked=told) for n, (host, of) in found.items()}
+    return {
+        n: calling.accept(case.op, n, host, of, call, dtype, asked=told, flags=case.flags) for n, (host, of) in found.items()
+    }
 
 
 def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | None, trig: float | None) -> dict[str, Any]:
@@ -131,6 +142,7 @@ def about(name: str, stated: dict[str, Any], dtype: str | None, claim: str | Non
         "name": name, "library": shown(who.get("language") or "unknown language", 60), "dtypes": dtypes,
         "claims": settle_claims(name, stated.get("claims", {}), dtypes, claim, trig), "notes": tuple(notes),
         "scalings": settle_scalings(name, stated.get("scalings", SCALINGS)),
+        "supports": settle_supports(name, stated.get("supports")),
         "versions": {shown(n, 60): shown(v, 60) for n, v in {**own, **stated.get("versions", {})}.items()},
     }  # fmt: skip
 

@@ -26,7 +26,7 @@ from ...suite.options import to_json
 from ...suite.quoting import shown
 from ...suite.reading import load_manifest
 from ...suite.schemas import validator
-from ..array_forms import FORMS
+from ..array_forms import FORMS, OWN_DTYPE
 
 VERSION = 1
 CODES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}
@@ -55,7 +55,7 @@ def run(seq: int, case: LoadedCase, step: int, dtype: str) -> dict[str, Any]:
     message = {
         "cmd": "run", "seq": seq, "case": case.id, "step": step, "op": case.op, "dtype": dtype,
         "params": options(case.op, call.params), "defaults": defaults(case.op, call.params),
-        "inputs": {n: given(case.op, n, v, dtype) for n, v in call.inputs.items()},
+        "inputs": {n: given(case.op, n, v, dtype, case.flags) for n, v in call.inputs.items()},
         "outputs": outputs(case, call),
     }  # fmt: skip
     cotangents = {n: given(case.op, "", v, dtype) for n, v in call.cotangents.items()}
@@ -64,7 +64,7 @@ def run(seq: int, case: LoadedCase, step: int, dtype: str) -> dict[str, Any]:
 
 def forms(case: LoadedCase) -> dict[str, list[str]]:
     """Return what a request says of the form in which a library with strides should make its arrays, if anything."""
-    wanted = [flag for flag in case.flags if flag in FORMS]
+    wanted = [flag for flag in case.flags if flag in FORMS + OWN_DTYPE]
     return {"forms": wanted} if wanted else {}
 
 
@@ -87,11 +87,11 @@ def defaults(op: str, params: Mapping[str, Any]) -> list[str]:
     return [n for n in optional if n not in params]
 
 
-def given(op: str, name: str, value: npt.NDArray[Any], dtype: str) -> Tensor:
+def given(op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Tensor:
     """Return an input as a tensor, reals rounded to the dtype that it is given in."""
     if value.dtype.kind != "f":
         return encode(value, value.dtype.name)
-    return encode(value, given_dtype(op, name, dtype))
+    return encode(value, given_dtype(op, name, dtype, flags))
 
 
 def encode(value: npt.NDArray[Any], dtype: str) -> Tensor:
@@ -103,7 +103,7 @@ def encode(value: npt.NDArray[Any], dtype: str) -> Tensor:
 
 def decode(tensor: Mapping[str, Any]) -> Decoded:
     """Return a tensor's array and dtype; `ProtocolError` if its bytes are not those of its shape."""
-    code, shape = tensor["dtype"], tensor["shape"]
+    code, shape = tensor["dtype"], shape_of(tensor)
     try:
         data = base64.b64decode(tensor["data"], validate=True)
     except KeyError:
@@ -120,6 +120,11 @@ def decode(tensor: Mapping[str, Any]) -> Decoded:
     if code == "BF16":
         bits = (bits.astype(np.uint32) << 16).view(np.float32)
     return widened(bits.reshape(shape)), DTYPES[code]
+
+
+def shape_of(tensor: Mapping[str, Any]) -> list[int]:
+    """Return the shape that a tensor states; some languages write 3 as 3.0, which JSON Schema takes for an integer too."""
+    return [int(n) for n in tensor["shape"]]
 
 
 def widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -23,8 +23,9 @@ from ...calls import takes_dtype
 from ...errors import Failure, PosrefError, TargetError, Unsupported
 from ...model import Call, LoadedCase
 from ...suite.options import from_json
-from .. import calling, comparing, gradients
+from .. import calling, gradients
 from ..python import PythonTarget, load_python
+from ..watching import Watched
 from . import protocol
 from .program import Program
 
@@ -102,12 +103,14 @@ class Server:
         claims: dict[str, Any] = {d: TRIG.sub("", c) for d, c in target.claims.items()}
         declared = {float(found[1]) for c in target.claims.values() if (found := TRIG.search(c))}
         operations = [op for op in REGISTRY if target.has(op)]
+        with_gradients = list(filter(target.has_gradients, operations))
         return {
             "protocol": protocol.VERSION,
             "implementation": {"name": target.name, "language": f"Python, {target.library}"},
-            "operations": operations, "vjp": operations, "dtypes": list(target.dtypes),
+            "operations": operations, "dtypes": list(target.dtypes),
+            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": gradients.none_by(target.library)}),
             "claims": claims | ({"trig": max(declared)} if declared else {}),
-            "scalings": list(target.scalings),
+            "scalings": list(target.scalings), **({} if target.supports is None else {"supports": target.supports}),
             "own_dtype": [op for op in operations if takes_dtype(op) and not self._is_told_dtype(op)],
             "notes": list(target.notes), "versions": dict(target.versions),
         }  # fmt: skip
@@ -147,13 +150,8 @@ class Server:
         self, function: Any, op: str, call: Call, dtype: str, forms: tuple[str, ...]
     ) -> tuple[dict[str, Any], list[str]]:
         """Return the results of one call, and the names of inputs that it changed."""
-        positional, keywords = calling.arguments(self.target, op, call, dtype, forms)
-        arrays = {n: a for n, a in {**positional, **keywords}.items() if n in call.inputs}
-        before = {n: self.target.backend.to_numpy(a) for n, a in arrays.items()}
-        with np.errstate(all="ignore"):
-            found = calling.collected(self.target, op, function(*positional.values(), **keywords))
-        after = {n: self.target.backend.to_numpy(a) for n, a in arrays.items()}
-        return found, [n for n in arrays if not comparing.same_bits(before[n], after[n])]
+        asked = Watched(self.target, op, call, dtype, forms)
+        return asked.results(function), asked.changed()
 
     def _is_told_dtype(self, op: str) -> bool:
         """Return whether the function is told the dtype of its result."""

@@ -16,6 +16,7 @@ import posref
 from ...errors import Stopped, TargetError
 from ...model import LoadedCase
 from ...suite.quoting import shown
+from ..calling import in_one_line
 from . import byfile, protocol
 from .child import Child
 from .protocol import Decoded, ProtocolError
@@ -86,6 +87,10 @@ class Session:
             return _reply(request, reply, limit)
         except ProtocolError as error:
             raise self._dropped(verdict="protocol", message=str(error)) from error
+        except (Stopped, TargetError):
+            raise
+        except Exception as error:  # a reply that nobody thought of is no reason to lose the others
+            raise self._dropped(verdict="protocol", message=f"its reply cannot be read: {in_one_line(error)}") from error
         finally:
             byfile.discard(request.get("files", {}))
 
@@ -118,7 +123,7 @@ class Session:
     def _refuse_other_version(self) -> None:
         """Raise `TargetError` if the program's reply to start is of another version of the protocol."""
         spoken: Any = None
-        with suppress(ValueError, AttributeError):
+        with suppress(ValueError, AttributeError, RecursionError):
             spoken = json.loads(self.last).get("protocol")
         if type(spoken) is int and spoken != protocol.VERSION:
             older = "Update the program" if spoken < protocol.VERSION else "Update posref, or the program to the older protocol"

@@ -7,6 +7,7 @@ all that it started are killed, also what left its session. BYTES limits the pri
 When the program ends, what it started is killed too, and this process ends as the program did.
 """
 
+import atexit
 import ctypes
 import os
 import resource
@@ -14,13 +15,15 @@ import select
 import signal
 import sys
 import time
+import traceback
+from collections.abc import Callable
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PATIENCE = 2.0  # seconds for killed processes to end; one in an uninterruptible call may take for ever
 LINUX = sys.platform == "linux"
 
 
-def main(lifeline: int, limit: int, command: list[str]) -> None:
+def main(lifeline: int, limit: int, command: list[str] | Callable[[], object]) -> None:
     """Run the program until it ends or the lifeline closes."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if LINUX:
@@ -33,6 +36,7 @@ def main(lifeline: int, limit: int, command: list[str]) -> None:
     program = os.fork()
     if not program:
         become(limit, command)
+    signal.signal(signal.SIGINT, lambda *_: interrupt(program))
     let_go_of_pipes()
     events = select.poll()
     for end in (lifeline, wake):
@@ -45,7 +49,7 @@ def main(lifeline: int, limit: int, command: list[str]) -> None:
     end_as(status)
 
 
-def become(limit: int, command: list[str]) -> None:
+def become(limit: int, command: list[str] | Callable[[], object]) -> None:
     """Turn this new process into the program."""
     try:
         os.setsid()
@@ -53,15 +57,42 @@ def become(limit: int, command: list[str]) -> None:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # should the program kill its supervisor
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and a program would inherit that
         if limit:
             # private writable memory: RLIMIT_AS also counts address space that is only reserved, and stops WebAssembly and CUDA
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-        os.execvp(command[0], command)
+        if not isinstance(command, list):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            work(command)
+        else:
+            os.execvp(command[0], command)
     except BaseException as error:
-        os.write(2, f"posref: cannot run {command[0]!r}: {error}\n".encode(errors="backslashreplace"))
+        what = repr(command[0]) if isinstance(command, list) else "the target"
+        os.write(2, f"posref: cannot run {what}: {error}\n".encode(errors="backslashreplace"))
     finally:
         os._exit(127)
+
+
+def work(command: Callable[[], object]) -> None:
+    """Call a function in place of a program, and end as Python does."""
+    code = 1
+    try:
+        command()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        os._exit(code)
+
+
+def interrupt(program: int) -> None:
+    """Pass an interruption on to the program."""
+    try:
+        os.kill(program, signal.SIGINT)
+    except ProcessLookupError:  # it has ended
+        return
 
 
 def let_go_of_pipes() -> None:
@@ -104,6 +135,15 @@ def sweep(program: int) -> None:
 
 def descendants() -> list[int]:
     """Return the processes that descend from this one."""
+    parent_of = parents()
+    found = [os.getpid()]
+    for pid in found:  # grows while it is read
+        found += [child for child, parent in parent_of.items() if parent == pid]
+    return found[1:]
+
+
+def parents() -> dict[int, int]:
+    """Return the parent of every process."""
     parent_of = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -112,10 +152,7 @@ def descendants() -> list[int]:
                     parent_of[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
             except (OSError, IndexError):  # it has ended
                 continue
-    found = [os.getpid()]
-    for pid in found:  # grows while it is read
-        found += [child for child, parent in parent_of.items() if parent == pid]
-    return found[1:]
+    return parent_of
 
 
 def end_as(status: int | None) -> None:
