@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return Report
     if name == "golden":
-        from .proof.prove import golden
+        from .proof.running import golden
 
         return golden
     msg = f"module {__name__!r} has no attribute {name!r}"

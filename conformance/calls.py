@@ -1,20 +1,30 @@
 """How a call of an operation is made up: which arguments are arrays, in which order, and in which dtype they are given."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
+from posref.composition import has_frequencies
 from posref.spec import REGISTRY
 
+from .accuracy import DEFAULT_CLAIM, UNIT, at_least_low, ladder_of, settled
 from .errors import BuildError
 
 HALF = ("bfloat16", "float16")
+TABLES = ("cos", "sin")  # what a case may give in another dtype than the rest
+
+
+@cache
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a definition; Python takes long to find them."""
+    return inspect.signature(function).parameters
 
 
 def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Return a call's positional and keyword arguments, in the order of the reference's signature."""
     values = {**inputs, **params}
-    parameters = inspect.signature(REGISTRY[op].function).parameters
+    parameters = parameters_of(REGISTRY[op].function)
     unknown = set(values) - set(parameters)
     missing = {n for n, p in parameters.items() if p.default is p.empty} - set(values)
     if unknown or missing:
@@ -25,11 +35,14 @@ def bind(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> tuple
     return positional, keywords
 
 
+PLACED = ("dtype", "xp", "device")  # arguments that say where and in what to compute
+
+
 def array_names(op: str) -> tuple[str, ...]:
     """Return the arguments of an operation that are arrays: all but its options, and where and in what to compute."""
     record = REGISTRY[op]
-    known = {*record.domains, "dtype", "xp", "device"}
-    return tuple(name for name in inspect.signature(record.function).parameters if name not in known)
+    known = {*record.domains, *PLACED}
+    return tuple(name for name in parameters_of(record.function) if name not in known)
 
 
 def positions_of(op: str) -> tuple[str, ...]:
@@ -43,8 +56,12 @@ def is_wide(op: str, name: str) -> bool:
     return axes is not None and axes.kind in ("position", "integer", "wide")
 
 
-def given_dtype(op: str, name: str, dtype: str) -> str:
-    """Return the dtype in which an argument's reals are given where the call is made in `dtype`."""
+def given_dtype(op: str, name: str, dtype: str, flags: tuple[str, ...] = ()) -> str:
+    """Return the dtype in which an argument's reals are given where the call is made in `dtype`; flags may say another."""
+    if name in TABLES and dtype in HALF and "float32-tables" in flags:
+        return "float32"
+    if name in TABLES and dtype not in HALF and "half-tables" in flags:
+        return "float16"
     return "float32" if dtype in HALF and is_wide(op, name) else dtype
 
 
@@ -56,7 +73,7 @@ def differentiable(op: str, inputs: Mapping[str, Any]) -> tuple[str, ...]:
 
 def makes_constants(op: str) -> bool:
     """Return whether an operation computes constants from host numbers (frequencies, slopes), in any real dtype."""
-    return "xp" in inspect.signature(REGISTRY[op].function).parameters
+    return "xp" in parameters_of(REGISTRY[op].function)
 
 
 def returns_reals(op: str) -> bool:
@@ -64,6 +81,28 @@ def returns_reals(op: str) -> bool:
     return REGISTRY[op].returns == "real"
 
 
+def ladder(op: str, dtype: str, claim: str) -> tuple[str, ...]:
+    """Return the accuracy classes that an operation has in a dtype, tightest first."""
+    return ladder_of(dtype, claim, frequencies=has_frequencies(op))
+
+
+def held_to(op: str, claim: str) -> str:
+    """Return the accuracy class to which an operation is held where a target claims `claim`."""
+    return settled(claim, frequencies=has_frequencies(op))
+
+
+def judged_as(op: str, accuracy: str, dtype: str, *, gradients: bool) -> tuple[str, str]:
+    """
+    Return the class and the dtype by which results are judged.
+
+    Constants come in any real dtype of at least float32. Gradients in half precision are judged by class "low", whatever is
+    claimed: libraries add up the gradient of an input in its own dtype, rounding each part.
+    """
+    if makes_constants(op) and dtype in UNIT:
+        return DEFAULT_CLAIM["float32"] if accuracy.startswith("low") else accuracy, "float32"
+    return at_least_low(accuracy) if gradients and dtype in UNIT else held_to(op, accuracy), dtype
+
+
 def takes_dtype(op: str) -> bool:
     """Return whether an operation is told the dtype of its result."""
-    return "dtype" in inspect.signature(REGISTRY[op].function).parameters and not makes_constants(op)
+    return "dtype" in parameters_of(REGISTRY[op].function) and not makes_constants(op)

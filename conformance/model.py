@@ -6,15 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
 
-VERDICTS = ("pass", "fail", "unsupported", "missing", "rejected", "error", "crash", "timeout", "protocol", "not-run")
-BAD = ("fail", "error", "crash", "timeout", "protocol", "not-run")
-SCHEMA = 1
+VERDICTS = (
+    "pass", "fail", "unsupported", "selective", "missing", "rejected",
+    "error", "crash", "timeout", "protocol", "not-run",
+)  # fmt: skip
+BAD = ("fail", "selective", "error", "crash", "timeout", "protocol", "not-run")
+NOT_JUDGED = "not-judged"  # of a call about which its class says nothing: it counts nowhere, and a note tells of it
+SCHEMA = 2
 
 
 # ---- a case as it is written ----------------------------------------------------------------------------------------------
@@ -90,6 +95,7 @@ class Call:
     intermediates: Arrays = field(default_factory=dict)
     widths: Mapping[str, Arrays] = field(default_factory=dict)
     cotangents: Arrays = field(default_factory=dict)
+    computed: dict[str, Arrays] = field(default_factory=dict, compare=False, repr=False)  # half-widths made when asked for
 
 
 @dataclass(frozen=True)
@@ -120,11 +126,90 @@ class LoadedGroup:
 
 @dataclass
 class Answer:
-    """A case with what the implementation returned, for the diagnosis."""
+    """
+    A case with what the implementation returned, for the diagnosis.
+
+    Of a large case `part` is what was judged, and `few` some rows of that for hypotheses. These know the case as it was
+    `asked`, and for every output where their axes lie in the whole, and its shape.
+    """
 
     case: LoadedCase
     dtype: str
     outputs: list[Arrays] = field(default_factory=list)
+    part: Answer | None = None
+    few: Answer | None = None
+    asked: LoadedCase | None = None
+    lies: Mapping[str, tuple[tuple[npt.NDArray[Any], ...], tuple[int, ...]]] = field(default_factory=dict)
+
+    def along(self, output: str, axis: int, size: int) -> tuple[npt.NDArray[Any], int]:
+        """Return the indices of an output along an axis, and how many there are in the whole."""
+        import numpy as np  # a command that asks nothing need not load it
+
+        if output not in self.lies:
+            return np.arange(size), size
+        indices, shape = self.lies[output]
+        return indices[axis], shape[axis]
+
+
+def decides(kind: str, verdict: str) -> bool:
+    """Return whether a verdict keeps an operation from being conformant: of an invalid call only the end of a program."""
+    return verdict in (BAD if kind != "reject" else ("crash", "timeout", "protocol"))
+
+
+# ---- the scope of an implementation --------------------------------------------------------------------------------------
+NOTHING = "no case that has values passed"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What lies outside a scope, by one axis: in words, with the cases that it explains and none before it does."""
+
+    axis: str
+    text: str
+    cases: int
+
+
+@dataclass
+class Scope:
+    """
+    What an implementation offers of an operation, in all dtypes together.
+
+    `limits` explain what it did not answer; `refused` are cases that nothing explains, or that lie inside a stated scope.
+    `narrow` says why too little is inside. `library` of the unanswered cases are gradients that its array library cannot give.
+    `supports` is the scope as the implementation may state it.
+    """
+
+    op: str
+    asked: int
+    answered: int
+    passed: bool  # a case with values
+    stated: bool = False
+    limits: list[Limit] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)  # id and dtype
+    narrow: str = ""
+    library: int = 0
+    drawn: int = 0  # calls that were asked besides the stored cases
+    supports: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> str:
+        """Why it is no scope to conform in; empty if it is one."""
+        if not self.passed:
+            return NOTHING
+        if self.refused:
+            ids = dict.fromkeys(case for case, _ in self.refused)
+            named = ", ".join(list(ids)[:2]) + (", ..." if len(ids) > 2 else "")
+            which = f"{len(self.refused)} case{'s' * (len(self.refused) != 1)}"
+            if self.stated:
+                return f"{self.op} refuses {which} inside the scope that it states ({named})"
+            return f"{self.op} refuses {which} that nothing explains ({named}): answer or state them"
+        return self.narrow
+
+    @property
+    def line(self) -> str:
+        """The scope in one line: n of m answered, then what explains the rest, limits before choices."""
+        rest = "; ".join(f"{one.text} [{one.cases}]" for one in self.limits)
+        return f"{self.answered} of {self.asked}" + (f": {rest}" if rest else "")
 
 
 # ---- the record of a check --------------------------------------------------------------------------------------------------
@@ -161,6 +246,11 @@ class Operation:
     diagnosis: Mapping[str, Any] | None = None
     curve: list[dict[str, Any]] = field(default_factory=list)  # the worst value at every position: curves.py
     heat: dict[str, Any] | None = None  # error over tolerance in the worst case
+    meaning: dict[str, Any] | None = None  # what the achieved class means at the longest position
+    missed: dict[str, Any] | None = None  # the next tighter class, and the worst error over what it allows
+    systematic: dict[str, Any] | None = None  # slope and offset of its results against what is expected: systematic.py
+    unjudged: list[CaseResult] = field(default_factory=list)
+    scope: Scope | None = None  # of the operation in all dtypes
 
     @property
     def counts(self) -> Counter[str]:
@@ -168,29 +258,26 @@ class Operation:
         return Counter(case.verdict for case in self.cases if case.kind != "reject")
 
     @property
-    def reason(self) -> str:
-        """Why the operation is not conformant; empty if it is."""
-        asked = [case for case in self.cases if case.kind != "reject"]
-        bad = [case for case in asked if case.verdict in BAD]
-        if bad:
-            return f"{len(bad)} of {len(asked)} cases do not pass"
-        return self.too_little
+    def failing(self) -> list[CaseResult]:
+        """The cases that keep it from being conformant."""
+        return [case for case in self.cases if decides(case.kind, case.verdict)]
 
     @property
-    def too_little(self) -> str:
-        """Why what was supported is too little to speak of the operation; empty if it is enough."""
-        values = [case for case in self.cases if case.kind not in ("reject", "vjp")]
-        smoke = [case for case in values if case.tier == "smoke"]
-        if smoke and not all(case.verdict == "pass" for case in smoke):
-            return f"its smoke case is {smoke[0].verdict}: {smoke[0].message}"
-        passed = sum(case.verdict == "pass" for case in values)
-        if 2 * passed < len(values) or not passed:
-            return f"only {passed} of {len(values)} cases passed; the rest are unsupported"
-        return ""
+    def reason(self) -> str:
+        """Why the operation is not conformant in its scope; empty if it is."""
+        asked = [case for case in self.cases if case.kind != "reject"]
+        bad = [case for case in self.failing if case.verdict != "selective"]
+        parts = [f"{len(bad)} of {max(len(asked), len(bad))} cases do not pass"] if bad else []
+        parts += [self.scope.wrong] if self.scope is not None and self.scope.wrong else []
+        if self.scope is None and not self.counts["pass"]:
+            parts.append(NOTHING)
+        if self.counts["selective"] and not parts:
+            parts.append(f"{self.counts['selective']} of {len(asked)} cases are selective")
+        return "; ".join(parts)
 
     @property
     def conformant(self) -> bool:
-        """Whether every case asked passes, the smoke case among them, and at least half were supported."""
+        """Whether every case in its scope passes, and the scope is one."""
         return not self.reason
 
 
@@ -204,6 +291,24 @@ class Record:
     operations: list[Operation]
     missing: tuple[str, ...] = ()
     complete: bool = False
+    part: str = ""  # what was asked, where it was not a whole tier of the installed suite
+    unmet: tuple[str, ...] = ()  # what was required of the scope, and is not in it
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """The scope of every operation."""
+        return [*{op.op: op.scope for op in self.operations if op.scope is not None}.values()]
+
+    @property
+    def verdict(self) -> str:
+        """What the check comes to, in the words of a report."""
+        if not self.complete:
+            return "incomplete"
+        if not self.conformant:
+            return "not conformant"
+        if self.part:
+            return "passed"
+        return "conformant in its scope" if self.counts["unsupported"] else "conformant"
 
     @property
     def counts(self) -> Counter[str]:
@@ -222,8 +327,9 @@ class Record:
 
     @property
     def conformant(self) -> bool:
-        """Whether every operation asked about is conformant, at least one case passed, and nothing was left undone."""
-        return self.complete and bool(self.counts["pass"]) and all(op.conformant for op in self.operations)
+        """Whether every operation asked about conforms in its scope, a case passed, and nothing was left undone or unmet."""
+        passed = bool(self.counts["pass"]) and all(op.conformant for op in self.operations)
+        return self.complete and passed and not self.unmet
 
     @property
     def exit_code(self) -> int:
@@ -233,7 +339,7 @@ class Record:
     @property
     def failures(self) -> list[CaseResult]:
         """The cases that keep an operation from being conformant."""
-        return [c for op in self.operations for c in op.cases if c.kind != "reject" and c.verdict in BAD]
+        return [case for op in self.operations for case in op.failing]
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON of the schema ``report``."""
@@ -243,7 +349,9 @@ class Record:
         cases = [case for operation in self.operations for case in operation.cases]
         return {
             "schema": SCHEMA, "complete": self.complete, "posref": __version__, "suite": dict(self.suite),
-            "target": dict(self.target), "tier": self.tier, "conformant": self.conformant, "counts": _counts(self.counts),
+            "target": dict(self.target), "tier": self.tier, "part": self.part, "verdict": self.verdict,
+            "conformant": self.conformant, "scopes": [_scope(one) for one in self.scopes], "unmet": list(self.unmet),
+            "counts": _counts(self.counts),
             "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
             "operations": [_operation(op) for op in self.operations],
             "cases": [_case(case) for case in cases],
@@ -256,6 +364,15 @@ def number(value: float | None) -> float | str | None:
     return value if value is None or math.isfinite(value) else str(value)
 
 
+def _scope(scope: Scope) -> dict[str, Any]:
+    return {
+        "op": scope.op, "asked": scope.asked, "answered": scope.answered, "stated": scope.stated, "line": scope.line,
+        "limits": [{"axis": one.axis, "text": one.text, "cases": one.cases} for one in scope.limits],
+        "selective": [list(one) for one in scope.refused], "narrow": scope.narrow, "library": scope.library,
+        "drawn": scope.drawn, "wrong": scope.wrong, "supports": scope.supports,
+    }  # fmt: skip
+
+
 def _counts(counts: Counter[str]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
@@ -265,9 +382,14 @@ def _operation(op: Operation) -> dict[str, Any]:
         "op": op.op, "dtype": op.dtype, "conformant": op.conformant, "reason": op.reason, "claim": op.claim,
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
         "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
-        "bands": op.bands, "curve": op.curve, "heat": op.heat,
+        "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning, "missed": _missed(op.missed),
+        "systematic": op.systematic,
         "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
     }  # fmt: skip
+
+
+def _missed(missed: dict[str, Any] | None) -> dict[str, Any] | None:
+    return missed and {**missed, "ratio": number(missed["ratio"])}
 
 
 def _case(case: CaseResult) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pytest
 
 if TYPE_CHECKING:
     from .checking.expected_failures import Expected
-    from .model import Answer, CaseResult, LoadedCase, Operation
+    from .model import Answer, CaseResult, LoadedCase, Operation, Scope
     from .target.base import Target
 
 OPTIONS = {
@@ -27,7 +27,7 @@ OPTIONS = {
     "dtype": "check only this dtype",
     "backend": "the target's array library, if it does not name one",
     "op": "check only this operation",
-    "tier": "smoke or core (the default)",
+    "tier": "smoke, core (the default) or kernel",
     "expected-failures": "a file that lists cases known to fail; a listed case that passes, or does not exist, is an error",
 }
 
@@ -64,7 +64,7 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
-        from .checking import asking, checker, expected_failures
+        from .checking import asking, checker, expected_failures, settling
         from .model import Operation
         from .suite.reading import INSTALLED
         from .target.loading import load
@@ -72,11 +72,14 @@ class Suite(pytest.Collector):
         options = {name: given[name] for name in ("claim", "dtype", "backend")}
         self.target: Target = load(given["target"], command=given["command"], **options)
         self.config.add_cleanup(self.target.close)
+        self.stated = settling.stated_scope(self.target)
+        self.chosen: dict[str, list[tuple[LoadedCase, str]]] | None = None  # by operation, once pytest has chosen
+        self.results: dict[tuple[str, str], CaseResult] = {}
         self.config.pluginmanager.register(self, "posref-suite")
         self.operations: dict[tuple[str, str], tuple[Operation, list[Answer]]] = {}
         self.cases: list[tuple[LoadedCase, str]] = []
         self.missing: list[str] = []
-        tier = given["tier"] or "core"
+        self.tier = tier = given["tier"] or "core"
         names = checker.operations_of(INSTALLED, op=given["op"], case=None, tier=tier)
         self.missing = [op for op in names if not self.target.has(op)]
         everything = checker.choose(INSTALLED, ops=[op for op in names if op not in self.missing], tier=tier)
@@ -88,7 +91,7 @@ class Suite(pytest.Collector):
         self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
 
     def collect(self) -> list[pytest.Item]:
-        """Return a test for every case, and for every operation a test that enough of it is supported."""
+        """Return a test for every case, and for every operation a test of its scope."""
         found: list[pytest.Item] = []
         for key in self.operations:
             found += [
@@ -98,6 +101,41 @@ class Suite(pytest.Collector):
             ]
             found.append(OperationItem.from_parent(self, name=f"{key[0]}[{key[1]}]", key=key))
         return found
+
+    def result(self, case: LoadedCase, dtype: str) -> CaseResult:
+        """Return the verdict of a case; all chosen ones of its operation are asked at once, since they decide its scope."""
+        if (case.id, dtype) not in self.results:
+            self._ask(case.op)
+        return self.results[case.id, dtype]
+
+    def whole(self, op: str) -> bool:
+        """Return whether all cases of an operation were chosen, so that its scope can be told."""
+        return self.tier != "smoke" and len(self._chosen(op)) == sum(case.op == op for case, _ in self.cases)
+
+    def _chosen(self, op: str) -> list[tuple[LoadedCase, str]]:
+        if self.chosen is None:
+            self.chosen = {}
+            for item in self.session.items:
+                if isinstance(item, CaseItem) and item.parent is self and not isinstance(item, OperationItem):
+                    self.chosen.setdefault(item.case.op, []).append((item.case, item.dtype))
+        return self.chosen.get(op, [])
+
+    def _ask(self, op: str) -> None:
+        """Ask the chosen cases of an operation in all dtypes, and settle its scope."""
+        from .checking import asking, settling
+        from .model import NOT_JUDGED, Answer
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an implementation's warnings must not become errors here
+            for case, dtype in self._chosen(op):
+                operation, answers = self.operations[op, dtype]
+                answer = Answer(case, dtype)
+                result = self.results[case.id, dtype] = asking.ask(self.target, case, dtype, answer)
+                if result.verdict != NOT_JUDGED:
+                    operation.cases.append(result)
+                    answers.append(answer)
+        own = [pair for (name, _), pair in self.operations.items() if name == op]
+        settling.settle(own, self.target, self.stated, whole=self.whole(op))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""
@@ -110,6 +148,8 @@ class Suite(pytest.Collector):
             for operation, _ in self.operations.values()
             if operation.diagnosis
         ]
+        scopes = {op.op: op.scope for op, _ in self.operations.values() if op.scope is not None}
+        lines += [f"{op}: {scope.line}" for op, scope in scopes.items() if scope.answered < scope.asked]
         lines += [f"missing: {', '.join(self.missing)}"] if self.missing else []
         lines += [f"note: {remark}" for remark in self.target.remarks()]
         if lines:
@@ -128,22 +168,15 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Ask, and raise for a verdict that is not a pass."""
-        from .checking import asking
-        from .model import BAD, Answer
+        from .model import BAD, NOT_JUDGED, decides
 
         suite = self.parent
         assert isinstance(suite, Suite)
-        operation, answers = suite.operations[self.case.op, self.dtype]
-        answer = Answer(self.case, self.dtype)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an implementation's warnings must not become errors here
-            result = asking.ask(suite.target, self.case, self.dtype, answer)
-        operation.cases.append(result)
-        answers.append(answer)
+        result = suite.result(self.case, self.dtype)
         reason = suite.expected.reason(self.name)
-        if self.case.kind == "reject" and result.verdict in BAD:
+        if result.verdict in BAD and not decides(self.case.kind, result.verdict):
             pytest.xfail(f"{result.message} (does not decide conformance)")
-        if result.verdict == "unsupported":
+        if result.verdict in ("unsupported", NOT_JUDGED):
             pytest.skip(result.message)
         if result.verdict in BAD and reason is not None:
             pytest.xfail(reason or "expected")
@@ -163,21 +196,29 @@ class CaseItem(pytest.Item):
 
 
 class OperationItem(CaseItem):
-    """A test that enough of an operation is supported to judge it. It runs after the cases."""
+    """A test that what an operation answers is a scope to conform in. It runs after the cases."""
 
     def __init__(self, *, key: tuple[str, str], **rest: Any) -> None:
         pytest.Item.__init__(self, **rest)
         self.key = key
 
     def runtest(self) -> None:
-        """Raise if the smoke case did not pass, or most cases are unsupported; expected failures count as asked."""
+        """Raise if cases were refused and nothing explains it, or too little was answered."""
         suite = self.parent
         assert isinstance(suite, Suite)
-        operation, _ = suite.operations[self.key]
-        if len(operation.cases) < sum((c.op, d) == self.key for c, d in suite.cases):
+        op, _ = self.key
+        if not suite.whole(op):
             pytest.skip("not all of its cases were chosen")
-        if operation.too_little:
-            raise CaseFailure(operation.too_little)
+        scope = suite.operations[self.key][0].scope
+        if scope is not None and scope.wrong and not self._expected(scope):
+            raise CaseFailure(scope.wrong)
+
+    def _expected(self, scope: Scope) -> bool:
+        """Return whether every case that was refused is expected to fail."""
+        suite = self.parent
+        assert isinstance(suite, Suite)
+        refused = [f"{case}[{dtype}]" for case, dtype in scope.refused]
+        return bool(refused) and all(suite.expected.reason(name) is not None for name in refused)
 
 
 class CaseFailure(Exception):

@@ -10,7 +10,10 @@ pytest_plugins = "pytester"
 
 SOURCE = Path(__file__).parents[1] / "examples" / "broken_rope.py"
 EXAMPLE = "broken_rope.py"
-TABLE = ["rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128"]
+TABLE = [
+    "rope_table/plain/far", "rope_table/plain/far-24-bits", "rope_table/plain/head-128", "rope_table/distant/plain",
+    "rope_table/usual/64-far", "rope_table/usual/128-decode",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +34,7 @@ def expect(pytester: pytest.Pytester, text: str) -> str:
 
 def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
     found, text = outcomes(pytester, "--posref-op", "rope_table")
-    assert found == {"failed": 3, "passed": 27, "skipped": 3}  # 28 cases, gradients that NumPy lacks, a refusal, the whole
+    assert found == {"failed": 6, "passed": 38, "skipped": 3}  # 45 cases, gradients that NumPy lacks, a refusal, the whole
     for case in TABLE:
         assert f"FAILED posref::{case}[float32]" in text
         assert f"repeat: posref check {EXAMPLE} --case {case} --dtype float32" in text
@@ -56,14 +59,15 @@ def test_other_tests_run_beside_it(pytester: pytest.Pytester) -> None:
 def test_expected_failures_are_no_failures(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "# known\n" + "".join(f"{case} positions in float16\n" for case in TABLE))
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
-    assert found == {"passed": 27, "skipped": 3, "xfailed": 3}
+    assert found == {"passed": 38, "skipped": 3, "xfailed": 6}
 
 
 @pytest.mark.thorough
 def test_a_pattern_counts_what_it_covers(pytester: pytest.Pytester) -> None:
-    file = expect(pytester, "rope_table/plain/far* =2\nrope_table/plain/head-128[float32]\n")
+    lines = ("plain/far* =2", "plain/head-128[float32]", "distant/* =1", "usual/64-far", "usual/128-decode")
+    file = expect(pytester, "".join(f"rope_table/{line}\n" for line in lines))
     found, _ = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
-    assert found == {"passed": 27, "skipped": 3, "xfailed": 3}
+    assert found == {"passed": 38, "skipped": 3, "xfailed": 6}
 
 
 @pytest.mark.thorough
@@ -87,7 +91,7 @@ def test_an_entry_that_passes_is_a_failure(pytester: pytest.Pytester) -> None:
     file = expect(pytester, "rope_table/plain/* =16\n")
     found, text = outcomes(pytester, "--posref-op", "rope_table", "--posref-expected-failures", file)
     assert found["xfailed"] == 3
-    assert found["failed"] == 13
+    assert found["failed"] == 16
     assert text.count("expects it to fail: remove it from that file") >= 13
 
 
@@ -96,7 +100,7 @@ def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mine="def rope(x, positions, /, **options):\n    raise NotImplementedError\n")
     done = pytester.runpytest_subprocess("--posref-target", "mine.py")
     assert done.parseoutcomes()["failed"] == 1
-    assert "its smoke case is unsupported" in done.stdout.str()
+    assert "no case that has values passed" in done.stdout.str()
 
 
 @pytest.mark.thorough
@@ -105,7 +109,7 @@ def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
     [
         (["--posref-target", "no_such_module"], "cannot import 'no_such_module'"),
         (["--posref-claim", "angle32"], "give --posref-target"),
-        (["--posref-target", EXAMPLE, "--posref-claim", "perfect"], "must be one of angle64, angle32"),
+        (["--posref-target", EXAMPLE, "--posref-claim", "perfect"], "must be one of angle64, frequency32, product32, angle32"),
         (["--posref-target", EXAMPLE, "--posref-op", "rppe"], "op must be one of"),
         (["--posref-target", EXAMPLE, "--posref-expected-failures", "none.txt"], "cannot be read"),
     ],

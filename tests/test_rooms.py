@@ -58,7 +58,7 @@ def test_a_wrong_import_is_found(package: Path, tmp_path: Path, file: str, line:
         source.write(f"\n\n{line}\n")
     found = lint(tmp_path)
     assert found.returncode == 1, found.stdout + found.stderr
-    assert Path(file).stem in found.stdout
+    assert Path(file).parts[0].removesuffix(".py") in found.stdout  # of a circle, any of its imports may be named
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import TargetError
+from ..suite.quoting import shown
 
 LINE = re.compile(r"(?P<pattern>\S+)(?:\s+=(?P<count>\d+))?(?:\s+(?P<reason>.*))?$")
 
@@ -62,8 +63,8 @@ def _entry(where: str, text: str, names: Sequence[str]) -> dict[str, str]:
     if not found:
         msg = f"{where}: {pattern!r} is not a case of this check; posref list --cases OP lists them."
         raise TargetError(msg)
-    if many and (count is None or int(count) != len(found)):
-        given = "no count" if count is None else f"={count}"
+    if many and (count is None or count.lstrip("0") != str(len(found))):
+        given = "no count" if count is None else f"={shown(count, 20)}"
         msg = f"{where}: a pattern must say how many cases it matches; {pattern!r} matches {len(found)}, got {given}."
         raise TargetError(msg)
     return dict.fromkeys(found, parts["reason"] or "")

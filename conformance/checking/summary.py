@@ -9,16 +9,17 @@ import numpy as np
 
 from posref.composition import stages
 
-from ..accuracy import ladder_of
+from ..calls import ladder
 from ..model import Answer, Operation
 from ..suite import value_positions
 from ..target import comparing
-from . import curves
+from . import curves, kernel, meaning, systematic
 
 
 def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
     """Add to operations with their answers what all cases together say: achieved classes, positions, diagnoses."""
-    for operation, answers in operations:
+    judged = [(operation, [answer.part or answer for answer in answers]) for operation, answers in operations]
+    for operation, answers in judged:
         _summarise(operation, answers)
     _explain(operations)
 
@@ -26,14 +27,14 @@ def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
 def _summarise(operation: Operation, answers: list[Answer]) -> None:
     """Fill in an operation's achieved class, overall and by band of positions, and its first failing position."""
     judged = [c for c in operation.cases if c.kind != "reject" and c.verdict in ("pass", "fail")]
-    ladder = ladder_of(operation.dtype, operation.claim)
-    operation.achieved = _loosest([c.achieved for c in judged], ladder)
+    classes = ladder(operation.op, operation.dtype, operation.claim)
+    operation.achieved = _loosest([c.achieved for c in judged], classes)
     by_id = {a.case.id: a for a in answers}
     complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
     for low, high in value_positions.BANDS:
-        found = [cls for answer in complete for cls in _classes_in_band(answer, operation, (low, high), ladder)]
+        found = [cls for answer in complete for cls in _classes_in_band(answer, operation, (low, high), classes)]
         if found:
-            operation.bands.append({"from": low, "to": high, "achieved": _loosest(found, ladder)})
+            operation.bands.append({"from": low, "to": high, "achieved": _loosest(found, classes)})
     ratios, failing = [], []
     for answer in complete:
         for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
@@ -48,13 +49,15 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     operation.worst_ratio = max(ratios, default=None)
     operation.first_failing_position = min(failing, default=None)
     if operation.first_failing_position:
-        below = [c for a in complete for c in _classes_in_band(a, operation, (0, operation.first_failing_position), ladder)]
-        operation.achieved_below = _loosest(below, ladder)
+        below = [c for a in complete for c in _classes_in_band(a, operation, (0, operation.first_failing_position), classes)]
+        operation.achieved_below = _loosest(below, classes)
     curves.fill(operation, answers)
+    meaning.fill(operation, complete)
+    systematic.fill(operation, complete)
 
 
 def _classes_in_band(
-    answer: Answer, operation: Operation, band: tuple[float, float | None], ladder: tuple[str, ...]
+    answer: Answer, operation: Operation, band: tuple[float, float | None], classes: tuple[str, ...]
 ) -> Iterator[str | None]:
     """Yield the tightest class that holds for the values of one case that stand at positions of a band."""
     for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
@@ -65,7 +68,7 @@ def _classes_in_band(
             chosen = value_positions.in_band(where, band)
             if not np.any(chosen):
                 continue
-            for accuracy in ladder:
+            for accuracy in classes:
                 error, width = comparing.errors(operation.op, call, name, output, accuracy, answer.dtype)
                 if np.all(error[chosen] <= width[chosen]):
                     yield accuracy
@@ -74,11 +77,11 @@ def _classes_in_band(
                 yield None
 
 
-def _loosest(found: list[str | None], ladder: tuple[str, ...]) -> str | None:
+def _loosest(found: list[str | None], classes: tuple[str, ...]) -> str | None:
     """Return the loosest of classes, or None if one is none of them."""
     if not found or None in found:
         return None
-    return max((f for f in found if f), key=ladder.index)
+    return max((f for f in found if f), key=classes.index)
 
 
 def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
@@ -88,15 +91,20 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         return
     from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
 
-    failed = {operation.op for operation, _ in failing}
+    wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
     for operation, answers in sorted(failing, key=lambda pair: len(stages(pair[0].op))):
         verdicts = {c.id: c.verdict for c in operation.cases}
-        relevant = [(a, verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
-        below = [s for s in stages(operation.op) if s in failed]
+        relevant = [(_few(a), verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
+        below = [s for s in stages(operation.op) if wrong.get(s)]
         operation.diagnosis = diagnose(
             operation.op, relevant, operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
+
+
+def _few(answer: Answer) -> Answer:
+    """Return what hypotheses are tried on: of a large case some rows."""
+    return kernel.with_few(answer).few or answer

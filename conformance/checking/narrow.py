@@ -1,0 +1,200 @@
+"""
+Is what an operation answered enough to speak of it? What it passed must fail zeros, what it was given, and known mistakes.
+
+Which cases catch which deviation is recorded (`caught.json`, made with the docs). A deviation that no answered case catches
+does not act in the scope where one choice alone excludes every case that does: a mistake of YaRN, without scalings. Otherwise,
+and where sizes exclude them, a case that catches it is moved into the scope; if the deviation still shows there, the moved case
+is asked too, and judged live.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posref.spec import REGISTRY
+
+from ..calls import positions_of
+from ..model import Answer, Call, LoadedCase, Operation
+from ..target import comparing
+from .drawn import Asker
+from .scope import Bound, Restriction, is_known
+from .traits import Traits, defaults, letters, main_array, traits_of
+
+SIZES = {"tokens": "T", "queries": "Q", "keys": "K", "head_size": "D"}
+REFUSED = 3  # calls of a kind, after which nobody asks for it again
+PLAIN = 0.01  # of the largest value: what a mistake must change in a case that has no stored tolerances
+RECORD = Path(__file__).parents[1] / "deviations" / "caught.json"
+Own = Sequence[tuple[Operation, list[Answer]]]  # what was asked of the operation, dtype by dtype
+Passed = list[tuple[LoadedCase, str, str]]  # with the dtype and the class in which it passed
+
+
+def reason(op: str, own: Own, traits: Mapping[str, Traits], restrictions: Sequence[Restriction], asker: Asker) -> str:
+    """
+    Return what the cases that passed do not tell from a right implementation; empty if they tell all.
+
+    `traits` are those of the cases in the first dtype, by id.
+    """
+    passed = [
+        (answers[case.id], operation.dtype, operation.claim)
+        for operation, answers in ((operation, {a.case.id: a.case for a in found}) for operation, found in own)
+        for case in operation.cases
+        if case.verdict == "pass" and case.kind not in ("reject", "vjp")
+    ]
+    if not any(_differs(case, dtype, claim, _zeros) for case, dtype, claim in passed):
+        return "its scope is too narrow: zeros pass it"
+    same = [one for one in passed if all(_given(op, call) is not None for call in one[0].calls)]
+    if same and not any(_differs(case, dtype, claim, _given) for case, dtype, claim in same):
+        return "its scope is too narrow: what returns its input passes it"
+    unseen = _unseen(op, passed, traits, restrictions)
+    return next((text for text in (_acting(op, name, passed, own, restrictions, asker) for name in unseen) if text), "")
+
+
+def _zeros(op: str, call: Call) -> dict[str, Any]:
+    return {name: np.zeros(value.shape) for name, value in call.expected.items()}
+
+
+def _given(op: str, call: Call) -> dict[str, Any] | None:
+    """Return the main array as the result, where it could be."""
+    main = main_array(op)
+    if main is None or [value.shape for value in call.expected.values()] != [call.inputs[main].shape]:
+        return None
+    return dict.fromkeys(call.expected, call.inputs[main])
+
+
+def _differs(case: LoadedCase, dtype: str, claim: str, given: Any) -> bool:
+    """Return whether outputs that nobody computed fail a case."""
+    return any(comparing.compare(case.op, call, given(case.op, call), claim, dtype) is not None for call in case.calls)
+
+
+# ---- deviations -----------------------------------------------------------------------------------------------------------
+@cache
+def _record() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(RECORD.read_bytes())
+    return found
+
+
+def caught(op: str) -> dict[str, frozenset[str]]:
+    """Return the recorded cases that catch every deviation of an operation."""
+    entry = _record().get(op, {"cases": [], "caught": {}})
+    ids = entry["cases"]
+    return {
+        name: frozenset(case for k, case in enumerate(ids) if int(bits, 16) >> k & 1) for name, bits in entry["caught"].items()
+    }
+
+
+def _unseen(op: str, passed: Passed, known: Mapping[str, Traits], restrictions: Sequence[Restriction]) -> Iterator[str]:
+    """Yield the deviations that no answered case catches although no restriction alone excludes all that do."""
+    answered = {case.id for case, _, _ in passed}
+    gradients = [restriction for restriction in restrictions if restriction.axis == ("gradient",)]
+    for name, ids in caught(op).items():
+        if ids & answered:
+            continue
+        traits = [known[one] for one in ids if one in known and not any(r.excludes(known[one]) for r in gradients)]
+        choices = [restriction for restriction in restrictions if restriction.axis[0] not in SIZES]  # it acts at all sizes
+        if traits and not any(all(choice.excludes(one) for one in traits) for choice in choices):
+            yield name
+
+
+def _acting(op: str, name: str, passed: Passed, own: Own, restrictions: Sequence[Restriction], asker: Asker) -> str:
+    """Return what is wrong if a deviation shows in a case that was moved into the scope, and that case does not pass."""
+    from ..deviations import DEVIATIONS, Deviation
+    from ..diagnosis import strength
+    from ..diagnosis.hypotheses import predict
+
+    if name not in DEVIATIONS:
+        return ""
+    deviation, nothing = DEVIATIONS[name], Deviation("nothing", "", {})
+    recorded = {*_record()[op]["cases"]}
+    if any(strength.fails(case, strength.outputs(deviation, case)) for case, _, _ in passed if case.id not in recorded):
+        return ""
+    asked = {answer.case.id: answer.case for _, answers in own for answer in answers}
+    if any(_shows(predict(nothing, op, calls), predict(deviation, op, calls)) for calls in asker.right):
+        return ""
+    refused = 0
+    for case in (asked[one] for one in sorted(caught(op)[name]) if one in asked and asked[one].kind != "vjp"):
+        moved = _moved(case, own[0][0].dtype, passed, restrictions)
+        if moved is None or not _shows(predict(nothing, op, moved.calls), predict(deviation, op, moved.calls)):
+            continue
+        result = asker.ask(f"{case.id}.moved", *moved.calls)
+        if result is None or result.verdict == "pass":
+            return ""
+        if result.verdict == "unsupported" and not is_known(traits_of(moved, asker.dtype), asker.answered):
+            continue
+        if result.verdict != "unsupported":
+            return f"it is wrong inside its scope, where {deviation.text} would show ({case.id}, moved): {result.message}"
+        refused += 1
+        if refused == REFUSED:
+            break
+    return f"its scope is too narrow: it refuses calls inside it, where {deviation.text} would show ({name})" if refused else ""
+
+
+def _shows(right: list[Any], wrong: list[Any]) -> bool:
+    """Return whether values differ plainly."""
+    for one, other in zip(right, wrong, strict=True):
+        for name, value in one.items():
+            if name not in other or other[name].shape != value.shape:
+                return False
+            size = np.max(np.abs(value), initial=0.0)
+            if not np.max(np.abs(other[name].astype(np.float64) - value), initial=0.0) <= PLAIN * size:
+                return True
+    return False
+
+
+def _moved(case: LoadedCase, dtype: str, passed: Passed, restrictions: Sequence[Restriction]) -> LoadedCase | None:
+    """Return a case with options and positions changed so that it lies in the scope, or None if that is not to be had."""
+    for restriction in restrictions:
+        for axis in restriction.axis:
+            if restriction.excludes(traits_of(case, dtype)):
+                case = replace(case, calls=tuple(_changed(case.op, call, axis, restriction, passed) for call in case.calls))
+    traits = traits_of(case, dtype)
+    return None if any(restriction.excludes(traits) for restriction in restrictions) else case
+
+
+def _changed(op: str, call: Call, axis: str, restriction: Restriction, passed: Passed) -> Call:
+    """Return a call that has on one axis what a case has that passed, or positions within the bound."""
+    name = axis.removeprefix("other_").partition(".")[0]
+    name = "scaling" if name not in REGISTRY[op].domains and "." in axis else name
+    if name in REGISTRY[op].domains:
+        given = passed[0][0].calls[0].params.get(name, defaults(op).get(name))
+        return replace(call, params={**call.params, name: given})
+    if axis in SIZES and isinstance(restriction.allowed, Bound):
+        return _smaller(op, call, SIZES[axis], int(restriction.allowed.high or 0))
+    inputs = dict(call.inputs)
+    for place in positions_of(op):
+        if place in inputs:
+            inputs[place] = _within(inputs[place], axis, restriction.allowed)
+    return replace(call, inputs=inputs)
+
+
+def _smaller(op: str, call: Call, letter: str, most: int) -> Call:
+    """Return a call of which an axis of all arrays is cut off; whole channels are rotated."""
+    inputs = dict(call.inputs)
+    for name, sizes in letters(op, call).items():
+        if (
+            letter in sizes
+            and sizes[letter][0] > most
+            and not any(key.startswith("*") for key in list(sizes)[: [*sizes].index(letter)])
+        ):
+            axis = inputs[name].ndim - 1 - [*sizes].index(letter)
+            inputs[name] = inputs[name].take(range(most), axis=axis)
+    params = {n: v for n, v in call.params.items() if letter != "D" or n != "rotary_dim"}
+    return replace(call, inputs=inputs, params=params)
+
+
+def _within(p: Any, axis: str, allowed: Any) -> Any:
+    """Return positions changed on one axis: smaller, in order, whole, or none negative."""
+    if axis == "position" and isinstance(allowed, Bound):
+        return np.sign(p) * (np.abs(p) % (max(1, int(allowed.high or 0)) + 1))
+    if axis == "positions" and p.ndim and p.size:
+        order = np.arange(p.shape[-1]) + (0 if allowed.high == 0 else p[..., :1])
+        return np.broadcast_to(order, p.shape).astype(p.dtype) if allowed.high < 2 else np.sort(p, axis=-1)
+    if axis == "negative":
+        return np.abs(p)
+    return np.floor(p).astype(np.int64) if axis == "numbers" else p

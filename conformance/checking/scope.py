@@ -1,0 +1,241 @@
+"""
+What an implementation offers of an operation: stated by itself, or inferred from what it answered.
+
+An unanswered case is *explained* by a word of an option, or a dtype, that no answered case has; by another trait that none has
+and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; and, only where
+none of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All else is
+*selective*. The scope is told with the fewest axes: first the one that explains most cases, with all that it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from posref.spec import REGISTRY
+
+from .traits import Traits, defaults, is_word
+
+BOUNDS = frozenset({"positions", "position", "tokens", "queries", "keys", "head_size", "rows"})  # from above alone
+FEW = 3  # sizes of a head that are told one by one
+ENOUGH = 2  # cases of the suite that ask for what a restriction excludes
+Axis = tuple[str, ...]  # one, or the two of a pair
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A case in one dtype, with its traits, and whether it was answered."""
+
+    id: str
+    dtype: str
+    traits: Traits
+    answered: bool
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The smallest and the largest of what was answered, or is stated; `multiple_of` can only be stated."""
+
+    low: float | None = None
+    high: float | None = None
+    multiple_of: int | None = None
+
+    def holds(self, sizes: tuple[float, float]) -> bool:
+        """Return whether sizes lie within it."""
+        inside = (self.low is None or sizes[0] >= self.low) and (self.high is None or sizes[1] <= self.high)
+        return inside and (self.multiple_of is None or all(size % self.multiple_of == 0 for size in sizes))
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """One axis, or pair of axes, of which not all is offered, and the cases that lie outside by it alone, told once."""
+
+    axis: Axis
+    allowed: Any  # a frozenset of words, a Bound, or a set of pairs that are not offered
+    outside: tuple[Asked, ...]
+    excludes: Callable[[Traits], bool]
+
+
+def infer(op: str, asked: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
+    """Return the restrictions that explain what was not answered, and what none explains."""
+    found, left = _fewest(op, _singles(op, asked), _pairs(op, asked), [one for one in asked if not one.answered])
+    return [one if len(one.axis) == 1 else _only_needed(one) for one in found], left
+
+
+def apply(op: str, stated: Mapping[str, Any], asked: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
+    """Return what a stated scope excludes of the cases that were not answered, and those that lie inside it."""
+    candidates = [Candidate((axis,), allowed, _excludes(axis, allowed)) for axis, allowed in stated.items() if axis != "not"]
+    pairs = [Candidate(tuple(words), frozenset({tuple(words.values())}), _is_all_of(words)) for words in stated.get("not", ())]
+    return _fewest(op, candidates, pairs, [one for one in asked if not one.answered])
+
+
+def is_inside(stated: Mapping[str, Any], traits: Traits) -> bool:
+    """Return whether traits lie inside a stated scope."""
+    single = all(not _excludes(axis, allowed)(traits) for axis, allowed in stated.items() if axis != "not")
+    return single and not any(_is_all_of(words)(traits) for words in stated.get("not", ()))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A restriction that may be told: what it allows, and whether it explains a case."""
+
+    axis: Axis
+    allowed: Any
+    explains: Callable[[Traits], bool]
+
+
+def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
+    """Return whether a case has what an axis does not allow."""
+
+    def excludes(traits: Traits) -> bool:
+        words, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis)
+        if isinstance(allowed, Bound):
+            return not all(allowed.holds(one) for one in (*((w, w) for w in words), *([sizes] if sizes else [])))
+        return not words <= allowed or not allowed.issuperset(sizes or ())
+
+    return excludes
+
+
+def _is_all_of(words: Mapping[str, Any]) -> Callable[[Traits], bool]:
+    """Return whether a case has several words at once."""
+    return lambda traits: all(traits.words.get(axis, frozenset()) & values for axis, values in words.items())
+
+
+# ---- inference ------------------------------------------------------------------------------------------------------------
+def is_option(op: str, axis: str) -> bool:
+    """Return whether an axis is an option of words, a flag, a scaling, or the dtype."""
+    return axis == "dtype" or is_word(REGISTRY[op].domains.get(axis))
+
+
+def is_fixed(op: str, axis: str) -> bool:
+    """Return whether an axis is a number that has no default, and is one or any."""
+    return axis in REGISTRY[op].domains and not is_option(op, axis) and axis not in defaults(op)
+
+
+def _singles(op: str, asked: Sequence[Asked]) -> list[Candidate]:
+    """Return what every single axis may explain."""
+    found = []
+    for axis in dict.fromkeys(axis for one in asked for axis in one.traits.words):
+        words = _words(asked, axis)
+        allowed = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered))
+        enough = 1 if is_option(op, axis) or axis == "empty" else ENOUGH  # without values, none is wrong
+        missing = frozenset(w for w in words if w not in allowed and len(words[w]) >= enough)
+        if is_fixed(op, axis) or axis == "axes":
+            others = {case for w, cases in words.items() if w not in allowed for case in cases}
+            missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= ENOUGH else frozenset()
+        if missing:
+            found.append(Candidate((axis,), allowed, _has_one_of(axis, missing)))
+    for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
+        bound = _bound(asked, axis)
+        if bound != Bound():
+            found.append(Candidate((axis,), bound, _excludes(axis, bound)))
+    return [*found, *_few(asked, "head_size")]
+
+
+def _few(asked: Sequence[Asked], axis: str) -> list[Candidate]:
+    """Return the few sizes that were ever answered, as code compiled for them has, where enough cases have others."""
+    sizes = frozenset(size for one in asked if one.answered for size in one.traits.sizes.get(axis, ()))
+    others = {one.id for one in asked if not sizes.issuperset(one.traits.sizes.get(axis, ()))}
+    return [Candidate((axis,), sizes, _excludes(axis, sizes))] if 0 < len(sizes) <= FEW and len(others) >= ENOUGH else []
+
+
+def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
+    """Return the cases that ask for every word of an axis."""
+    found: dict[Any, set[str]] = {}
+    for one in asked:
+        for word in one.traits.words.get(axis, ()):
+            found.setdefault(word, set()).add(one.id)
+    return found
+
+
+def _bound(asked: Sequence[Asked], axis: str) -> Bound:
+    """Return the ends of an axis beyond which enough cases lie, none of them answered."""
+    answered = [one.traits.sizes[axis] for one in asked if one.answered and axis in one.traits.sizes]
+    if not answered:
+        return Bound()
+    low, high = min(low for low, _ in answered), max(high for _, high in answered)
+    below = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][0] < low}
+    above = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][1] > high}
+    return Bound(low if len(below) >= ENOUGH and axis not in BOUNDS else None, high if len(above) >= ENOUGH else None)
+
+
+def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:
+    return lambda traits: bool(traits.words.get(axis, frozenset()) & missing)
+
+
+def _pairs(op: str, asked: Sequence[Asked]) -> list[Candidate]:
+    """Return what pairs of two option words, or of one and a partial rotation, may explain."""
+    axes = [axis for axis in REGISTRY[op].domains if is_option(op, axis)]
+    if any("partial" in one.traits.words for one in asked):
+        axes.append("partial")
+    found = []
+    for first, second in combinations(axes, 2):
+        cases: dict[tuple[Any, Any], set[str]] = {}
+        answered: set[tuple[Any, Any]] = set()
+        for one in asked:
+            both = {(a, b) for a in one.traits.words.get(first, ()) for b in one.traits.words.get(second, ())}
+            answered |= both if one.answered else set()
+            for pair in both:
+                cases.setdefault(pair, set()).add(one.id)
+        missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= ENOUGH)
+        if missing:
+            found.append(Candidate((first, second), missing, _has_pair(first, second, missing)))
+    return found
+
+
+def _only_needed(restriction: Restriction) -> Restriction:
+    """Return a restriction of two axes with those pairs alone that explain a case: single words explain the rest."""
+    first, second = restriction.axis
+    words = [one.traits.words for one in restriction.outside]
+    pairs = {(a, b) for a, b in restriction.allowed if any(a in w.get(first, ()) and b in w.get(second, ()) for w in words)}
+    return replace(restriction, allowed=frozenset(pairs), excludes=_has_pair(first, second, frozenset(pairs)))
+
+
+def _has_pair(first: str, second: str, missing: frozenset[tuple[Any, Any]]) -> Callable[[Traits], bool]:
+    def has(traits: Traits) -> bool:
+        return any(a in traits.words.get(first, ()) and b in traits.words.get(second, ()) for a, b in missing)
+
+    return has
+
+
+def is_known(traits: Traits, answered: Iterable[Traits]) -> bool:
+    """Return whether every word, every pair of words and every size of a case was answered: its refusal then has no reason."""
+    words: set[Any] = set()
+    sizes: dict[str, float] = {}
+    for one in answered:
+        words |= _together(one)
+        sizes |= {axis: max(high, sizes.get(axis, high)) for axis, (_, high) in one.sizes.items()}
+    return _together(traits) <= words and all(high <= sizes.get(axis, -1.0) for axis, (_, high) in traits.sizes.items())
+
+
+def _together(traits: Traits) -> set[Any]:
+    """Return the words of a case, and all pairs of them."""
+    words = [(axis, word) for axis, values in traits.words.items() for word in values]
+    return {*words, *combinations(sorted(words, key=str), 2)}
+
+
+# ---- the fewest axes ------------------------------------------------------------------------------------------------------
+def _fewest(
+    op: str, singles: Sequence[Candidate], pairs: Sequence[Candidate], refused: Sequence[Asked]
+) -> tuple[list[Restriction], list[Asked]]:
+    """Return restrictions that explain as much as all together, single axes before pairs, and what is left."""
+    found: list[Restriction] = []
+    left = list(refused)
+    for candidates in (singles, pairs):
+        rest = [(candidate, [one for one in left if candidate.explains(one.traits)]) for candidate in candidates]
+        while rest:
+            best, outside = max(rest, key=lambda pair: (len(pair[1]), _preference(op, pair[0].axis)))
+            if not outside:
+                break
+            found.append(Restriction(best.axis, best.allowed, tuple(outside), best.explains))
+            left = [one for one in left if one not in outside]
+            rest = [(c, [one for one in explained if one not in outside]) for c, explained in rest if c is not best]
+    return found, left
+
+
+def _preference(op: str, axis: Axis) -> tuple[int, tuple[int, ...]]:
+    """Return what decides between axes that explain as many: options before traits before bounds, then the name."""
+    kind = 2 if is_option(op, axis[0]) else 0 if axis[0] in BOUNDS else 1
+    return kind, tuple(-ord(c) for c in " ".join(axis))

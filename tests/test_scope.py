@@ -1,0 +1,481 @@
+"""The scope of an implementation: the rule on tables, what it says of narrow targets, stated scopes, limits and demands."""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+import posref
+from posref.cli import cli
+from posref.conformance import Unsupported, check
+from posref.conformance.checking import narrow
+from posref.conformance.checking.scope import Asked, infer
+from posref.conformance.checking.traits import Traits
+from posref.conformance.errors import TargetError
+from posref.conformance.model import Record
+from posref.conformance.reports import summaries
+from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.scaling import RECORDS
+from posref.spec import REGISTRY
+
+THOROUGH = pytest.mark.thorough
+
+
+# ---- the rule, on tables --------------------------------------------------------------------------------------------------
+def table(*rows: tuple[dict[str, Any], bool]) -> list[Asked]:
+    """Return cases of rope, each of its words, and of numbers as sizes."""
+    found = []
+    for k, (axes, answered) in enumerate(rows):
+        words = {n: frozenset({v}) for n, v in axes.items() if not isinstance(v, int) or isinstance(v, bool)}
+        sizes = {n: (v, v) for n, v in axes.items() if isinstance(v, int) and not isinstance(v, bool)}
+        found.append(Asked(f"rope/table/{k}", "float32", Traits(words, sizes), answered))
+    return found
+
+
+def told(*rows: tuple[dict[str, Any], bool]) -> tuple[list[str], int]:
+    """Return the axes of the restrictions, and how many cases nothing explains."""
+    restrictions, left = infer("rope", table(*rows))
+    return [" ".join(one.axis) for one in restrictions], len(left)
+
+
+HALF, INTER = {"layout": "half"}, {"layout": "interleaved"}
+STRIDED = HALF | {"strided": True}
+
+
+@pytest.mark.parametrize(
+    ("rows", "axes", "left"),
+    [
+        pytest.param([(HALF, True), (INTER, False)], ["layout"], 0, id="a word of an option may be asked once"),
+        pytest.param([(HALF, True), (STRIDED, False)], [], 1, id="another trait may not"),
+        pytest.param([(HALF, True)] + 2 * [(STRIDED, False)], ["strided"], 0, id="and is told when asked twice"),
+        pytest.param([({"position": 9}, True), ({"position": 10}, False)], [], 1, id="one case beyond is no limit"),
+        pytest.param([({"position": 9}, True), ({"position": 10}, False), ({"position": 99}, False)], ["position"], 0,
+                     id="two are"),
+        pytest.param([({"position": 9}, True), ({"position": 5}, False), ({"position": 6}, False)], [], 2,
+                     id="below it is none"),
+        pytest.param([({"base": 1.5}, True), ({"base": 2.5}, False), ({"base": 3.5}, False)], ["base"], 0, id="one base"),
+        pytest.param([({"base": 1.5}, True), ({"base": 2.5}, True), ({"base": 3.5}, False), ({"base": 4.5}, False)], [], 2,
+                     id="two bases are not fixed"),
+        pytest.param([({"head_size": d}, d in (64, 128)) for d in (6, 64, 96, 128, 256)], ["head_size"], 0,
+                     id="a few head sizes"),
+        pytest.param([({"head_size": d}, d % 4 == 0) for d in (6, 8, 12, 16, 20, 18)], [], 2, id="many head sizes"),
+        pytest.param([(HALF | {"inverse": False}, True), (INTER | {"inverse": True}, True)]
+                     + 2 * [(HALF | {"inverse": True}, False)], ["layout inverse"], 0, id="a pair of words asked twice"),
+        pytest.param([(HALF | {"inverse": False}, True), (INTER | {"inverse": True}, True), (HALF | {"inverse": True}, False)],
+                     [], 1, id="a pair asked once"),
+        pytest.param([(HALF, True), (INTER | {"strided": True}, True)] + 2 * [(STRIDED, False)], [], 2,
+                     id="never a pair with a trait of data"),
+        pytest.param([(HALF | {"scaling": None}, True), (INTER | {"scaling": "YaRN"}, False),
+                      (INTER | {"scaling": "Linear"}, False), (HALF | {"scaling": "YaRN"}, False)],
+                     ["scaling"], 0, id="the axis that explains most"),
+    ],
+)  # fmt: skip
+def test_the_rule(rows: Any, axes: list[str], left: int) -> None:
+    assert told(*rows) == (axes, left)
+
+
+# ---- targets that refuse --------------------------------------------------------------------------------------------------
+Condition = Callable[[SimpleNamespace], Any]
+
+
+def refusing(refuses: Condition, op: str = "rope", wrong: Condition | None = None, **stated: Any) -> SimpleNamespace:
+    """Return the reference, which refuses some calls; where `wrong` holds its results are."""
+    reference = REGISTRY[op].function
+    parameters = inspect.signature(reference).parameters
+
+    def function(*args: Any, **options: Any) -> Any:
+        call = SimpleNamespace(
+            **{**{n: p.default for n, p in parameters.items()}, **dict(zip(parameters, args, strict=False)), **options}
+        )
+        if refuses(call):
+            msg = "not offered"
+            raise Unsupported(msg)
+        out = reference(*args, **options)
+        return out + 1 if wrong is not None and wrong(call) else out
+
+    everything = tuple(kind.__name__ for kind in RECORDS)
+    return SimpleNamespace(**{op: function, "scalings": everything, "__name__": "it", **stated})
+
+
+def largest(call: SimpleNamespace) -> float:
+    return float(np.max(np.abs(np.asarray(call.positions)), initial=0))
+
+
+def tokens(call: SimpleNamespace) -> int:
+    shape = np.shape(call.positions)
+    first = len(shape) > 1 and shape[-1] == 1 and shape[-2] > 1 and call.x.ndim > 2
+    return call.x.shape[-3 if first else -2] if call.x.ndim > 1 else 1
+
+
+@pytest.mark.parametrize(
+    ("refuses", "dtypes"),
+    [
+        pytest.param(lambda c: tokens(c) % 2, None, id="odd lengths", marks=THOROUGH),
+        pytest.param(lambda c: c.x.ndim > 2 and c.x.shape[0] > 1, None, id="several rows", marks=THOROUGH),
+        pytest.param(lambda c: np.ravel(c.positions)[:1].any(), None, id="first position not 0", marks=THOROUGH),
+        pytest.param(lambda c: c.x.shape[-1] % 4 == 2, None, id="head size 2 mod 4"),
+        pytest.param(lambda c: c.x.dtype == torch.bfloat16 and c.x.shape[-1] % 3 == 0, ("float32", "bfloat16"),
+                     id="bfloat16 at some sizes", marks=THOROUGH),
+        pytest.param(lambda c: largest(c) > 256 and c.layout == "half", None, id="far positions in one layout", marks=THOROUGH),
+    ],
+)  # fmt: skip
+def test_refusals_that_nothing_explains_are_selective(refuses: Condition, dtypes: Any) -> None:
+    stated = {"backend": "torch", "dtypes": dtypes} if dtypes else {}
+    report = check(refusing(refuses, **stated), op="rope")
+    assert report.verdict == "not conformant"
+    assert report.exit_code == 1
+    assert "that nothing explains" in report.operations[0].reason
+    assert report.counts["selective"] == len(report.scopes[0].refused) > 2
+    assert not report.counts["fail"]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "words"),
+    [
+        pytest.param(lambda c: type(c.scaling).__name__ == "Llama3", "scaling: all but Llama3 [", marks=THOROUGH),
+        (lambda c: c.layout != "half", "layout half ["),
+        pytest.param(lambda c: c.layout == "interleaved", "layout: all but interleaved [", marks=THOROUGH),
+        (lambda c: largest(c) > 2047, "positions up to 2047 (refused: 2049 and more) ["),
+        pytest.param(lambda c: tokens(c) == 1, "more than one token [", marks=THOROUGH),
+        pytest.param(lambda c: not c.x.flags.c_contiguous, "contiguous arrays [", marks=THOROUGH),
+        pytest.param(lambda c: c.base != 10_000, "base 10000 [", marks=THOROUGH),
+        pytest.param(lambda c: getattr(c.scaling, "mscale", None) is not None, "at its default [", marks=THOROUGH),
+        (lambda c: c.layout == "interleaved" and type(c.scaling).__name__ == "YaRN", "layout interleaved with scaling YaRN"),
+        pytest.param(lambda c: c.x.shape[-1] > 64, "head size up to 64 (refused: 72 and more) [", marks=THOROUGH),
+    ],
+)  # fmt: skip
+def test_a_hole_is_named(refuses: Condition, words: str) -> None:
+    report = check(refusing(refuses), op="rope")
+    assert report.verdict == "conformant in its scope", report.operations[0].reason
+    assert report.exit_code == 0
+    [scope] = report.scopes
+    assert words in scope.line
+    assert scope.line.startswith(f"{scope.answered} of {scope.asked}: ")
+    assert sum(one.cases for one in scope.limits) == scope.asked - scope.answered
+
+
+def test_limits_come_before_choices() -> None:
+    line = check(refusing(lambda c: largest(c) > 2047 or c.layout != "half"), op="rope").scopes[0].line
+    assert line.index("positions up to") < line.index("layout half")
+
+
+def rotate(x: Any, cos: Any, sin: Any, xp: Any) -> Any:
+    a, b = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
+    return xp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def plain_numpy(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    if layout != "half":
+        raise Unsupported(layout)
+    d = x.shape[-1]
+    angle = np.asarray(positions)[..., None].astype(np.float32) / np.float32(base) ** (np.arange(0, d, 2, dtype=np.float32) / d)
+    return rotate(x, np.cos(angle), np.sin(angle), np)
+
+
+def plain_torch(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    if layout != "half":
+        raise Unsupported(layout)
+    d = x.shape[-1]
+    angle = positions[..., None].float() / base ** (torch.arange(0, d, 2).float() / d)
+    return rotate(x, angle.cos().to(x.dtype), angle.sin().to(x.dtype), torch)
+
+
+def from_an_offset(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+    """Take where the first token stands, and nothing else."""
+    if x.ndim < 2 or positions.ndim != 1 or positions.shape != x.shape[-2:-1] or not positions.size:
+        msg = "one row of positions"
+        raise Unsupported(msg)
+    if np.any(np.diff(positions) != 1):
+        msg = "consecutive positions"
+        raise Unsupported(msg)
+    return plain_numpy(x, positions[0] + np.arange(x.shape[-2]), layout=layout, base=base)
+
+
+def test_plain_code_of_narrow_scope_conforms() -> None:
+    torch_like = SimpleNamespace(rope=plain_torch, backend="torch", dtypes=("float32", "bfloat16"), scalings=())
+    for target, words in (
+        (SimpleNamespace(rope=plain_numpy), ("no scaling", "layout half", "no gradients")),
+        (torch_like, ("no scaling", "layout half")),
+    ):
+        report = check(target, op="rope")
+        assert report.verdict == "conformant in its scope", report.operations[0].reason
+        assert report.exit_code == 0
+        assert all(word in report.scopes[0].line for word in words), report.scopes[0].line
+
+
+def test_offsets_alone_are_a_form_of_positions() -> None:
+    report = check(
+        refusing(lambda c: c.positions.ndim and np.any(np.diff(np.ravel(c.positions)) != 1), op="sinusoidal"), op="sinusoidal"
+    )
+    assert report.verdict == "conformant in its scope", report.operations[0].reason
+    assert "consecutive positions (refused: " in report.scopes[0].line
+
+
+# ---- too little -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("refuses", [lambda c: c.x.size, lambda c: True], ids=["empty arrays alone", "everything"])
+def test_what_answers_no_value_is_not_conformant(refuses: Condition) -> None:
+    report = check(refusing(refuses), op="rope")
+    assert report.verdict == "not conformant"
+    assert report.operations[0].reason == "no case that has values passed"
+
+
+def test_zeros_and_the_input_must_fail_in_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    still = check(refusing(lambda c: c.source != c.target, op="permute_qk_weights"), op="permute_qk_weights")
+    assert "what returns its input passes it" in still.operations[0].reason
+    monkeypatch.setattr(narrow, "_zeros", lambda op, call: dict(call.expected))
+    assert "zeros pass it" in check(refusing(lambda c: c.layout != "half"), op="rope").operations[0].reason
+
+
+def moved(call: SimpleNamespace) -> bool:
+    """Return whether a call is one that no stored case makes: chunks of sections that could be interleaved."""
+    return call.layout == "half" and call.scaling is None and call.arrangement == "chunked" and list(call.sections) == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("refuses", "wrong", "words"),
+    [
+        (lambda c: False, lambda c: False, ""),
+        (lambda c: False, moved, "it is wrong inside its scope, where sections are arranged"),
+        (moved, None, "it refuses calls inside it, where"),
+    ],
+    ids=["right", "wrong", "refused"],
+)
+def test_what_stored_cases_do_not_tell_is_asked_live(refuses: Condition, wrong: Condition | None, words: str) -> None:
+    def outside(call: SimpleNamespace) -> bool:
+        return call.arrangement != "chunked" or call.layout != "half" or call.scaling is not None or refuses(call)
+
+    report = check(refusing(outside, op="mrope", wrong=wrong), op="mrope")
+    assert words in report.operations[0].reason
+    assert report.conformant is (not words)
+    assert report.scopes[0].drawn > 0
+
+
+ASKED = {  # positions beyond 2047 that stored cases of rope end at
+    largest(SimpleNamespace(**call.inputs)) for group in load_groups(INSTALLED, ops=("rope",)) for case in group.cases
+    for call in case.calls if call.inputs["positions"].size
+} - set(range(2048))  # fmt: skip
+
+
+# ---- limits, on both sides ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("refuses", "wrong", "words"),
+    [
+        (lambda c: largest(c) > 2047, None, ""),
+        (lambda c: largest(c) in ASKED, lambda c: largest(c) > 2047, "beyond its limit"),
+        pytest.param(
+            lambda c: largest(c) > 2047 or largest(c) == 2046,
+            None,
+            "it refuses position 2046, inside its limit",
+            marks=THOROUGH,
+        ),
+        pytest.param(
+            lambda c: largest(c) > 2047, lambda c: largest(c) == 2046, "at position 2046, it is wrong", marks=THOROUGH
+        ),
+        pytest.param(lambda c: tokens(c) > 7, None, "", marks=THOROUGH),
+    ],
+)
+def test_a_limit_is_tried_on_both_sides(refuses: Condition, wrong: Condition | None, words: str) -> None:
+    scope = check(refusing(refuses, wrong=wrong), op="rope").scopes[0]
+    assert words in scope.narrow
+    assert bool(scope.narrow) is bool(words)
+    assert scope.drawn > 0
+
+
+# ---- stated scopes --------------------------------------------------------------------------------------------------------
+def half(call: SimpleNamespace) -> bool:
+    return call.layout != "half" or call.scaling is not None
+
+
+SUPPORTS = {"rope": {"layout": ["half"], "scaling": [None]}}
+
+
+def test_a_stated_scope_in_which_no_case_lies_is_none() -> None:
+    report = check(refusing(lambda _: False, supports={"rope": {"layout": []}}), op="rope", tier="core")
+    assert not report.conformant
+    assert "no case that it answers lies in the scope that it states" in report.operations[0].reason
+
+
+def test_a_refusal_inside_a_stated_scope_is_selective() -> None:
+    assert check(refusing(half, supports=SUPPORTS), op="rope").conformant
+    report = check(refusing(lambda c: half(c) or c.inverse, supports=SUPPORTS), op="rope")
+    assert not report.conformant
+    assert "inside the scope that it states" in report.operations[0].reason
+    assert {"rope/half/inverse"} <= {case for case, _ in report.scopes[0].refused} or report.counts["selective"] > 0
+
+
+def test_a_stated_scope_has_pairs_and_multiples() -> None:
+    def outside(call: SimpleNamespace) -> bool:
+        return (call.layout == "interleaved" and call.inverse) or call.x.shape[-1] % 4 != 0
+
+    stated = {"rope": {"head_size": {"multiple_of": 4}, "not": [{"layout": "interleaved", "inverse": True}]}}
+    report = check(refusing(outside, supports=stated), op="rope")
+    assert report.conformant, report.operations[0].reason
+    assert "head size a multiple of 4" in report.scopes[0].line
+    assert "not inverse with layout interleaved" in report.scopes[0].line
+
+
+def test_what_is_not_offered_together_is_printed_as_it_is_read() -> None:
+    def outside(call: SimpleNamespace) -> bool:
+        return call.layout == "interleaved" and call.rotary_dim not in (None, call.x.shape[-1])
+
+    stated = {"rope": {"not": [{"layout": "interleaved", "partial": True}]}}
+    printed = check(refusing(outside, supports=stated), op="rope").scopes[0].supports
+    assert printed["not"] == [{"layout": ["interleaved"], "partial": True}]
+    assert check(refusing(outside, supports={"rope": printed}), op="rope").conformant
+
+
+def test_pairs_with_a_word_that_is_refused_altogether_are_not_told() -> None:
+    def outside(call: SimpleNamespace) -> bool:
+        name = type(call.scaling).__name__
+        return name not in ("NoneType", "YaRN", "Llama3") or (call.layout == "interleaved" and name == "YaRN")
+
+    [scope] = check(refusing(outside), op="rope").scopes
+    assert "not layout interleaved with scaling YaRN [" in scope.line
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({"rope": {"layout": "half"}}, "supports: at rope/layout: 'half' is not valid"),
+        ({"rope": {"layuot": ["half"]}}, "supports of rope must speak of .*layout.*; got 'layuot'"),
+        ({"rope": {"layout": ["halves"]}}, "layout must be of half, interleaved, interleaved_to_half; got 'halves'"),
+        ({"*": {"layout": ["halves"]}}, "got 'halves'"),
+        ({"rope": {"scaling": ["Yarn"]}}, "got 'Yarn'"),
+        ({"ropes": {}}, r"must name operations, or \* for all"),
+        ({"rope": {"positions": "random"}}, "at rope/positions"),
+        ({"rope": {"inverse": True}}, "inverse must be a list of False, True; got 'True'"),
+        ({"rope": {"head_size": {"maximum": 4}}}, "at rope/head_size"),
+        ({"rope": {1j}}, "as JSON has them"),
+        (["rope"], "at the top level"),
+    ],
+)
+def test_a_scope_that_does_not_exist_is_an_error_before_any_call(stated: Any, words: str) -> None:
+    def never(call: SimpleNamespace) -> bool:
+        raise AssertionError(call)
+
+    with pytest.raises(TargetError, match=words):
+        check(refusing(never, supports=stated), op="rope")
+
+
+def test_what_holds_for_all_operations_is_said_once() -> None:
+    target = refusing(lambda c: c.layout != "half", supports={"*": {"layout": ["half"]}})
+    target.sinusoidal = posref.sinusoidal  # whose layouts are other words
+    report = check(target)
+    assert report.conformant, [op.reason for op in report.operations]
+    assert [one.op for one in report.scopes if one.answered < one.asked] == ["rope"]
+
+
+# ---- the command and the reports ------------------------------------------------------------------------------------------
+NARROW = '''
+import posref
+from posref.conformance import Unsupported
+
+
+def alibi(q_positions, k_positions, /, *, heads, form, dtype=None):
+    """Refuse all but one form."""
+    if form != "distance":
+        raise Unsupported("distance alone")
+    return posref.alibi(q_positions, k_positions, heads=heads, form=form, dtype=dtype)
+'''
+COUNTED = re.compile(r"CONFORMANT in its scope: \d+ passed, \d+ outside")
+
+
+def run(folder: Path, *options: str, more: str = "") -> Result:
+    (folder / "mine.py").write_text(NARROW + more, encoding="utf-8")
+    return CliRunner().invoke(cli, ["check", str(folder / "mine.py"), *options], prog_name="posref")
+
+
+def test_the_scope_that_is_printed_can_be_pasted(tmp_path: Path) -> None:
+    printed = run(tmp_path, "--print-scope")
+    assert printed.exit_code == 0, printed.output
+    [counted] = COUNTED.findall(printed.output)
+    stated = printed.output.partition("supports = ")[2]
+    assert ast.literal_eval(stated)["alibi"]["form"] == ["distance"]
+    again = run(tmp_path, more=f"\n\nsupports = {stated}")
+    assert again.exit_code == 0, again.output
+    assert counted in again.output
+
+
+def test_a_malformed_scope_is_exit_code_2(tmp_path: Path) -> None:
+    result = run(tmp_path, more="\n\nsupports = {'alibi': {'form': ['near']}}")
+    assert result.exit_code == 2
+    assert "got 'near'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("required", "code", "words"),
+    [
+        ("alibi form=distance position<=131071 negative=true", 0, "CONFORMANT in its scope"),
+        ("form=distance,key", 1, "required: alibi lacks form key"),
+        ("alibi form=causal", 1, "required: alibi lacks form causal"),
+        ("rope", 1, "required: rope is not offered"),
+        ("alibi from=key", 2, "got 'from'"),
+        ("everything", 2, "got 'everything'"),
+        ("position<=many", 2, "must be followed by a number"),
+    ],
+)
+def test_a_scope_can_be_required(required: str, code: int, words: str, tmp_path: Path) -> None:
+    result = run(tmp_path, "--require", required)
+    assert result.exit_code == code, result.output
+    assert words in result.output
+
+
+def test_a_scope_can_be_required_by_a_file(tmp_path: Path) -> None:
+    (tmp_path / "wanted.json").write_text(json.dumps({"alibi": {"form": ["key"]}}), encoding="utf-8")
+    assert "required: alibi lacks form key" in run(tmp_path, "--require", str(tmp_path / "wanted.json")).output
+    with pytest.raises(TargetError, match="drop --case and --tier smoke"):
+        check("posref", case="rope/half/small", require="layout=half")
+
+
+@pytest.mark.parametrize("options", [("--case", "alibi/distance/small"), ("--tier", "smoke")])
+def test_a_part_of_the_suite_never_makes_conformant(options: tuple[str, str], tmp_path: Path) -> None:
+    result = run(tmp_path, *options)
+    assert result.exit_code == 0
+    assert "PASSED: 1 passed" in result.output
+    assert "CONFORMANT" not in result.output
+    assert options[1].replace("smoke", "one case of each operation") in result.output
+
+
+def test_all_reports_tell_the_scope(tmp_path: Path) -> None:
+    files = {form: tmp_path / f"report.{form}" for form in ("json", "html", "markdown", "junit", "badge")}
+    result = run(tmp_path, *(word for form, file in files.items() for word in (f"--{form}", str(file))))
+    assert result.exit_code == 0, result.output
+    texts = {form: file.read_text(encoding="utf-8") for form, file in files.items()}
+    document = json.loads(texts["json"])
+    assert (document["schema"], document["verdict"], document["conformant"]) == (2, "conformant in its scope", True)
+    [scope] = document["scopes"]
+    answered, asked = scope["answered"], scope["asked"]
+    assert 0 < answered < asked
+    assert f"in scope {answered}/{asked}" in texts["badge"]
+    for form in ("html", "markdown"):
+        assert "CONFORMANT in its scope" in texts[form]
+        assert f"{answered} of {asked}: " in texts[form]
+    assert 'failures="0"' in texts["junit"].splitlines()[1]
+
+
+def test_a_report_of_version_1_is_still_read(tmp_path: Path) -> None:
+    document = check("posref", op="t5_buckets").to_json()
+    for name in ("verdict", "part", "scopes", "unmet"):
+        del document[name]
+    (tmp_path / "old.json").write_text(json.dumps(document | {"schema": 1}), encoding="utf-8")
+    result = CliRunner().invoke(cli, ["report", str(tmp_path / "old.json")], prog_name="posref")
+    assert result.exit_code == 0, result.output
+    assert "**CONFORMANT**" in result.output
+
+
+def test_what_the_library_lacks_is_said_once() -> None:
+    one, other = (check("posref", op=op, dtype="float32") for op in ("t5_bias", "learned"))
+    for report in (one, other):
+        assert re.fullmatch(r"\w+  \d+ of \d+: no gradients \[\d+\]", *summaries.scope_lines(report.to_json()))
+    both = Record(one.target, one.suite, "core", one.operations + other.operations, (), True)
+    outside = both.counts["unsupported"]
+    assert summaries.scope_lines(both.to_json()) == [f"no gradients by numpy: {outside} cases of 2 operations outside"]
