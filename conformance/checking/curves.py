@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..accuracy import ladder_of
+from ..accuracy import COMPUTED
+from ..calls import ladder
 from ..model import Operation, number
 from ..suite import value_positions
 from ..target import comparing
@@ -17,7 +18,7 @@ from ..target import comparing
 if TYPE_CHECKING:
     from ..model import Answer
 
-POINTS = 192  # of a curve, at most
+POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
 ROWS, COLUMNS = 64, 128  # of a map, at most
 
 Reals = npt.NDArray[np.float64]
@@ -46,10 +47,16 @@ class _Measured:
 
 
 def fill(operation: Operation, answers: Sequence[Answer]) -> None:
-    """Add to an operation its curve and its map, from the answers that it gave whole."""
-    ladder = ladder_of(operation.dtype, operation.claim)
+    """
+    Add to an operation its curve and its map, from the answers that it gave whole.
+
+    Of the classes that are not stored, those claimed or achieved are drawn.
+    """
+    named = (operation.claim, operation.achieved)
+    classes = ladder(operation.op, operation.dtype, operation.claim)
+    classes = tuple(c for c in classes if c not in COMPUTED or c in named)
     measured = [m for answer in answers for m in _measure(operation.op, answer, operation.claim)]
-    operation.curve = _curve(operation.op, [m for m in measured if m.where is not None], ladder, operation.claim)
+    operation.curve = _curve(operation.op, [m for m in measured if m.where is not None], classes, operation.claim)
     operation.heat = _map(max(measured, key=lambda m: m.severity)) if measured else None
 
 
@@ -77,7 +84,7 @@ def ratios(error: Reals, width: Reals) -> Reals:
     return np.where(error <= width, np.minimum(found, 1.0), np.maximum(found, np.nextafter(1.0, 2.0)))
 
 
-def _curve(op: str, measured: Sequence[_Measured], ladder: Sequence[str], claim: str) -> list[dict[str, Any]]:
+def _curve(op: str, measured: Sequence[_Measured], classes: Sequence[str], claim: str) -> list[dict[str, Any]]:
     """
     Return the worst value at every position, and what each class allows that value, in the order of positions.
 
@@ -92,7 +99,7 @@ def _curve(op: str, measured: Sequence[_Measured], ladder: Sequence[str], claim:
         group = np.floor((POINTS - 1) * np.log1p(where) / np.log1p(where.max())).astype(int)
         group = np.unique(group, return_inverse=True)[1]
     ratio, error = (_known(_all(getattr(m, n) for m in measured)) for n in ("ratio", "error"))
-    bounds = {accuracy: _all(m.width(op, accuracy) for m in measured) for accuracy in ladder}
+    bounds = {accuracy: _all(m.width(op, accuracy) for m in measured) for accuracy in classes}
     worst = np.lexsort((-bounds[claim], -error, ratio <= 1, group))
     worst = worst[np.unique(group[worst], return_index=True)[1]]
     source = np.repeat(np.arange(len(measured)), [m.error.size for m in measured])

@@ -2,19 +2,28 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..model import BAD
+from ..model import BAD, decides
+
+NAMED = 4  # operations named in one line, at most
 
 
 def state(document: Mapping[str, Any]) -> str:
-    """Return what the JSON of a report comes to: conformant, not conformant, or incomplete if any part of it is missing."""
+    """Return what the JSON of a report comes to, in words; incomplete if any part of it is missing."""
     found = {"operations": len(document["operations"]), "cases": len(document["cases"])}
     if not document["complete"] or document["totals"] != found:
         return "incomplete"
     holds = document["conformant"] and all(op["conformant"] for op in document["operations"])
-    return "conformant" if holds else "not conformant"
+    if document["schema"] == 1 or not holds:
+        return "conformant" if holds else "not conformant"
+    return str(document["verdict"])
+
+
+def shown(word: str) -> str:
+    """Return what a check comes to, as it is printed: the verdict in capitals."""
+    return word.upper().replace("IN ITS SCOPE", "in its scope")
 
 
 def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,11 +33,60 @@ def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def standing(conformant: bool, counts: Mapping[str, int]) -> str:
-    """Return pass, fail, or partial: nothing failed, but too little was supported to speak of the operation."""
-    return "pass" if conformant else "fail" if any(counts.get(verdict) for verdict in BAD) else "partial"
+    """Return pass; in scope, where all that was answered passes; fail; or too narrow, where nothing failed of too little."""
+    if conformant:
+        return "in scope" if counts.get("unsupported") else "pass"
+    return "fail" if any(counts.get(verdict) for verdict in BAD) else "too narrow"
+
+
+def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the cases that prevent conformance, the smallest position first."""
+    return sorted((c for c in cases if decides(c["kind"], c["verdict"])), key=nearest)
+
+
+def scope_lines(document: Mapping[str, Any]) -> list[str]:
+    """Return the scope of every operation in a line, and first what the array library lacks in all of them."""
+    scopes = [one for one in document.get("scopes", ()) if one["answered"] < one["asked"]]
+    lacking = [one for one in scopes if one["library"]]
+    lines = []
+    if len(lacking) > 1:
+        cases = sum(one["library"] for one in lacking)
+        lines.append(f"no gradients by {document['target']['backend']}: {cases} cases of {len(lacking)} operations outside")
+    for one in scopes:
+        shared = len(lacking) > 1 and one["library"]
+        limits = [limit for limit in one["limits"] if not (shared and limit["axis"] == "gradient")]
+        if limits or one["wrong"]:
+            told = "; ".join(f"{limit['text']} [{limit['cases']}]" for limit in limits)
+            lines.append(f"{one['op']}  {one['answered']} of {one['asked']}" + (f": {told}" if told else ""))
+    return lines
 
 
 def nearest(case: Mapping[str, Any]) -> float:
     """Return the position of the worst value of a case in a report's JSON, so that the nearest failure comes first."""
     position = (case["worst"] or {}).get("position")
     return math.inf if position is None else float(position)
+
+
+def meanings(document: Mapping[str, Any]) -> list[str]:
+    """Return what leads a report: what a class means at the longest position, and what misses class fused."""
+    told = [op for op in document["operations"] if ";" in (op.get("meaning") or {}).get("text", "")]
+    worst = max(
+        told, key=lambda op: (op["dtype"] == told[0]["dtype"], op["meaning"]["position"], op["meaning"]["error"]), default=None
+    )
+    lines = [] if worst is None else [f"{worst['op']} {worst['dtype']}: {worst['meaning']['text']}"]
+    for dtype in dict.fromkeys(op["dtype"] for op in document["operations"]):
+        low = [op for op in document["operations"] if op["dtype"] == dtype and op["achieved"] == "low" and op.get("missed")]
+        by = [f"{op['op']} (error/bound {_brief(op['missed']['ratio'])})" for op in low[:NAMED]]
+        more = f" and {len(low) - NAMED} more" if len(low) > NAMED else ""
+        if low:
+            lines.append(f"{dtype}: class {low[0]['missed']['class']} is not reached by {', '.join(by)}{more}")
+    for op in document["operations"]:
+        off = op.get("systematic")
+        if off and op["claim"].startswith("fused"):
+            found = f"{op['op']} {op['dtype']}: results are {1 + float(off['slope']):.4g} times what is expected"
+            lines.append(f"{found}, at most, in {off['case']}; {op['claim']} allows 1 +- {float(off['slope_bound']):.2g}")
+    return lines
+
+
+def _brief(ratio: float | str) -> str:
+    return "inf" if isinstance(ratio, str) else f"{ratio:.2g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -28,7 +29,8 @@ def curve(points: Sequence[Mapping[str, Any]], claim: str, first: float | None) 
         anchor, at = ("end", x - 4) if x > LEFT + PLOT / 2 else ("start", x + 4)
         parts.append(f'<line class="first" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 4}" y2="{TOP + HEIGHT}"/>')
         parts.append(_text(at, TOP - 8, f"first fails at {plain(first)}", "first", anchor))
-    parts += [_point(point, claim, axes) for point in sorted(points, key=lambda p: _value(p["ratio"]) > 1)]
+    parts.append(f'<g class="within">{"".join(_mark(p, axes) for p in points if _value(p["ratio"]) <= 1)}</g>')
+    parts += [_beyond(p, claim, axes) for p in points if _value(p["ratio"]) > 1]
     label = f"Error against position, {len(points)} positions, with the bounds of the accuracy classes"
     return _svg("curve", label, TOP + HEIGHT + 36, parts)
 
@@ -133,11 +135,13 @@ def _bounds(points: Sequence[Mapping[str, Any]], claim: str, axes: _Axes) -> lis
     """Return a line for every class with a dash at every value and a label at its end; the claimed class is bolder."""
     parts, labels = [], []
     for name in sorted(points[0]["bounds"], key=lambda name: name == claim):
-        places = [(axes.x(p["position"]), axes.y(p["bounds"][name])) for p in points if p["bounds"][name] >= 10.0**axes.low]
+        seen = [p for p in points if p["bounds"][name] >= 10.0**axes.low]
+        places = [(round(axes.x(p["position"]), 1), round(axes.y(p["bounds"][name]), 1)) for p in seen]
         if places:
             look = "bound claim" if name == claim else "bound"
-            line = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-            dashes = "".join(f"M{x - 3:.1f} {y:.1f}h6" for x, y in places)
+            (left, first), steps = places[0], [(round(x - a, 1), round(y - b, 1)) for (a, b), (x, y) in pairwise(places)]
+            line = f"{left:g} {first:g}" + "".join(f"l{x:g} {y:g}" for x, y in steps)  # relative, since a page has many
+            dashes = f"M{left - 3:g} {first:g}h6" + "".join(f"m{round(x - 6, 1):g} {y:g}h6" for x, y in steps)
             title = f"what {printable(name)} allows" + (", the class claimed" if name == claim else "")
             parts.append(
                 f'<g class="{look}"><title>{escape(title)}</title><path class="join" d="M{line}"/><path d="{dashes}"/></g>'
@@ -152,17 +156,29 @@ def _bounds(points: Sequence[Mapping[str, Any]], claim: str, axes: _Axes) -> lis
     return parts
 
 
-def _point(point: Mapping[str, Any], claim: str, axes: _Axes) -> str:
-    """Return the mark of one value, with a stem from its bound if it lies beyond."""
-    x, y, ratio = axes.x(point["position"]), axes.y(_value(point["error"])), _value(point["ratio"])
+def _mark(point: Mapping[str, Any], axes: _Axes) -> str:
+    """Return the mark of a value within its bound."""
+    x, y = _place(point, axes)
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}"><title>{_title(point)}</title></circle>'
+
+
+def _beyond(point: Mapping[str, Any], claim: str, axes: _Axes) -> str:
+    """Return the mark of a value beyond its bound, with a stem from there."""
+    x, y = _place(point, axes)
+    stem = f"M{x:.1f} {min(axes.y(point['bounds'][claim]), TOP + HEIGHT):.1f}V{y:.1f}"
+    mark = f"M{x:.1f} {y - 4:.1f}l4 4l-4 4l-4 -4z"
+    return f'<path class="stem" d="{stem}"/><path class="over" d="{mark}"><title>{_title(point)}</title></path>'
+
+
+def _place(point: Mapping[str, Any], axes: _Axes) -> tuple[float, float]:
+    return axes.x(point["position"]), axes.y(_value(point["error"]))
+
+
+def _title(point: Mapping[str, Any]) -> str:
+    ratio = _value(point["ratio"])
     beyond = "must be exact or finite" if math.isinf(ratio) else f"{plain(ratio)} times the bound"
     error = "not finite" if isinstance(point["error"], str) else plain(point["error"])
-    title = escape(printable(f"position {plain(point['position'])}: error {error}, {beyond}; {point['case']}"))
-    if ratio > 1:
-        stem = f"M{x:.1f} {min(axes.y(point['bounds'][claim]), TOP + HEIGHT):.1f}V{y:.1f}"
-        mark = f"M{x:.1f} {y - 4:.1f}l4 4l-4 4l-4 -4z"
-        return f'<path class="stem" d="{stem}"/><path class="over" d="{mark}"><title>{title}</title></path>'
-    return f'<circle class="within" cx="{x:.1f}" cy="{y:.1f}" r="2.4"><title>{title}</title></circle>'
+    return escape(printable(f"position {plain(point['position'])}: error {error}, {beyond}; {point['case']}"))
 
 
 def _spread(count: int, size: float, needed: float = LINE) -> range:

@@ -13,7 +13,7 @@ from ..errors import PosrefError
 from ..model import BAD
 from ..suite.quoting import printable
 from . import drawing
-from .document import nearest, ordered, standing, state
+from .document import failing, ordered, scope_lines, shown, standing, state
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -65,7 +65,8 @@ def render(document: Mapping[str, Any]) -> str:
     }
     inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
     return environment.get_template("report.html.j2").render(
-        document=document, target=document["target"], state=state(document), operations=_operations(document),
+        document=document, target=document["target"], state=state(document), shown=shown(state(document)),
+        scopes=scope_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]),
         legend=drawing.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
     )  # fmt: skip
@@ -77,12 +78,12 @@ def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for case in document["cases"]:
         found.setdefault((case["op"], case["dtype"]), []).append(case)
     operations = [_operation(op, found.get((op["op"], op["dtype"]), []), document["target"]) for op in document["operations"]]
-    return sorted(operations, key=lambda op: ("fail", "partial", "pass").index(op["standing"]))
+    return sorted(operations, key=lambda op: ("fail", "too narrow", "in scope", "pass").index(op["standing"]))
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
     """Return an operation with its figures and its cases: failing ones first, the smallest position before the others."""
-    bad = sorted((c for c in cases if c["kind"] != "reject" and c["verdict"] in BAD), key=nearest)
+    bad = failing(cases)
     chosen = {id(c) for c in bad}
     curve, heat = op.get("curve") or [], op.get("heat")
     whole = f"{target.get('reproduce', '')} --op {op['op']} --dtype {op['dtype']}".strip()

@@ -12,7 +12,11 @@ class Report(Record):
 
     def write_json(self, path: Path) -> None:
         """Write the report whole: an interruption leaves the old file or none."""
-        whole_file(path, json.dumps(self.to_json(), indent=1, sort_keys=True, allow_nan=False) + "\n")
+        whole_file(path, self.json_text())
+
+    def json_text(self) -> str:
+        """Return the report as JSON."""
+        return json.dumps(self.to_json(), indent=1, sort_keys=True, allow_nan=False) + "\n"
 
     def write_html(self, path: Path) -> None:
         """Write the report as one page; PosrefError if jinja2 is not installed."""

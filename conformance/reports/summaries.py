@@ -10,14 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from ..accuracy import BASE, TRIG
-from ..model import BAD
+from ..accuracy import OF_DTYPE, TRIG
+from ..model import BAD, decides
 from ..suite.quoting import printable
-from .document import nearest, ordered, standing, state
+from .document import failing, ordered, scope_lines, shown, standing, state
 
 SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before every case was asked, or a part of it is missing. It decides nothing."
-COLOURS = {"conformant": "#1e7a4f", "not conformant": "#b3261e", "incomplete": "#855300"}
+GOOD, BROKEN, OPEN = "#1e7a4f", "#b3261e", "#855300"
+COLOURS = dict.fromkeys(("conformant", "conformant in its scope", "passed"), GOOD) | {
+    "not conformant": BROKEN,
+    "incomplete": OPEN,
+}
 NARROW, WIDE = "fijlrt.,:;|!'()[] ", "mwMWQOG@%"  # for the widths of letters in a badge
 
 Json = Mapping[str, Any]
@@ -30,7 +34,7 @@ def markdown(document: Json) -> str:
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
     lines = [
         f"# posref: {_code(target['name'])}", "",
-        f"**{state(document).upper()}**: {_tally(document['counts'])}", "",
+        f"**{shown(state(document))}**: {_tally(document['counts'])}{_part(document)}", "",
         *([INCOMPLETE, ""] if state(document) == "incomplete" else []),
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
         f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}.", "",
@@ -38,9 +42,12 @@ def markdown(document: Json) -> str:
         "|---|---|---|---|---|---:|---|---:|",
         *(_row(op) for op in document["operations"]), "",
     ]  # fmt: skip
+    scopes = [f"- {_prose(line)}" for line in scope_lines(document)]
+    scopes += [f"- Required: {_prose(text)}" for text in document.get("unmet", ())]
+    lines += [*scopes, ""] if scopes else []
     for op in document["operations"]:
         if not op["conformant"]:
-            lines += [*_reasons(op, _bad(document, op)), ""]
+            lines += [*_reasons(op, failing(_cases(document, op))), ""]
     refused = document["validation"]
     if refused["asked"]:
         lines += [f"Refused {refused['rejected']} of {refused['asked']} invalid calls (does not decide conformance).", ""]
@@ -54,9 +61,10 @@ def junit(document: Json) -> str:
     """
     Return JUnit XML: one suite for each operation and dtype, one for invalid calls, and one for missing operations.
 
-    A fail is a failure; error, crash, timeout, protocol and not-run are errors; unsupported and missing are skipped. An invalid
-    call that was not refused is skipped too, since it never decides conformance. An operation that is not conformant although
-    no case failed gets a test of its own, and so does an incomplete report. So JUnit is green exactly when posref is.
+    A fail and what is selective are failures; error, crash, timeout, protocol and not-run are errors; what lies outside the
+    scope and what is missing are skipped. An invalid call that was not refused is skipped too, since it never decides
+    conformance. An operation that is not conformant although no case failed gets a test of its own, and so do an incomplete
+    report and a scope that was required and is lacking. So JUnit is green exactly when posref is.
     """
     document = ordered(document)
     target = document["target"]
@@ -69,16 +77,19 @@ def junit(document: Json) -> str:
         about["diagnosis"] = (op["diagnosis"] or {}).get("text")
         suite = _suite(root, f"{op['op']} {op['dtype']}", about)
         for case in _cases(document, op):
-            if case["kind"] != "reject":
+            if case["kind"] != "reject" or decides(case["kind"], case["verdict"]):
                 _outcome(_case(suite, f"{op['op']}.{op['dtype']}", case["id"]), case)
-        if standing(op["conformant"], op["counts"]) == "partial":
-            broken = _case(suite, f"{op['op']}.{op['dtype']}", "enough is supported")
-            ET.SubElement(broken, "failure", type="partial", message=printable(op["reason"]))
+        if standing(op["conformant"], op["counts"]) == "too narrow":
+            broken = _case(suite, f"{op['op']}.{op['dtype']}", "its scope")
+            ET.SubElement(broken, "failure", type="too narrow", message=printable(op["reason"]))
+    for text in document.get("unmet", ()):
+        broken = _case(_suite(root, "required scope", {}), "required", text)
+        ET.SubElement(broken, "failure", type="required", message=printable(text))
     refusals = [c for c in document["cases"] if c["kind"] == "reject"]
     suite = _suite(root, "invalid calls (these do not decide conformance)", document["validation"]) if refusals else root
     for case in refusals:
         element = _case(suite, f"refuse.{case['op']}.{case['dtype']}", case["id"])
-        if case["verdict"] != "rejected":
+        if case["verdict"] != "rejected" and not decides(case["kind"], case["verdict"]):
             ET.SubElement(element, "skipped", message=printable(f"{case['verdict']}: {case['message']}"))
     if document.get("missing"):
         suite = _suite(root, "missing", {})
@@ -90,15 +101,20 @@ def junit(document: Json) -> str:
 
 
 def badge(document: Json) -> str:
-    """Return a badge in SVG, ``posref 0.1.0 core | angle32 | 412/412``: the loosest class achieved, and cases passed."""
+    """
+    Return a badge in SVG: the loosest class achieved, and cases passed.
+
+    ``posref 0.1.0 core | angle32 | 412/412``; with cases outside the scope ``in scope 138/226``.
+    """
     word = state(document)
     passed = document["counts"].get("pass", 0)
     asked = sum(n for verdict, n in document["counts"].items() if verdict != "missing")
+    scope = "in scope " if word == "conformant in its scope" else ""
     left = printable(f"posref {document['suite']['version']} {document['tier']}")
     parts = [
         (left, "#41474d"),
-        (word if word != "conformant" else _loosest(document), COLOURS[word]),
-        (f"{passed}/{asked}", COLOURS[word]),
+        (_loosest(document) if word.startswith("conformant") else word, COLOURS[word]),
+        (f"{scope}{passed}/{asked}", COLOURS[word]),
     ]
     label = escape(" | ".join(text for text, _ in parts), {'"': "&quot;"})
     boxes, texts, x = [], [], 0
@@ -120,7 +136,7 @@ def badge(document: Json) -> str:
 
 def _loosest(document: Json) -> str:
     """Return the loosest class that an operation achieved. A class widened by `trig` is looser than the same without."""
-    order = [*BASE[:3], "low"]
+    order = OF_DTYPE["bfloat16"]
     found = {op["achieved"] for op in document["operations"] if op["achieved"]}
     return printable(max(found, key=lambda name: (order.index(TRIG.sub("", name)), name), default="no class"))
 
@@ -152,14 +168,14 @@ def _cases(document: Json, op: Json) -> list[Json]:
     return [c for c in document["cases"] if (c["op"], c["dtype"]) == (op["op"], op["dtype"])]
 
 
-def _bad(document: Json, op: Json) -> list[Json]:
-    """Return the cases that prevent conformance, the smallest position first."""
-    return sorted((c for c in _cases(document, op) if c["kind"] != "reject" and c["verdict"] in BAD), key=nearest)
+def _part(document: Json) -> str:
+    """Return what was asked, where it was not all."""
+    return f", asked: {_prose(document['part'])}" if document.get("part") else ""
 
 
 def _tally(counts: Mapping[str, int]) -> str:
     """Return the number of cases with each verdict, and the number of missing operations."""
-    names = {"missing": "operations not offered"}
+    names = {"missing": "operations not offered", "unsupported": "outside", "pass": "passed"}
     words = [f"{counts[v]} {names.get(v, v)}" for v in ("pass", *BAD, "unsupported", "missing") if counts.get(v)]
     return ", ".join(words) or "nothing asked"
 
@@ -184,7 +200,7 @@ def _outcome(element: ET.Element, case: Json) -> None:
     verdict = case["verdict"]
     if verdict == "pass":
         return
-    kind = "failure" if verdict == "fail" else "error" if verdict in BAD else "skipped"
+    kind = "failure" if verdict in ("fail", "selective") else "error" if verdict in BAD else "skipped"
     found = ET.SubElement(element, kind, message=printable(case["message"]))
     if kind != "skipped":
         found.set("type", verdict)

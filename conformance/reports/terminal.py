@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..model import BAD, CaseResult, Operation
+from ..model import BAD, CaseResult, Operation, decides
 from ..suite.quoting import printable
-from .document import standing, state
+from .document import meanings, scope_lines, shown, standing, state
 from .report import Report
 
 __all__ = ["plain", "printable", "show", "verdict"]
-COLOURS = {"pass": "green", "fail": "red", "partial": "yellow"}
+COLOURS = {"pass": "green", "in scope": "green", "fail": "red", "too narrow": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
 NAMED = 6  # more missing operations than this are only counted: `posref list` and the other forms of a report name them
 
@@ -22,6 +24,9 @@ def show(report: Report, console: Console) -> None:
     versions = ", ".join(f"{name} {number}" for name, number in report.target["versions"].items())
     of = f" ({plain(versions)})" if versions else ""
     console.print(f"[bold]{plain(report.target['name'])}[/bold]{of} on vectors {report.suite['version']}, tier {report.tier}")
+    document = report.to_json()
+    for line in meanings(document):
+        console.print(plain(line))
     console.print(_table(report))
     for operation in report.operations:
         _explain(operation, console)
@@ -30,23 +35,34 @@ def show(report: Report, console: Console) -> None:
         console.print(f"validation: refused {rejected} of {asked} invalid calls (does not decide conformance)")
     for note in report.target.get("notes", ()):
         console.print(f"note: {plain(note)}")
-    console.print(verdict(report))
+    for line in scope_lines(document):
+        console.print(plain(line))
+    for lacking in report.unmet:
+        console.print(f"required: {plain(lacking)}")
+    console.print(verdict(report, state(document)))
 
 
-def verdict(report: Report) -> str:
-    """Return the closing line, which counts and names what was unsupported."""
+def verdict(report: Report, word: str) -> str:
+    """Return the closing line: what the check comes to, and the cases that passed, failed and lie outside."""
     counts = report.counts
-    unsupported = sorted({op.op for op in report.operations if op.counts["unsupported"]})
     parts = [f"{counts['pass']} passed"]
     parts += [f"{counts[v]} {v}" for v in BAD if counts[v]]
     if counts["unsupported"]:
-        parts.append(f"{counts['unsupported']} unsupported ({', '.join(unsupported)})")
+        parts.append(f"{counts['unsupported']} outside")
     if report.missing:
         named = f" ({', '.join(report.missing)})" if len(report.missing) <= NAMED else ""
         parts.append(f"{len(report.missing)} operations missing{named}")
-    word = state(report.to_json()).upper()
+    if report.part:
+        parts.append(f"asked: {plain(report.part)}")
     colour = "green" if report.conformant else "red"
-    return f"[bold {colour}]{word}[/bold {colour}]: {', '.join(parts)}"
+    return f"[bold {colour}]{shown(word)}[/bold {colour}]: {', '.join(parts)}"
+
+
+def supports(report: Report) -> str:
+    """Return the scope that was found as an implementation may state it: a dict of Python, or JSON for a program."""
+    written = repr if report.target["kind"] == "python" else json.dumps
+    lines = [f'    "{scope.op}": {written(scope.supports)},' for scope in report.scopes if scope.answered]
+    return "\n".join(["supports = {", *lines, "}"])
 
 
 def plain(text: str) -> str:
@@ -71,7 +87,8 @@ def _table(report: Report) -> Table:
         word = standing(op.conformant, op.counts)
         word = f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]"
         ratio = "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}"
-        cases = ", ".join(f"{n} {v}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
+        named = {"unsupported": "outside"}
+        cases = ", ".join(f"{n} {named.get(v, v)}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
         table.add_row(op.op, op.dtype, word, op.achieved or "none", op.claim, ratio, cases)
     return table
 
@@ -86,7 +103,7 @@ def _explain(operation: Operation, console: Console) -> None:
         for key, title in (("hint", "look at"), ("seen_in", "seen in")):
             if operation.diagnosis.get(key):
                 console.print(f"  {title}: {plain(operation.diagnosis[key])}")
-    bad = sorted((c for c in operation.cases if c.kind != "reject" and c.verdict in BAD), key=_nearest)
+    bad = sorted((c for c in operation.cases if decides(c.kind, c.verdict)), key=_nearest)
     if operation.first_failing_position is not None:
         below = f"; in class {operation.achieved_below} below it" if operation.achieved_below else ""
         console.print(f"  first failing position: {operation.first_failing_position:g}{below}")

@@ -32,7 +32,7 @@ function filterable(form) {
     const verdict = form.elements.verdict.value;
     let shown = 0;
     for (const row of rows) {
-      row.hidden = (verdict && row.dataset.verdict !== verdict) || !row.textContent.toLowerCase().includes(text);
+      row.hidden = (verdict && row.querySelector(".verdict").textContent !== verdict) || !row.textContent.toLowerCase().includes(text);
       shown += row.hidden ? 0 : 1;
     }
     form.querySelector("output").textContent = shown === rows.length ? "" : `${shown} of ${rows.length}`;
