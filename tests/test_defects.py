@@ -79,7 +79,7 @@ def test_verdicts_are_judged_as_they_say() -> None:
     assert verdict(rope=(a,), rope_table=()) == "partly named"
     assert verdict(rope=()) == verdict() == "unexplained"
     assert verdict(rope=(d,)) == verdict(rope=(c,), rope_table=(d,)) == verdict(rope=(a | d,)) == "wrong"
-    assert {"named", "partly named", "unexplained", "wrong"} == set(VERDICTS)
+    assert {"named", "partly named", "told", "unexplained", "wrong"} == set(VERDICTS)
 
 
 def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:

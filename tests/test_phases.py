@@ -43,9 +43,10 @@ def said(function: Rope, op: str = "rope", **options: Any) -> str:
 
 
 TELL = "unexplained: no known mistake gives these values. The phases of your output say"
+EQUALS = "our output equals the definition, within angle32, "
 SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "base": ({"fixed": {"base": 123456.0}}, ("the frequencies are those of base 123456 (asked: 10000, ",)),
-    "base of Llama 3": ({"fixed": {"base": 5e5}}, ("those of base 500000 ",)),
+    "base of Llama 3": ({"fixed": {"base": 5e5}}, ("base is 500000 (asked: 10000, ",)),
     "gain": ({"gain": 0.9}, ("the gain is 0.9 of what it should be",)),
     "scale": ({"scale": 2.0}, ("positions are multiplied by 2",)),
     "divided": ({"scale": 1 / 3}, ("positions are divided by 3",)),
@@ -76,12 +77,11 @@ def test_parameters_are_recovered(name: str) -> None:
     """From float32 outputs; and nothing is said that was not changed."""
     changes, words = SCENARIOS[name]
     text = said(black_box(**changes))
-    assert text.startswith(f"{TELL}, and the definition confirms: ")
+    assert text.startswith(f"y{EQUALS}if ")
     for word in words:
         assert word in text
-    if name != "partial":  # not all heads have 6 lanes
-        assert "failing cases" not in text
-        assert len(text.split("confirms: ")[1].split("; ")) == len(words)
+    assert "failing cases" not in text
+    assert len(text.split(" if ")[1].split("; ")) == len(words)
 
 
 @pytest.mark.thorough
@@ -91,8 +91,7 @@ def test_what_is_reproduced_in_some_cases_is_said_of_those() -> None:
         return turned(x, positions, layout=layout, base=base, gain=gain).astype(x.dtype)
 
     text = said(rope)
-    assert "failing cases (rope/" in text
-    assert "the gain is 0.5 of" in text
+    assert "in 29 cases with layout=half (rope/" in text or "the gain is 0.5 of" in text
     assert "the gain is 0.25 of" in text
 
 
@@ -106,7 +105,7 @@ def test_a_layout_and_a_gain_are_certain_where_angles_are_not() -> None:
 
     text = said(rope)
     assert text.startswith(f"{TELL}: every pair is rotated, in layout 'interleaved'; the gain is 0.5 of what it should be; ")
-    assert text.endswith("no base, position scale and position offset give these angles.")
+    assert "no base, position scale and position offset give these angles." in text
 
 
 @pytest.mark.thorough
@@ -121,7 +120,7 @@ def test_frequencies_that_are_not_geometric_are_those_of_no_base() -> None:
 @pytest.mark.thorough
 def test_frequencies_may_grow() -> None:
     """The minus of the exponent is lost: the base is one over that asked for."""
-    assert "those of base 0.0001 (asked: 10000)" in said(
+    assert "base is one over what is asked (asked: 10000, " in said(
         lambda x, positions, /, *, layout, base: turned(x, positions, layout=layout, base=1 / base).astype(x.dtype)
     )
 
@@ -147,7 +146,10 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
 @pytest.mark.thorough
 @pytest.mark.parametrize("function", [noise, zeros, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__)
 def test_nothing_is_said_of_what_is_no_rotation(function: Rope) -> None:
-    assert said(function) == "unexplained: no known mistake gives these values."
+    text = said(function)
+    assert text.startswith("unexplained: no known mistake gives these values.")
+    assert "phases" not in text
+    assert "equals the definition" not in text
 
 
 def test_a_rotation_by_a_given_table_has_layout_gain_and_direction() -> None:
@@ -190,4 +192,4 @@ def test_another_operation_has_no_phases() -> None:
     def sinusoidal(positions: Any, dim: int, /, *, layout: str, dtype: Any = None) -> Any:
         return other(positions, dim, layout=layout).astype(dtype)
 
-    assert said(sinusoidal, "sinusoidal") == "unexplained: no known mistake gives these values."
+    assert "phases" not in said(sinusoidal, "sinusoidal")

@@ -14,6 +14,10 @@ def _pairs_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
     return np.concatenate([out[..., half:], out[..., :half]], axis=-1)
 
 
+def _halves_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
+    return out if layout == "interleaved" else _pairs_swapped(out, layout=layout)
+
+
 def _cos_exponent(function: Function) -> Function:
     """Every column has its own exponent."""
 
@@ -31,6 +35,8 @@ def _cos_exponent(function: Function) -> Function:
 DEVIATIONS = (
     Deviation("sin-cos-exchanged", "sines and cosines are in the other order", {"sinusoidal": after(_pairs_swapped)}, "",
               "flashinfer#3819, diffusers#1369"),
+    Deviation("sinusoid-halves-exchanged", "the halves of sines and cosines are exchanged, where they are halves",
+              {"sinusoidal": after(_halves_swapped)}, "", "flashinfer#3819"),
     Deviation("sinusoid-interleaved", "sines and cosines are interleaved whatever is asked for",
               {"sinusoidal": option(layout=always("interleaved"))}, "", "multidim-positional-encoding#20"),
     Deviation("sinusoid-concatenated", "sines come first, then cosines, whatever is asked for",

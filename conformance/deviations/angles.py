@@ -18,12 +18,21 @@ def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     return {op: argument(0, change) for op in ("rope_table", "sinusoidal", "xpos_scales")}
 
 
+def positions_of_tables(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return wraps that change the positions of every table and of learned rows."""
+    return _positions(change) | {op: argument(0, change) for op in ("axial_table", "learned")}
+
+
 def _arange(p: Any) -> Any:
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if np.ndim(p) else np.zeros_like(p)
 
 
 def _first_row(p: Any) -> Any:
     return np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 and p.shape[0] else p
+
+
+def _others_at_0(p: Any) -> Any:
+    return np.concatenate([p[:1], 0 * p[1:]]) if np.ndim(p) > 1 else p
 
 
 def _from_first(p: Any) -> Any:
@@ -243,6 +252,10 @@ DEVIATIONS = (
               "keras-hub#1544"),
     Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first), "", "transformers#43082"),
     Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), "", "Liger-Kernel#477"),
+    Deviation("positions-rows-at-0", "rows after the first are all at position 0", _positions(_others_at_0),
+              "Offsets are read of the first row, and the rest was never filled in."),
+    Deviation("positions-4096-at-0", "position 4096 reads row 0", _positions(lambda p: np.where(np.abs(p) == 4096, 0 * p, p)),
+              "The token at the boundary of a table of 4096 rows."),
     Deviation("positions-reversed", "positions are taken in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p)),
     Deviation("angles-bfloat16", "angles are formed in bfloat16", _angles("bfloat16"), "", "MLX#2791"),
     Deviation("angles-float16", "angles are formed in float16", _angles("float16"), "", "keras-hub#1508"),
@@ -262,6 +275,8 @@ DEVIATIONS = (
               "sglang#33558"),
     Deviation("factor-on-cos-only", "the attention factor is applied to the cosine alone", {"rope_table": after(
         lambda t, *a, attention_factor=1.0, **o: (t[0], t[1] / attention_factor))}),
+    Deviation("factor-on-sin-only", "the attention factor is applied to the sine alone", {"rope_table": after(
+        lambda t, *a, attention_factor=1.0, **o: (t[0] / attention_factor, t[1]))}),
     Deviation("inv-freq-bfloat16", "frequencies are held in bfloat16", _inv_freq(lambda f, d, **o: narrowed("bfloat16")(f))
               | {"rope_table": argument(1, narrowed("bfloat16"))}, "A buffer is cast with the model.", "transformers#25681, tt-metal#54516"),
     Deviation("inv-freq-float16", "frequencies are held in float16", _inv_freq(lambda f, d, **o: narrowed("float16")(f))
@@ -276,6 +291,11 @@ DEVIATIONS = (
         lambda f, d, *, base, **o: f * _powers(base, max(d - 2, 1), d // 2) / _powers(base, d, d // 2)), "", "tensor2tensor's form"),
     Deviation("exponent-half", "the exponent is i/d rather than 2i/d", _inv_freq(
         lambda f, d, *, base, **o: f * _powers(base, 2 * d, d // 2) / _powers(base, d, d // 2)), "", "labml#313"),
+    Deviation("exponent-floored", "the exponent -2i/d is divided in integers: it is 0, then -1 for all pairs", _inv_freq(
+        lambda f, d, *, base, **o: f * base ** np.floor(-2 * np.arange(d // 2) / d) / _powers(base, d, d // 2)),
+              "-2 * i // d is an integer."),
+    Deviation("exponent-zero", "the exponent 2i/d is divided in integers: it is 0 for all pairs", _inv_freq(
+        lambda f, d, *, base, **o: f / _powers(base, d, d // 2)), "2 * i // d is 0."),
     Deviation("exponents-from-1", "the exponents begin at 2/d rather than 0", _inv_freq(
         lambda f, d, *, base, **o: f * base ** (-2 / d)), "A loop counts from 1."),
     Deviation("exponent-doubled", "the exponent is 4i/d rather than 2i/d", _inv_freq(
@@ -284,6 +304,7 @@ DEVIATIONS = (
     Deviation("scaling-dropped", "the scaling is ignored",
               {"rope_frequencies": lambda f: lambda dim, /, *, base, scaling=None, length=None, **o: f(dim, base=base, **o)}, "",
               "mlx-vlm#1710, tiny-vllm#1"),
+    Deviation("linear-ignored", "linear scaling is ignored", _of(Linear, lambda plain, f, s, *r: plain), "", "mlx-vlm#1710"),
     Deviation("linear-multiplied", "linear scaling multiplies rather than divides",
               _of(Linear, lambda plain, f, s, *r: plain * s.factor), "", "mlxcel#1324"),
     Deviation("ntk-base-times-factor", "NTK multiplies the base by the factor, without the power d/(d-2)",
@@ -301,6 +322,8 @@ DEVIATIONS = (
     Deviation("dynamic-below-limit", "dynamic NTK is applied below the original length too", _of(DynamicNTK, _dynamic_unlimited), "",
               "mlxcel#1389"),
     Deviation("llama3-ramp-inverted", "Llama 3's ramp runs the other way", _of(Llama3, _llama3_inverted), "", "TransformerLens#910"),
+    Deviation("llama3-bands-exchanged", "Llama 3's ramp is inverted for all pairs: fast ones are divided, slow ones are not",
+              _of(Llama3, lambda plain, f, s, *r: plain + plain / s.factor - f)),
     Deviation("llama3-no-2pi", "Llama 3's wavelengths lack 2 pi", _of(Llama3, _llama3_no_2pi)),
     Deviation("llama3-periods", "Llama 3's ramp mixes periods rather than frequencies", _of(Llama3, _llama3_periods)),
     Deviation("llama3-factor-8", "Llama 3's factor is 8 whatever is asked for", _of(Llama3, lambda plain, f, s, *r: posref.rope_frequencies(

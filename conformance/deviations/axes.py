@@ -60,6 +60,20 @@ def _exchanged(a: int, b: int) -> Callable[[Any], Any]:
     return change
 
 
+def _exchanged_in(arrangement: str) -> dict[str, Wrap]:
+    """Return a wrap that exchanges the last two rows of positions in one arrangement alone."""
+    exchange = _exchanged(-1, -2)
+
+    def wrap(function: Function) -> Function:
+        def deviating(positions: Any, inv_freq: Any, /, **options: Any) -> Any:
+            there = options["arrangement"] == arrangement
+            return function(exchange(positions) if there else positions, inv_freq, **options)
+
+        return deviating
+
+    return {"axial_table": wrap}
+
+
 def _first_row(p: Real) -> Real:
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
 
@@ -120,6 +134,12 @@ DEVIATIONS = (
     Deviation("axes-turn-goes-on", "where an axis is full, the turn goes on from the axis that stands in for it", _map(_turn_goes_on)),
     Deviation("axes-first-alone", "every pair turns with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
     Deviation("axes-exchanged", "the last two axes, height and width, are exchanged", {"axial_table": argument(0, _exchanged(-1, -2))}),
+    *(
+        Deviation(f"axes-exchanged-{name.replace('_', '-')}",
+                  f"the last two axes, height and width, are exchanged where sections are {name.replace('_', ' ')}",
+                  _exchanged_in(name))
+        for name in ARRANGEMENTS
+    ),
     Deviation("axes-time-last", "the first and the last axis are exchanged", {"axial_table": argument(0, _exchanged(0, -1))}),
     Deviation("axes-one-based", "cells are counted from one", {"axial_table": argument(0, lambda p: p + 1)},
               "Llama 4's vision encoder does so."),

@@ -101,6 +101,17 @@ def _always_dynamic(s: DynamicYaRN, length: Any) -> Any:
                 attention_factor=1.0 if shorter == length else None), length  # fmt: skip
 
 
+def _fraction(f: Real, m: Any, dim: int, base: float, s: Proportional, length: Any) -> Any:
+    turning = int(s.rotated * dim // 2)
+    out = np.zeros(dim // 2)
+    out[:turning] = base ** -(2 * np.arange(turning) / max(s.rotated * dim, 1.0)) / s.factor
+    return out, m
+
+
+def _extended_length(s: YaRN, length: Any) -> Any:
+    return replace(s, original_length=max(1, round(s.original_length * s.factor))), length
+
+
 def _other(kind: type[YaRN | YaRNByTurns], s: YaRN | YaRNByTurns) -> Any:
     given = {} if isinstance(s, YaRNByTurns) else {"attention_factor": yarn.attention_factor(s, None, np)}
     shared = {n: getattr(s, n) for n in ("factor", "original_length", "beta_fast", "beta_slow", "attention_factor")}
@@ -122,6 +133,8 @@ DEVIATIONS = (
               _records(YaRNByTurns, lambda s, n: (_other(YaRN, s), n)), "The paper's equation and all code differ here."),
     Deviation("yarn-index-by-turns", "YaRN's ramp runs over turns where the pair's index is asked for",
               _records(YaRN, lambda s, n: (_other(YaRNByTurns, s), n)), "The paper's equation and all code differ here."),
+    Deviation("yarn-extended-length", "YaRN's original length is the extended one: original_length times factor",
+              _records(YaRN, _extended_length), "max_position_embeddings is taken for original_max_position_embeddings."),
     Deviation("yarn-dynamic-below", "dynamic YaRN speeds frequencies up below the original length",
               _records(DynamicYaRN, _always_dynamic)),
     Deviation("yarn-dynamic-ignored", "dynamic YaRN is ignored", _records(DynamicYaRN, _unscaled)),
@@ -142,6 +155,8 @@ DEVIATIONS = (
               _records(LongRoPE, _by_lengths)),
     Deviation("proportional-own-denominator", "the exponent's denominator is the rotated part, not the head",
               _results(Proportional, _own_denominator), "", "neuronx-distributed-inference#106"),
+    Deviation("proportional-fraction", "the exponent's denominator is the fraction of the head, not rounded to whole pairs",
+              _results(Proportional, _fraction)),
     Deviation("proportional-all", "all pairs turn, also those that should stand still", _records(Proportional, _all_turn)),
     Deviation("proportional-last", "the last pairs turn in place of the first", _results(Proportional, _last_turn)),
     Deviation("proportional-factor-ignored", "proportional RoPE's factor is ignored",

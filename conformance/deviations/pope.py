@@ -12,12 +12,6 @@ def _softplus(x: Real) -> Real:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
-def _written(x: Real) -> Real:
-    """Return ln(1 + exp(x)) where 1 + exp(x) is rounded to float32, and x above 20."""
-    with np.errstate(over="ignore"):
-        return np.where(x > 20, x, np.log(np.float32(1 + np.exp(np.minimum(x, 20))).astype(np.float64)))
-
-
 def _clamped(phases: Real) -> Real:
     return np.clip(phases, -2 * np.pi, 0)
 
@@ -66,8 +60,6 @@ CLAMP = "Phases of keys are brought between -2 pi and 0."
 DEVIATIONS = (
     Deviation("pope-lane", "the magnitude is the lane itself", _formed(magnitude=lambda x: x), "Softplus is missing."),
     Deviation("pope-relu", "the magnitude is the positive part", _formed(magnitude=lambda x: np.maximum(x, 0))),
-    Deviation("pope-small-lost", "softplus is ln(1 + exp(x)) in float32, which loses small values", _formed(magnitude=_written),
-              "Use log1p.", "PoPE-pytorch's kernels"),
     Deviation("pope-half-frequencies", "frequencies have the exponent 2c/d rather than c/d", _formed(exponent=2.0),
               "There are as many frequencies as lanes."),
     Deviation("pope-rope-frequencies", "frequencies have the exponent c/2d rather than c/d", _formed(exponent=0.5)),

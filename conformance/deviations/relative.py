@@ -41,6 +41,12 @@ def _shaw_rows(index: Callable[..., Any]) -> dict[str, Wrap]:
     return {"shaw_scores": lambda _: scores, "shaw_values": lambda _: values}
 
 
+def _modulo(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
+    """Let differences beyond the window wrap around."""
+    apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
+    return (apart + left) % (left + right + 1)
+
+
 def _one_row_up(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
     return (a, b, np.concatenate([table[1:], table[-1:]]), *rest), options
 
@@ -51,9 +57,14 @@ DEVIATIONS = (
     Deviation("shaw-query-minus-key", "the difference is query minus key whatever the order asked for", _shaw(_order("query_minus_key"))),
     Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
               _shaw_rows(_clip_exchanged), "", "wav2vec2-BERT's 64 and 8"),
+    Deviation("shaw-rows-modulo", "rows are taken modulo the size of the table rather than clipped", _shaw_rows(_modulo)),
     Deviation("shaw-row-plus-1", "rows are taken one further on", _shaw(_one_row_up)),
     Deviation("shaw-row-minus-1", "rows are taken one before", _shaw(
         lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o))),
+    Deviation("shaw-row-0-as-1", "row 0 of the table is never read: row 1 is read in its place",
+              _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[1:2], t[1:]]) if len(t) > 1 else t, *r), o))),
+    Deviation("shaw-row-0-zero", "row 0 of the table is zero",
+              _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([0 * t[:1], t[1:]]), *r), o)), "padding_idx is 0."),
     Deviation("shaw-term-dropped", "the relative term is missing", _shaw(lambda a, b, t, *r, **o: ((a, b, 0 * t, *r), o)), "",
               "transformers#11725 class"),
     Deviation("shaw-scaled", "scores are divided by sqrt(D)", {"shaw_scores": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}),

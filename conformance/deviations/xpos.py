@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+import posref
+
 from .compose import Deviation, Function, Real, Wrap, after, always, narrowed, option
 
 FLIPPED = {"query": "key", "key": "query"}
@@ -37,6 +39,18 @@ def _middle(function: Function) -> Function:
     return deviating
 
 
+def _on_cosine(function: Function) -> Function:
+    """The scale multiplies the cosine and not the sine."""
+
+    def deviating(x: Real, p: Any, /, *, role: Any, layout: Any, base: float, rotary_dim: Any = None, **decay: Any) -> Real:
+        dim = rotary_dim or x.shape[-1]
+        cos, sin = posref.rope_table(p, posref.rope_frequencies(dim, base=base)[0], dtype=np.float64)
+        scales = posref.xpos_scales(p, dim, role=role, dtype=np.float64, **decay)
+        return np.asarray(posref.apply_rope(np.asarray(x, dtype=np.float64), cos * scales, sin, layout=layout))
+
+    return deviating
+
+
 DEVIATIONS = (
     Deviation("xpos-roles-exchanged", "queries have the scales of keys, and keys those of queries",
               {"xpos_scales": option(role=FLIPPED.__getitem__)}, "Queries decay with their position, keys grow."),
@@ -44,6 +58,7 @@ DEVIATIONS = (
     Deviation("xpos-queries-as-keys", "queries are scaled as keys are", {"xpos_scales": option(role=always("key"))}),
     Deviation("xpos-unscaled", "nothing is scaled: the rotation of RoPE alone",
               {"xpos_scales": after(lambda out, *a, **o: np.ones_like(out))}),
+    Deviation("xpos-scale-on-cos", "the cosine is scaled and the sine is not", {"xpos": _on_cosine}),
     Deviation("xpos-centre-0", "scales are 1 at position 0 whatever is asked for", {"xpos_scales": option(centre=always(0))}),
     Deviation("xpos-centre-plus-1", "the centre is one position on", {"xpos_scales": option(centre=lambda c: c + 1)},
               "The middle of an odd number of tokens is rounded up.", "the convention of torchscale"),

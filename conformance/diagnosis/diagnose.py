@@ -12,14 +12,15 @@ import numpy as np
 from ..deviations import Deviation
 from ..model import number
 from ..target import comparing
-from . import backward, phases, search
+from . import backward, fitted, located, search, traits, unnamed, wording
+from .groups import Group
 from .hypotheses import Question, quiet
+from .unnamed import Said
 
 if TYPE_CHECKING:
     from ..model import Answer
 
 Asked = tuple["Answer", bool]  # an answer, and whether it fails
-SHOWN = 4  # ties that the text spells out; the record has them all
 FIRST_MISSED = {  # by the first position that fails: what cannot hold it, and the deviation that says so
     257.0: ("bfloat16", "positions-bfloat16"),
     2049.0: ("float16", "positions-float16"),
@@ -48,22 +49,33 @@ def diagnose(
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, known or {}, first)
+        found = _diagnose(op, answers, claim, known or {}, first, deeper=bool(stage) and not known)
     if stage:
-        found["text"] = f"the first wrong stage is {stage}; {found['text']}"
+        found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
 
 
-def _diagnose(op: str, answers: Sequence[Asked], claim: str, known: Mapping[str, Any], first: float | None) -> dict[str, Any]:
+def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    """Return in words that a stage failed too: the first wrong one, unless what is composed of it has another name."""
+    theirs = {name for names in known.get(stage, ()) for name in names}
+    if theirs and found["names"] and theirs.isdisjoint(found["names"]):
+        return f"{stage} fails too, of another cause"
+    return f"the first wrong stage is {stage}"
+
+
+def _diagnose(
+    op: str, answers: Sequence[Asked], claim: str, known: Mapping[str, Any], first: float | None, *, deeper: bool
+) -> dict[str, Any]:
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
-        found = _explained(op, values, claim, known, first)
+        found = _explained(op, values, claim, known, first, deeper=deeper)
         if wrong:
-            found["text"] += f" {_cases(wrong)} of gradients fail too, as they must when values are wrong."
+            fail = "fail too, as they" if wrong > 1 else "fails too, as it"
+            found["text"] += f" {wording.count(wrong)} of gradients {fail} must when values are wrong."
         return found
-    found = _explained(op, _rotations(gradients, claim), claim, {}, None)
+    found = _explained(op, _rotations(gradients, claim), claim, {}, None, deeper=False)
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
@@ -82,81 +94,84 @@ def _rotations(gradients: Sequence[Asked], claim: str) -> list[Asked]:
     return found
 
 
-def _explained(op: str, asked: Sequence[Asked], claim: str, known: Mapping[str, Any], first: float | None) -> dict[str, Any]:
+def _explained(
+    op: str, asked: Sequence[Asked], claim: str, known: Mapping[str, Any], first: float | None, *, deeper: bool
+) -> dict[str, Any]:
     """Return an explanation of failures, each kind of hypothesis tried where the simpler ones do not fit."""
     told = [(a, failed) for a, failed in asked if len(a.outputs) == len(a.case.calls)]
     silent = _silent(len(asked) - len(told))
     questions = search.ordered([Question(op, a, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(told)])
     if not any(q.failed for q in questions):
-        return _record("unexplained: no failing case gave values to compare.", [])
+        cases = ([a.case for a, f in asked if f == failed] for failed in (True, False))
+        return _record("unexplained: no failing case gave values to compare." + traits.shared(*cases), [])
+    said = _single(questions, claim, first)
+    if not said:
+        numbers = fitted.fitted(questions)
+        said = unnamed.by_number(questions, claim, numbers)
+    if not said:
+        parts = search.consistent(questions, search.touching(op))
+        said = _several(questions, parts, claim, known, first)
+        said = said or unnamed.without_name(op, questions, claim, parts, numbers, deeper=deeper)
+    found = _record(said.text + silent + ("" if said.explanations else _place(first, questions)), said.explanations)
+    if said.next_best is not None:
+        found["next_best"] = number(said.next_best)
+    found["groups"] = _groups(said.groups, [q.id for q in questions if q.failed])
+    return found
+
+
+def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
+    """Return groups for the record, with the cases that none explains as the last; nothing where there is but one group."""
+    left = [id_ for id_ in failing if not any(id_ in group.cases for group in found)]
+    record = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found]
+    return [*record, *([{"cases": left, "names": [], "where": ""}] if left else [])] if found else []
+
+
+def _single(questions: Sequence[Question], claim: str, first: float | None) -> Said | None:
+    """Return the deviations that explain all cases by themselves."""
     fitting, next_best = search.one(questions)
     single = list({d.name: (d,) for _, d in fitting}.values())
-    if single:
-        ahead = next_best / max(*(score for score, _ in fitting), 1e-3)
-        text = _same(single, claim) + _lead(ahead) + silent + _place(first, single)
-        return _record(text, single) | {"next_best": number(float(ahead))}
-    parts = search.apart(questions)
+    if not single:
+        return None
+    ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
+    lead = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
+    return Said(wording.same(single, claim) + lead + _place(first, questions, single), single, next_best=ahead)
+
+
+def _several(
+    questions: Sequence[Question], parts: Sequence[search.Part], claim: str, known: Mapping[str, Any], first: float | None
+) -> Said | None:
+    """Return deviations that explain all cases, each some of them or several at once."""
+    parts = search.apart(questions, parts)
     if parts:
-        return _record(_apart(parts, claim) + silent, list(product(*(part.ties for part in parts))))
+        text = wording.apart([(part.ties, part.cases, "") for part in parts], claim)
+        groups = [Group(part.ties, part.cases) for part in parts]
+        return Said(text, list(product(*(part.ties for part in parts))), groups)
     pairs = search.at_once(questions, known)
-    if pairs:
-        return _record(_same(pairs, claim) + silent + _place(first, pairs), pairs)
-    recovered = phases.recover(op, questions)
-    return _record("unexplained: no known mistake gives these values." + recovered + _place(first, []), [])
+    return Said(wording.same(pairs, claim) + _place(first, questions, pairs), pairs) if pairs else None
 
 
 def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str, Any]:
     """Return a diagnosis with names, hints and sightings."""
-    found = list({d.name: d for together in explanations for d in together}.values())
+    found = list({d.name: d for together in explanations for d in together if d.name}.values())
     return {
         "text": text,
         "names": [d.name for d in found],
-        "explanations": [[d.name for d in together] for together in explanations],
+        "explanations": [names for together in explanations if (names := [d.name for d in together if d.name])],
         "hint": " ".join(dict.fromkeys(d.hint for d in found if d.hint)),
         "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in found if d.seen_in)),
     }
 
 
-def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
-    """Return ties in words, each of one deviation or of several at once."""
-    shown = [", and ".join(f"{d.text} ({d.name})" for d in together) for together in explanations[:SHOWN]]
-    more = len(explanations) - SHOWN
-    return " or: ".join(shown) + (f" (or {more} more)" if more > 0 else "")
-
-
-def _same(explanations: Sequence[Sequence[Deviation]], claim: str) -> str:
-    """Return what the values equal."""
-    tie = " These give the same values on every case asked." if len(explanations) > 1 else ""
-    return f"your output equals the definition, within {claim}, if {_words(explanations)}.{tie}"
-
-
-def _lead(ahead: float) -> str:
-    return f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'s' * (count > 1)}"
-
-
 def _silent(count: int) -> str:
-    return f" {_cases(count)} gave no values to compare." if count else ""
+    return f" {wording.count(count)} gave no values to compare." if count else ""
 
 
-def _place(first: float | None, explanations: Sequence[Sequence[Deviation]]) -> str:
-    """Return what the first failing position says, where it says something."""
+def _place(first: float | None, questions: Sequence[Question], explanations: Sequence[Sequence[Deviation]] = ()) -> str:
+    """Return what the first failing position says, where it says something: numbers that a dtype holds are right."""
     missed, name = FIRST_MISSED.get(first or 0.0, ("", ""))
     named = {d.name: d for together in explanations for d in together}
     if name in named:
         return f" The first failing position is {first:.0f}: {named[name].text}."
-    if missed and not explanations:
+    if missed and not explanations and located.held_are_right(questions, missed, first or 0.0):
         return f" The first failing position is {first:.0f}, the first integer that {missed} does not hold."
     return ""
-
-
-def _apart(parts: Sequence[search.Part], claim: str) -> str:
-    """Return several deviations in words, each with the cases that it explains."""
-    words = []
-    for part in parts:
-        ids = f"{', '.join(part.cases[:2])}{', ...' * (len(part.cases) > 2)}"
-        words.append(f"in {len(part.cases)} cases ({ids}) {_words([(d,) for d in part.ties])}")
-    return f"{len(words)} mistakes: your output equals the definition, within {claim}, if " + "; ".join(words) + "."

@@ -57,6 +57,13 @@ class Question:
         self.op, self.answer, self.failed, self.claim, self.turn = op, answer, failed, claim, turn
         self.id, self.dtype, self.calls = answer.case.id, answer.dtype, answer.case.calls
         self.size = sum(value.size for call in self.calls for value in call.expected.values())
+        self.asked = answer.asked or answer.case
+
+    @cached_property
+    def whole(self) -> Question:
+        """The question with all values that were judged, where this one has but few of them."""
+        part = self.answer.part
+        return self if part is None else Question(self.op, part, failed=self.failed, claim=self.claim, turn=self.turn)
 
     @cached_property
     def found(self) -> list[OneOutput]:
@@ -211,8 +218,10 @@ def _ratios(question: Question, asked: OneOutput, told: list[Any]) -> Array:
 def _compared(question: Question, asked: OneOutput, values: list[Array]) -> Array:
     """Return every value's distance from the interval of a prediction."""
     value = values[0]
+    finite = np.isfinite(value)
     sums = REGISTRY[question.op].sums and value.ndim and value.size
-    size = np.max(np.abs(value), axis=-1, keepdims=True) if sums else np.abs(value)
+    size = np.where(finite, np.abs(value), 0.0)
+    size = np.max(size, axis=-1, keepdims=True) if sums else size
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)
     shift = np.abs(value - asked.expected)
@@ -225,7 +234,8 @@ def _compared(question: Question, asked: OneOutput, values: list[Array]) -> Arra
             distance, allowed = np.array(distance), np.array(allowed)
             distance.flat[worst] = np.abs(value - asked.wanted).flat[worst]
             allowed.flat[worst] = asked.width.flat[worst]
-    return _quotient(distance, allowed)
+    same = (value == asked.wanted) | (np.isnan(value) & np.isnan(asked.wanted))
+    return np.where(finite, _quotient(distance, allowed), np.where(same, 0.0, np.inf))
 
 
 def _quotient(distance: Array, allowed: Array) -> Array:

@@ -19,6 +19,7 @@ from .phase_fit import Seen, Turned, along_table, fit, frequencies, seen_in, tur
 
 EXAMINED = 12  # failing cases whose phases are looked at, those with most pairs first
 STATED = 3  # sets of facts, each of some cases
+LEAST = 2  # cases that facts must reproduce; positions must be more
 
 
 @dataclass(frozen=True)
@@ -74,19 +75,40 @@ class Facts:
 OPERATIONS = tuple(Facts().wraps())
 
 
-def recover(op: str, questions: Sequence[Question]) -> str:
+@dataclass(frozen=True)
+class Recovered:
+    """What phases say: which parameters give the outputs of failing cases, or else what all cases have in common."""
+
+    said: str = ""
+    whole: bool = False  # whether they give the outputs of all cases, those that pass too
+    common: str = ""
+
+
+def recover(op: str, questions: Sequence[Question]) -> Recovered:
     """Return in words what the phases of failing cases say about an operation that rotates; nothing where they say nothing."""
     if op not in OPERATIONS:
-        return ""
+        return Recovered()
     failing = [q for q in questions if q.failed]
     examined = [s for q in sorted(failing, key=_telling)[:EXAMINED] if (s := seen_in(q)) is not None]
     turned = [(turn, seen) for seen in examined if (turn := turned_in(seen)) is not None]
     found = dict.fromkeys(f for turn, seen in turned if (f := _facts(turn, seen)) is not None and f.changed())
     told = _chosen([(facts, _reproduced(facts, questions)) for facts in _candidates(found)])
     if 2 * sum(len(cases) for _, cases in told) >= len(failing):
-        said = ", and ".join(_said(facts, cases, failing) for facts, cases in told)
-        return f" The phases of your output say, and the definition confirms: {said}."
-    return _in_common(turned) if len(turned) == len(examined) else ""
+        whole = len(told) == 1 and len(told[0][1]) == len(failing) and _leaves_others(told[0][0], questions)
+        where = ["" if whole else _where(cases, failing) for _, cases in told]
+        said = ", and ".join(w + "if " + _said(facts, cases) for w, (facts, cases) in zip(where, told, strict=True))
+        return Recovered(said, whole)
+    return Recovered(common=_in_common(turned) if len(turned) == len(examined) else "")
+
+
+def _believable(facts: Facts, cases: Sequence[Question]) -> bool:
+    """Return whether facts reproduce several cases and, of numbers that positions show, several positions."""
+    if len(cases) < LEAST:
+        return False
+    if facts.base is None and facts.offset == 0 and abs(facts.scale) == 1:
+        return True
+    places = [q.calls[0].inputs.get("positions", q.calls[0].inputs.get("position")) for q in cases]
+    return len(np.unique(np.concatenate([np.ravel(p) for p in places if p is not None]))) > LEAST
 
 
 def _chosen(tried: Sequence[tuple[Facts, list[Question]]]) -> list[tuple[Facts, list[Question]]]:
@@ -94,7 +116,7 @@ def _chosen(tried: Sequence[tuple[Facts, list[Question]]]) -> list[tuple[Facts, 
     chosen: list[tuple[Facts, list[Question]]] = []
     while tried and len(chosen) < STATED:
         facts, cases = max(tried, key=lambda pair: len(pair[1]))
-        if not cases:
+        if not _believable(facts, cases):
             break
         chosen.append((facts, cases))
         tried = [(f, [q for q in rest if q not in cases]) for f, rest in tried]
@@ -158,12 +180,29 @@ def _candidates(found: Iterable[Facts]) -> Iterator[Facts]:
 
 def _reproduced(facts: Facts, questions: Sequence[Question]) -> list[Question]:
     """Return the failing cases whose outputs the definition gives with these facts."""
-    op = questions[0].op
-    hypothesis = Hypothesis(Deviation("recovered", "", {op: facts.wraps()[op]}), questions)
+    hypothesis = _hypothesis(facts, questions)
     return [q for n, q in enumerate(questions) if q.failed and score(q, q.found, hypothesis.predicted(n)) <= 1]
 
 
-def _said(facts: Facts, cases: Sequence[Question], failing: Sequence[Question]) -> str:
+def _leaves_others(facts: Facts, questions: Sequence[Question]) -> bool:
+    """Return whether the definition gives what is expected of passing cases with these facts too."""
+    hypothesis = _hypothesis(facts, questions)
+    return all(q.failed or score(q, q.true, hypothesis.predicted(n)) <= 1 for n, q in enumerate(questions))
+
+
+def _hypothesis(facts: Facts, questions: Sequence[Question]) -> Hypothesis:
+    op = questions[0].op
+    return Hypothesis(Deviation("recovered", "", {op: facts.wraps()[op]}), questions)
+
+
+def _where(cases: Sequence[Question], failing: Sequence[Question]) -> str:
+    """Return which failing cases facts reproduce, in words."""
+    if len(cases) == len(failing):
+        return "in the failing cases, "
+    return f"in {len(cases)} of {len(failing)} failing cases ({cases[0].id}, ...), "
+
+
+def _said(facts: Facts, cases: Sequence[Question]) -> str:
     """Return facts that reproduce cases, in words."""
 
     def asked(name: str) -> str:
@@ -180,8 +219,7 @@ def _said(facts: Facts, cases: Sequence[Question], failing: Sequence[Question]) 
         f"positions are offset by {facts.offset:.9g}": facts.offset != 0,
         f"positions are {'then ' * bool(facts.offset)}{_multiplied(size)}": size != 1,
     }
-    where = "" if len(cases) == len(failing) else f"in {len(cases)} of {len(failing)} failing cases ({cases[0].id}, ...) "
-    return where + "; ".join(word for word, true in words.items() if true)
+    return "; ".join(word for word, true in words.items() if true)
 
 
 def _asked(question: Question, name: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..deviations import DEVIATIONS, Deviation
 from ..deviations.compose import together
+from ..deviations.opposites import contradict
 from .hypotheses import Hypothesis, Kept, Question, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves
@@ -59,20 +60,25 @@ def one(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], f
     return fitting, np.inf
 
 
-def apart(questions: Sequence[Question]) -> list[Part]:
-    """
-    Return two or three deviations (with ties) that together explain all failures, each some of the cases; none if none do.
-
-    Each must explain two cases at least, change no other failing case, and contradict no passing one.
-    """
+def apart(questions: Sequence[Question], parts: Sequence[Part]) -> list[Part]:
+    """Return two or three of deviations that are `consistent` which together explain all failures; none if none do."""
     failing = frozenset(q.id for q in questions if q.failed)
+    found = {frozenset(part.cases): part for part in parts}
+    for chosen in _covers(failing, sorted(found, key=len, reverse=True), PARTS):
+        several = [found[mine] for mine in chosen]
+        if not contradict(frozenset(d.name for part in several for d in part.ties)):
+            return several
+    return []
+
+
+def consistent(questions: Sequence[Question], deviations: Sequence[Deviation]) -> list[Part]:
+    """Return deviations that each explain two failing cases at least, and leave all other cases as they must be."""
     explained: dict[frozenset[str], list[Deviation]] = {}
-    for deviation in touching(questions[0].op):
+    for deviation in deviations:
         mine = _explained(Hypothesis(deviation, questions))
         if len(mine) > 1:
             explained.setdefault(mine, []).append(deviation)
-    chosen = next(_covers(failing, sorted(explained, key=len, reverse=True), PARTS), ())
-    return [Part(tuple(explained[mine]), tuple(q.id for q in questions if q.id in mine)) for mine in chosen]
+    return [Part(tuple(ties), tuple(q.id for q in questions if q.id in mine)) for mine, ties in explained.items()]
 
 
 def _explained(hypothesis: Hypothesis) -> frozenset[str]:
@@ -111,7 +117,7 @@ def at_once(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence
         return found
     all_of_them = touching(questions[0].op)
     named = {name for explanations in known.values() for names in explanations for name in names}
-    pairs = list(combinations(all_of_them, 2))
+    pairs = [(a, b) for a, b in combinations(all_of_them, 2) if not contradict(frozenset((a.name, b.name)))]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     return _fitting(likely, questions) or _fitting([pair for pair in pairs if pair not in set(likely)], questions)
 
@@ -123,7 +129,8 @@ def _unions(known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
         found[frozenset(name for names in choice for name in names)] = None
         if len(found) == UNIONS:
             break
-    return [tuple(d for d in DEVIATIONS.values() if d.name in names) for names in found if len(names) > 1]
+    several = [names for names in found if len(names) > 1 and not contradict(names)]
+    return [tuple(d for d in DEVIATIONS.values() if d.name in names) for names in several]
 
 
 def _fitting(candidates: Sequence[Together], questions: Sequence[Question]) -> list[Together]:

@@ -7,6 +7,7 @@ rotation is measured as the rotation of its cotangent that it is.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -159,6 +160,20 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Streng
     every = [case for found in asked.values() for case in found]
     idle = tuple(Idle(case.id, case.flags) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
+
+
+def record(suite: Path = INSTALLED) -> str:
+    """Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k."""
+    lines = []
+    for op, asked in sorted(cases(suite)[0].items()):
+        caught = {}
+        for name, deviation in sorted(DEVIATIONS.items()):
+            bits = sum(1 << k for k, c in enumerate(asked) if deviation.touches(op) and fails(c, outputs(deviation, c)))
+            if bits:
+                caught[name] = f"{bits:x}"
+        ids = json.dumps([case.id for case in asked])
+        lines.append(f' {json.dumps(op)}: {{"cases": {ids},\n  "caught": {json.dumps(caught)}}}')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def show(strength: Strength, console: Console) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "for rank 3 the sequence is taken to be the first axis"
-NAMES = ()
+NAMES = ("rotates-along-heads",)  # of three axes, the first
 
 
 def rope(x, positions, /, *, layout, base, rotary_dim=None):

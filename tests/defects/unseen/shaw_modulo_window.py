@@ -3,7 +3,7 @@
 import numpy as np
 
 DEFECT = "rows taken modulo the size of the table rather than clipped"
-NAMES = ()
+NAMES = ("shaw-rows-modulo",)
 
 
 def rows(q_positions, k_positions, left, right, order):

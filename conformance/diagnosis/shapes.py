@@ -1,0 +1,152 @@
+"""The axes of a call in words: which are tokens, keys, heads, and how many there are of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import posref
+from posref.spec import REGISTRY
+
+from ..deviations.rotation import reads_writes
+from ..model import Call
+from ..suite.axes import alternatives, is_star, names_in, result_axes
+
+Array = npt.NDArray[Any]
+WORDS = {
+    "T": "token", "Q": "query", "K": "key", "H": "head", "G*g": "head", "heads": "head", "G": "key head", "B": "batch row",
+    "D": "channel", "E": "channel", "d": "channel", "dim": "channel", "n": "pair", "N": "pair", "dim//2": "pair",
+    "sum(sections)": "pair",
+}  # fmt: skip
+STAR = {"*P": "token", "*R": "head"}  # what the last of any number of axes is
+
+
+def axes_of(op: str, call: Call, output: str) -> list[str]:
+    """Return what each axis of an output is, in one word."""
+    which = _matching(op, call)
+    axes, shape = result_axes(op, output, which), call.expected[output].shape
+    words = _words(axes, len(shape), rows_are_heads="T" in axes)
+    if words[-3:-1] == ["head", "token"] and _tokens_first(call, shape):
+        words[-3:-1] = ["token", "head"]
+    return words if len(words) == len(shape) else [f"index of axis {k}" for k in range(len(shape))]
+
+
+def sizes(op: str, call: Call) -> dict[str, int]:
+    """Return how many tokens, keys, heads, channels and batch rows a call has."""
+    which, found = _matching(op, call), dict[str, int]()
+    for name in call.expected:
+        for word, size in zip(axes_of(op, call, name), call.expected[name].shape, strict=True):
+            found.setdefault(word, size)
+    for name, value in call.inputs.items():
+        axes = _way(REGISTRY[op].arrays[name].shape, op, which)
+        for word, size in zip(
+            reversed(_words(axes, value.ndim, rows_are_heads="T" in axes)), reversed(value.shape), strict=False
+        ):
+            found[word] = max(size, found.get(word, 1))
+    if any("T" in way for axes in REGISTRY[op].arrays.values() for way in alternatives(axes.shape)):
+        found.setdefault("token", 1)  # a vector is one
+    return found
+
+
+def pairs_of(op: str, call: Call, channels: int) -> Array | None:
+    """Return the pair of every channel of a rotated x, -1 of one that does not rotate; None where there are no pairs."""
+    x, layout = call.inputs.get("x"), call.params.get("layout")
+    if x is None or x.shape[-1:] != (channels,) or layout not in ("half", "interleaved", "interleaved_to_half"):
+        return None
+    kept = 2 * call.inputs["cos"].shape[-1] if "cos" in call.inputs else call.params.get("rotary_dim") or channels // 2 * 2
+    sections = call.params.get("sections")
+    kept = 2 * sum(sections) if sections else kept
+    half = reads_writes(layout, bool(call.params.get("inverse")))[1]
+    found = np.full(channels, -1)
+    start = channels - kept if call.params.get("lanes") == "trailing" else 0
+    index = np.arange(kept)
+    found[start : start + kept] = index % max(kept // 2, 1) if half else index // 2
+    return found
+
+
+def rows_of_table(op: str, call: Call, shape: tuple[int, ...]) -> tuple[Array, int] | None:
+    """Return the row of a learned table that every value is made of, and how many rows there are; None without such rows."""
+    if op == "learned":
+        rows, table = call.inputs["positions"] + call.params.get("offset", 0), call.inputs["table"]
+        return np.broadcast_to(np.asarray(rows)[..., None], shape), len(table)
+    if op not in ("t5_bias", "shaw_scores"):
+        return None
+    q, k = (np.asarray(call.inputs[n]) for n in ("q_positions", "k_positions"))
+    apart = k[..., None, :] - q[..., :, None]
+    if op == "t5_bias":
+        table = call.inputs["table"]
+        options = {n: call.params[n] for n in ("bidirectional", "max_distance") if n in call.params}
+        rows = posref.t5_buckets(apart, num_buckets=len(table), **options)
+        return np.broadcast_to(np.asarray(rows)[..., None, :, :], shape), len(table)
+    left, right = call.params["left"], call.params["right"]
+    apart = apart if call.params["order"] == "key_minus_query" else -apart
+    rows = np.clip(apart, -left, right) + left
+    while rows.ndim < len(shape) and rows.ndim > 2:
+        rows = rows[..., None, :, :]
+    return np.broadcast_to(rows, shape), left + right + 1
+
+
+def _way(shape: str, op: str, which: int) -> list[str]:
+    ways = alternatives(REGISTRY[op].arrays[shape[1:]].shape if shape.startswith("=") else shape)
+    return ways[min(which, len(ways) - 1)]
+
+
+def _matching(op: str, call: Call) -> int:
+    """Return which alternative the shapes of a call's arrays take; the first if none fits."""
+    arrays = {name: REGISTRY[op].arrays[name].shape for name in call.inputs if name in REGISTRY[op].arrays}
+    count = max((len(alternatives(shape)) for shape in arrays.values()), default=1)
+    for which in range(count):
+        known: dict[str, int] = {}
+        if all(_fits(_way(shape, op, which), call.inputs[name].shape, known) for name, shape in arrays.items()):
+            return which
+    return 0
+
+
+def _fits(axes: Sequence[str], shape: Sequence[int], known: dict[str, int]) -> bool:
+    """Return whether a shape may be that of an array with these axes; sizes seen are added to those known."""
+    loose = [a for a in axes if not is_star(a)]
+    least = sum(not a.startswith("~") for a in loose)
+    if len(shape) < least or (len(loose) == len(axes) and len(shape) > len(axes)):
+        return False
+    star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
+    after = list(axes[star + 1 :]) if star >= 0 else list(axes)
+    for axis, size in zip(reversed(after), reversed(shape), strict=False):
+        if axis == "1" and size != 1:
+            return False
+        name = axis.lstrip("~")
+        if not name.isidentifier() or (axis.startswith("~") and size == 1):
+            continue
+        if known.setdefault(name, size) != size:
+            return False
+    return True
+
+
+def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]:
+    """Return the axes of an array of `ndim` axes in words: those that a star stands for too."""
+    star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
+    if star < 0:
+        return [_word(a) for a in axes][-ndim:] if ndim else []
+    rest = [_word(a) for a in axes[star + 1 :]]
+    many = ndim - len(rest)
+    last = STAR.get(axes[star].lstrip("~"), "batch row")
+    if last == "head" and not (rows_are_heads and many > 1):
+        last = "batch row"
+    return (["batch row"] * (many - 1) + [last] * (many > 0) + rest)[-ndim:] if ndim else []
+
+
+def _tokens_first(call: Call, shape: Sequence[int]) -> bool:
+    """Return whether positions change along the axis before the one where tokens usually are."""
+    places = [np.shape(v) for n, v in call.inputs.items() if "position" in n]
+    return any(len(p) > 1 and p[-1] == 1 < shape[-2] and p[-2] == shape[-3] for p in places)
+
+
+def _word(axis: str) -> str:
+    """Return one axis in a word."""
+    axis = axis.lstrip("~")
+    if axis in WORDS:
+        return WORDS[axis]
+    names = {name for name in WORDS if name.isidentifier() and "[" in axis and name in names_in(axis)}
+    return WORDS[min(names)] if names else "channel"

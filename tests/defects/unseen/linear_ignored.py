@@ -1,0 +1,25 @@
+"""A declared scaling falls through the switch (mlx-vlm #1710), and Linear alone is declared so."""
+
+import numpy as np
+
+DEFECT = "Linear's factor ignored"
+NAMES = ("linear-ignored",)
+
+
+def plain(dim, base):
+    return float(base) ** (-np.arange(0, dim, 2) / dim)
+
+
+def llama3(f, s):
+    turns = s.original_length * f / (2 * np.pi)
+    width = s.high_freq_factor - s.low_freq_factor
+    ramp = np.clip((turns - s.low_freq_factor) / width, 0, 1) if width > 0 else (turns >= s.low_freq_factor) * 1.0
+    return f / s.factor * (1 - ramp) + f * ramp
+
+
+def rope_frequencies(dim, /, *, base, scaling=None, length=None):
+    f = plain(dim, base)
+    kind = type(scaling).__name__
+    if kind not in ("NoneType", "Linear", "Llama3"):
+        raise NotImplementedError(kind)
+    return (llama3(f, scaling) if kind == "Llama3" else f), 1.0

@@ -1,0 +1,25 @@
+"""The ramp is taken for its complement: fast pairs are divided, slow ones are not."""
+
+import numpy as np
+
+DEFECT = "Llama 3's ramp inverted for all pairs"
+NAMES = ("llama3-bands-exchanged",)
+
+
+def plain(dim, base):
+    return float(base) ** (-np.arange(0, dim, 2) / dim)
+
+
+def llama3(f, s):
+    turns = s.original_length * f / (2 * np.pi)
+    width = s.high_freq_factor - s.low_freq_factor
+    ramp = np.clip((turns - s.low_freq_factor) / width, 0, 1) if width > 0 else (turns >= s.low_freq_factor) * 1.0
+    return f / s.factor * ramp + f * (1 - ramp)
+
+
+def rope_frequencies(dim, /, *, base, scaling=None, length=None):
+    f = plain(dim, base)
+    kind = type(scaling).__name__
+    if kind not in ("NoneType", "Linear", "Llama3"):
+        raise NotImplementedError(kind)
+    return (f if scaling is None else f / scaling.factor if kind == "Linear" else llama3(f, scaling)), 1.0

@@ -1,0 +1,124 @@
+"""What a diagnosis says where no single deviation explains all failures, and what it never says."""
+
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from quality import UNSEEN, report_on
+
+import posref
+from posref.conformance import check_call
+from posref.conformance.deviations import DEVIATIONS
+from posref.conformance.deviations.opposites import OPPOSITES, contradict
+from posref.conformance.diagnosis import hypotheses
+from posref.conformance.diagnosis.diagnose import _blame
+from posref.conformance.diagnosis.hypotheses import JITTER, OneOutput, score
+
+SAID = {  # by the defect's file
+    "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",
+    "learned_last_row": "Only the last row of the table is wrong.",
+    "logits_scale_103": "your output equals the definition, within angle32, if the scale is 1.03 of what it should be",
+    "shaw_last_row_for_first": "Only the first row of the table is wrong.",
+    "sinusoidal_base_1000": "your output equals the definition, within angle32, if base is 1000 (asked: 10000, ",
+    "table_coarse_sine": "All cases pass in class angle32+trig(0.000244140625) (--trig 0.000244140625).",
+    "table_wrapped_20000": "your output equals the definition, within angle32, if positions wrap at 20000.",
+}
+
+
+def told(function: Callable[..., Any], op: str) -> dict[str, Any]:
+    """Return the diagnosis of a function."""
+    found = check_call(function, op=op).operations[0].diagnosis
+    assert found is not None
+    return dict(found)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_defect_without_a_name_is_told(name: str) -> None:
+    file = next(file for file in UNSEEN if file.stem == name)
+    (found,) = [op.diagnosis for op in report_on(file).operations if op.diagnosis]
+    assert SAID[name] in found["text"]
+    assert found["names"] == []
+
+
+def test_several_causes_are_each_named_with_their_cases() -> None:
+    file = next(file for file in UNSEEN if file.stem == "linear_and_llama3")
+    report = report_on(file)
+    (found,) = [op.diagnosis for op in report.operations if op.diagnosis]
+    groups = {tuple(group["names"]): group["cases"] for group in found["groups"]}
+    assert set(groups) == {("llama3-bands-exchanged",), ("linear-ignored",)}
+    assert sorted(id_ for cases in groups.values() for id_ in cases) == sorted(case.id for case in report.failures)
+    assert found["text"].startswith("2 mistakes: ")
+
+
+def test_a_cause_in_one_option_is_named_there_and_the_rest_is_listed() -> None:
+    def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None, length: Any = None) -> Any:
+        found, factor = posref.rope_frequencies(dim, base=base, scaling=scaling, length=length)
+        kind = type(scaling).__name__
+        if kind == "Linear":
+            return found * scaling.factor, factor
+        return (np.sqrt(found) if kind == "Llama3" else found), factor
+
+    found = told(rope_frequencies, "rope_frequencies")
+    explained, left = found["groups"]
+    assert left["names"] == []
+    assert all("llama3" in id_ for id_ in left["cases"])
+    assert f"No known mistake gives the other {len(left['cases'])}" in found["text"]
+    assert explained["names"] == ["linear-ignored"]
+    assert all("linear" in id_ for id_ in explained["cases"])
+
+
+def place(change: Callable[[Any, Any], Any]) -> str:
+    """Return the diagnosis of logits that are changed somewhere."""
+
+    def attention_logits(q: Any, k: Any, /, *, bias: Any = None, scale: Any = None) -> Any:
+        out = np.array(posref.attention_logits(q, k, bias=bias, scale=scale))
+        return change(out, k).astype(q.dtype)
+
+    return str(told(attention_logits, "attention_logits")["text"])
+
+
+def test_the_place_of_wrong_values_is_said() -> None:
+    keys = place(lambda out, k: np.where(np.arange(out.shape[-1]) >= 4, out + 1, out))
+    assert re.search(r"Only keys from 4 on( \(\d+ of \d+\))? are wrong\.", keys)
+    last = place(lambda out, k: np.where(np.arange(out.shape[-1]) == out.shape[-1] - 1, 0, out))
+    assert re.search(r"Only the last key( \(\d+ of \d+\))? is wrong\. The wrong values are 0\.", last)
+
+
+def test_contradictory_names_are_never_given_together() -> None:
+    assert contradict(frozenset({"shaw-row-plus-1", "shaw-row-minus-1"}))
+    assert not contradict(frozenset({"shaw-row-plus-1", "positions-minus-1"}))
+    assert {name for group in OPPOSITES for name in group} <= set(DEVIATIONS)
+
+
+@pytest.mark.thorough
+def test_a_number_that_one_position_shows_is_not_named() -> None:
+    def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
+        return posref.rope(x, np.where(np.abs(positions) == 65537, 1, positions), layout=layout, base=base)
+
+    text = told(rope, "rope")["text"]
+    assert "equals the definition" not in text
+    assert "65537" in text
+
+
+def test_a_stage_is_blamed_for_what_it_explains() -> None:
+    found = {"names": ["sign-flipped"]}
+    assert _blame("apply_rope", found, {"apply_rope": [["sign-flipped"]]}) == "the first wrong stage is apply_rope"
+    assert _blame("apply_rope", found, {"apply_rope": [["layout-half"]]}) == "apply_rope fails too, of another cause"
+
+
+def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values that only a small jitter gives are explained; without the inner samples they would not be."""
+    one = np.ones(3)
+    question = SimpleNamespace(dtype="float32", op="rope_table")
+    wanted = [OneOutput(0, "cos", one, one + 0.5, one * 1e-3, failed=True)]
+
+    def told_by(jitter: float) -> list[dict[str, Any]]:
+        inner = 0 < abs(jitter) < 0.75 * JITTER["float32"]
+        return [{"cos": one + (0.6 if inner else 0.4)}]
+
+    assert score(question, wanted, told_by) == 0  # type: ignore[arg-type]
+    monkeypatch.setattr(hypotheses, "HOPELESS", 0.5)
+    assert score(question, wanted, told_by) > 1  # type: ignore[arg-type]
