@@ -63,7 +63,7 @@ def axial_rope(
     """The rotary module and the apply function of a vision encoder that lays out its lanes so; see `VISION`."""
     if (allocation, arrangement, layout) not in VISION:
         lacks(f"no vision encoder that is asked here has {allocation!r}, {arrangement!r} and {layout!r}")
-    if len(dims) != 2 or dims[0] != dims[1] or sum(dims) != x.shape[-1] or dims[0] % (4 if allocation == "shared" else 2):
+    if len(dims) != 2 or dims[0] != dims[1] or sum(dims) != x.shape[-1]:
         lacks("two axes share all lanes of a head evenly")
     make, kind, apply = VISION[allocation, arrangement, layout]
     lanes, rows = x.shape[-1], x.shape[:-1]

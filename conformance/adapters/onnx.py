@@ -14,6 +14,7 @@ PACKAGE = "onnx"
 backend = "numpy"
 dtypes = ("float32", "float16")  # the operator's type list has bfloat16 too, and no float64
 claims = {"float32": "angle32", "float16": "low"}
+supports = {"apply_rope": {"layout": ["half", "interleaved"], "inverse": [False], "lanes": ["leading"], "gradient": False}}
 
 Array = npt.NDArray[Any]
 KINDS = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}

@@ -13,6 +13,7 @@ ort.set_default_logger_severity(4)  # it prints what it raises, also where a ref
 backend = "numpy"
 dtypes = ("float32", "float16")  # float64 is not in the operator's type list; bfloat16 is, but has no CPU kernel
 claims = {"float32": "angle32", "float16": "low"}
+supports = {"apply_rope": {"layout": ["half", "interleaved"], "inverse": [False], "lanes": ["leading"], "gradient": False}}
 
 
 def apply_rope(x: Array, cos: Array, sin: Array, /, *, layout: str) -> Array:

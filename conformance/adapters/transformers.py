@@ -19,7 +19,6 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import apply_rotary_pos_emb_interleave
 from transformers.models.deepseek_v4.modeling_deepseek_v4 import apply_rotary_pos_emb as apply_v4
-from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
 from transformers.models.glm.modeling_glm import apply_rotary_pos_emb as apply_glm
 from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb as apply_neox
 from transformers.models.gptj.modeling_gptj import apply_rotary_pos_emb as apply_gptj
@@ -30,6 +29,8 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb as app
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 from transformers.models.nanochat.modeling_nanochat import apply_rotary_pos_emb as apply_nanochat
 from transformers.models.t5.modeling_t5 import T5Attention
+from transformers.models.wav2vec2_conformer import Wav2Vec2ConformerConfig
+from transformers.models.wav2vec2_conformer.modeling_wav2vec2_conformer import Wav2Vec2ConformerRelPositionalEmbedding
 from transformers.models.whisper.modeling_whisper import sinusoids
 from transformers.utils import logging
 
@@ -54,6 +55,82 @@ dtypes = ("float32", "bfloat16", "float16")  # angles are float32 products whate
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 LIMIT = 1 << 18  # rows of a table that is built to look up a few
+
+LAYOUTS: list[dict[str, Any]] = [  # what no function rotates
+    {"layout": "interleaved_to_half", "partial": True},
+    {"layout": "interleaved_to_half", "inverse": True},
+    {"layout": "half", "partial": True, "inverse": True},
+    {"layout": "half", "partial": True, "lanes": "trailing"},
+    {"layout": "interleaved", "partial": True, "inverse": True, "lanes": "leading"},
+]
+SEEN = ["DynamicNTK", "LongRoPE"]  # their length is the largest position of the call plus 1
+LENGTHS: list[dict[str, Any]] = [
+    {"scaling": SEEN, "other_length": True},
+    {"scaling": SEEN, "empty": ["tokens", "heads", "batch"]},
+]
+ONE_LENGTH: list[str | None] = [None, *(name for name in scalings if name not in SEEN)]
+WITHOUT_MSCALE = {"LongRoPE.short_mscale": ["default"], "LongRoPE.long_mscale": ["default"]}
+NATURAL = {"numbers": ["integers"], "negative": False, "empty": False, "position": {"max": LIMIT - 1}}
+
+supports: dict[str, dict[str, Any]] = {
+    "sinusoidal": {
+        "layout": ["sin_cos", "interleaved"],
+        **NATURAL,
+        "not": [{"layout": "interleaved", "endpoint": True}, {"endpoint": False, "base": "given"}],
+    },
+    "rope_frequencies": WITHOUT_MSCALE,
+    "rope_table": {"gradient": False},
+    "apply_rope": {"not": LAYOUTS},
+    "rope": {**WITHOUT_MSCALE, "not": [*LAYOUTS, *LENGTHS]},
+    "mrope": {
+        "axes": [3],
+        "arrangement": ["chunked", "interleaved", "ernie"],
+        "layout": ["half", "interleaved"],
+        "inverse": [False],
+        "scaling": [None, *(name for name in scalings if name != "NTKAlpha")],
+        **WITHOUT_MSCALE,
+        "not": [
+            {"arrangement": "interleaved", "layout": "interleaved"},
+            {"arrangement": "ernie", "layout": "half"},
+            {"arrangement": "ernie", "partial": True},
+            {"arrangement": "ernie", "scaling": list(scalings)},
+            *LENGTHS,
+        ],
+    },
+    "axial_rope": {
+        "axes": [2],
+        "unequal": False,
+        "partial": False,
+        "unit": ["radians"],
+        "inverse": [False],
+        "not": [
+            {"allocation": "shared", "arrangement": "round_robin"},
+            {"allocation": "shared", "layout": ["interleaved", "half_by_axis"]},
+            {"arrangement": "round_robin", "layout": ["interleaved", "half_by_axis"]},
+            {"layout": "interleaved", "empty": ["tokens", "heads", "batch"]},
+        ],
+    },
+    "alibi_slopes": {},
+    "alibi": {"form": ["key"], **NATURAL},
+    "t5_buckets": {},
+    "t5_bias": {},
+    "rotated_values": {
+        "layout": ["interleaved"],
+        "empty": False,
+        "scaling": ONE_LENGTH,
+        "not": [{"lanes": "leading", "partial": True}],
+    },
+    "mla_logits": {"empty": False, "scaling": ONE_LENGTH},
+    "sliding_window": {
+        "not": [
+            {"counting": "without_query", "sides": "causal"},
+            {"counting": "with_query", "sides": "both"},
+            {"sides": "both", "negative": True},
+        ],
+    },
+    "chunked_window": {"sides": ["causal"]},
+    "attention_temperature": {"form": ["steps"], "offset": {"max": 1}, "negative": False},
+}
 
 
 def rope_frequencies(dim: int, /, *, base: float, scaling: Scaling = None, length: int | None = None) -> tuple[Tensor, float]:
@@ -110,7 +187,7 @@ def rope(
 def sinusoidal(
     positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, dtype: Any = None
 ) -> Tensor:
-    """Whisper's table (endpoint), GPT-J's (sines, then cosines) or DistilBERT's (interleaved)."""
+    """Whisper's table (endpoint), GPT-J's (sines, then cosines) or Wav2Vec2-Conformer's (interleaved)."""
     rows = _rows(positions)
     if (layout, endpoint) == ("sin_cos", True):
         table = sinusoids(rows, dim, base)
@@ -118,10 +195,11 @@ def sinusoidal(
         lacks("without endpoint the base is fixed at 10000")
     elif (layout, endpoint) == ("sin_cos", False):
         table = create_sinusoidal_positions(rows, dim)
-    elif (layout, endpoint) == ("interleaved", False) and rows * dim <= LIMIT:  # a Python loop
-        table = create_sinusoidal_embeddings(rows, dim, torch.empty(rows, dim))
+    elif (layout, endpoint) == ("interleaved", False):
+        config = Wav2Vec2ConformerConfig(hidden_size=dim, max_source_positions=rows)
+        table = Wav2Vec2ConformerRelPositionalEmbedding(config).pe[0, :rows].flip(0)  # its last row is position 0
     else:
-        lacks(f"no table of layout {layout!r} with endpoint={endpoint} and {rows} rows")
+        lacks(f"no table of layout {layout!r} with endpoint={endpoint}")
     return table[positions].to(dtype or torch.get_default_dtype())
 
 
@@ -176,6 +254,8 @@ def sliding_window(q_positions: Tensor, k_positions: Tensor, /, *, window: int, 
         allowed = sliding_window_causal_mask_function(window)
     elif (counting, sides) == ("without_query", "both"):
         allowed = sliding_window_bidirectional_mask_function(window)
+        if q_positions.numel() and int(q_positions.min()) < 0:
+            lacks("a query at a negative position sees no key, as one that is padding")
     else:
         lacks(f"no mask on {sides!r} sides that counts {counting!r}")
     return allowed(0, 0, q_positions[..., :, None], k_positions[..., None, :])

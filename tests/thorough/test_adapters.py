@@ -18,7 +18,8 @@ from posref.conformance.adapters import onnx as onnx_adapter
 from posref.conformance.adapters import onnxruntime as ort_adapter
 from posref.conformance.adapters import transformers as hf_adapter
 from posref.conformance.errors import TargetError
-from posref.conformance.proof.prove import golden, half_widths
+from posref.conformance.proof.prove import half_widths
+from posref.conformance.proof.running import golden
 from posref.conformance.target import finding
 
 ROTARY = {
