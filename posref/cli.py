@@ -1,13 +1,14 @@
 """The command line: commands about what posref has. Those that check and build are in `posref.conformance.commands`."""
 
+from __future__ import annotations
+
 import inspect
 import re
 import sys
 from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
 import posref
 from posref.composition import stages
@@ -16,11 +17,15 @@ from posref.conformance.commands.console import console as _console
 from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
 from posref.conformance.commands.fuzz import fuzz
+from posref.conformance.commands.golden import golden
 from posref.conformance.commands.protocol import protocol
 from posref.conformance.commands.vectors import vectors
 from posref.presets import MARKS, Preset
 from posref.scaling import LongRoPE
 from posref.spec import FAMILIES, REGISTRY
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -33,45 +38,61 @@ def cli() -> None:
 
 @cli.command("list")
 @click.option("--family", type=click.Choice(FAMILIES), help="Only one family.")
-@click.option("--cases", "op", metavar="OP", help="List the core cases of one operation instead.")
+@click.option("--cases", "op", metavar="OP", help="List the cases of one operation instead.")
+@click.option("--tier", type=click.Choice(["core", "kernel"]), default="core", show_default=True, help="Which of its cases.")
 @click.option("--presets", is_flag=True, help="List the named parameters of released models instead.")
-def list_command(family: str | None, op: str | None, presets: bool) -> None:
+def list_command(family: str | None, op: str | None, tier: str, presets: bool) -> None:
     """List the operations, the cases of one, or the presets."""
     if presets:
         _list_presets()
         return
     if op is not None:
-        _list_cases(op)
+        _list_cases(op, tier)
         return
-    table = Table("operation", "family", "source", "models", box=None, pad_edge=False, header_style="bold")
+    table = _table("operation", "family", "source", "models")
     for record in sorted(REGISTRY.values(), key=lambda r: FAMILIES.index(r.family)):
         if family is None or record.family == family:
             table.add_row(record.name, record.family, record.source, ", ".join(record.models))
     _console().print(table)
 
 
-def _list_cases(op: str) -> None:
-    from posref.conformance.suite.reading import INSTALLED, load_groups
+def _list_cases(op: str, tier: str) -> None:
+    from posref.conformance.checking import checker
+    from posref.conformance.suite.reading import INSTALLED
 
     with _errors():
-        table = Table("case", "kind", "dtypes", "flags", box=None, pad_edge=False, header_style="bold")
-        for group in load_groups(INSTALLED, ops=(_operation(op),)):
-            for case in group.cases:
-                table.add_row(case.id, case.kind, " ".join(case.dtypes), " ".join(case.flags))
+        cases = checker.choose(INSTALLED, ops=[_operation(op)], tier=tier)
+        table = _table("case", "kind", "dtypes", "flags")
+        for case in cases:
+            table.add_row(case.id, case.kind, " ".join(case.dtypes), " ".join(case.flags))
         _console().print(table)
 
 
 def _list_presets() -> None:
     columns = ("preset", "function", "arguments", "factors", "verified", "note")
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    table = _table(*columns)
     for preset in posref.presets.values():
         function, arguments = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
         text = ", ".join(f"{name}={_brief(value)}" for name, value in (arguments or {}).items() if value is not None)
         gains = " ".join(f"{place} {factor:.6g}" for place, factor in preset.factors.items() if factor != 1)
-        table.add_row(preset.name, function, escape(text), gains, preset.verified, escape(preset.note))
+        table.add_row(preset.name, function, _escape(text), gains, preset.verified, _escape(preset.note))
     console = _console()
     console.print(table)
     console.print("\nVerified: " + "; ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items()), highlight=False)
+
+
+def _table(*columns: str) -> Table:
+    """Return a table without lines."""
+    from rich.table import Table  # takes long to load, and checks in a pipe begin without it
+
+    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+
+
+def _escape(text: str) -> str:
+    """Return text whose brackets are no markup."""
+    from rich.markup import escape
+
+    return escape(text)
 
 
 def _brief(value: object) -> str:
@@ -95,7 +116,7 @@ def show(name: str) -> None:
         record = REGISTRY[_operation(name)]
     console = _console()
     signature = re.sub(r"typing\.|posref\.(types|scaling)\.|~", "", str(inspect.signature(record.function)))
-    console.print(f"[bold]posref.{record.name}[/bold]{escape(signature)}\n")
+    console.print(f"[bold]posref.{record.name}[/bold]{_escape(signature)}\n")
     console.print(inspect.getdoc(record.function) or "", markup=False, highlight=False)
     console.print()
     facts = {"Family": record.family, "Source": record.source, "Models": ", ".join(record.models)}
@@ -105,7 +126,7 @@ def show(name: str) -> None:
     facts |= {"Requires": "; ".join(record.requires)}
     for title, text in facts.items():
         if text:
-            console.print(f"[bold]{title}[/bold]: {escape(text)}", highlight=False)
+            console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
 
 
 def _show_preset(preset: Preset) -> None:
@@ -118,7 +139,7 @@ def _show_preset(preset: Preset) -> None:
     console.print(f'[bold]posref.{function}[/bold](x, positions, **posref.presets["{preset.name}"].{function}{length})\n')
     for title, text in facts.items():
         if text:
-            console.print(f"[bold]{title}[/bold]: {escape(text)}", highlight=False)
+            console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
 
 
 @cli.command()
@@ -128,15 +149,15 @@ def doctor() -> None:
     from posref.conformance.suite.reading import INSTALLED, load_manifest
     from posref.conformance.target.finding import ADAPTERS
 
-    table = Table("backend", "state", "dtypes", "float64", box=None, pad_edge=False, header_style="bold")
+    table = _table("backend", "state", "dtypes", "float64")
     for name in backends.names():
         try:
             library = backends.load(name)
         except backends.BackendMissing as error:
-            table.add_row(name, escape(str(error)), "", "")
+            table.add_row(name, _escape(str(error)), "", "")
             continue
         except Exception as error:  # report a broken library: that is what doctor is for
-            table.add_row(name, escape(f"broken: {type(error).__name__}: {error}"[:100]), "", "")
+            table.add_row(name, _escape(f"broken: {type(error).__name__}: {error}"[:100]), "", "")
             continue
         real = "float64" in library.dtypes and library.float64_trigonometry
         table.add_row(name, "ready", " ".join(library.dtypes), "yes" if real else "no: angles as int32 turns")
@@ -153,7 +174,7 @@ def doctor() -> None:
         )
 
 
-for command in (check, report, vectors, protocol, fuzz):
+for command in (check, report, golden, vectors, protocol, fuzz):
     cli.add_command(command)
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import FILE, FOLDER, console, errors, progress
+from ..suite.safe_reading import OURS
+from ..target.remote.child import adopt
+from .console import FILE, FOLDER, Show, console, errors, needs, progress, writable
+
+if TYPE_CHECKING:
+    from ..reports.report import Report
 
 REPORT_LIMIT = 1 << 26  # bytes
 RENDERINGS = (
@@ -30,9 +35,10 @@ def renderings(command: Any) -> Any:
 @click.argument("target", required=False)
 @click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
 @click.option("--outputs", metavar="DIR", type=FOLDER, help="Instead of TARGET: a folder of exported requests and results.")
-@click.option("--op", help="Check only this operation.")
+@click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
 @click.option("--case", "case", metavar="ID", help="Check only this case, op/group/case.")
-@click.option("--tier", type=click.Choice(["smoke", "core"]), default="core", show_default=True)
+@click.option("--tier", type=click.Choice(["smoke", "core", "kernel"]), default="core", show_default=True,
+              help="One case of each operation, all vectors, or besides calls of the sizes where kernels break.")  # fmt: skip
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
 @click.option("--backend", metavar="B", help="The target's array library, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
@@ -44,29 +50,56 @@ def renderings(command: Any) -> Any:
               help="Seconds for each call of a program or isolated target; ten times as many to start.")  # fmt: skip
 @click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
               help="Memory limit of a program or isolated target; 0 is no limit.")  # fmt: skip
+@click.option("--require", metavar="SCOPE", help="What its scope must have: words as layout=half scaling=YaRN, or a JSON file.")
+@click.option("--print-scope", is_flag=True, help="Print the scope that was found as `supports`, to be pasted into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings
-def check(json_file: Path | None, suite: Path | None, **options: Any) -> None:
+def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **options: Any) -> None:
     """
     Check an implementation against the golden vectors.
 
     TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions have the names of
     operations. Exit code 0: conformant; 1: not; 2: could not run.
     """
-    from ..checking import checker
-    from ..reports import terminal
-    from ..suite.reading import INSTALLED
-
     sys.path.insert(0, "")
+    adopt()
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
     with errors():
+        _prepare(json_file, **forms)
         with progress("asking") as show:
-            report = checker.check(suite=suite or INSTALLED, progress=show, **options)
+            report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
+        from ..reports import terminal
+
+        aside = any(str(path) == "-" for path in (json_file, *forms.values()))
+        terminal.show(report, console(err=aside))
         if json_file is not None:
-            report.write_json(json_file)
+            _write(json_file, report.json_text())
         _render(report.to_json(), **forms)
-        terminal.show(report, console())
+        if print_scope:
+            click.echo(terminal.supports(report), err=aside)
     sys.exit(report.exit_code)
+
+
+def _prepare(json_file: Path | None, **forms: Path | None) -> None:
+    """Raise now for what could not be written after the check."""
+    writable(json_file, *forms.values())
+    if forms["html"] is not None:
+        needs("html", jinja2="jinja2")
+
+
+def _checked(options: dict[str, Any], show: Show | None) -> Report:
+    """Return the report of a check: of a Python target in a process of its own, while this one stays small."""
+    apart = options["target"] is not None and not any(options[name] for name in ("command", "outputs", "isolate", "require"))
+    if apart:
+        from ..checking.apart import check_apart
+
+        own = {
+            name: value for name, value in options.items() if name not in ("command", "outputs", "isolate", "memory", "require")
+        }
+        return check_apart(own.pop("target"), own, show)
+    from ..checking.checker import check
+
+    return check(progress=show, child=True, **options)
 
 
 @click.command()
@@ -74,32 +107,44 @@ def check(json_file: Path | None, suite: Path | None, **options: Any) -> None:
 @renderings
 def report(file: Path, **forms: Path | None) -> None:
     """Convert a JSON report to other forms. Without an option, print FILE as Markdown."""
+    from ..errors import PosrefError, VectorError
     from ..suite import safe_reading
     from ..suite.reading import parse
     from ..suite.schemas import validate
+    from ..target.calling import in_one_line
 
     with errors():
         document = parse(file, safe_reading.read(file, REPORT_LIMIT))
         validate("report", document, file)
-        _render(document, **forms)
-        if not any(forms.values()):
-            from ..reports import summaries
-
-            click.echo(summaries.markdown(document), nl=False)
+        try:
+            _render(document, **(forms if any(forms.values()) else {"markdown": Path("-")}))
+        except (PosrefError, OSError):
+            raise
+        except Exception as error:  # of the form of a report, with contents that no check gives
+            msg = f"{file}: is not a report as posref writes it: {in_one_line(error)}"
+            raise VectorError(msg) from error
 
 
 def _render(document: dict[str, Any], **forms: Path | None) -> None:
     """Write a report in every requested form."""
-    from ..suite.atomic import whole_file
-
     for form, path in forms.items():
         if path is None:
             continue
         if form == "html":
             from ..reports.html import render
 
-            whole_file(path, render(document))
+            _write(path, render(document))
         else:
             from ..reports import summaries
 
-            whole_file(path, getattr(summaries, form)(document))
+            _write(path, getattr(summaries, form)(document))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file, or standard output for ``-``."""
+    from ..suite.atomic import whole_file
+
+    if str(path) == "-":
+        click.echo(text, nl=False)
+    else:
+        whole_file(path, text)

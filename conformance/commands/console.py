@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Protocol
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from posref.backends import BackendMissing
 from posref.spec import REGISTRY
@@ -20,8 +20,25 @@ from posref.spec import REGISTRY
 from ..errors import PosrefError, TargetError
 from ..suite.quoting import printable
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+LONGEST = 4000  # characters of an error
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def writable(*paths: Path | None) -> None:
+    """Raise an `OSError` unless files can be made in these places: better now than after the work."""
+    for path in paths:
+        if path is not None and str(path) != "-" and (path.is_file() or not path.exists()):
+            try:
+                with TemporaryFile(dir=os.path.dirname(os.path.realpath(path))):
+                    continue
+            except OSError as error:
+                error.filename = str(path)
+                raise
 
 
 def operation(name: str, option: str = "NAME", hint: str = "") -> str:
@@ -45,9 +62,13 @@ def needs_vectors() -> None:
     needs("vectors", flint="python-flint", mpmath="mpmath")
 
 
-def console() -> Console:
-    """Return a console, coloured in a terminal, plain and wide in a pipe."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(width=160, soft_wrap=True, highlight=False)
+def console(*, err: bool = False) -> Console:
+    """Return a console, coloured in a terminal, plain and wide in a pipe; for standard error with `err`."""
+    from rich.console import Console  # takes long to load
+
+    if (sys.stderr if err else sys.stdout).isatty():
+        return Console(highlight=False, stderr=err)
+    return Console(width=160, soft_wrap=True, highlight=False, stderr=err)
 
 
 @contextmanager
@@ -59,13 +80,19 @@ def errors() -> Iterator[None]:
         click.echo("posref: interrupted", err=True)
         sys.exit(2)
     except (PosrefError, BackendMissing, OSError) as error:
-        click.echo(f"posref: {printable(str(error))}", err=True)
+        click.echo(f"posref: {_sentence(error)}", err=True)
         sys.exit(2)
     except ValueError as error:
         if not str(error).startswith("backends."):
             raise
-        click.echo(f"posref: {printable(str(error))}", err=True)
+        click.echo(f"posref: {_sentence(error)}", err=True)
         sys.exit(2)
+
+
+def _sentence(error: Exception) -> str:
+    """Return an error's text in one line that a terminal holds, whatever it quotes."""
+    text = printable(str(error))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
 
 
 class Show(Protocol):
@@ -81,16 +108,21 @@ def progress(verb: str) -> Iterator[Show | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(pulse_style="dim"),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[now]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(verb, total=None, now="")
+    with ExitStack() as until_the_end:
+
+        @cache
+        def bar() -> Progress:  # from the first step on: it has a thread, and copies of this process must be made before
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            columns = TextColumn(verb), BarColumn(pulse_style="dim"), MofNCompleteColumn(), TextColumn("{task.fields[now]}")
+            return until_the_end.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
 
         def show(now: str, total: int | None = None) -> None:
-            bar.update(task, advance=1, total=total, now=escape(now))
+            from rich.markup import escape
+
+            if not bar().tasks:
+                bar().add_task(verb, total=None, now="")
+            bar().update(bar().tasks[0].id, advance=1, total=total, now=escape(now))
 
         yield show

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from .console import console, errors, needs, needs_vectors, progress
+from ..target.remote.child import adopt
+from .console import Show, console, errors, needs, needs_vectors, progress
 
 
 @click.command()
@@ -18,7 +19,7 @@ from .console import console, errors, needs, needs_vectors, progress
               help="How long to draw calls; 60 unless --examples is given.")  # fmt: skip
 @click.option("--examples", metavar="N", type=click.IntRange(1), help="How many calls to draw for each operation and dtype.")
 @click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="The seed of the draws.")
-@click.option("--op", help="Check only this operation.")
+@click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
 @click.option("--backend", metavar="B", help="The target's array library, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
 @click.option("--claim", metavar="CLASS", help="The accuracy class that it must reach.")
@@ -42,16 +43,56 @@ def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) 
     could not run.
     """
     sys.path.insert(0, "")
+    options["op"] = options["op"] or None
+    adopt()
     with errors():
         needs_vectors()
         needs("fuzz", hypothesis="hypothesis")
         if scheduler is not None:
             needs("fuzz", distributed="distributed")
-        from ..fuzzing.found import show
-        from ..fuzzing.fuzz import fuzz as search
-
         place = output or Path(f"posref-fuzz-{seed}")
         with progress("drawing") as tell:
-            findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, **options)
-        show(findings, console())
-    sys.exit(findings.exit_code)
+            if scheduler is None and options["command"] is None and not options["isolate"]:
+                code, text = _apart(options | {"seed": seed, "output": str(place)}, tell)
+                click.echo(text, nl=False)
+            else:
+                code = _here(seed=seed, scheduler=scheduler, output=place, progress=tell, **options)
+    sys.exit(code)
+
+
+def _here(**options: Any) -> int:
+    """Search in this process, show what was found, and return the exit code."""
+    from ..fuzzing.found import show
+    from ..fuzzing.fuzz import fuzz as search
+
+    findings = search(**options)
+    show(findings, console())
+    return findings.exit_code
+
+
+def _apart(options: dict[str, Any], tell: Show | None) -> tuple[int, str]:
+    """Search in a process of its own; return the exit code, and what was found or how the process ended, as text."""
+    from ..errors import Stopped, TargetError
+    from ..target.remote.apart import Apart
+
+    screen = console()
+    terminal = {"force_terminal": screen.is_terminal, "width": screen.width, "soft_wrap": screen.soft_wrap}
+    work = Apart("fuzz", options | {"console": terminal}, options["timeout"])
+    asking = ""
+    try:
+        for word, value in work.told():
+            if word == "done":
+                return value["exit_code"], value["text"]
+            if word == "asking":
+                asking = value[0]
+                if tell:
+                    tell(*value)
+    except Stopped as stopped:
+        if not asking:
+            msg = f"{options['target']}: could not be loaded: its process {stopped}."
+            raise TargetError(msg) from stopped
+        again = "posref fuzz --isolate draws on, and finds the smallest such call"
+        return 1, f"{asking}: {stopped.verdict}: {stopped}\n1 FAIL: the process of the target ended; {again}\n"
+    finally:
+        work.close()
+    raise AssertionError

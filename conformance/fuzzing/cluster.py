@@ -58,9 +58,9 @@ class Cluster:
             finally:
                 client.run(_close, options)
 
-    def plan(self, op: str | None) -> Plan:
+    def plan(self, ops: Sequence[str] | None) -> Plan:
         """Return what there is to search, as a worker sees it."""
-        found: Plan = self.client.submit(_plan, self.options, op, pure=False).result()
+        found: Plan = self.client.submit(_plan, self.options, ops, pure=False).result()
         return found
 
     def search(self, tasks: Sequence[Task]) -> list[Searched]:
@@ -126,9 +126,9 @@ def _asking(options: Options) -> Asking:
     return _OPEN[key]
 
 
-def _plan(options: Options, op: str | None) -> Plan:
+def _plan(options: Options, ops: Sequence[str] | None) -> Plan:
     with _ONE_AT_A_TIME:
-        return plan_of(_asking(options).target, op)
+        return plan_of(_asking(options).target, ops)
 
 
 def _search(options: Options, seed: int, task: Task) -> Searched:

@@ -11,12 +11,9 @@ from rich.console import Console
 from posref.composition import stages
 from posref.spec import REGISTRY
 
-from ..errors import TargetError
 from ..model import FUZZ, Case
-from ..proof import build
+from ..proof.own_data import write_suite
 from ..reports.terminal import plain
-from ..suite.atomic import whole_directory
-from ..suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
 from .hunt import Find, case_id
 from .judging import written
 from .plan import Findings
@@ -27,16 +24,8 @@ REASONS = 5
 
 def write(findings: Findings, directory: Path) -> Path:
     """Write the failures as a suite, one group for each operation; nothing but a suite is replaced."""
-    with whole_directory(directory, replace=True) as new:
-        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
-            msg = f"fuzz: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
-            raise TargetError(msg)
-        by_op = {op: [_case(find, findings.seed) for find in findings.finds if find.op == op] for op in REGISTRY}
-        entries = [build.write_group(new, build.build_group(cases)) for cases in by_op.values() if cases]
-        copy_static(STATIC, new)
-        write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
-        write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in FUZZ.items()})
-        finish(new, entries)
+    by_op = {op: [_case(find, findings.seed) for find in findings.finds if find.op == op] for op in REGISTRY}
+    write_suite("fuzz", directory, by_op, FUZZ)
     return directory
 
 

@@ -8,7 +8,7 @@ did and more, and a cluster what one process does.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,8 @@ from typing import Any, Protocol
 from posref.spec import REGISTRY
 
 from ..errors import TargetError
+from ..target.base import Target
+from ..target.loading import load
 from .hunt import Hunt, Progress, Searched
 from .judging import Asking, Tally
 from .plan import Findings, Plan, Task, opened, plan_of
@@ -30,10 +32,11 @@ def fuzz(
     seconds: float | None = None,
     examples: int | None = None,
     seed: int = 0,
-    op: str | None = None,
+    op: str | Sequence[str] | None = None,
     scheduler: str | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
+    loading: Callable[..., Target] = load,
     **options: Any,
 ) -> Findings:
     """
@@ -51,14 +54,16 @@ def fuzz(
         The number of draws for every operation and dtype.
     seed : int
         Where the draws begin: the same seed, target and version of hypothesis find the same failures.
-    op : str, optional
-        Only this operation.
+    op : str or list of str, optional
+        Only these operations.
     scheduler : str, optional
         The address of a dask.distributed scheduler over which the draws are spread; its workers load the target by its name.
     output : path, optional
         The folder of a suite with the failures, written if there are any; one that is there is replaced.
     progress : callable, optional
         Called with what is being asked.
+    loading : callable
+        What loads the target in this process.
     options
         Of the target: ``command``, ``isolate``, ``timeout``, ``memory``, ``backend``, ``dtype``, ``claim``, ``trig`` and
         ``device``, as for `check`.
@@ -68,23 +73,25 @@ def fuzz(
     TargetError
         If the target cannot be loaded, here or on a worker, or has not the operation.
     """
-    if op is not None and op not in REGISTRY:
-        msg = f"fuzz: op must be one of {', '.join(REGISTRY)}; got {op!r}."
+    wanted = None if op is None else (op,) if isinstance(op, str) else tuple(op)
+    unknown = [name for name in wanted or () if name not in REGISTRY]
+    if unknown:
+        msg = f"fuzz: op must be one of {', '.join(REGISTRY)}; got {unknown[0]!r}."
         raise TargetError(msg)
     seconds = SECONDS if seconds is None and examples is None else seconds
     until = None if seconds is None else time.monotonic() + seconds
     given = {"target": target, **options}
     if scheduler is None:
-        asking = opened(given)
+        asking = opened(given, loading)
         try:
-            findings = _run(plan_of(asking.target, op), seed, examples, until, _Here(asking, seed, until, progress))
+            findings = _run(plan_of(asking.target, wanted), seed, examples, until, _Here(asking, seed, until, progress))
         finally:
             asking.target.close()
     else:
         from .cluster import Cluster
 
         with Cluster.connected(scheduler, given, seed, until, progress) as cluster:
-            findings = _run(cluster.plan(op), seed, examples, until, cluster)
+            findings = _run(cluster.plan(wanted), seed, examples, until, cluster)
     if findings.finds and output is not None:
         from .found import write
 

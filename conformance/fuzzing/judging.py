@@ -14,6 +14,7 @@ from ..checking import asking
 from ..errors import Disagreement, TargetError
 from ..model import Answer, Call, CaseResult, LoadedCase
 from ..proof import build
+from ..proof.running import askable
 from ..target.base import Target
 from .strategies import Drawn
 
@@ -66,7 +67,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
         expected, mid, widths = build.proved(op, drawn.inputs, drawn.params)
     except Exception as error:
         raise _not_judged(op, drawn, error) from error
-    held = build.askable(op, drawn.inputs, expected)
+    held = askable(op, drawn.inputs, expected)
     dtypes = tuple(d for d in held if d not in UNIT or f"low-{d}" in widths)
     call = Call(drawn.params, drawn.inputs, expected, mid, widths)
     case = LoadedCase(name, op, "value", "core", ("fuzz",), "", dtypes, (call,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,19 +55,19 @@ class Findings:
         return 0 if self.complete and judged else 2
 
 
-def opened(options: Options) -> Asking:
-    """Return a target that can be opened again."""
+def opened(options: Options, loading: Callable[..., Target] = load) -> Asking:
+    """Return a target that can be opened again; `loading` opens it."""
 
     def opener() -> Target:
-        return load(**options)
+        return loading(**options)
 
     return Asking(opener, opener())
 
 
-def plan_of(target: Target, op: str | None) -> Plan:
+def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
     """Return what there is to search."""
-    wanted = [name for name in REGISTRY if op in (None, name) and target.has(name)]
+    wanted = [name for name in REGISTRY if (ops is None or name in ops) and target.has(name)]
     if not wanted:
-        msg = f"{target.name}: has no {'operation' if op is None else op}."
+        msg = f"{target.name}: has no {'operation' if ops is None else ', '.join(ops)}."
         raise TargetError(msg)
     return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in asked_dtypes(target, n)))
