@@ -1,0 +1,125 @@
+"""One call of anyone's code, judged live: what it was given, what it returned, and what is wrong with that."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from posref.backends import load, names
+from posref.spec import REGISTRY
+
+from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
+from ..calls import PLACED, array_names, parameters_of
+from ..errors import Failure, TargetError
+from ..model import Answer, Arrays, Call, LoadedCase
+from ..proof import live
+from ..target import calling
+from . import kernel
+
+NAME = "assert_conforms"
+
+
+def fault_of(
+    op: str, actual: Any, arrays: Sequence[Any], options: Mapping[str, Any], claim: str | None, *, everything: bool
+) -> str | None:
+    """
+    Return what is wrong with the result of a call, in words with the diagnosis, or None if it conforms.
+
+    Raises
+    ------
+    TargetError
+        If the call is none of the operation, the claim none of the dtype, or the class says nothing of this call.
+    """
+    call, library = _call(op, arrays, options), _library(actual, *arrays)
+    try:
+        dtype, outputs = _results(op, actual, call, library)
+    except Failure as failure:
+        return f"{op}: {failure}."
+    accuracy = DEFAULT_CLAIM[dtype] if claim is None else claim
+    if accuracy.partition("(")[0] not in OF_DTYPE[dtype]:
+        msg = f"{NAME}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
+        raise TargetError(msg)
+    try:
+        settled = live.settle(op, call, outputs, accuracy, dtype, everything=everything)
+    except live.NotJudged as none:
+        msg = f"{NAME}: {op} in {dtype} cannot be judged by {accuracy}: {none}."
+        raise TargetError(msg) from none
+    silent = [name for name, judged in settled.judged.items() if not judged and settled.of(name)]
+    if silent:
+        msg = f"{NAME}: no value of {', '.join(silent)} can be decided in {accuracy}; ask for fewer at once."
+        raise TargetError(msg)
+    verdicts = [live.verdict(op, settled, name, accuracy, dtype) for name in outputs]
+    wrong = [verdict for verdict in verdicts if verdict.verdict == "fail"]
+    if not wrong:
+        return None
+    lines = [f"{op} in {dtype} is not within {accuracy}:", *(f"  {verdict}" for verdict in wrong)]
+    return "\n".join([*lines, f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"])
+
+
+def _call(op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
+    """Return a call of an operation, its arrays as NumPy, its options with those that have their default."""
+    if op not in REGISTRY:
+        near = difflib.get_close_matches(op, REGISTRY, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else " posref list prints them all."
+        msg = f"{NAME}: op must be an operation of posref; got {op!r}.{hint}"
+        raise TargetError(msg)
+    parameters = parameters_of(REGISTRY[op].function)
+    known = [n for n in parameters if n not in PLACED]
+    unknown = [n for n in options if n not in known]
+    if unknown:
+        msg = f"{NAME}: {op} takes {', '.join(known)}; got {', '.join(map(repr, unknown))}."
+        raise TargetError(msg)
+    positional = [n for n in known if parameters[n].kind is parameters[n].POSITIONAL_ONLY]
+    if len(arrays) > len(positional):
+        msg = f"{NAME}: {op} takes {len(positional)} arguments by position, {', '.join(positional)}; got {len(arrays)}."
+        raise TargetError(msg)
+    given = {**dict(zip(positional, arrays, strict=False)), **options}
+    values = {n: given.get(n, parameters[n].default) for n in known}
+    missing = [n for n in known if values[n] is parameters[n].empty]
+    if missing:
+        msg = f"{NAME}: {op} needs {', '.join(missing)}; give the arguments and options of the call that was made."
+        raise TargetError(msg)
+    inputs = {n: _on_host(values[n]) for n in array_names(op) if values[n] is not None}
+    return Call({n: v for n, v in values.items() if n not in array_names(op)}, inputs)
+
+
+def _library(*arrays: Any) -> ModuleType:
+    """Return the backend of the first array that is not NumPy's, else NumPy's."""
+    for array in arrays:
+        root = type(array).__module__.partition(".")[0].removesuffix("lib")  # jaxlib's arrays are JAX's
+        if root != "numpy" and root in names():
+            return load(root)
+    return load("numpy")
+
+
+def _on_host(value: Any) -> Any:
+    """Return an array as NumPy, reals widened to float64."""
+    host = np.asarray(value) if isinstance(value, np.generic | int | float | list | tuple) else _library(value).to_numpy(value)
+    return host.astype(np.float64) if host.dtype.kind == "f" else host
+
+
+def _results(op: str, actual: Any, call: Call, library: ModuleType) -> tuple[str, Arrays]:
+    """Return the dtype of a call and its results as NumPy; `Failure` for a shape or dtype that they cannot have."""
+    whole = live.plain(op, call.inputs, call.params)
+    expected = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in whole.items()}
+    call.expected.update(expected)
+    target: Any = SimpleNamespace(backend=library, implementation=None, device=None, in_place=())
+    found = calling.collected(target, op, actual)
+    reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
+    dtype = reals[0] if reals else "float32"
+    outputs = {n: calling.accept(op, n, *found[n], call, dtype, asked=False) for n in found}
+    return dtype, outputs
+
+
+def _diagnosis(op: str, call: Call, settled: live.Settled, accuracy: str, dtype: str) -> str:
+    """Return what `posref check` would say of a case that fails so."""
+    from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
+
+    case = LoadedCase(f"{op}/your/call", op, "value", kernel.TIER, (), "", (dtype,), (call,))
+    answer = Answer(case, dtype, [settled.outputs])
+    kernel.divide(answer, settled)
+    return str(diagnose(op, [(kernel.with_few(answer).few or answer, True)], accuracy)["text"])

@@ -1,0 +1,50 @@
+"""The command that proves golden data for a call of the user's own."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .console import FILE, console, errors, needs_vectors, operation, progress, writable
+
+
+@click.command()
+@click.argument("name", metavar="OP")
+@click.option("--preset", metavar="NAME", help="Options of a released model: posref list --presets.")
+@click.option("--config", metavar="FILE", type=FILE, help="Options of a model's config.json.")
+@click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
+              help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
+@click.option("--positions", metavar="NUMBERS", help="The positions: 0,8191,131071 or 0:4096:64.")
+@click.option("--shape", "shapes", metavar="[NAME=]SIZES", multiple=True,
+              help="An array of drawn numbers, as 4,8,128; that of x unless named.")  # fmt: skip
+@click.option("--array", "arrays", metavar="NAME=NUMBERS", multiple=True, help="An array of one axis by its numbers.")
+@click.option("--input", "files", metavar="FILE", type=FILE, multiple=True, help="Arrays by name from .npz or .safetensors.")
+@click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="Of the drawn numbers.")
+@click.option("--dtype", metavar="D", help="Write tolerances of float64, float32, bfloat16 or float16 alone.")
+@click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
+              help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
+def golden(name: str, output: Path, dtype: str | None, **asked: Any) -> None:
+    """
+    Write proved values of a call of your own.
+
+    Two witnesses prove every value, as they do those of the vectors. The file has the inputs (in/...), the true results as
+    float64 (out/...), stages on the way (mid/...), the tolerances of every class (tolerance/CLASS/...), and how far a result
+    may be off in a dtype, all told (allowed/DTYPE/...). Drawn numbers are representable in every dtype. `about` says what was
+    asked.
+    """
+    with errors():
+        needs_vectors()
+        writable(output if output.suffix else None)
+        from ..proof.own_data import write
+        from ..proof.request import Request
+
+        case = Request(operation(name), **asked).case()
+        with progress("proving") as show:
+            if show:
+                show(case.op)
+            about = write(case, output, dtype, f"posref {shlex.join(sys.argv[1:])}")
+    console().print(f"wrote {output}: {about['operation']}, proved by two witnesses", highlight=False, markup=False)

@@ -1,0 +1,124 @@
+"""Golden data for one call, proved by two witnesses, in the forms that people's tests read."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy as safetensors
+
+import posref
+from posref.spec import REGISTRY
+
+from ..accuracy import DEFAULT_CLAIM, UNIT, tolerance_of
+from ..calls import judged_as
+from ..errors import TargetError
+from ..model import Arrays, Case, Flag
+from ..suite.atomic import whole_directory
+from ..suite.options import to_json
+from ..suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
+from . import live
+from .build import GOLDEN, build_group, proved, write_group
+from .running import askable
+
+MOST = 1 << 19  # values of a result: so many take minutes
+FILES = (".npz", ".safetensors", ".json")
+
+
+def write(case: Case, path: Path, dtype: str | None, command: str) -> dict[str, Any]:
+    """
+    Prove a call, write it to `path` and return what the file says of it.
+
+    Raises
+    ------
+    BuildError
+        If the witnesses disagree, or a decision lies within its tolerance.
+    TargetError
+        If there are too many values, or they do not fit the dtype.
+    """
+    inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
+    try:
+        values = sum(x.size for x in live.plain(case.op, inputs, case.params).values())
+    except (TypeError, ValueError) as error:
+        msg = f"golden: {case.op} does not take this call: {error}"
+        raise TargetError(msg) from error
+    if values > MOST:
+        msg = f"golden: at most {MOST} values are proved at once; the result has {values}. Ask for fewer positions or heads."
+        raise TargetError(msg)
+    if path.suffix not in FILES:
+        write_suite("golden", path, {case.op: [case]}, GOLDEN)
+        return {"operation": case.op, "suite": str(path)}
+    expected, mid, widths = proved(case.op, inputs, case.params)
+    dtypes = [d for d in askable(case.op, inputs, expected) if d not in UNIT or f"low-{d}" in widths]
+    if dtype is not None and dtype not in dtypes:
+        kept = ", ".join(dtypes) or "none"
+        msg = f"golden: --dtype must hold every number of the call and leave something to say ({kept} do); got {dtype!r}."
+        raise TargetError(msg)
+    asked = [dtype] if dtype else dtypes
+    about = {
+        "operation": case.op,
+        "options": {n: to_json(v) for n, v in case.params.items()},
+        "dtypes": asked,
+        "claims": {d: DEFAULT_CLAIM[d] for d in asked},
+        "source": REGISTRY[case.op].source,
+        "witnesses": 2,
+        "posref": posref.__version__,
+        "command": command,
+        "license": "CC0-1.0",
+    }
+    _save(path, _arrays(case.op, inputs, expected, mid, widths, asked), about)
+    return about
+
+
+def _arrays(op: str, inputs: Arrays, expected: Arrays, mid: Arrays, widths: Mapping[str, Arrays], dtypes: list[str]) -> Arrays:
+    """Return all arrays by role and name; ``allowed`` is how far a result may be off in a dtype, in its default class."""
+    found = {f"in/{n}": x for n, x in inputs.items()} | {f"out/{n}": x for n, x in expected.items()}
+    found |= {f"mid/{n}": x for n, x in mid.items()}
+    found |= {f"tolerance/{c}/{n}": w for c, of_class in widths.items() for n, w in of_class.items()}
+    for dtype in dtypes:
+        accuracy, kept = judged_as(op, DEFAULT_CLAIM[dtype], dtype, gradients=False)
+        for name, value in expected.items():
+            if value.dtype.kind == "f":
+                own = {c: w[name] for c, w in widths.items() if name in w}
+                found[f"allowed/{dtype}/{name}"] = tolerance_of(own, value, accuracy, kept)
+    return {n: np.ascontiguousarray(x).reshape(np.shape(x)) for n, x in found.items()}
+
+
+def _save(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
+    """Write arrays, and what they are, in the format of the file's ending."""
+    if path.suffix == ".npz":
+        file = io.BytesIO()
+        np.savez(file, **dict[str, Any](arrays, about=np.asarray(json.dumps(about))))
+        data = file.getvalue()
+    elif path.suffix == ".safetensors":
+        data = safetensors.save(arrays, metadata={"about": json.dumps(about)})
+    else:
+        data = (json.dumps({"about": about, **{n: _lists(x) for n, x in arrays.items()}}) + "\n").encode()
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)  # whole, or not at all
+
+
+def _lists(x: npt.NDArray[Any]) -> Any:
+    """Return an array as nested lists; infinities, which JSON has not, as words."""
+    if x.dtype.kind != "f" or np.all(np.isfinite(x)):
+        return x.tolist()
+    return [_lists(row) for row in x] if x.ndim else str(float(x))
+
+
+def write_suite(who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag]) -> None:
+    """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
+    with whole_directory(directory, replace=True) as new:
+        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
+            msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
+            raise TargetError(msg)
+        entries = [write_group(new, build_group(cases)) for cases in by_op.values() if cases]
+        copy_static(STATIC, new)
+        write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
+        write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
+        finish(new, entries)

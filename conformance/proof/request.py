@@ -1,0 +1,201 @@
+"""A call that somebody asks for: options from a preset, a configuration or by hand, arrays from files, ranges or a seed."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import posref
+from posref.spec import REGISTRY
+
+from ..calls import PLACED, array_names, parameters_of, positions_of
+from ..cases.numbers import floats
+from ..errors import TargetError
+from ..model import Arrays, Case
+from ..suite.options import from_json
+from .build import GOLDEN
+
+NAME = "golden"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line says of a call, as text."""
+
+    op: str
+    preset: str | None = None
+    config: Path | None = None
+    options: Sequence[str] = ()  # NAME=VALUE, the value as JSON or a word
+    files: Sequence[Path] = ()  # .npz, .npy or .safetensors
+    arrays: Sequence[str] = ()  # NAME=NUMBERS
+    positions: str | None = None
+    shapes: Sequence[str] = ()  # SHAPE or NAME=SHAPE
+    seed: int = 0
+
+    def case(self) -> Case:
+        """
+        Return the call as a case of one group.
+
+        Raises
+        ------
+        TargetError
+            For anything that is missing, unknown or unreadable: it says which option gives it.
+        """
+        params, inputs = self._params(), self._inputs()
+        parameters = parameters_of(REGISTRY[self.op].function)
+        needed = [
+            n for n, p in parameters.items() if p.default is p.empty and n not in PLACED and n not in {**params, **inputs}
+        ]
+        if needed:
+            how = {n: f"--option {n}=" if n not in array_names(self.op) else _how(self.op, n) for n in needed}
+            msg = f"{NAME}: {self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}."
+            raise TargetError(msg)
+        return Case(f"{self.op}/golden/call", params, inputs, tuple(GOLDEN), f"seed {self.seed}")
+
+    def _params(self) -> dict[str, Any]:
+        known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
+        found = {n: p.default for n, p in known.items() if p.default is not p.empty}
+        found |= {n: v for n, v in self._of_model().items() if n in known}
+        for text in self.options:
+            name, value = _pair("--option", text, "NAME=VALUE")
+            if name not in known:
+                msg = f"{NAME}: --option must be of {', '.join(known)} for {self.op}; got {name!r}."
+                raise TargetError(msg)
+            found[name] = _option(name, value)
+        return found
+
+    def _of_model(self) -> Mapping[str, Any]:
+        """Return the options that a preset or a configuration has."""
+        several = "arrangement" in REGISTRY[self.op].domains  # several position axes
+        if self.preset is not None:
+            try:
+                preset = posref.presets[self.preset]
+            except KeyError as error:
+                raise TargetError(str(error.args[0])) from error
+            found = preset.mrope if several else preset.rope
+            if found is None:
+                other = "one position axis" if several else "several position axes"
+                msg = f"{NAME}: preset {self.preset} is of {other}; got {self.op}."
+                raise TargetError(msg)
+            return found
+        if self.config is not None:
+            read = posref.mrope_from_config if several else posref.rope_from_config
+            try:
+                return dict(read(json.loads(self.config.read_text(encoding="utf-8"))))
+            except ValueError as error:  # also of text that is no JSON
+                msg = f"{self.config}: {error}"
+                raise TargetError(msg) from error
+        return {}
+
+    def _inputs(self) -> Arrays:
+        known = array_names(self.op)
+        found: Arrays = {}
+        for path in self.files:
+            found |= _read(path, known)
+        for text in self.arrays:
+            name, numbers = _pair("--array", text, "NAME=NUMBERS")
+            found[name] = _numbers("--array", numbers)
+        if self.positions is not None:
+            found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
+        for text in self.shapes:
+            name, shape = _pair("--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
+            found[name] = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
+        unknown = [n for n in found if n not in known]
+        if unknown:
+            msg = f"{NAME}: arrays must be of {', '.join(known)} for {self.op}; got {', '.join(unknown)}."
+            raise TargetError(msg)
+        return found
+
+    def _main(self) -> str:
+        """Return the first array of an operation that is no position."""
+        others = [n for n in array_names(self.op) if n not in positions_of(self.op)]
+        if not others:
+            msg = f"{NAME}: --shape is of arrays of reals; {self.op} has none. Give --positions."
+            raise TargetError(msg)
+        return others[0]
+
+
+def _how(op: str, name: str) -> str:
+    return "--positions" if name in positions_of(op) else f"--shape {name}=, --array {name}= or --input"
+
+
+def _pair(option: str, text: str, form: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        msg = f"{NAME}: {option} must be {form}; got {text!r}."
+        raise TargetError(msg)
+    return name, value
+
+
+def _option(name: str, text: str) -> Any:
+    """Return an option's value: JSON, with a record as an object that has its type; a word that is no JSON as it is."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, dict) and "type" in value:
+        kinds = {kind.__name__: kind for kind in posref.scaling.RECORDS}
+        kind = kinds.get(value["type"])
+        if kind is not None:
+            given = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n != "type"}
+            try:
+                return kind(**given)
+            except (TypeError, ValueError) as error:
+                msg = f"{NAME}: --option {name}: {error}"
+                raise TargetError(msg) from error
+    try:
+        return from_json(value)
+    except ValueError as error:
+        msg = f"{NAME}: --option {name}: {str(error).removeprefix('from_json: ')}"
+        raise TargetError(msg) from error
+
+
+def _numbers(option: str, text: str) -> npt.NDArray[Any]:
+    """Return numbers in commas, with ranges ``start:stop`` and ``start:stop:step``: integers unless one has a point."""
+    found: list[Any] = []
+    try:
+        for part in text.split(","):
+            if ":" in part:
+                found += range(*map(int, part.split(":")))
+            else:
+                found.append(int(part) if part.strip().lstrip("+-").isdigit() else float(part))
+    except (TypeError, ValueError) as error:
+        msg = f"{NAME}: {option} must be numbers in commas, or ranges start:stop:step; got {text!r}."
+        raise TargetError(msg) from error
+    return np.asarray(found, dtype=np.float64 if any(isinstance(x, float) for x in found) else np.int64)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.strip().isdigit() for part in parts):
+        msg = f"{NAME}: --shape must be sizes in commas, as 4,8,128; got {text!r}."
+        raise TargetError(msg)
+    return tuple(map(int, parts))
+
+
+def _read(path: Path, known: Sequence[str]) -> Arrays:
+    """Return the arrays in a file by name; that of a .npy file is the operation's first."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path) as data:
+                found = {name: data[name] for name in data.files}
+        elif path.suffix == ".npy":
+            found = {known[0]: np.load(path)}
+        elif path.suffix == ".safetensors":
+            from safetensors.numpy import load_file
+
+            found = load_file(path)
+        else:
+            msg = f"{NAME}: --input must be .npz, .npy or .safetensors; got {path}."
+            raise TargetError(msg)
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        msg = f"{NAME}: {path} cannot be read: {error}"
+        raise TargetError(msg) from error
+    return {n: x.astype(np.float64) if x.dtype.kind == "f" else x for n, x in found.items()}

@@ -1,0 +1,122 @@
+"""`posref golden`: proved data of a call of one's own, read back without posref, and misuse that is refused in a sentence."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from safetensors import safe_open
+
+import posref
+from posref.cli import cli
+from posref.conformance import check, golden
+from posref.conformance.proof.verify import verify
+
+ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")
+
+
+def run(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(cli, ["golden", *map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return arrays and what they are, by libraries that do not know posref."""
+    if path.suffix == ".npz":
+        with np.load(path) as data:
+            arrays = {n: data[n] for n in data.files}
+        return arrays, json.loads(str(arrays.pop("about")))
+    if path.suffix == ".safetensors":
+        with safe_open(path, "np") as file:
+            return {n: file.get_tensor(n) for n in file.keys()}, json.loads(file.metadata()["about"])  # noqa: SIM118
+    found = json.loads(path.read_text(encoding="utf-8"))
+    about = found.pop("about")
+    return {n: np.asarray(x) for n, x in found.items()}, about
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".json"])
+def test_the_file_has_true_values_and_tolerances(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"out{suffix}"
+    assert run(*ROPE, "-o", path) == f"wrote {path}: rope, proved by two witnesses\n"
+    arrays, about = read(path)
+    options = dict(posref.presets["llama-3.1-8b"].rope or {})
+    assert arrays["in/x"].shape == (2, 3, 128)
+    assert arrays["in/positions"].tolist() == [0, 8191, 131071]
+    true = golden("rope", {"x": arrays["in/x"], "positions": arrays["in/positions"]}, options)["out"]
+    assert np.array_equal(arrays["out/out"], true)
+    assert about["options"]["scaling"]["type"] == "Llama3"
+    assert (about["witnesses"], about["dtypes"]) == (2, ["float64", "float32", "bfloat16", "float16"])
+    x, positions = arrays["in/x"].astype(np.float32), arrays["in/positions"]
+    off = np.abs(posref.rope(x, positions, **options) - true)
+    assert np.all(off <= arrays["allowed/float32/out"])
+    assert np.any(np.abs(posref.rope(x, positions + 1, **options) - true) > arrays["allowed/bfloat16/out"])
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_one_others(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "a.json" for name in ("one", "two", "three")]
+    for path, seed in zip(paths, "001", strict=True):
+        path.parent.mkdir()
+        run(*ROPE, "--seed", seed, "-o", path)
+    one, two, three = (read(path)[0] for path in paths)
+    assert np.array_equal(one["in/x"], two["in/x"])
+    assert not np.array_equal(one["in/x"], three["in/x"])
+
+
+def test_a_folder_is_a_suite_that_can_be_checked_and_verified(tmp_path: Path) -> None:
+    scaling = '{"type": "YaRN", "factor": 4, "original_length": 64}'
+    run("rope", "--option", "layout=half", "--option", "base=500", "--option", f"scaling={scaling}", "--positions", "0:9:3",
+        "--shape", "3,8", "-o", tmp_path / "suite")  # fmt: skip
+    assert verify(tmp_path / "suite", jobs=1) == []
+    report = check("posref", suite=tmp_path / "suite", op="rope")
+    assert report.counts["pass"] > 0
+    assert set(report.counts) == {"pass"}
+
+
+def test_arrays_come_from_files_and_by_hand(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", q=np.ones((2, 3, 8), dtype=np.float32), k=np.full((2, 5, 8), 0.5), v=np.ones((2, 5, 8)))
+    run("attention", "--input", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+    arrays, _ = read(tmp_path / "out.npz")
+    assert np.array_equal(arrays["out/out"], np.ones((2, 3, 8)))
+    run("alibi", "--option", "heads=2", "--option", "form=distance", "--positions", "0:3", "--array", "k_positions=0,5",
+        "-o", tmp_path / "alibi.npz")  # fmt: skip
+    assert read(tmp_path / "alibi.npz")[0]["out/out"].shape == (2, 3, 2)
+
+
+def test_options_come_from_a_configuration(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 5e5, "head_dim": 16}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    run("rope", "--config", tmp_path / "config.json", "--positions", "3", "--shape", "1,16", "-o", tmp_path / "out.json")
+    assert read(tmp_path / "out.json")[1]["options"]["base"] == 5e5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rope",), "rope needs x, positions, layout, base; give --shape x=.* and --positions and --option layout="),
+        (("ropes",), "NAME must be one of"),
+        ((*ROPE[:3], "--positions", "x", "--shape", "2,128"), "--positions must be numbers in commas, or ranges"),
+        ((*ROPE[:3], "--positions", "1", "--shape", "2,a"), "--shape must be sizes in commas"),
+        (("rope", "--preset", "llama"), "presets: name must be a preset's name; got 'llama'. See"),
+        ((*ROPE, "--option", "bse=3"), "--option must be of layout, base, .*; got 'bse'"),
+        ((*ROPE, "--option", "base"), "--option must be NAME=VALUE; got 'base'"),
+        ((*ROPE, "--option", "layout=halves"), "rope does not take this call: rope: layout must be one of"),
+        ((*ROPE, "--option", 'scaling={"type":"YaRN"}'), "--option scaling: .*missing"),
+        ((*ROPE[:5], "--shape", "2,128"), "positions must broadcast to the leading axes of x"),
+        ((*ROPE[:5], "--shape", "64,64,3,128"), "at most 524288 values are proved at once; the result has 1572864"),
+        ((*ROPE, "--array", "y=1"), "arrays must be of x, positions for rope; got y"),
+        (("t5_buckets", "--shape", "3"), "--shape is of arrays of reals; t5_buckets has none"),
+        ((*ROPE, "--input", "none.npz"), "none.npz cannot be read"),
+        ((*ROPE, "--input", "pyproject.toml"), "--input must be .npz, .npy or .safetensors"),
+    ],
+)
+def test_misuse_is_refused_in_a_sentence(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["golden", *arguments, "-o", str(tmp_path / "x.npz")])
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    assert re.search(message, done.output), done.output
+    assert not list(tmp_path.iterdir())
