@@ -2,7 +2,7 @@
 Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations, and the README's output blocks.
 
     python docs/generate.py              # all but the diagnosis, whose measurement takes ten minutes
-    python docs/generate.py --measure    # the diagnosis too
+    python docs/generate.py --measure    # the diagnosis too, and which cases catch which deviation
     python docs/generate.py --check      # exit code 1 if a page is out of date; the diagnosis is not measured
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from posref.composition import reaches
 from posref.conformance.deviations import DEVIATIONS, Deviation
+from posref.conformance.diagnosis import strength
 from posref.conformance.suite import load_manifest, writing
 from posref.spec import REGISTRY
 
@@ -27,6 +28,7 @@ import scoreboard  # noqa: E402
 
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
 PAGE, DIAGNOSIS, README = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md", ROOT / "README.md"
+CAUGHT = ROOT / "conformance" / "deviations" / "caught.json"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
@@ -48,14 +50,20 @@ QUALITY = """\
 
 1. **One deviation** of the [registry](deviations.md). It must reproduce every failing case, and the expected values wherever
    the implementation passes. If several do, all are named: they give the same values on every case asked.
-2. **Two or three deviations**, each in cases of its own, without effect on the cases of the others.
-3. **Two deviations at once**, in the same cases. If stages failed too, the deviations found there are tried first.
-4. Otherwise the failure is **unexplained**. If the operation rotates, posref then reads the phases of its outputs. They may
-   show the layout, rotary_dim, gain, direction, base, and the scale and offset of positions. Such a finding is printed only if
-   the definition, called with it, reproduces failing cases.
+2. **One number**: an option that has one value whatever is asked for, or a fixed relation to it; a field of a scaling; a gain;
+   where positions wrap or are clamped. It must explain two failing cases at least, and several positions if it is one of them.
+3. **Two or three deviations**, each in cases of its own, without effect on the cases of the others.
+4. **Two deviations at once**, in the same cases. If stages failed too, the deviations found there are tried first.
+5. **Phases**, if the operation rotates. They may show the layout, rotary_dim, gain, direction, base, and the scale and offset
+   of positions. Such a finding is printed only if the definition, called with it, reproduces the cases.
+6. **The trigonometry**, if sines and cosines of low accuracy explain every failure; the class that passes is printed.
+7. **Groups** of failing cases: all with one option or form, each group explained by itself. The report lists their cases.
+8. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
+   cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
-The first wrong stage is named first. A first failing position that a dtype cannot hold (257, 2049) is pointed out. If only the
-gradients of a rotation fail, they are explained as a rotation themselves.
+Two deviations that contradict each other are never named together. The first wrong stage is named first, unless what is
+composed of it has another name. A first failing position that a dtype cannot hold (257, 2049) is pointed out if those that it
+holds are right. If only the gradients of a rotation fail, they are explained as a rotation themselves.
 
 A deviation is computed in float64, and compared with values that were rounded in another way. Four constants say how close they
 must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`). They are chosen, not derived. They
@@ -66,15 +74,16 @@ If they are too small, it stays unexplained; if they are too large, two deviatio
 
 The implementations are in `tests/defects`. They were written by hand, in float32, do not import posref, and have one or two
 defects each. The first set was read while the registry grew. The second (`unseen`) was written afterwards, from reports of real
-defects, before the diagnosis had been run on it. On its first run, when pairs were not tried, all {unseen} defects were found:
-17 named, one named in part, 31 unexplained and none called by a wrong name.
+defects. Of its first 49, all were found before the diagnosis had been run on any: 17 named, one named in part, 31 unexplained
+and none called by a wrong name. Pairs, numbers and groups were not tried then.
 
 "Named" means that the names are all that was planted, or give the same values on every case. "Partly named" means that the
-names are a part of it and nothing else. "Outside" counts defects that were planted outside the registry, so that no name would
-be right.
+names are a part of it and nothing else. "Told" means that there is no name, but a number that explains the failure, the cases
+that fail, or the places that are wrong. "Outside" counts defects told or unexplained that were planted outside the registry, so
+that no name would be right.
 
-| set | defects | found | named | partly named | unexplained | of these outside | wrong |
-|---|---|---|---|---|---|---|---|
+| set | defects | found | named | partly named | told | unexplained | of these two outside | wrong |
+|---|---|---|---|---|---|---|---|---|
 {totals}
 
 The registry's own mutants, the definition with one deviation, are counted apart:
@@ -83,6 +92,9 @@ The registry's own mutants, the definition with one deviation, are counted apart
 `python docs/generate.py --measure` measures all this and writes this page.
 
 {tables}"""
+
+
+UNNAMED = ("told", "unexplained")
 
 
 def operations(deviation: Deviation) -> list[str]:
@@ -125,20 +137,20 @@ def diagnosis(registry: str | None = None) -> str:
     rows = {name: [quality.row(file) for file in files] for name, files in sets.items()}
     counts = []
     for name, found in rows.items():
-        total, outside = quality.totals(found), sum(not r.planted and r.verdict == "unexplained" for r in found)
-        numbers = [total[k] for k in ("defects", "found", "named", "partly named", "unexplained")]
+        total, outside = quality.totals(found), sum(not r.planted and r.verdict in UNNAMED for r in found)
+        numbers = [total[k] for k in ("defects", "found", "named", "partly named", *UNNAMED)]
         counts.append(f"| {name} | {' | '.join(map(str, [*numbers, outside, total['wrong']]))} |")
     tables = []
     for name, found in rows.items():
         tables += [f"## Set: {name}\n", "| file | what is wrong | verdict | called |", "|---|---|---|---|"]
         tables += [f"| `{r.file.stem}` | {cell(r.defect)} | {_verdict(r)} | {_called(r)} |" for r in found]
         tables.append("")
-    text = QUALITY.format(unseen=len(quality.UNSEEN), totals="\n".join(counts), registry=registry, tables="\n".join(tables))
+    text = QUALITY.format(totals="\n".join(counts), registry=registry, tables="\n".join(tables))
     return text.rstrip("\n") + "\n"
 
 
 def _verdict(row: Any) -> str:
-    return "unexplained (outside)" if row.verdict == "unexplained" and not row.planted else str(row.verdict)
+    return f"{row.verdict} (outside)" if row.verdict in UNNAMED and not row.planted else str(row.verdict)
 
 
 def _called(row: Any) -> str:
@@ -167,14 +179,14 @@ def readme(text: str) -> str:
 
 
 def pages(*, measured: bool) -> dict[Path, str]:
-    """Return every generated page as it is now; the diagnosis, which takes minutes to measure, only if `measured`."""
+    """Return every generated page as it is now; what takes minutes to measure only if `measured`."""
     found = {
         PAGE: deviations(),
         VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
         README: readme(README.read_text(encoding="utf-8")),
     }
-    return found | ({DIAGNOSIS: diagnosis()} if measured else {})
+    return found | ({DIAGNOSIS: diagnosis(), CAUGHT: strength.record()} if measured else {})
 
 
 def seal(suite: Path) -> None:

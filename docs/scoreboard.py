@@ -44,7 +44,7 @@ they ship. Corrections are welcome, and so are adapters for other libraries.
 
 def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page needs from a report: the number of cases with each verdict, and every failure."""
-    from posref.conformance.accuracy import ladder_of
+    from posref.conformance.calls import ladder
     from posref.conformance.target.finding import package_of
 
     if not report["complete"]:
@@ -55,7 +55,7 @@ def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     for operation in report["operations"]:
         mine = [c for c in asked if (c["op"], c["dtype"]) == (operation["op"], operation["dtype"])]
         passed = [c["achieved"] for c in mine if c["verdict"] == "pass"]
-        order = ladder_of(operation["dtype"], operation["claim"])
+        order = ladder(operation["op"], operation["dtype"], operation["claim"])
         kept = {name: operation[name] for name in KEPT} | {"passed": max(passed, key=order.index, default=None)}
         kept["diagnosis"] = (operation["diagnosis"] or {}).get("text")
         operations.append(kept)
@@ -133,7 +133,7 @@ def _library(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> lis
     lines += ["| operation | dtype | achieved | passed | failed | not offered |", "|---|---|---|---|---|---|"]
     for o in _shown(s):
         achieved = o["achieved"] or (f"({o['passed']})" if o["passed"] else "none")
-        numbers = (_count(o, "pass"), _count(o, *BAD), _count(o, "unsupported"))
+        numbers = (_count(o, "pass"), _count(o, *BAD), _count(o, "unsupported", "selective"))
         lines.append(f"| {o['op']} | {o['dtype']} | {achieved} | {' | '.join(map(str, numbers))} |")
     for finding in findings:
         if failures := matching(finding, s):
