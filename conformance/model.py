@@ -293,6 +293,7 @@ class Record:
     complete: bool = False
     part: str = ""  # what was asked, where it was not a whole tier of the installed suite
     unmet: tuple[str, ...] = ()  # what was required of the scope, and is not in it
+    model: str = ""  # the model whose calls were asked, if it was one's
 
     @property
     def scopes(self) -> list[Scope]:
@@ -308,7 +309,7 @@ class Record:
             return "not conformant"
         if self.part:
             return "passed"
-        return "conformant in its scope" if self.counts["unsupported"] else "conformant"
+        return "conformant in its scope" if self.counts["unsupported"] and not self.model else "conformant"
 
     @property
     def counts(self) -> Counter[str]:
@@ -349,10 +350,9 @@ class Record:
         cases = [case for operation in self.operations for case in operation.cases]
         return {
             "schema": SCHEMA, "complete": self.complete, "posref": __version__, "suite": dict(self.suite),
-            "target": dict(self.target), "tier": self.tier, "part": self.part, "verdict": self.verdict,
+            "target": dict(self.target), "tier": self.tier, "part": self.part, "for": self.model, "verdict": self.verdict,
             "conformant": self.conformant, "scopes": [_scope(one) for one in self.scopes], "unmet": list(self.unmet),
-            "counts": _counts(self.counts),
-            "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
+            "counts": _counts(self.counts), "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
             "operations": [_operation(op) for op in self.operations],
             "cases": [_case(case) for case in cases],
             "totals": {"operations": len(self.operations), "cases": len(cases)},

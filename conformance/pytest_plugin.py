@@ -64,9 +64,9 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
-        from .checking import asking, checker, expected_failures, settling
+        from .checking import asking, expected_failures, settling
+        from .checking.choice import Choice
         from .model import Operation
-        from .suite.reading import INSTALLED
         from .target.loading import load
 
         options = {name: given[name] for name in ("claim", "dtype", "backend")}
@@ -80,9 +80,10 @@ class Suite(pytest.Collector):
         self.cases: list[tuple[LoadedCase, str]] = []
         self.missing: list[str] = []
         self.tier = tier = given["tier"] or "core"
-        names = checker.operations_of(INSTALLED, op=given["op"], case=None, tier=tier)
+        choice = Choice(tier=tier, op=given["op"])
+        names = choice.operations()
         self.missing = [op for op in names if not self.target.has(op)]
-        everything = checker.choose(INSTALLED, ops=[op for op in names if op not in self.missing], tier=tier)
+        everything = choice.cases([op for op in names if op not in self.missing])
         for op in dict.fromkeys(case.op for case in everything):
             for dtype in asking.asked_dtypes(self.target, op):
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])

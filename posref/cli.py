@@ -57,11 +57,10 @@ def list_command(family: str | None, op: str | None, tier: str, presets: bool) -
 
 
 def _list_cases(op: str, tier: str) -> None:
-    from posref.conformance.checking import checker
-    from posref.conformance.suite.reading import INSTALLED
+    from posref.conformance.checking.choice import Choice
 
     with _errors():
-        cases = checker.choose(INSTALLED, ops=[_operation(op)], tier=tier)
+        cases = Choice(tier=tier).cases([_operation(op)])
         table = _table("case", "kind", "dtypes", "flags")
         for case in cases:
             table.add_row(case.id, case.kind, " ".join(case.dtypes), " ".join(case.flags))

@@ -11,6 +11,7 @@ from typing import Any
 
 from posref import preset_lists as lists
 from posref.config_scaling import softmax_factor, table_factor
+from posref.preset_sizes import SIZES, Sizes
 from posref.scaling import Linear, Llama3, LongRoPE, NTKAlpha, Proportional, Scaling, YaRN
 
 MARKS = {
@@ -29,7 +30,8 @@ class Preset:
     The rotary parameters of one model, or of one type of its layers ("-full" and "-sliding").
 
     `rope` holds the keyword arguments of `posref.rope`, or `mrope` those of `posref.mrope`; the other is None. For LongRoPE add
-    the ``length`` of your call. `factors` is as `posref.configs.factors` returns it. `verified` says where the values were
+    the ``length`` of your call. `factors` is as `posref.configs.factors` returns it. `sizes` has heads and the longest context,
+    where a source says them, or is None. `verified` says where the values were
     read, in letters of `MARKS`; `source` says it in words. `note` has anything else to know.
     """
 
@@ -37,6 +39,7 @@ class Preset:
     rope: Mapping[str, Any] | None
     mrope: Mapping[str, Any] | None
     factors: Mapping[str, float]
+    sizes: Sizes | None
     verified: str
     source: str
     note: str
@@ -100,7 +103,9 @@ def _mrope(
 
 def _presets(names: str, verified: str, note: str, **fields: Any) -> list[Preset]:
     source = "; ".join(MARKS[mark] for mark in verified)
-    return [Preset(name, verified=verified, source=source, note=note, **fields) for name in names.split()]
+    return [
+        Preset(name, sizes=SIZES.get(name), verified=verified, source=source, note=note, **fields) for name in names.split()
+    ]
 
 
 def _kimi(factor: float) -> YaRN:

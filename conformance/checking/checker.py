@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from posref.spec import REGISTRY
-
 from ..calls import held_to
-from ..errors import TargetError
+from ..cases import of_model
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
-from ..suite.quoting import shown
-from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
+from ..suite.reading import INSTALLED, load_manifest
 from ..target.base import Target
 from ..target.loading import load
 from . import demands, kernel
 from .apart import Watch, check_apart
 from .asking import ask, asked_dtypes, asked_in, unasked
+from .choice import Choice
 from .guard import Guard
+from .scope import ENOUGH
 from .settling import settle, stated_scope
 from .summary import finish
 
 Progress = Callable[[str], None]
-TIERS = ("smoke", "core", "kernel")
 
 
 def check(
@@ -48,6 +47,7 @@ def check(
     trig: float | None = None,
     device: Any = None,
     suite: Path = INSTALLED,
+    model: str | None = None,
     require: str | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     child: bool = False,
@@ -81,6 +81,9 @@ def check(
         The absolute error that its sines and cosines may have besides.
     suite : path
         The vectors; the installed ones by default.
+    model : str, optional
+        A preset's name, or the path of a config.json (with ``:layer_type`` where layers differ). The cases with the words of
+        its options are asked, and calls of its own sizes and positions, which all must be answered.
     require : str or dict, optional
         What its scope must have: words, a JSON file, or a dict as of `supports`.
     progress : callable, optional
@@ -96,7 +99,7 @@ def check(
     """
     options: dict[str, Any] = {
         "op": op, "case": case, "tier": tier, "suite": Path(suite), "timeout": timeout, "backend": backend, "dtype": dtype,
-        "claim": claim, "trig": trig, "device": device,
+        "claim": claim, "trig": trig, "device": device, "model": model,
     }  # fmt: skip
     required = demands.read(require, Path(suite), op=op, case=case, tier=tier)
 
@@ -108,7 +111,7 @@ def check(
         report = check_apart(target, options, progress)
     else:
         report = checked(target, command=command, outputs=outputs, isolate=isolate, memory=memory, watch=watch, **options)
-    report.unmet = demands.unmet(required, report)
+    report.unmet += demands.unmet(required, report)
     return report
 
 
@@ -121,19 +124,23 @@ def checked(
     suite: Path,
     watch: Watch,
     loading: Any = load,
+    model: str | None = None,
     **options: Any,
 ) -> Report:
     """Return the report of a check, in this process; `watch` hears of every step, and `loading` returns the target."""
-    names = operations_of(suite, op=op, case=case, tier=tier)
+    choice = Choice(suite, tier, op, case, None if model is None else of_model.read(model))
+    names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
         guard = Guard()
         loaded = loading(target, suite=suite, **options)
         try:
             missing = tuple(name for name in names if not loaded.has(name))
-            cases = choose(suite, ops=[name for name in names if name not in missing], case=case, tier=tier)
+            cases = choice.cases([name for name in names if name not in missing])
             guard.hold(cases)
-            return _trusted(_check(loaded, cases, missing, tier, suite, watch, case), guard.changed())
+            if model is not None:
+                loaded.reproduce += f" --for {shlex.quote(model)}"
+            return _trusted(_check(loaded, choice, cases, missing, watch), guard.changed())
         finally:
             loaded.close()
 
@@ -145,49 +152,7 @@ def _trusted(report: Report, changed: str) -> Report:
     return report
 
 
-def operations_of(suite: Path, *, op: str | Sequence[str] | None, case: str | None, tier: str) -> list[str]:
-    """Return the operations to ask, or raise for a name that is none."""
-    if op is None and case is not None:
-        op = case.split("/", maxsplit=1)[0]
-    wanted = None if op is None else [op] if isinstance(op, str) else list(op)
-    unknown = [name for name in wanted or () if name not in REGISTRY]
-    if unknown:
-        msg = f"check: op must be one of {', '.join(REGISTRY)}; got {shown(unknown[0])!r}."
-        raise TargetError(msg)
-    if tier not in TIERS:
-        of = "smoke, core or kernel (full is built on demand: posref vectors build DIR --tier full)"
-        msg = f"check: tier must be {of}; got {tier!r}."
-        raise TargetError(msg)
-    held = dict.fromkeys(entry["op"] for entry in load_manifest(suite)["groups"])
-    lacking = [name for name in wanted or () if name not in held]
-    if lacking:
-        msg = f"check: the suite in {suite} has no cases of {lacking[0]!r}."
-        raise TargetError(msg)
-    return [name for name in held if wanted is None or name in wanted]
-
-
-def choose(suite: Path, *, ops: Sequence[str], case: str | None = None, tier: str = "core") -> list[LoadedCase]:
-    """Return the cases of some operations to ask, or raise if there is not the one asked for; other files are not read."""
-    withdrawn = withdrawn_cases(suite)
-    if case in withdrawn:
-        msg = f"check: case {case!r} was withdrawn: {withdrawn[case]}"
-        raise TargetError(msg)
-    if kernel.is_kernel(case):
-        return list(kernel.load(ops, case))
-    smoke = smoke_cases(suite) if tier == "smoke" else frozenset()
-    entries = [entry for entry in load_manifest(suite)["groups"] if entry["op"] in ops and _holds(entry, case, smoke)]
-    found = [c for entry in entries for c in load_group(suite, entry).cases if _wanted(c, tier, case)]
-    found = [c for c in found if c.id not in withdrawn]
-    found += kernel.load(ops) if tier == kernel.TIER and case is None else []
-    if case is not None and ops and not found:
-        msg = f"check: no case {case!r} in the {tier} tier; posref list --cases {ops[0]} lists them."
-        raise TargetError(msg)
-    return found
-
-
-def _check(
-    target: Target, cases: list[LoadedCase], missing: tuple[str, ...], tier: str, suite: Path, watch: Watch, case: str | None
-) -> Report:
+def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Watch) -> Report:
     """Return the report on loaded cases."""
     stated = stated_scope(target)
     operations = [
@@ -196,7 +161,7 @@ def _check(
         for width in asked_dtypes(target, name)
         if any(c.op == name and asked_in(c, width) for c in cases)
     ]
-    watch("planned", _planned(target, operations, cases, missing, tier, suite, case))
+    watch("planned", _planned(target, choice, operations, cases, missing))
     complete = True
     try:
         for refusals in (False, True):  # what must be refused comes last: a program may end on each, and be asked no more
@@ -205,33 +170,39 @@ def _check(
                 _fill(operation, answers, target, own, watch)
     except KeyboardInterrupt:
         complete = False
-    settle(operations, target, stated, watch, whole=complete and case is None and tier != "smoke")
+    enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
+    settle(operations, target, stated, watch, whole=complete and choice.is_whole, enough=enough)
     finish(operations)
-    return _report(target, [o for o, _ in operations], missing, tier, suite, case, complete=complete)
+    return _report(target, choice, [o for o, _ in operations], missing, complete=complete)
 
 
 def _report(
-    target: Target, operations: list[Operation], missing: tuple[str, ...], tier: str, suite: Path, case: str | None, *,
-    complete: bool = True,
-) -> Report:  # fmt: skip
+    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], *, complete: bool = True
+) -> Report:
     """Return the report of a target's operations."""
     notes = [*target.remarks(), *(note for operation in operations for note in kernel.notes(operation))]
+    notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
         "claims": dict(target.claims), "versions": dict(target.versions), "notes": notes,
         "reproduce": target.reproduce,
     }  # fmt: skip
-    version = load_manifest(suite)["suite"]
-    sums = {"version": version, "sha256": tensors.digest((suite / "SUITE.json").read_bytes())["sha256"]}
-    return Report(about, sums, tier, operations, missing, complete, part_of(suite, tier, case))
+    version = load_manifest(choice.suite)["suite"]
+    sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
+    report = Report(about, sums, choice.tier, operations, missing, complete, choice.part)
+    return report if choice.model is None else _for_model(report, choice.model)
 
 
-def part_of(suite: Path, tier: str, case: str | None) -> str:
-    """Return what is asked, where it is not a whole tier of the installed suite, on which alone conformance is spoken of."""
-    parts = [f"case {case}"] if case is not None else ["one case of each operation"] if tier == "smoke" else []
-    if suite != INSTALLED and (suite / "SUITE.json").read_bytes() != (INSTALLED / "SUITE.json").read_bytes():
-        parts.append(f"the suite in {suite}")
-    return ", ".join(parts)
+def _for_model(report: Report, model: of_model.Model) -> Report:
+    """Return a report that is about one model, all of whose calls must be answered."""
+    report.model = model.name
+    for name in dict.fromkeys(operation.op for operation in report.operations):
+        own = [case for o in report.operations for case in o.cases if case.op == name and of_model.is_of_model(case.id)]
+        refused = [case for case in own if case.verdict in ("unsupported", "selective")]
+        if refused:
+            text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"
+            report.unmet = (*report.unmet, text)
+    return report
 
 
 def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Report:
@@ -245,28 +216,16 @@ def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Repo
     return check(implementation, op=op, **options)
 
 
-def _holds(entry: Mapping[str, Any], only: str | None, smoke: Collection[str]) -> bool:
-    """Return whether a group may hold a case that is asked: the one, or one of `smoke`. Files of others are not read."""
-    if only is not None:
-        return only in entry["cases"]
-    listed = any(case.startswith(f"{entry['op']}/") for case in smoke)
-    return not listed or any(case in smoke for case in entry["cases"])
-
-
-def _wanted(case: LoadedCase, tier: str, only: str | None) -> bool:
-    return case.id == only if only is not None else tier != "smoke" or case.tier == "smoke"
-
-
 def _planned(
-    target: Target, operations: list[tuple[Operation, list[Answer]]], cases: list[LoadedCase], missing: tuple[str, ...],
-    tier: str, suite: Path, case: str | None,
+    target: Target, choice: Choice, operations: list[tuple[Operation, list[Answer]]], cases: list[LoadedCase],
+    missing: tuple[str, ...],
 ) -> Report:  # fmt: skip
     """Return the report as it is if nothing is asked."""
     planned = [
         replace(o, cases=[unasked(target, c, o.dtype) for c in cases if c.op == o.op and asked_in(c, o.dtype)])
         for o, _ in operations
     ]
-    return _report(target, planned, missing, tier, suite, case)
+    return _report(target, choice, planned, missing)
 
 
 def _fill(operation: Operation, answers: list[Answer], target: Target, cases: list[LoadedCase], watch: Watch) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..cases import kernel
 from ..errors import TargetError
-from ..model import Answer, Arrays, Call, CaseResult, LoadedCase, Operation
+from ..model import Answer, Arrays, Call, Case, CaseResult, LoadedCase, Operation
 from ..proof import choosing, live
 from ..proof.computed import moved_by_trigonometry
 from ..proof.running import askable
@@ -32,14 +32,19 @@ def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
         msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
         raise TargetError(msg)
     for op in ops:
-        for case in kernel.cases(op, only):
-            inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
-            near = {
-                n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in live.plain(op, inputs, case.params).items()
-            }
-            call = Call(case.params, inputs, near)
-            dtypes = tuple(askable(op, inputs, near))
-            yield LoadedCase(case.id, op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))
+        yield from made(kernel.cases(op, only))
+
+
+def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
+    """Yield cases that are judged live."""
+    for case in cases:
+        inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
+        near = {
+            n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in live.plain(case.op, inputs, case.params).items()
+        }
+        call = Call(case.params, inputs, near)
+        dtypes = tuple(askable(case.op, inputs, near))
+        yield LoadedCase(case.id, case.op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))
 
 
 def judged(answer: Answer, claim: str, result: CaseResult) -> live.Settled:

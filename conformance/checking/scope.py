@@ -58,9 +58,14 @@ class Restriction:
     excludes: Callable[[Traits], bool]
 
 
-def infer(op: str, asked: Sequence[Asked]) -> tuple[list[Restriction], list[Asked]]:
-    """Return the restrictions that explain what was not answered, and what none explains."""
-    found, left = _fewest(op, _singles(op, asked), _pairs(op, asked), [one for one in asked if not one.answered])
+def infer(op: str, asked: Sequence[Asked], enough: int = ENOUGH) -> tuple[list[Restriction], list[Asked]]:
+    """
+    Return the restrictions that explain what was not answered, and what none explains.
+
+    At least `enough` cases must ask for what a restriction excludes.
+    """
+    refused = [one for one in asked if not one.answered]
+    found, left = _fewest(op, _singles(op, asked, enough), _pairs(op, asked, enough), refused)
     return [one if len(one.axis) == 1 else _only_needed(one) for one in found], left
 
 
@@ -114,31 +119,31 @@ def is_fixed(op: str, axis: str) -> bool:
     return axis in REGISTRY[op].domains and not is_option(op, axis) and axis not in defaults(op)
 
 
-def _singles(op: str, asked: Sequence[Asked]) -> list[Candidate]:
+def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
     """Return what every single axis may explain."""
     found = []
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.words):
         words = _words(asked, axis)
         allowed = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered))
-        enough = 1 if is_option(op, axis) or axis == "empty" else ENOUGH  # without values, none is wrong
-        missing = frozenset(w for w in words if w not in allowed and len(words[w]) >= enough)
+        least = 1 if is_option(op, axis) or axis == "empty" else enough  # without values, none is wrong
+        missing = frozenset(w for w in words if w not in allowed and len(words[w]) >= least)
         if is_fixed(op, axis) or axis == "axes":
             others = {case for w, cases in words.items() if w not in allowed for case in cases}
-            missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= ENOUGH else frozenset()
+            missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= enough else frozenset()
         if missing:
             found.append(Candidate((axis,), allowed, _has_one_of(axis, missing)))
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
-        bound = _bound(asked, axis)
+        bound = _bound(asked, axis, enough)
         if bound != Bound():
             found.append(Candidate((axis,), bound, _excludes(axis, bound)))
-    return [*found, *_few(asked, "head_size")]
+    return [*found, *_few(asked, "head_size", enough)]
 
 
-def _few(asked: Sequence[Asked], axis: str) -> list[Candidate]:
+def _few(asked: Sequence[Asked], axis: str, enough: int) -> list[Candidate]:
     """Return the few sizes that were ever answered, as code compiled for them has, where enough cases have others."""
     sizes = frozenset(size for one in asked if one.answered for size in one.traits.sizes.get(axis, ()))
     others = {one.id for one in asked if not sizes.issuperset(one.traits.sizes.get(axis, ()))}
-    return [Candidate((axis,), sizes, _excludes(axis, sizes))] if 0 < len(sizes) <= FEW and len(others) >= ENOUGH else []
+    return [Candidate((axis,), sizes, _excludes(axis, sizes))] if 0 < len(sizes) <= FEW and len(others) >= enough else []
 
 
 def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
@@ -150,7 +155,7 @@ def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
     return found
 
 
-def _bound(asked: Sequence[Asked], axis: str) -> Bound:
+def _bound(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
     """Return the ends of an axis beyond which enough cases lie, none of them answered."""
     answered = [one.traits.sizes[axis] for one in asked if one.answered and axis in one.traits.sizes]
     if not answered:
@@ -158,14 +163,14 @@ def _bound(asked: Sequence[Asked], axis: str) -> Bound:
     low, high = min(low for low, _ in answered), max(high for _, high in answered)
     below = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][0] < low}
     above = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][1] > high}
-    return Bound(low if len(below) >= ENOUGH and axis not in BOUNDS else None, high if len(above) >= ENOUGH else None)
+    return Bound(low if len(below) >= enough and axis not in BOUNDS else None, high if len(above) >= enough else None)
 
 
 def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:
     return lambda traits: bool(traits.words.get(axis, frozenset()) & missing)
 
 
-def _pairs(op: str, asked: Sequence[Asked]) -> list[Candidate]:
+def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
     """Return what pairs of two option words, or of one and a partial rotation, may explain."""
     axes = [axis for axis in REGISTRY[op].domains if is_option(op, axis)]
     if any("partial" in one.traits.words for one in asked):
@@ -179,7 +184,7 @@ def _pairs(op: str, asked: Sequence[Asked]) -> list[Candidate]:
             answered |= both if one.answered else set()
             for pair in both:
                 cases.setdefault(pair, set()).add(one.id)
-        missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= ENOUGH)
+        missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= enough)
         if missing:
             found.append(Candidate((first, second), missing, _has_pair(first, second, missing)))
     return found

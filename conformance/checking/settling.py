@@ -8,7 +8,7 @@ from ..model import Answer, Limit, LoadedCase, Operation, Scope
 from ..target.base import Target
 from . import boundaries, narrow, supports, wording
 from .drawn import Asker, Watch, quietly
-from .scope import Asked, Restriction, apply, infer, is_inside
+from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside
 from .supports import Stated
 from .traits import traits_of
 
@@ -21,17 +21,19 @@ def stated_scope(target: Target) -> Stated:
     return {op: supports.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
 
 
-def settle(operations: Pairs, target: Target, stated: Stated, watch: Watch = quietly, *, whole: bool) -> None:
+def settle(
+    operations: Pairs, target: Target, stated: Stated, watch: Watch = quietly, *, whole: bool, enough: int = ENOUGH
+) -> None:
     """
     Give every operation its scope, and make selective what lies inside it and was refused.
 
-    Unless the `whole` suite was asked nothing is inferred.
+    Unless the `whole` suite was asked nothing is inferred; `enough` cases must ask for what a scope is inferred to lack.
     """
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [(operation, answers) for operation, answers in operations if operation.op == op]
         if not whole and op not in stated:
             continue
-        scope = _scope(op, own, target, stated, watch)
+        scope = _scope(op, own, target, stated, watch, enough)
         for operation, _ in own:
             operation.scope = scope
             for case in operation.cases:
@@ -40,7 +42,7 @@ def settle(operations: Pairs, target: Target, stated: Stated, watch: Watch = qui
                     case.verdict, case.message = "selective", f"{inside}: {case.message}"
 
 
-def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch) -> Scope:
+def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, enough: int) -> Scope:
     """Return the scope of one operation."""
     asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
     answered = sum(case.verdict != "unsupported" for case in asked)
@@ -51,7 +53,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch) ->
     if answered == len(asked):
         return scope
     every = _asked(own)
-    restrictions, left = apply(op, stated[op], every) if op in stated else infer(op, every)
+    restrictions, left = apply(op, stated[op], every) if op in stated else infer(op, every, enough)
     if not answered:
         return scope  # of what answers nothing, nothing can be said
     restrictions.sort(key=lambda one: (not wording.is_limit(one), -len(one.outside)))

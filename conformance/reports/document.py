@@ -26,6 +26,11 @@ def shown(word: str) -> str:
     return word.upper().replace("IN ITS SCOPE", "in its scope")
 
 
+def told(document: Mapping[str, Any]) -> str:
+    """Return what the JSON of a report comes to as it is printed, and for which model."""
+    return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "")
+
+
 def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a report's JSON with keys in the order of the file, so that what is made of it depends on content alone."""
     found: dict[str, Any] = json.loads(json.dumps(document, sort_keys=True))

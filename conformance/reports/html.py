@@ -13,7 +13,7 @@ from ..errors import PosrefError
 from ..model import BAD
 from ..suite.quoting import printable
 from . import drawing
-from .document import failing, ordered, scope_lines, shown, standing, state
+from .document import failing, ordered, scope_lines, standing, state, told
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -65,7 +65,7 @@ def render(document: Mapping[str, Any]) -> str:
     }
     inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
     return environment.get_template("report.html.j2").render(
-        document=document, target=document["target"], state=state(document), shown=shown(state(document)),
+        document=document, target=document["target"], state=state(document), shown=told(document),
         scopes=scope_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]),
         legend=drawing.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from ..accuracy import OF_DTYPE, TRIG
 from ..model import BAD, decides
 from ..suite.quoting import printable
-from .document import failing, ordered, scope_lines, shown, standing, state
+from .document import failing, ordered, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before every case was asked, or a part of it is missing. It decides nothing."
@@ -34,7 +34,7 @@ def markdown(document: Json) -> str:
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
     lines = [
         f"# posref: {_code(target['name'])}", "",
-        f"**{shown(state(document))}**: {_tally(document['counts'])}{_part(document)}", "",
+        f"**{_prose(told(document))}**: {_tally(document['counts'])}{_part(document)}", "",
         *([INCOMPLETE, ""] if state(document) == "incomplete" else []),
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
         f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}.", "",

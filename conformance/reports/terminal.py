@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ..model import BAD, CaseResult, Operation, decides
 from ..suite.quoting import printable
-from .document import meanings, scope_lines, shown, standing, state
+from .document import meanings, scope_lines, standing, told
 from .report import Report
 
 __all__ = ["plain", "printable", "show", "verdict"]
@@ -39,7 +39,7 @@ def show(report: Report, console: Console) -> None:
         console.print(plain(line))
     for lacking in report.unmet:
         console.print(f"required: {plain(lacking)}")
-    console.print(verdict(report, state(document)))
+    console.print(verdict(report, told(document)))
 
 
 def verdict(report: Report, word: str) -> str:
@@ -55,7 +55,7 @@ def verdict(report: Report, word: str) -> str:
     if report.part:
         parts.append(f"asked: {plain(report.part)}")
     colour = "green" if report.conformant else "red"
-    return f"[bold {colour}]{shown(word)}[/bold {colour}]: {', '.join(parts)}"
+    return f"[bold {colour}]{plain(word)}[/bold {colour}]: {', '.join(parts)}"
 
 
 def supports(report: Report) -> str:

@@ -1,0 +1,283 @@
+"""
+What one model asks of its rotary encoding: options and sizes from a preset or config.json, and calls of these sizes.
+
+The calls are prompts, single tokens at several places, a batch padded on the left, tokens about the original length, and the
+last ones of the longest context. They are made from a seed and judged live, as those of the kernel tier.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+import posref
+from posref.composition import stages
+from posref.config_reading import first
+from posref.preset_sizes import Sizes
+from posref.presets import Preset, presets
+from posref.spec import REGISTRY, Flag, OneOf, Record
+
+from ..calls import parameters_of
+from ..errors import TargetError
+from ..model import Case, LoadedCase
+from ..model import Flag as Why
+from .kernel import Arrays, reals
+
+GROUP = "model"
+FLAGS = {
+    "prompt": Why("a model's own options or sizes not reproduced"),
+    "decode": Why("single tokens that are placed by the batch's first, or from 0"),
+    "left-padding": Why("one row's positions used for every row of the batch"),
+    "original-length": Why("the change of frequencies at the original length missed, or made too early"),
+    "longest": Why("a table, or positions in a narrow dtype, that end before the context does"),
+}
+HEADS, KEY_HEADS, LENGTH = 8, 2, 4096  # where a preset does not say
+PROMPT, BESIDE, PADDED = 257, 64, (0, 3, 40)  # tokens of a prompt, and on each side of a border; padding of three rows
+
+
+@dataclass(frozen=True)
+class Model:
+    """
+    The rotary encoding of a model, and its sizes.
+
+    `op` is "rope" or "mrope" and `options` are its keyword arguments. `original` counts the tokens that the model was trained
+    on before its context was extended, `longest` those of the whole context.
+    """
+
+    name: str
+    op: str
+    options: Mapping[str, Any]
+    sizes: Sizes
+    original: int
+    longest: int
+
+    @property
+    def text(self) -> str:
+        """What is asked, in words."""
+        heads = f"{self.sizes.heads} heads of queries and {self.sizes.key_heads} of keys"
+        return f"{self.name}: {heads}, {self.sizes.head_size} lanes, {self.longest} tokens"
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operation and its stages."""
+        return (self.op, *stages(self.op))
+
+    @cached_property
+    def lanes(self) -> int:
+        """How many lanes rotate."""
+        return _lanes(self.op, self.options)
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether its frequencies depend on the length of the sequence."""
+        return "length is not None" in getattr(self.options["scaling"], "requires", ())
+
+    def arguments(self, op: str, length: int) -> dict[str, Any]:
+        """Return the options of the operation or of one of its stages, in a sequence of `length` tokens."""
+        known = REGISTRY[op].domains
+        found = {name: value for name, value in self.options.items() if name in known}
+        if op == "rope" and self.lanes == self.sizes.head_size:
+            del found["rotary_dim"]
+        if "attention_factor" in known:
+            found["attention_factor"] = self.frequencies(length)[1]
+        if "dim" in parameters_of(REGISTRY[op].function):
+            found["dim"] = self.lanes
+        if "length" in known and self.needs_length:
+            found["length"] = length
+        return found
+
+    def frequencies(self, length: int) -> tuple[npt.NDArray[np.float64], float]:
+        """Return the frequencies, as a buffer in float32 holds them, and the factor on cosines and sines."""
+        inv_freq, factor = posref.rope_frequencies(
+            self.lanes,
+            base=self.options["base"],
+            scaling=self.options["scaling"],
+            length=length if self.needs_length else None,
+        )
+        return np.asarray(inv_freq, dtype=np.float32).astype(np.float64), float(factor)
+
+    def asks(self, case: LoadedCase) -> bool:
+        """Return whether a case of the suite has the words, the kind of scaling and the form of the model's options."""
+        return case.op in self.operations and all(self._is_like(case.op, call.params) for call in case.calls)
+
+    def _is_like(self, op: str, params: Mapping[str, Any]) -> bool:
+        own, defaults = self.arguments(op, self.longest), parameters_of(REGISTRY[op].function)
+        for name, domain in REGISTRY[op].domains.items():
+            mine, asked = (given.get(name, defaults[name].default) for given in (own, params))
+            if isinstance(domain, OneOf | Flag) and mine != asked:
+                return False
+            if isinstance(domain, Record) and type(mine) is not type(asked):
+                return False
+            if name == "rotary_dim" and (mine is None) != (asked is None):
+                return False
+            if name == "sections" and len(mine) != len(asked):
+                return False
+        return True
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------------
+def read(name: str) -> Model:
+    """
+    Return a model: a preset's name, or the path of its config.json, with ``:layer_type`` where layers differ.
+
+    Raises
+    ------
+    TargetError
+        If there is no such preset or file, or it is of no rotary encoding.
+    """
+    path, _, layer_type = name.partition(":")
+    if path in presets:
+        return _of_preset(presets[path])
+    if not (path.endswith(".json") or Path(path).exists()):
+        try:
+            presets[path]
+        except KeyError as error:
+            msg = f"for: {str(error.args[0]).removeprefix('presets: ')} Or give the path of a config.json."
+            raise TargetError(msg) from None
+    try:
+        config = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        msg = f"for: {path} cannot be read: {error}"
+        raise TargetError(msg) from error
+    return of_config(name, config, layer_type or None)
+
+
+def of_config(name: str, config: Mapping[str, Any], layer_type: str | None = None) -> Model:
+    """Return the model of a parsed config.json; `TargetError` for what its readers refuse."""
+    options: dict[str, Any]
+    try:
+        if _has_axes(config):
+            op, options = "mrope", {**posref.mrope_from_config(config)}
+        else:
+            op, options = "rope", {**posref.rope_from_config(config, layer_type=layer_type)}
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = f"for: {name}: {error}"
+        raise TargetError(msg) from error
+    places = [place for place in (config.get("text_config"), config) if isinstance(place, Mapping)]
+    heads = _count(("num_attention_heads", "n_head", "num_heads"), HEADS, places)
+    lanes = _lanes(op, options)
+    known = first(("qk_rope_head_dim", "head_dim"), *places)
+    width = known if isinstance(known, int) else _count(("hidden_size", "n_embd"), lanes * heads, places) // heads
+    longest = _count(("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"), LENGTH, places)
+    key_heads = _count(("num_key_value_heads",), heads, places)
+    return _sized(name, op, options, Sizes(heads, key_heads, max(width, lanes), longest))
+
+
+def _of_preset(preset: Preset) -> Model:
+    op, options = ("rope", preset.rope) if preset.rope is not None else ("mrope", preset.mrope)
+    assert options is not None
+    lanes = _lanes(op, options)
+    return _sized(preset.name, op, options, preset.sizes or Sizes(HEADS, KEY_HEADS, lanes, LENGTH))
+
+
+def _lanes(op: str, options: Mapping[str, Any]) -> int:
+    """Return how many lanes rotate by the options of rope or mrope."""
+    return int(options["rotary_dim"]) if op == "rope" else 2 * sum(options["sections"])
+
+
+def _sized(name: str, op: str, options: Mapping[str, Any], sizes: Sizes) -> Model:
+    """Return a model whose original length is that of its scaling; its context is no shorter than the scaling makes it."""
+    scaling = options["scaling"]
+    original = getattr(scaling, "original_length", None)
+    if original is None:
+        return Model(name, op, options, sizes, sizes.longest, sizes.longest)
+    extended = getattr(scaling, "max_length", None) or original * float(getattr(scaling, "factor", None) or 1)
+    longest = max(sizes.longest, int(extended))
+    return Model(name, op, options, sizes, min(original, longest), longest)
+
+
+def _has_axes(config: Mapping[str, Any]) -> bool:
+    places = [config, config.get("text_config") or {}]
+    dicts = [place.get(key) for place in places if isinstance(place, Mapping) for key in ("rope_scaling", "rope_parameters")]
+    return any(isinstance(one, Mapping) and "mrope_section" in one for one in dicts)
+
+
+def _count(names: tuple[str, ...], default: int, places: list[Mapping[str, Any]]) -> int:
+    """Return the first whole number under one of several names, or the default."""
+    found = first(names, *places)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else default
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Place:
+    """Where the tokens of one call stand: positions for x of a shape (rows, heads, tokens), in a sequence of a length."""
+
+    name: str
+    flag: str
+    rows: int
+    keys: bool  # asked of the heads of keys, not of queries
+    positions: npt.NDArray[np.int64]  # of (tokens,), or (rows, 1, tokens)
+    length: int
+
+
+def places(model: Model) -> Iterator[Place]:
+    """Yield where the tokens of a model's calls stand."""
+    short, original, longest = min(PROMPT, model.longest), model.original, model.longest
+    yield Place("prompt", "prompt", 2, False, np.arange(short), short)
+    yield Place("prompt-keys", "prompt", 2, True, np.arange(short), short)
+    single = sorted({0, 1, original - 1, min(original, longest - 1), longest - 1})
+    yield Place("decode", "decode", len(single), False, np.asarray(single)[:, None, None], longest)
+    count = min(65, model.longest)
+    padded = np.maximum(np.arange(count) - np.asarray(PADDED)[:, None, None], 0)
+    yield Place("left-padding", "left-padding", len(PADDED), False, padded, count)
+    beside = min(BESIDE, original)
+    if original < longest:
+        yield Place("up-to-original", "original-length", 1, True, np.arange(original - beside, original), original)
+        beyond = min(longest, original + beside)
+        yield Place("beyond-original", "original-length", 1, True, np.arange(original - beside, beyond), beyond)
+    yield Place("longest", "longest", 1, True, np.arange(longest - min(BESIDE, longest), longest), longest)
+
+
+def cases(model: Model, op: str) -> Iterator[Case]:
+    """Yield the calls of an operation, or of a stage, that a model makes."""
+    if op not in model.operations:
+        return
+    for place in places(model):
+        name = f"{op}/{GROUP}/{place.name}"
+        if not REGISTRY[op].arrays and place.rows > 1:
+            continue  # constants depend on the length alone
+        rng = np.random.default_rng(crc32(f"{model.name} {name}".encode()))
+        yield Case(name, model.arguments(op, place.length), _arrays(model, op, place, rng), (place.flag,), tier=GROUP)
+
+
+def _arrays(model: Model, op: str, place: Place, rng: np.random.Generator) -> Arrays:
+    """Return the arrays of one call."""
+    heads = model.sizes.key_heads if place.keys else model.sizes.heads
+    x = (place.rows, heads, place.positions.shape[-1], model.sizes.head_size)
+    inv_freq = model.frequencies(place.length)[0]
+    angles = place.positions[..., None] * inv_freq
+    made: dict[str, Any] = {
+        "x": lambda: reals(rng, *x),
+        "positions": lambda: _by_axis(op, place.positions, model, rng),
+        "inv_freq": lambda: inv_freq,
+        "cos": lambda: np.round(64 * np.cos(angles)) / 64,  # few bits, as x has
+        "sin": lambda: np.round(64 * np.sin(angles)) / 64,
+    }
+    return {name: make() for name, make in made.items() if name in REGISTRY[op].arrays}
+
+
+def is_of_model(case: str) -> bool:
+    """Return whether an id is that of a model's call."""
+    return f"/{GROUP}/" in case
+
+
+def _by_axis(op: str, positions: npt.NDArray[np.int64], model: Model, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Return positions on every axis, as text has them but for an image of rows and columns in the midst."""
+    if "sections" not in REGISTRY[op].domains:
+        return positions
+    count = len(model.options["sections"])
+    found = np.stack([positions] * count)
+    tokens = positions.shape[-1]
+    first_token, size = tokens // 4, tokens // 2
+    for axis in range(1, count):
+        found[axis, ..., first_token : first_token + size] += rng.integers(0, 24, size)
+    return np.minimum(found, model.longest - 1)

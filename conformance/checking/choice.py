@@ -1,0 +1,108 @@
+"""What is asked of an implementation: a tier of a suite, some operations, one case, or what one model needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from posref.spec import REGISTRY
+
+from ..cases import of_model
+from ..errors import TargetError
+from ..model import LoadedCase
+from ..suite.quoting import shown
+from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
+from . import kernel
+
+TIERS = ("smoke", "core", "kernel")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is asked; operations that are not named are all of the suite, or of the model."""
+
+    suite: Path = INSTALLED
+    tier: str = "core"
+    op: str | Sequence[str] | None = None
+    case: str | None = None
+    model: of_model.Model | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether enough is asked of an operation for its scope to be known."""
+        return self.case is None and self.tier != "smoke"
+
+    @property
+    def part(self) -> str:
+        """What is asked, where it is not a whole tier of the installed suite, on which alone conformance is spoken of."""
+        parts = [f"case {self.case}"] if self.case else ["one case of each operation"] if self.tier == "smoke" else []
+        if self.suite != INSTALLED and (self.suite / "SUITE.json").read_bytes() != (INSTALLED / "SUITE.json").read_bytes():
+            parts.append(f"the suite in {self.suite}")
+        return ", ".join(parts)
+
+    def operations(self) -> list[str]:
+        """Return the operations to ask, or raise for a name that is none."""
+        op = self.case.split("/", maxsplit=1)[0] if self.op is None and self.case is not None else self.op
+        wanted = None if op is None else [op] if isinstance(op, str) else list(op)
+        unknown = [name for name in wanted or () if name not in REGISTRY]
+        if unknown:
+            msg = f"check: op must be one of {', '.join(REGISTRY)}; got {shown(unknown[0])!r}."
+            raise TargetError(msg)
+        if self.tier not in TIERS:
+            of = "smoke, core or kernel (full is built on demand: posref vectors build DIR --tier full)"
+            msg = f"check: tier must be {of}; got {self.tier!r}."
+            raise TargetError(msg)
+        held = dict.fromkeys(entry["op"] for entry in load_manifest(self.suite)["groups"])
+        lacking = [name for name in wanted or () if name not in held]
+        if lacking:
+            msg = f"check: the suite in {self.suite} has no cases of {lacking[0]!r}."
+            raise TargetError(msg)
+        if self.model is not None:
+            held = {name: None for name in held if name in self._of_model(self.model, wanted)}
+        return [name for name in held if wanted is None or name in wanted]
+
+    def _of_model(self, model: of_model.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the operations that a model asks, or raise for one that it does not."""
+        strange = [name for name in wanted or () if name not in model.operations]
+        if strange:
+            msg = f"check: for {model.name} op must be one of {', '.join(model.operations)}; got {strange[0]!r}."
+            raise TargetError(msg)
+        if self.tier == "smoke":
+            msg = f"check: for {model.name} tier must be core or kernel; got 'smoke'."
+            raise TargetError(msg)
+        return model.operations
+
+    def cases(self, ops: Sequence[str]) -> list[LoadedCase]:
+        """Return the cases of some operations, or raise if there is not the one asked for; other files are not read."""
+        withdrawn = withdrawn_cases(self.suite)
+        if self.case in withdrawn:
+            msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
+            raise TargetError(msg)
+        made = [] if self.model is None else [c for op in ops for c in of_model.cases(self.model, op)]
+        own = [*kernel.made(case for case in made if self.case in (None, case.id))]
+        if own and self.case is not None:
+            return own
+        if kernel.is_kernel(self.case):
+            return list(kernel.load(ops, self.case))
+        smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
+        entries = [entry for entry in load_manifest(self.suite)["groups"] if entry["op"] in ops and self._holds(entry, smoke)]
+        found = [c for entry in entries for c in load_group(self.suite, entry).cases if self._wants(c)]
+        found = [c for c in found if c.id not in withdrawn]
+        found += kernel.load(ops) if self.tier == kernel.TIER and self.case is None else []
+        found = found if self.model is None else [*(c for c in found if self.model.asks(c)), *own]
+        if self.case is not None and ops and not found:
+            msg = f"check: no case {self.case!r} in the {self.tier} tier; posref list --cases {ops[0]} lists them."
+            raise TargetError(msg)
+        return found
+
+    def _holds(self, entry: Mapping[str, Any], smoke: Collection[str]) -> bool:
+        """Return whether a group may hold a case that is asked: the one, or one of `smoke`. Files of others are not read."""
+        if self.case is not None:
+            return self.case in entry["cases"]
+        listed = any(case.startswith(f"{entry['op']}/") for case in smoke)
+        return not listed or any(case in smoke for case in entry["cases"])
+
+    def _wants(self, case: LoadedCase) -> bool:
+        return case.id == self.case if self.case is not None else self.tier != "smoke" or case.tier == "smoke"

@@ -1,0 +1,218 @@
+"""A check for one model asks its own options, sizes and positions, and all of them must be answered."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import posref
+from posref.cli import cli
+from posref.conformance import check
+from posref.conformance.cases import of_model
+from posref.conformance.errors import TargetError
+from posref.conformance.reports import terminal
+from posref.conformance.reports.document import told
+from posref.conformance.suite.schemas import validate
+from posref.preset_sizes import SIZES, Sizes
+
+LLAMA = "llama-3.1-8b"
+CONFIG = {
+    "model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2,
+    "max_position_embeddings": 1000, "rope_theta": 20_000.0,
+}  # fmt: skip
+
+
+def frequencies(dim, base, scaling):
+    """Return Llama 3's frequencies as its authors write them."""
+    inv_freq = base ** -(np.arange(0, dim, 2) / dim)
+    if scaling is None:
+        return inv_freq
+    if not isinstance(scaling, posref.scaling.Llama3):
+        raise NotImplementedError(type(scaling).__name__)
+    turns = scaling.original_length * inv_freq / (2 * np.pi)
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return (1 - kept) * inv_freq / scaling.factor + kept * inv_freq
+
+
+def rope(x, positions, /, *, layout, base, scaling=None):
+    """RoPE in halves."""
+    if layout != "half":
+        raise NotImplementedError(layout)
+    angles = positions[..., None] * frequencies(x.shape[-1], base, scaling)
+    first, second = np.split(x.astype(np.float64), 2, -1)
+    cos, sin = np.cos(angles), np.sin(angles)
+    return np.concatenate([first * cos - second * sin, second * cos + first * sin], -1).astype(x.dtype)
+
+
+def clipped(x, positions, /, **options):
+    """A table that ends at the original length."""
+    return rope(x, np.minimum(positions, 8191), **options)
+
+
+def first_row(x, positions, /, **options):
+    """Row 0's positions for all rows."""
+    return rope(x, positions[:1] if np.ndim(positions) > 1 else positions, **options)
+
+
+def unscaled(x, positions, /, *, layout, base, scaling=None):
+    """Frequencies that no scaling changes."""
+    return rope(x, positions, layout=layout, base=base)
+
+
+def in_half(x, positions, /, **options):
+    """Positions held in half precision, where they are large."""
+    narrow = positions.astype(np.float16 if np.max(positions, initial=0) < 60000 else np.float32).astype(np.float64)
+    return rope(x, narrow, **options)
+
+
+def own_alone(x, positions, /, *, layout, base, scaling=None):
+    """A kernel compiled for one model."""
+    if base != 500_000.0 or scaling != posref.presets[LLAMA].rope["scaling"]:
+        raise NotImplementedError(base, scaling)
+    return rope(x, positions, layout=layout, base=base, scaling=scaling)
+
+
+def short(x, positions, /, **options):
+    """What refuses the context beyond the original length."""
+    if np.max(positions, initial=0) >= 8192:
+        raise NotImplementedError(positions.shape)
+    return rope(x, positions, **options)
+
+
+def checked(function, model=LLAMA, **options):
+    return check(SimpleNamespace(rope=function, __name__="mine"), model=model, **options)
+
+
+@pytest.mark.parametrize("function", [rope, own_alone])
+def test_what_computes_a_model_is_conformant_for_it(function) -> None:
+    report = checked(function)
+    assert report.exit_code == 0
+    assert told(report.to_json()) == f"CONFORMANT for {LLAMA}"
+    assert report.missing == ("rope_frequencies", "rope_table", "apply_rope")
+    own = [case for case in report.operations[0].cases if of_model.is_of_model(case.id)]
+    assert [case.verdict for case in own] == ["pass"] * 7
+
+
+@pytest.mark.parametrize("function", [clipped, first_row, unscaled, in_half])
+def test_what_a_model_would_notice_is_found(function) -> None:
+    report = checked(function)
+    assert report.exit_code == 1
+    assert told(report.to_json()) == f"NOT CONFORMANT for {LLAMA}"
+    assert any(of_model.is_of_model(case.id) and case.verdict == "fail" for case in report.failures)
+
+
+def test_a_call_that_is_refused_is_told() -> None:
+    report = checked(short)
+    assert report.exit_code == 1
+    assert [text.split(":")[0] for text in report.unmet] == [f"rope refuses 3 of 7 calls of {LLAMA}"]
+
+
+def test_a_failure_repeats(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def rope(x, positions, /, *, layout, base, scaling=None):\n    return x\n", encoding="utf-8")
+    report = check(str(file), model=LLAMA)
+    repeat = next(case.reproduce for case in report.failures if of_model.is_of_model(case.id))
+    assert repeat.startswith(f"posref check {file} --for {LLAMA} --case rope/model/")
+    again = CliRunner().invoke(cli, repeat.split()[1:])
+    assert again.exit_code == 1
+    assert "asked: case rope/model/" in again.output
+
+
+def test_a_configuration_gives_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(CONFIG), encoding="utf-8")
+    model = of_model.read(str(file))
+    assert (model.sizes, model.original, model.longest) == (Sizes(8, 2, 64, 1000), 1000, 1000)
+    assert model.options == {"layout": "half", "base": 20_000.0, "rotary_dim": 64, "scaling": None}
+    cases = {case.id: case for case in of_model.cases(model, "rope")}
+    assert np.shape(cases["rope/model/prompt"].inputs["x"]) == (2, 8, 257, 64)
+    assert np.shape(cases["rope/model/prompt-keys"].inputs["x"]) == (2, 2, 257, 64)
+    assert cases["rope/model/decode"].inputs["positions"].ravel().tolist() == [0, 1, 999]
+    assert cases["rope/model/left-padding"].inputs["positions"][2, 0, 38:43].tolist() == [0, 0, 0, 1, 2]
+    assert cases["rope/model/longest"].inputs["positions"].tolist() == [*range(936, 1000)]
+    assert "rope/model/beyond-original" not in cases
+    report = checked(rope, str(file))
+    assert report.exit_code == 0
+    assert report.model == str(file)
+
+
+def test_layers_that_differ_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    config = {
+        "model_type": "gemma3_text", "head_dim": 256, "hidden_size": 1152, "num_attention_heads": 4, "num_key_value_heads": 1,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        },
+    }  # fmt: skip
+    file.write_text(json.dumps(config), encoding="utf-8")
+    assert of_model.read(f"{file}:sliding_attention").options["base"] == 1e4
+    assert of_model.read(f"{file}:full_attention").options["base"] == 1e6
+    with pytest.raises(TargetError, match="layer_type"):
+        of_model.read(str(file))
+
+
+def test_the_length_of_the_sequence_is_given_where_it_counts() -> None:
+    model = of_model.read("phi-3.5-mini")
+    lengths = {case.id.split("/")[-1]: case.params["length"] for case in of_model.cases(model, "rope")}
+    assert lengths["prompt"] == 257
+    assert lengths["up-to-original"] == model.original == 4096
+    assert lengths["beyond-original"] == 4096 + of_model.BESIDE
+    assert lengths["longest"] == model.longest == 131_072
+
+
+@pytest.mark.parametrize("name", ["llama-9", "nowhere/config.json"])
+def test_a_model_that_is_unknown_is_named(name) -> None:
+    out = CliRunner().invoke(cli, ["check", "posref", "--for", name])
+    assert out.exit_code == 2
+    assert name in out.output
+    assert "Traceback" not in out.output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"tier": "smoke"}, "tier must be core or kernel; got 'smoke'"),
+        ({"op": "alibi"}, "op must be one of rope, rope_frequencies, rope_table, apply_rope; got 'alibi'"),
+    ],
+)
+def test_what_a_model_does_not_ask_is_refused(options, text) -> None:
+    with pytest.raises(TargetError, match=text):
+        checked(rope, **options)
+
+
+def test_a_file_of_no_rotary_model_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    for content in ("[1]", "{", "null", '{"model_type": "bloom"}', '{"rope_scaling": 3}', "3e400"):
+        file.write_text(content, encoding="utf-8")
+        with pytest.raises(TargetError, match=r"config\.json"):
+            of_model.read(str(file))
+
+
+def test_the_report_says_for_which_model() -> None:
+    report = checked(rope)
+    document = report.to_json()
+    assert document["for"] == LLAMA
+    assert document["verdict"] == "conformant"
+    validate("report", document, Path("report.json"))
+    assert f"for {LLAMA}" in terminal.verdict(report, told(document))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", sorted(posref.presets))
+def test_every_preset_can_be_asked(name) -> None:
+    model = of_model.read(name)
+    assert check("posref", model=name, op=model.op, dtype="float32").exit_code == 0
+
+
+def test_sizes_are_of_presets() -> None:
+    assert set(SIZES) <= set(posref.presets)
+    for name, sizes in SIZES.items():
+        lanes = posref.presets[name].rope["rotary_dim"]
+        assert lanes <= sizes.head_size, name
+        assert sizes.heads % sizes.key_heads == 0, name
+        assert posref.presets[name].sizes == sizes
