@@ -34,23 +34,34 @@ def fault_of(
     TargetError
         If the call is none of the operation, the claim none of the dtype, or the class says nothing of this call.
     """
-    call, library = _call(op, arrays, options), _library(actual, *arrays)
+    call = call_of(NAME, op, arrays, options)
     try:
-        dtype, outputs = _results(op, actual, call, library)
+        found = results_on_host(op, actual, arrays)
+    except Failure as failure:
+        return f"{op}: {failure}."
+    return fault_in(NAME, op, call, found, claim, everything=everything)
+
+
+def fault_in(
+    who: str, op: str, call: Call, found: calling.Collected, claim: str | None, *, everything: bool = False
+) -> str | None:  # fmt: skip
+    """Return what is wrong with results on the host, as `fault_of` does; `who` asks, in the text of errors."""
+    try:
+        dtype, outputs = _accepted(op, call, found)
     except Failure as failure:
         return f"{op}: {failure}."
     accuracy = DEFAULT_CLAIM[dtype] if claim is None else claim
     if accuracy.partition("(")[0] not in OF_DTYPE[dtype]:
-        msg = f"{NAME}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
+        msg = f"{who}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
         raise TargetError(msg)
     try:
         settled = live.settle(op, call, outputs, accuracy, dtype, everything=everything)
     except live.NotJudged as none:
-        msg = f"{NAME}: {op} in {dtype} cannot be judged by {accuracy}: {none}."
+        msg = f"{who}: {op} in {dtype} cannot be judged by {accuracy}: {none}."
         raise TargetError(msg) from none
     silent = [name for name, judged in settled.judged.items() if not judged and settled.of(name)]
     if silent:
-        msg = f"{NAME}: no value of {', '.join(silent)} can be decided in {accuracy}; ask for fewer at once."
+        msg = f"{who}: no value of {', '.join(silent)} can be decided in {accuracy}; ask for fewer at once."
         raise TargetError(msg)
     verdicts = [live.verdict(op, settled, name, accuracy, dtype) for name in outputs]
     wrong = [verdict for verdict in verdicts if verdict.verdict == "fail"]
@@ -60,28 +71,28 @@ def fault_of(
     return "\n".join([*lines, f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"])
 
 
-def _call(op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
-    """Return a call of an operation, its arrays as NumPy, its options with those that have their default."""
+def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
+    """Return a call of an operation, its arrays copied to NumPy, its options with those that have their default."""
     if op not in REGISTRY:
         near = difflib.get_close_matches(op, REGISTRY, 1)
         hint = f" Did you mean {near[0]!r}?" if near else " posref list prints them all."
-        msg = f"{NAME}: op must be an operation of posref; got {op!r}.{hint}"
+        msg = f"{who}: op must be an operation of posref; got {op!r}.{hint}"
         raise TargetError(msg)
     parameters = parameters_of(REGISTRY[op].function)
     known = [n for n in parameters if n not in PLACED]
     unknown = [n for n in options if n not in known]
     if unknown:
-        msg = f"{NAME}: {op} takes {', '.join(known)}; got {', '.join(map(repr, unknown))}."
+        msg = f"{who}: {op} takes {', '.join(known)}; got {', '.join(map(repr, unknown))}."
         raise TargetError(msg)
     positional = [n for n in known if parameters[n].kind is parameters[n].POSITIONAL_ONLY]
     if len(arrays) > len(positional):
-        msg = f"{NAME}: {op} takes {len(positional)} arguments by position, {', '.join(positional)}; got {len(arrays)}."
+        msg = f"{who}: {op} takes {len(positional)} arguments by position, {', '.join(positional)}; got {len(arrays)}."
         raise TargetError(msg)
     given = {**dict(zip(positional, arrays, strict=False)), **options}
     values = {n: given.get(n, parameters[n].default) for n in known}
     missing = [n for n in known if values[n] is parameters[n].empty]
     if missing:
-        msg = f"{NAME}: {op} needs {', '.join(missing)}; give the arguments and options of the call that was made."
+        msg = f"{who}: {op} needs {', '.join(missing)}; give the arguments and options of the call that was made."
         raise TargetError(msg)
     inputs = {n: _on_host(values[n]) for n in array_names(op) if values[n] is not None}
     return Call({n: v for n, v in values.items() if n not in array_names(op)}, inputs)
@@ -102,13 +113,17 @@ def _on_host(value: Any) -> Any:
     return host.astype(np.float64) if host.dtype.kind == "f" else host
 
 
-def _results(op: str, actual: Any, call: Call, library: ModuleType) -> tuple[str, Arrays]:
-    """Return the dtype of a call and its results as NumPy; `Failure` for a shape or dtype that they cannot have."""
+def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> calling.Collected:
+    """Return copies of results as NumPy, each with the name of its dtype; `Failure` if there are more or fewer."""
+    target: Any = SimpleNamespace(backend=_library(actual, *arrays), implementation=None, device=None, in_place=())
+    return calling.collected(target, op, actual)
+
+
+def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Arrays]:
+    """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
     whole = live.plain(op, call.inputs, call.params)
     expected = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in whole.items()}
     call.expected.update(expected)
-    target: Any = SimpleNamespace(backend=library, implementation=None, device=None, in_place=())
-    found = calling.collected(target, op, actual)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"
     outputs = {n: calling.accept(op, n, *found[n], call, dtype, asked=False) for n in found}

@@ -41,7 +41,8 @@ Progress = Callable[[str, int], None]
 
 
 GOLDEN = {"golden": Flag("a call that posref golden was asked for")}
-OWN = FUZZ | GOLDEN  # of calls that are in no source of this suite
+WATCHED = {"watched": Flag("a call that posref.testing.watch saw")}
+OWN = FUZZ | GOLDEN | WATCHED  # of calls that are in no source of this suite
 
 
 @dataclass
