@@ -44,6 +44,7 @@ from posref.rotary.mrope import mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights
 from posref.rotary.pope import pope
 from posref.rotary.rope import rope
+from posref.rotary.rope_cos_sin import rope_cos_sin
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.rotary.rotary_linear_attention import rotary_linear_attention
@@ -91,6 +92,7 @@ __all__ = [
     "rerope",
     "rerope_distances",
     "rope",
+    "rope_cos_sin",
     "rope_frequencies",
     "rope_from_config",
     "rope_from_gguf",

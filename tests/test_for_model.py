@@ -92,7 +92,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     report = checked(function)
     assert report.exit_code == 0
     assert told(report.to_json()) == f"CONFORMANT for {LLAMA}"
-    assert report.missing == ("rope_frequencies", "rope_table", "apply_rope")
+    assert report.missing == ("rope_frequencies", "rope_table", "apply_rope", "rope_cos_sin")
     own = [case for case in report.operations[0].cases if of_model.is_of_model(case.id)]
     assert [case.verdict for case in own] == ["pass"] * 7
 
@@ -177,7 +177,7 @@ def test_a_model_that_is_unknown_is_named(name) -> None:
     ("options", "text"),
     [
         ({"tier": "smoke"}, "tier must be core or kernel; got 'smoke'"),
-        ({"op": "alibi"}, "op must be one of rope, rope_frequencies, rope_table, apply_rope; got 'alibi'"),
+        ({"op": "alibi"}, "op must be one of rope, rope_frequencies, rope_table, apply_rope, rope_cos_sin; got 'alibi'"),
     ],
 )
 def test_what_a_model_does_not_ask_is_refused(options, text) -> None:

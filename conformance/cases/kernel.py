@@ -255,6 +255,7 @@ COLUMN: Mapping[str, tuple[Options, ...]] = {
     "sinusoidal": tuple({"dim": 96, "layout": layout} for layout in ("interleaved", "sin_cos", "cos_sin")),
     "learned": ({"offset": 2},),
     "rope_table": ({},),
+    "rope_cos_sin": ({"dim": 64, "base": 10_000.0},),
     "t5_buckets": tuple({"bidirectional": both, "max_distance": 128} for both in (False, True)),
     "logn_scale": ({"length": 512, "offset": 0, "at_least_one": True},),
     "attention_temperature": ({"form": "steps", "beta": 0.1, "length": 64, "offset": 0},),

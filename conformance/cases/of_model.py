@@ -67,8 +67,12 @@ class Model:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operation and its stages."""
-        return (self.op, *stages(self.op))
+        """The operation, its stages, and the table that some of these make of positions and its options alone."""
+        parts, known = stages(self.op), {*REGISTRY[self.op].domains, "dim"}
+        tables = [
+            name for name, one in REGISTRY.items() if tuple(one.arrays) == ("positions",) and known.issuperset(one.domains)
+        ]
+        return (self.op, *parts, *(name for name in tables if stages(name) and {*parts}.issuperset(stages(name))))
 
     @cached_property
     def lanes(self) -> int:

@@ -24,6 +24,7 @@ USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing el
     "sinusoidal": SINES,
     "learned": {"offset": 2},
     "rope_table": {"attention_factor": 1.25},
+    "rope_cos_sin": {"dim": 6, "base": 500.0},
     "apply_rope": {"layout": "half"},
     "rotation_matrix": {"dim": 6, **ROTARY},
     "rope": ROTARY,

@@ -175,7 +175,9 @@ def _tables() -> Iterator[Case]:
 def _others() -> Iterator[Case]:
     """Yield calls of the operations whose arrays are none of the others'."""
     for name, (flags, options) in EXTENDED.items():
-        yield Case(f"rope_frequencies/again/{name}", {"dim": 6, "base": 10000.0, **options}, {}, tuple(flags.split()))
+        width = {"dim": 6, "base": 10000.0, **options}
+        yield Case(f"rope_frequencies/again/{name}", width, {}, tuple(flags.split()))
+        yield _case("rope_cos_sin", name, flags, params=width)
     for name, dims in (("one-axis", [10]), ("one-axis-four", [4])):
         yield Case(f"axial_frequencies/again/{name}", {"dims": dims, "base": 300.0, "allocation": "own"}, {}, ("again",))
     for name, source, target in (

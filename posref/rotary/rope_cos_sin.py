@@ -1,0 +1,82 @@
+"""The cosines and sines of RoPE from its parameters. Source: Su et al., arXiv:2104.09864, section 3.2.2; `posref.scaling`."""
+
+from posref.arrays import DType, namespace
+from posref.checks import check_positions
+from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_table import rope_table
+from posref.scaling import Scaling
+from posref.spec import Axes, Integer, Real, Record, encoding
+from posref.types import AnyArray, ArrayOf, T
+
+
+@encoding(
+    family="rotary",
+    source="arXiv:2104.09864, section 3.2.2",
+    models=("Llama", "Qwen", "Mistral", "Gemma", "DeepSeek", "gpt-oss"),
+    outputs=("cos", "sin"),
+    domains={
+        "dim": Integer(2, step=2, usual=128),
+        "base": Real(0, usual=(2, 1e7)),
+        "scaling": Record(),
+        "length": Integer(0, optional=True, usual=2**20),
+    },
+    arrays={"positions": Axes("*P", "position")},
+    result="*P dim//2",
+    rows="*P",
+)
+def rope_cos_sin(
+    positions: ArrayOf[T],
+    dim: int,
+    /,
+    *,
+    base: float,
+    scaling: Scaling | None = None,
+    length: int | AnyArray | None = None,
+    dtype: DType | None = None,
+) -> tuple[T, T]:
+    r"""
+    Return the cosine and sine of every position's angles, from the parameters of the frequencies.
+
+    .. math:: c_{p,i} = f \cos(p \, \theta_i), \qquad s_{p,i} = f \sin(p \, \theta_i), \qquad \theta_i = b^{-2i/d}, \quad
+        i = 0 \dots d/2-1
+
+    Here p is the position, and a `scaling` changes the frequencies :math:`\theta_i` and gives the factor f, else 1. It is
+    exactly `rope_frequencies` and `rope_table`: what a module built from a configuration returns, and a server's cache holds.
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(*P,)``
+        Positions in tokens.
+    dim : int
+        d, how many channels rotate, even.
+    base, scaling, length
+        b, and what changes the frequencies: see `rope_frequencies`.
+    dtype : data type, optional
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    cos, sin : arrays, shape ``(*P, d/2)``
+        One column a pair, whatever the layout. Columns are not repeated for the two channels of a pair.
+
+    Raises
+    ------
+    ValueError
+        If positions are half precision, `dim` is odd, or an option is not as `rope_frequencies` asks.
+
+    Notes
+    -----
+    Caches often hold cosines and sines side by side in one array (vLLM), or every column twice (transformers).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cos, sin = rope_cos_sin(np.asarray([0, 1]), 4, base=10000.0)
+    >>> cos.round(4).tolist(), sin.round(4).tolist()
+    ([[1.0, 1.0], [0.5403, 1.0]], [[0.0, 0.0], [0.8415, 0.01]])
+    """
+    check_positions("rope_cos_sin", "positions", positions)
+    xp = namespace(positions)
+    system = xp if getattr(xp, "computes_constants", False) else None
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    return rope_table(positions, inv_freq, attention_factor=factor, dtype=dtype)
