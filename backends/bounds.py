@@ -10,6 +10,7 @@ take elementary functions from elsewhere (`elementary`, `of_matrices`); without 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -41,18 +42,26 @@ class Bounds(MatrixBounds):
 
     def _fits(self, value: Part, dtype: Label) -> Part:
         """Return where `value` is representable in `dtype`, as this class has it."""
-        bits = self.bits[dtype]
-        mantissa, _ = np.frexp(value)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.ldexp(mantissa, bits) % 1 == 0)
+        fits = np.isfinite(value)
+        return np.asarray(fits if self.bits[dtype] >= 53 else fits & (odd(value) < 2.0 ** self.bits[dtype]))
 
-    def _rounded(self, value: Part, error: Part, exact: Part, dtype: Label, units: float = 1) -> Array:
-        """Return (value, error) after an operation; no error is added where it was exact and the result fits."""
+    def _rounded(self, value: Part, error: Part, exact: Callable[[Any], Part], dtype: Label, units: float = 1) -> Array:
+        """
+        Return (value, error) after an operation; no error is added where it was exact and the result fits.
+
+        `exact` says where it was, of the places that an index picks: it is only asked where there is no error yet.
+        """
         value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
-        free = exact & (error == 0) & self._fits(value, dtype) & ((value == 0) | (np.abs(value) >= self.accuracy.normal))
         added = units * self._unit(dtype) * (np.abs(value) + error) + self.accuracy.floor
         with np.errstate(invalid="ignore"):
-            return Array((value, np.where(free, 0.0, error + added)), dtype, self)
+            total = np.asarray(error + added)
+        none = np.broadcast_to(error == 0, total.shape)
+        if np.any(none) and (units * self._unit(dtype) or self.accuracy.floor):
+            at: Any = ... if np.all(none) else none
+            there = value[at]
+            free = exact(at) & self._fits(there, dtype) & ((there == 0) | (np.abs(there) >= self.accuracy.normal))
+            total[at] = np.where(free, 0.0, total[at])
+        return Array((value, total), dtype, self)
 
     def real(self, values: Part, dtype: Label) -> Array:
         value = np.asarray(values, dtype=np.float64)
@@ -74,20 +83,27 @@ class Bounds(MatrixBounds):
         if self.bits[dtype] >= self.bits[x.dtype]:
             return Array(x.parts, dtype, self)
         value, error = x.parts
-        return self._rounded(value, error, np.asarray(error == 0), dtype)
+        return self._rounded(value, error, lambda at: np.ones(value[at].shape, dtype=bool), dtype)
 
     # ---- arithmetic ----------------------------------------------------------------------------------------------------
     def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e), (q, f) = a.parts, b.parts
         with np.errstate(invalid="ignore"):
-            total = p + q
-            lost = (p - (total - (total - p))) + (q - (total - p))  # Knuth's exact remainder
-        return self._rounded(total, e + f, np.asarray(lost == 0), dtype, ROUNDOFFS["add"].units)
+            total = np.asarray(p + q)
+        p, q = np.broadcast_arrays(p, q)
+
+        def exact(at: Any) -> Part:
+            a, b, both = p[at], q[at], total[at]
+            with np.errstate(invalid="ignore"):
+                return np.asarray((a - (both - (both - a))) + (b - (both - a)) == 0)  # Knuth's exact remainder
+
+        return self._rounded(total, e + f, exact, dtype, ROUNDOFFS["add"].units)
 
     def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e), (q, f) = a.parts, b.parts
         error = np.abs(p) * f + np.abs(q) * e + e * f
-        return self._rounded(p * q, error, _exact_product(p, q), dtype, ROUNDOFFS["multiply"].units)
+        p, q = np.broadcast_arrays(p, q)
+        return self._rounded(p * q, error, lambda at: _exact_product(p[at], q[at]), dtype, ROUNDOFFS["multiply"].units)
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e), (q, f) = a.parts, b.parts
@@ -95,9 +111,9 @@ class Bounds(MatrixBounds):
         if np.any(room <= 0):
             msg = "division by a number that may be zero"
             raise Undecided(msg)
-        quotient = p / q
-        exact = _exact_product(quotient, q) & (quotient * q == p)
-        return self._rounded(quotient, (e + np.abs(quotient) * f) / room, exact, dtype, ROUNDOFFS["divide"].units)
+        quotient = np.asarray(p / q)
+        exact = np.asarray(_exact_product(quotient, q) & (quotient * q == p))
+        return self._rounded(quotient, (e + np.abs(quotient) * f) / room, exact.__getitem__, dtype, ROUNDOFFS["divide"].units)
 
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
@@ -173,9 +189,8 @@ class Bounds(MatrixBounds):
         root = np.sqrt(value)
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.where(error == 0, 0.0, error / (root + np.sqrt(value - error)))
-        return self._rounded(
-            root, spread, _exact_product(root, root) & (root * root == value), x.dtype, ROUNDOFFS["sqrt"].units
-        )
+        exact = np.asarray(_exact_product(root, root) & (root * root == value))
+        return self._rounded(root, spread, exact.__getitem__, x.dtype, ROUNDOFFS["sqrt"].units)
 
     # ---- elementary functions, and how their values are found -------------------------------------------------------------
     def elementary(self, name: str, *parts: Part) -> Part:
@@ -333,6 +348,7 @@ def _exact_product(a: Part, b: Part) -> Part:
 
 def odd(x: Part) -> Part:
     """Return the significand of each float64 as an odd integer; 0 for 0, infinities and NaN."""
-    mantissa, _ = np.frexp(x)
-    whole = np.abs(np.ldexp(np.where(np.isfinite(mantissa), mantissa, 0.0), 53)).astype(np.int64)
-    return np.asarray(whole // np.maximum(whole & -whole, 1), dtype=np.float64)
+    bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64).reshape(np.shape(x))
+    exponent, whole = bits & (0x7FF << 52), bits & ((1 << 52) - 1)
+    whole = np.where(exponent == 0, whole, whole | (1 << 52)) * (exponent != 0x7FF << 52)
+    return np.asarray(whole.astype(np.float64) / np.maximum(whole & -whole, 1))  # by a power of two, exactly

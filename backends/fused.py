@@ -7,6 +7,9 @@ product (so probabilities, and rotated queries and keys), and scalars such as 1/
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .bounds import Bounds
@@ -49,7 +52,7 @@ class Fused(Bounds):
     def _wave(self, x: Array, name: str, units: float) -> Array:
         return self.held(super()._wave(x, name, units))
 
-    def _rounded(self, value: Part, error: Part, exact: Part, dtype: Label, units: float = 1) -> Array:
+    def _rounded(self, value: Part, error: Part, exact: Callable[[Any], Part], dtype: Label, units: float = 1) -> Array:
         """Return (value, error) after an operation. Half precision has a range of its own."""
         self.accuracy = self._of_tensors if dtype is storage else self._of_arithmetic
         found = super()._rounded(value, error, exact, dtype, units)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posref.backends.bounds import CLASSES, ROUNDOFFS, bounds, rounded_up
+from posref.backends.bounds import CLASSES, ROUNDOFFS, bounds, odd, rounded_up
 from posref.backends.exact import Unproved, correctly_rounded, evaluate, exact, precision, ratio_to_float64
 from posref.backends.numbers import Undecided
 from posref.backends.rounding import BITS, bits_of, representable, round_to
@@ -103,6 +103,28 @@ def test_a_product_is_exact_where_float64_holds_it(a: int, b: int) -> None:
     system = bounds("float64")
     x, y = (system.asarray(np.asarray(float(v)), dtype=system.float64) for v in (a, b))
     assert ((x * y).parts[1] == 0) == (int(float(a) * float(b)) == a * b)
+
+
+@given(st.floats(width=64))
+def test_a_significand_is_an_odd_integer(value: float) -> None:
+    """Also that of a subnormal number; of zero, infinities and NaN it is 0."""
+    expected = abs(Fraction(value).numerator) if np.isfinite(value) else 0
+    while expected and expected % 2 == 0:
+        expected //= 2
+    assert odd(np.asarray(value)) == expected
+
+
+@given(st.lists(st.tuples(st.integers(-(2**30), 2**30), st.sampled_from([0.0, 1.0])), min_size=1, max_size=5))
+def test_what_erred_before_and_what_did_not_are_told_apart_in_one_array(numbers: list[tuple[int, float]]) -> None:
+    """Every element has the bound that it has alone."""
+    xp = bounds("angle32")
+    values = xp.asarray(np.asarray([float(n) for n, _ in numbers]), dtype=xp.float32)
+    erred = xp.sin(xp.asarray(np.asarray([e for _, e in numbers]), dtype=xp.float32))  # exact at 0 alone
+    for name in ("add", "multiply"):
+        whole = getattr(xp, name)(values, erred)
+        for i in range(len(numbers)):
+            alone = getattr(xp, name)(values[i : i + 1], erred[i : i + 1])
+            assert [part[i] for part in whole.parts] == [part[0] for part in alone.parts]
 
 
 @given(st.integers(-4095, 4095), st.integers(-4095, 4095))
