@@ -8,6 +8,11 @@ LARGEST_INTEGER = 2**31 - 1  # for options, since they are combined with positio
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
 SMALLEST_REAL = float.fromhex("0x1p-1022")  # that has all bits of its precision
 LONGEST = 500  # characters of a value in an error
+ALSO_CALLED = {  # other names of words, as libraries have them
+    "neox": "half", "gpt-neox": "half", "gpt_neox": "half", "is_neox_style": "half", "rotate_half": "half", "split": "half",
+    "gptj": "interleaved", "gpt-j": "interleaved", "gpt_j": "interleaved", "pairs": "interleaved", "adjacent": "interleaved",
+    "mrope": "chunked", "imrope": "interleaved",
+}  # fmt: skip
 
 
 def check_positions(function: str, argument: str, positions: Array) -> None:
@@ -42,12 +47,21 @@ def check_real(function: str, **arrays: Array) -> None:
     """Refuse arrays that are not real floating; keywords are the names of the arguments."""
     for argument, x in arrays.items():
         if not namespace(x).isdtype(x.dtype, "real floating"):
-            msg = f"{function}: {argument} must be real floating; got {x.dtype}."
+            remedy = (
+                "Give real and imaginary parts as two channels"
+                if "complex" in str(x.dtype)
+                else "Convert it to a floating dtype"
+            )
+            msg = f"{function}: {argument} must be real floating; got {x.dtype}. {remedy}."
             raise ValueError(msg)
 
 
 def check_lanes(function: str, argument: str, x: Array) -> None:
-    """Refuse an array without an axis of channels."""
+    """Refuse an array that is not real floating, or has no axis of channels."""
+    if namespace(x).isdtype(x.dtype, "integral"):
+        msg = f"{function}: {argument} must be real floating; got {x.dtype}. It comes before positions, in a floating dtype."
+        raise ValueError(msg)
+    check_real(function, **{argument: x})
     if x.ndim < 1:
         msg = f"{function}: {argument} must have an axis of channels; got shape ()."
         raise ValueError(msg)
@@ -74,14 +88,32 @@ def quoted(value: Any) -> str:
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
     """Refuse a `value` that is not one of `words`."""
     if not isinstance(value, str) or value not in words:
-        msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}."
+        msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}.{_meant(value, words)}"
         raise ValueError(msg)
+
+
+def _meant(value: Any, words: tuple[str, ...]) -> str:
+    """Return the word that was probably meant, as a sentence, or nothing."""
+    from difflib import get_close_matches
+
+    if not isinstance(value, str):
+        return ""
+    text = value.lower()
+    near = [ALSO_CALLED[text]] if ALSO_CALLED.get(text) in words else get_close_matches(text, words, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _as_python(argument: str, value: Any) -> str:
+    """Return how to make a Python number of a scalar of an array library, as a sentence, or nothing."""
+    scalar = getattr(value, "ndim", None) == 0 and hasattr(value, "item") and not isinstance(value, int | float)
+    return f" Give a number of Python: {argument.rsplit('.', maxsplit=1)[-1]}.item()." if scalar else ""
 
 
 def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
     """Refuse a `value` that is not an int from `low` to 2**31 - 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {quoted(value)}."
+        remedy = _as_python(argument, value)
+        msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {quoted(value)}.{remedy}"
         raise ValueError(msg)
     if value > LARGEST_INTEGER:
         reason = "positions may have 32 bits"
@@ -102,7 +134,7 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> None:
 def check_flag(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is neither True nor False."""
     if value is not True and value is not False:
-        msg = f"{function}: {argument} must be True or False; got {quoted(value)}."
+        msg = f"{function}: {argument} must be True or False; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
 
 
@@ -110,7 +142,7 @@ def check_positive(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is not a finite number above 0, of full precision: powers of the others are not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not SMALLEST_REAL <= value <= LARGEST_REAL:
         above = "of at least 2**-1022" if isinstance(value, float) and 0 < value < 1 else "above 0"
-        msg = f"{function}: {argument} must be a finite number {above}; got {quoted(value)}."
+        msg = f"{function}: {argument} must be a finite number {above}; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
 
 
@@ -140,8 +172,25 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
         raise ValueError(msg)
     fits = len(shape) <= len(rows) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(rows), strict=False))
     if not fits:
+        remedy = ""
+        if len(shape) == 1 and shape[0] in rows[:-1]:
+            remedy = f" If x is (B, T, H, D), reshape them to ({shape[0]}, 1)."
+        elif not rows:
+            remedy = f" Does x come first, and then {argument}?"
         msg = f"{function}: {argument} must broadcast to the leading axes of x, {rows}, without enlarging them; got {shape}."
+        raise ValueError(msg + remedy)
+
+
+def check_rotated(function: str, rotary_dim: Any, width: int, argument: str = "x") -> int:
+    """Return how many channels rotate, all of `width` for None; refuse a number that is odd, or more."""
+    dim = width if rotary_dim is None else rotary_dim
+    if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= width:
+        remedy = _as_python("rotary_dim", dim)
+        msg = (
+            f"{function}: rotary_dim must be even and at most {width} (the last axis of {argument}); got {quoted(dim)}.{remedy}"
+        )
         raise ValueError(msg)
+    return dim
 
 
 def check_broadcast(function: str, names: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,7 +23,7 @@ from posref.conformance.commands.golden import golden
 from posref.conformance.commands.protocol import protocol
 from posref.conformance.commands.vectors import vectors
 from posref.presets import MARKS, Preset
-from posref.scaling import LongRoPE
+from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY
 
 if TYPE_CHECKING:
@@ -71,8 +73,8 @@ def _list_presets() -> None:
     columns = ("preset", "function", "arguments", "factors", "verified", "note")
     table = _table(*columns)
     for preset in posref.presets.values():
-        function, arguments = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
-        text = ", ".join(f"{name}={_brief(value)}" for name, value in (arguments or {}).items() if value is not None)
+        function, arguments = _arguments(preset)
+        text = ", ".join(f"{name}={_brief(value)}" for name, value in arguments.items() if value is not None)
         gains = " ".join(f"{place} {factor:.6g}" for place, factor in preset.factors.items() if factor != 1)
         table.add_row(preset.name, function, _escape(text), gains, preset.verified, _escape(preset.note))
     console = _console()
@@ -107,12 +109,16 @@ def _brief(value: object) -> str:
 @cli.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show an operation or a preset. An operation has a specification, options and sources."""
+    """Show an operation, a preset, or a scaling such as YaRN. An operation has a specification, options and sources."""
     if name in posref.presets:
         _show_preset(posref.presets[name])
         return
+    scaling = next((kind for kind in RECORDS if kind.__name__.lower() == name.lower()), None)
+    if scaling is not None:
+        _show_scaling(scaling)
+        return
     with _errors():
-        record = REGISTRY[_operation(name)]
+        record = REGISTRY[_operation(name, hint=_others(name))]
     console = _console()
     signature = re.sub(r"typing\.|posref\.(types|scaling)\.|~", "", str(inspect.signature(record.function)))
     console.print(f"[bold]posref.{record.name}[/bold]{_escape(signature)}\n")
@@ -128,13 +134,39 @@ def show(name: str) -> None:
             console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
 
 
+def _others(name: str) -> str:
+    """Return presets and scalings with a name like `name`, as the end of an error."""
+    names = {kind.__name__.lower(): kind.__name__ for kind in RECORDS} | {preset: preset for preset in posref.presets}
+    near = [names[found] for found in get_close_matches(name.lower(), names, n=3)]
+    return f" There is also {', '.join(near)}." if near else ""
+
+
+def _show_scaling(kind: type[Scaling]) -> None:
+    """Print a record of posref.scaling: its fields, what it does, what must be true of it, and who reads it."""
+    console = _console()
+    console.print(f"[bold]posref.scaling.{kind.__name__}[/bold]{_escape(str(inspect.signature(kind)))}\n")
+    console.print(inspect.getdoc(kind) or "", markup=False, highlight=False)
+    console.print()
+    presets = [preset.name for preset in posref.presets.values() if type(_arguments(preset)[1]["scaling"]) is kind]
+    facts = {"Requires": "; ".join(getattr(kind, "requires", ())), "Presets": ", ".join(presets)}
+    facts["Formula"] = "posref show rope_frequencies"
+    for title, text in facts.items():
+        if text:
+            console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
+
+
+def _arguments(preset: Preset) -> tuple[str, Mapping[str, Any]]:
+    """Return the function of a preset, and its keyword arguments."""
+    return ("rope", preset.rope or {}) if preset.mrope is None else ("mrope", preset.mrope)
+
+
 def _show_preset(preset: Preset) -> None:
-    function, arguments = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
-    facts = {f"Option {name}": str(value) for name, value in (arguments or {}).items()}
+    function, arguments = _arguments(preset)
+    facts = {f"Option {name}": str(value) for name, value in arguments.items()}
     facts |= {f"Factor on the {place}": f"{factor!r}" for place, factor in preset.factors.items()}
     facts |= {"Read in": preset.source, "Note": preset.note}
     console = _console()
-    length = ", length=tokens" if isinstance((arguments or {})["scaling"], LongRoPE) else ""
+    length = ", length=tokens" if isinstance(arguments["scaling"], LongRoPE) else ""
     console.print(f'[bold]posref.{function}[/bold](x, positions, **posref.presets["{preset.name}"].{function}{length})\n')
     for title, text in facts.items():
         if text:

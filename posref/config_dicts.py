@@ -25,8 +25,6 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_head
 
 def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return `config` and the defaults of its model type; refuse a model without RoPE."""
-    if not isinstance(config, Mapping):
-        refuse(f"config must be a mapping, the parsed config.json; got {type(config).__name__}.")
     model = str(config.get("model_type"))
     if config.get("alibi") is True:
         refuse("config must describe a model with rotary embeddings; got 'alibi': True.")

@@ -1,7 +1,10 @@
 """Read values from parsed configuration files: each is checked, and a wrong one is refused with the reason."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
 from typing import Any, NoReturn
 
 LONGEST = 4000  # characters of a refusal: the known models, and what a file has in their place
@@ -27,6 +30,20 @@ def speaking_as(function: str) -> Iterator[None]:
         text = text if len(text) <= LONGEST else f"{text[:400]} ... {text[400 - LONGEST :]}"
         msg = f"{function}: {text}"
         raise ValueError(msg) from None
+
+
+def parsed(config: Any) -> Mapping[str, Any]:
+    """Return a configuration as a mapping: itself, what its ``to_dict()`` returns, or the JSON file at a path."""
+    if isinstance(config, str | PathLike):
+        try:
+            config = json.loads(Path(config).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:  # also of text that is no JSON
+            refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {error}")
+    elif not isinstance(config, Mapping) and hasattr(config, "to_dict"):
+        config = config.to_dict()
+    if not isinstance(config, Mapping):
+        refuse(f"config must be a mapping, the path of a config.json, or have to_dict(); got {type(config).__name__}.")
+    return config
 
 
 def first(names: tuple[str, ...], *places: Mapping[str, Any]) -> Any:

@@ -1,10 +1,22 @@
 """What the readers of configurations return, for type checkers: `posref.rope(x, positions, **rope_from_config(config))`."""
 
-from typing import NotRequired, TypedDict
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict
 
 from posref.rotary.axial_table import Arrangement
 from posref.scaling import Scaling
 from posref.types import Lanes, Layout
+
+
+class HasToDict(Protocol):
+    """A configuration object, as transformers has."""
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return its fields by name."""
+
+
+Config: TypeAlias = "Mapping[str, Any] | HasToDict | str | PathLike[str]"  # as the readers take it
 
 
 class RopeArguments(TypedDict):

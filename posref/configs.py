@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from posref.config_dicts import base_of, check, layout_of, rope_dict, rotary_dim_of
-from posref.config_reading import first, refuse, speaking_as
+from posref.config_reading import first, parsed, refuse, speaking_as
 from posref.config_scaling import read_scaling, softmax_factor, table_factor
-from posref.config_types import Factors, MRopeArguments, RopeArguments
+from posref.config_types import Config, Factors, MRopeArguments, RopeArguments
 from posref.config_values import INVERSE, LAYOUTS, MROPE, SOFTMAX, TRAILING
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
 from posref.scaling import Scaling, YaRN
@@ -23,16 +23,15 @@ __all__ = ["LAYOUTS", "factors", "mrope_from_config", "rope_from_config"]
 ALIKE = "If the model runs another type's code, set model_type to that type."
 
 
-def rope_from_config(
-    config: Mapping[str, Any], /, *, layer_type: str | None = None, layout: Layout | None = None
-) -> RopeArguments:
+def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout: Layout | None = None) -> RopeArguments:
     r"""
     Return the keyword arguments of `posref.rope` for a model's config.json.
 
     Parameters
     ----------
-    config : mapping
-        The parsed file. For a model with text and vision, ``config["text_config"]`` is read.
+    config : mapping, object with ``to_dict()``, or path
+        The parsed file, a configuration object of transformers, or the path of the file. For a model with text and vision,
+        ``config["text_config"]`` is read.
     layer_type : str, optional
         Which layers to read, where they differ ("full_attention", "sliding_attention"). Required there, refused elsewhere.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
@@ -77,8 +76,9 @@ def rope_from_config(
     {'layout': 'half', 'base': 500000.0, 'rotary_dim': 128, 'scaling': None}
     """
     with speaking_as("rope_from_config"):
-        _check_axes(config)
-        config, defaults = check(_text(config))
+        whole = parsed(config)
+        _check_axes(whole)
+        config, defaults = check(_text(whole))
         known = layout_of(config, layout)
         rope = rope_dict(config, defaults, layer_type)
         if "mrope_section" in rope:
@@ -98,15 +98,15 @@ def rope_from_config(
 
 
 def mrope_from_config(
-    config: Mapping[str, Any], /, *, arrangement: Arrangement | None = None, layout: Layout | None = None
+    config: Config, /, *, arrangement: Arrangement | None = None, layout: Layout | None = None
 ) -> MRopeArguments:
     """
     Return the keyword arguments of `posref.mrope` for a multimodal model's config.json.
 
     Parameters
     ----------
-    config : mapping
-        The parsed file, or its ``config["text_config"]``.
+    config : mapping, object with ``to_dict()``, or path
+        The parsed file or its ``config["text_config"]``, a configuration object of transformers, or the path of the file.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}, optional
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Override what is known of the model type. Both are required for unknown model types.
@@ -136,7 +136,7 @@ def mrope_from_config(
     {'sections': (16, 24, 24), 'arrangement': 'chunked', 'layout': 'half', 'base': 1000000.0, 'scaling': None}
     """
     with speaking_as("mrope_from_config"):
-        config, defaults = check(_text(config))
+        config, defaults = check(_text(parsed(config)))
         rope = rope_dict(config, defaults, None)
         order = _arrangement(config, rope, arrangement)
         rotary_dim = rotary_dim_of(rope, config, defaults, None)
@@ -149,7 +149,7 @@ def mrope_from_config(
         }
 
 
-def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, length: int | None = None) -> Factors:
+def factors(config: Config, /, *, layer_type: str | None = None, length: int | None = None) -> Factors:
     r"""
     Return the three factors of a context extension, by the place where each is applied.
 
@@ -191,7 +191,7 @@ def factors(config: Mapping[str, Any], /, *, layer_type: str | None = None, leng
     1.87385
     """
     with speaking_as("factors"):
-        config, defaults = check(_text(config))
+        config, defaults = check(_text(parsed(config)))
         rope = rope_dict(config, defaults, layer_type)
         lists = rope.get("short_factor")
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
@@ -210,15 +210,15 @@ def _softmax_factor(scaling: Scaling | None, config: Mapping[str, Any]) -> float
 
 def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the text model's part of a multimodal file."""
-    inner = config.get("text_config") if isinstance(config, Mapping) else None
-    own = isinstance(config, Mapping) and str(config.get("model_type")) in LAYOUTS
+    inner = config.get("text_config")
+    own = str(config.get("model_type")) in LAYOUTS
     return inner if isinstance(inner, Mapping) and not own else config
 
 
 def _check_axes(config: Mapping[str, Any]) -> None:
     """Refuse a model whose tokens have positions on several axes."""
     for part in (config, _text(config)):
-        if isinstance(part, Mapping) and (str(part.get("model_type")) in MROPE or _is_xdrope(part)):
+        if str(part.get("model_type")) in MROPE or _is_xdrope(part):
             _refuse_axes(repr(part.get("model_type")))
 
 

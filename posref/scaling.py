@@ -7,12 +7,18 @@ means zero. `requires` lists what must be true of the fields, the options of the
 In the formulas b is `base`, d is `dim`, and frequency i, from 0 to d/2 - 1, is ``b**(-2*i/d)`` before the extension.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Any of the records."""
+    """Any of the records. NumPy's scalars become Python's numbers, whose products are in binary64."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+                object.__setattr__(self, field.name, value.item())
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_presets_are_listed_with_the_function_that_takes_them() -> None:
 def test_unknown_names_are_exit_code_2() -> None:
     result = run("show", "rppe")
     assert result.exit_code == 2
-    assert "posref: NAME must be one of" in result.output
+    assert "posref: NAME must be the name of an operation" in result.output
     assert "got 'rppe'" in result.output
 
 
@@ -161,3 +161,20 @@ def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
         "def alibi_slopes(*a, **o):\n    import slopes_of_ours as s\n    return s.alibi_slopes(*a, **o)\n"
     )
     assert run("check", str(tmp_path / "target.py")).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["YaRN", "yarn", "longrope", "Llama3"])
+def test_a_scaling_is_shown_by_its_name(name: str) -> None:
+    result = run("show", name)
+    assert result.exit_code == 0
+    assert result.output.lower().startswith(f"posref.scaling.{name.lower()}(")
+    assert "Presets: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("ropee", "Did you mean rope or"), ("yarnn", "There is also YaRN"), ("llama-31-8b", "llama-3.1-8b")]
+)
+def test_a_name_that_is_near_another_is_told(name: str, text: str) -> None:
+    result = run("show", name)
+    assert result.exit_code == 2
+    assert text in result.output

@@ -1,11 +1,15 @@
 """config.json -> parameters, on the configurations of released models, in both generations of the file."""
 
+import json
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import posref
 from posref.config_values import DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE, SOFTMAX
 from posref.configs import factors, rope_from_config
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
@@ -437,7 +441,7 @@ def test_deepseek_softmax_factor_is_the_published_one() -> None:
 
 
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
-    ([], {}, "rope_from_config: config must be a mapping, the parsed config.json; got list."),
+    ([], {}, "rope_from_config: config must be a mapping, the path of a config.json, or have to_dict(); got list."),
     ({"model_type": "phi3_v", "text_config": {}}, {}, "config['model_type'] must be a known one; got 'None'. Pass layout"),
     ({"model_type": "klingon"}, {}, "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of ("),
     (STEP | {"layer_types": ["full_attention"] * 2}, {"layer_type": "full_attention"}, "rope_theta must be alike in all"),
@@ -571,3 +575,36 @@ def test_factors_are_not_guessed_for_an_unknown_model() -> None:
     with pytest.raises(ValueError, match=message):
         factors(config)
     assert factors(config | {"model_type": "deepseek_v3"})["softmax"] > 1
+
+
+class Object:
+    """A configuration as transformers has it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(LLAMA_FILE)
+
+
+LLAMA_FILE = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 500000.0}
+
+
+@pytest.mark.parametrize("read", [rope_from_config, factors])
+def test_a_file_is_given_as_a_mapping_an_object_or_a_path(read: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA_FILE), encoding="utf-8")
+    assert read(Object()) == read(path) == read(str(path)) == read(LLAMA_FILE)
+
+
+def test_a_multimodal_file_is_given_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    config = {**LLAMA_FILE, "model_type": "qwen2_vl", "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}
+    path.write_text(json.dumps(config), encoding="utf-8")
+    assert posref.mrope_from_config(path) == posref.mrope_from_config(config)
+
+
+@pytest.mark.parametrize("text", [None, "{", "[1]", "\xff"])
+def test_a_path_that_cannot_be_read_is_named(text: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    if text is not None:
+        path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"rope_from_config: config must be a mapping, .*the path of a config\.json"):
+        rope_from_config(path)

@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rope: layout": (
         lambda: posref.rope(X, T, layout="neox", base=10000.0),
-        "rope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+        "rope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'. Did you mean 'half'?",
     ),
     "rope: lanes": (
         lambda: posref.rope(X, T, rotary_dim=32, lanes="last", **ROPE),
@@ -94,7 +94,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rope: x of integers": (
         lambda: posref.rope(np.ones((5, 4), dtype=np.int64), T, **ROPE),
-        "apply_rope: x must be real floating; got int64.",
+        "rope: x must be real floating; got int64. It comes before positions, in a floating dtype.",
     ),
     **{
         f"rope: {p.dtype} positions": (
@@ -159,7 +159,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "rope: an array of length with another scaling": (
         lambda: posref.rope(X, T, **ROPE, scaling=DynamicYaRN(64), length=np.asarray(5)),
-        "rope_frequencies: length must be an int of at least 0; got array(5).",
+        "rope_frequencies: length must be an int of at least 0; got array(5). Give a number of Python: length.item().",
     ),
     "rotated_values: keys": (
         lambda: posref.rotated_values(X[..., :4], X, T, T, **ROPE),
@@ -203,7 +203,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rotary_linear_attention: layout": (
         lambda: posref.rotary_linear_attention(X, X, X, T, T, causal=True, layout="neox", base=10000.0),
-        "rotary_linear_attention: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+        "rotary_linear_attention: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; "
+        "got 'neox'. Did you mean 'half'?",
     ),
     "rotary_linear_attention: float16 keys": (
         lambda: posref.rotary_linear_attention(X, X, X, T, T.astype(np.float16), causal=False, **ROPE),
@@ -223,15 +224,15 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rotary_linear_attention: keys of integers": (
         lambda: posref.rotary_linear_attention(X, X.astype(np.int64), X, T, T, causal=True, **ROPE),
-        "rotary_linear_attention: k must be real floating; got int64.",
+        "rotary_linear_attention: k must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "mla_logits: queries of booleans": (
         lambda: posref.mla_logits(X > 0, X, X, X[:, 0], T, T, **ROPE),
-        "mla_logits: q_nope must be real floating; got bool.",
+        "mla_logits: q_nope must be real floating; got bool. Convert it to a floating dtype.",
     ),
     "rotated_values: weights of integers": (
         lambda: posref.rotated_values(X[..., :5].astype(np.int64), X, T, T, **ROPE),
-        "rotated_values: weights must be real floating; got int64.",
+        "rotated_values: weights must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "rotated_values: rows of two batches": (
         lambda: posref.rotated_values(X[..., :5], np.ones((4, 3, 5, 64)), T, T, **ROPE),
@@ -239,11 +240,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pope: x of integers": (
         lambda: posref.pope(X.astype(np.int64), T, layout="cos_sin", base=10000.0),
-        "pope: x must be real floating; got int64.",
+        "pope: x must be real floating; got int64. It comes before positions, in a floating dtype.",
     ),
     "fope: complex mixes": (
         lambda: posref.fope(X, T, np.ones((4, 4), dtype=complex), np.ones((4, 4)), base=10000.0),
-        "fope: cos_mix must be real floating; got complex128.",
+        "fope: cos_mix must be real floating; got complex128. Give real and imaginary parts as two channels.",
     ),
     "xpos: no lanes": (
         lambda: posref.xpos(np.asarray(1.0), np.asarray(1), role="key", centre=0, **ROPE),
@@ -329,7 +330,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "xpos: layout": (
         lambda: posref.xpos(X, T, role="key", centre=0, layout="neox", base=10000.0),
-        "xpos: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+        "xpos: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'. Did you mean 'half'?",
     ),
     "xpos: (B, T) against (B, H, T)": (
         lambda: posref.xpos(X, np.zeros((2, 5)), role="key", centre=0, **ROPE),
@@ -469,7 +470,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "t5_bias: table of integers": (
         lambda: posref.t5_bias(np.arange(2), np.arange(3), np.ones((8, 2), int), bidirectional=True),
-        "t5_bias: table must be real floating; got int64.",
+        "t5_bias: table must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "shaw_scores: queries": (
         lambda: posref.shaw_scores(
@@ -482,7 +483,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
             right=1,
             order="key_minus_query",
         ),
-        "shaw_scores: q must be real floating; got complex128.",
+        "shaw_scores: q must be real floating; got complex128. Give real and imaginary parts as two channels.",
     ),
     "axial_frequencies: odd width": (
         lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
@@ -516,7 +517,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_rope: layout": (
         lambda: posref.axial_rope(X, AXES, **AXIAL | {"layout": "interleaved_to_half"}),
-        "axial_rope: layout must be one of 'half', 'interleaved', 'half_by_axis'; got 'interleaved_to_half'.",
+        "axial_rope: layout must be one of 'half', 'interleaved', 'half_by_axis'; got 'interleaved_to_half'. "
+        "Did you mean 'interleaved'?",
     ),
     "axial_rope: axes": (
         lambda: posref.axial_rope(X, AXES[:2], **AXIAL),
@@ -738,15 +740,16 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "extension: NumPy's integers": (
         lambda: posref.dual_chunk_distances(T, T, chunk_size=np.int64(4), local_size=1),
-        "dual_chunk_distances: chunk_size must be an int of at least 1; got np.int64(4).",
+        "dual_chunk_distances: chunk_size must be an int of at least 1; got np.int64(4). "
+        "Give a number of Python: chunk_size.item().",
     ),
     "extension: queries of integers": (
         lambda: posref.rerope(X.astype(np.int64), X, T, T, window=3, **ROPE),
-        "rerope: q must be real floating; got int64.",
+        "rerope: q must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "extension: complex keys": (
         lambda: posref.dual_chunk(X, X.astype(complex), T, T, chunk_size=4, local_size=1, **ROPE),
-        "dual_chunk: k must be real floating; got complex128.",
+        "dual_chunk: k must be real floating; got complex128. Give real and imaginary parts as two channels.",
     ),
     "extension: rows of two batches": (
         lambda: posref.rerope(X, np.ones((4, 3, 5, 64)), T, T, window=3, **ROPE),
@@ -763,7 +766,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "extension: layout": (
         lambda: posref.rerope(X, X, T, T, window=3, layout="neox", base=10000.0),
-        "rerope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'.",
+        "rerope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'; got 'neox'. Did you mean 'half'?",
     ),
     "extension: heads": (
         lambda: posref.leaky_rerope(X, X[:, :2], T, T, window=3, factor=2, layout="half", base=10000.0),
@@ -783,15 +786,15 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "attention: queries of integers": (
         lambda: posref.attention(X.astype(np.int64), X, X),
-        "attention: q must be real floating; got int64.",
+        "attention: q must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "attention: values of booleans": (
         lambda: posref.attention(X, X, X > 0),
-        "attention: v must be real floating; got bool.",
+        "attention: v must be real floating; got bool. Convert it to a floating dtype.",
     ),
     "attention: a bias of integers": (
         lambda: posref.attention_logits(X, X, bias=np.ones((5, 5), dtype=np.int64)),
-        "attention_logits: bias must be real floating; got int64.",
+        "attention_logits: bias must be real floating; got int64. Convert it to a floating dtype.",
     ),
     "attention: a bias of other keys": (
         lambda: posref.attention_logits(X, X, bias=np.ones((5, 4))),
@@ -819,7 +822,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "attention: complex sinks": (
         lambda: posref.attention(X, X, X, sinks=np.ones(3, dtype=complex)),
-        "attention: sinks must be real floating; got complex128.",
+        "attention: sinks must be real floating; got complex128. Give real and imaginary parts as two channels.",
     ),
     "attention: heads": (
         lambda: posref.attention(X, X[:, :2], X[:, :2]),
@@ -1005,7 +1008,16 @@ def test_lists_in_the_second_place(call: Callable[[], Any]) -> None:
 def test_a_scaling_that_is_no_record() -> None:
     with pytest.raises(TypeError) as caught:
         posref.rope_frequencies(8, base=10000.0, scaling={"factor": 2.0})
-    assert str(caught.value) == ("rope_frequencies: scaling must be a record of posref.scaling or None; got {'factor': 2.0}.")
+    assert str(caught.value) == (
+        "rope_frequencies: scaling must be a record of posref.scaling or None; got {'factor': 2.0}. "
+        "posref.rope_from_config reads a configuration's dict."
+    )
+
+
+def test_fields_of_a_scaling_are_numbers_of_python() -> None:
+    scaling = YaRN(np.float32(4), np.int64(4096), truncate=np.bool_(False))
+    assert scaling == YaRN(4.0, 4096, truncate=False)
+    assert [type(value) for value in (scaling.factor, scaling.original_length, scaling.truncate)] == [float, int, bool]
 
 
 @pytest.mark.parametrize("option", ["layout", "base"])

@@ -98,7 +98,7 @@ def test_options_come_from_a_configuration(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("rope",), "rope needs x, positions, layout, base; give --shape x=.* and --positions and --option layout="),
-        (("ropes",), "NAME must be one of"),
+        (("ropes",), "NAME must be the name of an operation"),
         ((*ROPE[:3], "--positions", "x", "--shape", "2,128"), "--positions must be numbers in commas, or ranges"),
         ((*ROPE[:3], "--positions", "1", "--shape", "2,a"), "--shape must be sizes in commas"),
         (("rope", "--preset", "llama"), "presets: name must be a preset's name; got 'llama'. See"),

@@ -105,7 +105,7 @@ SILENT = [
 
 
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
-    ([], {}, "mrope_from_config: config must be a mapping, the parsed config.json; got list."),
+    ([], {}, "mrope_from_config: config must be a mapping, the path of a config.json, or have to_dict(); got list."),
     ({"model_type": "klingon"}, {}, "config['model_type'] must be a known one; got 'klingon'. Pass arrangement and layout."),
     (QWEN2VL | {"model_type": "klingon"}, {"arrangement": "chunked"}, "mrope_section must be three ints that add up to 64"),
     (

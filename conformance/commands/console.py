@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,9 +43,11 @@ def writable(*paths: Path | None) -> None:
 
 
 def operation(name: str, option: str = "NAME", hint: str = "") -> str:
-    """Return the name of an operation, or raise an error that lists all operations, and may end in a hint."""
+    """Return the name of an operation, or raise an error that has the nearest ones or lists all, and may end in a hint."""
     if name not in REGISTRY:
-        msg = f"{option} must be one of {', '.join(REGISTRY)}; got {name!r}.{hint}"
+        near = get_close_matches(name, REGISTRY, n=3)
+        meant = f" Did you mean {' or '.join(near)}?" if near else "" if hint else f" The operations are {', '.join(REGISTRY)}."
+        msg = f"{option} must be the name of an operation; got {name!r}.{meant}{hint}"
         raise TargetError(msg)
     return name
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from posref.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
 from posref.attention import check_queries, products
-from posref.checks import check_rows, check_tokens, check_word
+from posref.checks import check_rotated, check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -48,10 +48,7 @@ def passes(
     check_queries(function, q, k)
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]))
     check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]))
-    dim = q.shape[-1] if rotary_dim is None else rotary_dim
-    if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= q.shape[-1]:
-        msg = f"{function}: rotary_dim must be even and at most {q.shape[-1]} (the last axis of q); got {dim}."
-        raise ValueError(msg)
+    dim = check_rotated(function, rotary_dim, q.shape[-1], "q")
     xp = namespace(q, k, q_positions, k_positions)
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)

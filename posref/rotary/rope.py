@@ -1,7 +1,7 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
 from posref.arrays import namespace, wide
-from posref.checks import check_positions, check_rows, check_word
+from posref.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -98,12 +98,10 @@ def rope(
     check_word("rope", "layout", layout, WORDS)
     check_word("rope", "lanes", lanes, LANES)
     xp = namespace(x, positions)
+    check_lanes("rope", "x", x)
     check_positions("rope", "positions", positions)
     check_rows("rope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
-    dim = x.shape[-1] if rotary_dim is None else rotary_dim
-    if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= x.shape[-1]:
-        msg = f"rope: rotary_dim must be even and at most {x.shape[-1]} (the last axis of x); got {dim}."
-        raise ValueError(msg)
+    dim = check_rotated("rope", rotary_dim, x.shape[-1])
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=wide(x.dtype, xp))

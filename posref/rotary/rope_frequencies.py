@@ -147,7 +147,8 @@ def rope_frequencies(
         case Proportional():
             inv_freq = proportional(powers(b, dim, c), scaling, c)
         case _:
-            msg = f"rope_frequencies: scaling must be a record of posref.scaling or None; got {scaling!r}."
+            remedy = " posref.rope_from_config reads a configuration's dict." if isinstance(scaling, dict) else ""
+            msg = f"rope_frequencies: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
             raise TypeError(msg)
     return created(inv_freq, xp, device, dtype), factor
 

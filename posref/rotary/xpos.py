@@ -1,7 +1,7 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
 from posref.arrays import namespace, wide
-from posref.checks import check_lanes, check_positions, check_rows, check_word
+from posref.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -100,10 +100,7 @@ def xpos(
     check_lanes("xpos", "x", x)
     check_positions("xpos", "positions", positions)
     check_rows("xpos", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
-    dim = x.shape[-1] if rotary_dim is None else rotary_dim
-    if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= x.shape[-1]:
-        msg = f"xpos: rotary_dim must be even and at most {x.shape[-1]} (the last axis of x); got {dim}."
-        raise ValueError(msg)
+    dim = check_rotated("xpos", rotary_dim, x.shape[-1])
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq, factor = rope_frequencies(dim, base=base, xp=system)
     work = wide(x.dtype, xp)
