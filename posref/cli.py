@@ -14,6 +14,7 @@ import click
 
 import posref
 from posref.composition import stages
+from posref.conformance.commands.adapter import adapter
 from posref.conformance.commands.check import check, report
 from posref.conformance.commands.console import console as _console
 from posref.conformance.commands.console import errors as _errors
@@ -205,7 +206,7 @@ def doctor() -> None:
         )
 
 
-for command in (check, report, golden, vectors, protocol, fuzz):
+for command in (check, report, golden, vectors, protocol, fuzz, adapter):
     cli.add_command(command)
 
 

@@ -1,9 +1,22 @@
-"""What several adapters need; it imports no library."""
+"""What adapters have in common: options, positions and tokens in the terms of libraries. It imports none of these."""
 
-from collections.abc import Iterator
-from typing import NoReturn
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+from posref.arrays import Array, namespace
+from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, Scaling, YaRN
 
 from ..errors import Unsupported
+
+ROWS = 1 << 18  # of a table that is made to look up a few
 
 
 def lacks(what: str) -> NoReturn:
@@ -11,6 +24,7 @@ def lacks(what: str) -> NoReturn:
     raise Unsupported(what)
 
 
+# ---- positions and tokens ---------------------------------------------------------------------------------------------------
 def runs(positions: list[int] | list[float]) -> Iterator[tuple[slice, int | float]]:
     """Yield every stretch of consecutive positions, as a slice and the first of them: what a start position can express."""
     start = 0
@@ -18,3 +32,168 @@ def runs(positions: list[int] | list[float]) -> Iterator[tuple[slice, int | floa
         if stop == len(positions) or positions[stop] != positions[stop - 1] + 1:
             yield slice(start, stop), positions[start]
             start = stop
+
+
+def counted(positions: Array) -> list[int]:
+    """
+    Return the first position of every row, for code that counts on from an offset (``seqlen_offsets``).
+
+    Positions of shape (T,) are one row, of (B, T) or (B, 1, T) B rows. `Unsupported` if a row is not consecutive, or positions
+    are not natural numbers.
+    """
+    rows = _numbers(positions)
+    width = int(positions.shape[-1]) if positions.ndim else 1
+    found = [rows[start : start + width] for start in range(0, len(rows), width)] if width else []
+    for row in found:
+        if row != list(range(row[0], row[0] + width)):
+            lacks("positions that are not consecutive")
+    return [row[0] for row in found]
+
+
+def flat_tokens(x: Array, positions: Array) -> tuple[Array, Array, Callable[[Array], Array]]:
+    """
+    Return every row of `x` as a token of one head, its position, and what gives results the shape of `x` again.
+
+    Serving libraries take tokens of shape (N, H, D) and positions of shape (N,): here N counts all rows, and H is 1.
+    """
+    xp = namespace(x, positions)
+    count = math.prod(x.shape[:-1])
+    flat, where = xp.reshape(x, (count, 1, x.shape[-1])), xp.reshape(xp.broadcast_to(positions, x.shape[:-1]), (count,))
+    return flat, where, lambda result: xp.reshape(result, tuple(x.shape))
+
+
+def from_table(make: Callable[[int], Any], positions: Array, *, rows: int = ROWS) -> Any:
+    """
+    Return the rows at `positions` of what ``make(count)`` returns: an array, or a tuple of arrays, with `count` rows.
+
+    A library whose cache begins at position 0 is asked for one row more than the largest position. `Unsupported` if positions
+    are not natural numbers, or more than `rows` rows would be made.
+    """
+    numbers = _numbers(positions)
+    count = max(numbers, default=0) + 1
+    if count > rows:
+        lacks(f"a table of {count} rows, more than {rows}")
+    made = make(count)
+    xp = namespace(positions)
+    shape, flat = tuple(positions.shape), xp.reshape(positions, (len(numbers),))
+    parts = [xp.reshape(xp.take(part, flat, axis=0), (*shape, *part.shape[1:])) for part in _parts(made)]
+    return tuple(parts) if isinstance(made, tuple | list) else parts[0]
+
+
+def _parts(made: Any) -> Any:
+    return made if isinstance(made, tuple | list) else (made,)
+
+
+def _numbers(positions: Array) -> list[int]:
+    """Return positions as a list; `Unsupported` if one is no natural number."""
+    xp = namespace(positions)
+    found = xp.reshape(positions, (math.prod(positions.shape),)).tolist()
+    if any(p != int(p) for p in found):
+        lacks("fractional positions")
+    if min(found, default=0) < 0:
+        lacks("negative positions")
+    return [int(p) for p in found]
+
+
+# ---- options --------------------------------------------------------------------------------------------------------------
+def hf_parameters(scaling: Scaling | None) -> tuple[dict[str, Any], int]:
+    """
+    Return what a record of posref.scaling means in a configuration of transformers: its rope parameters without the base, and
+    max_position_embeddings; `Unsupported` for a record that no rope type stands for.
+    """
+    match scaling:
+        case None:
+            return {"rope_type": "default"}, 2048
+        case Linear(factor):
+            return {"rope_type": "linear", "factor": factor}, 2048
+        case DynamicNTK(factor, original):
+            return {"rope_type": "dynamic", "factor": factor}, original
+        case NTKAlpha(alpha):
+            return {"rope_type": "dynamic", "alpha": alpha, "factor": 1.0}, 2048
+        case Proportional(rotated, factor):
+            return {"rope_type": "proportional", "partial_rotary_factor": rotated, "factor": factor}, 2048
+        case LongRoPE(short, long, original) if scaling.short_mscale is None and scaling.long_mscale is None:
+            given = {name: getattr(scaling, name) for name in ("factor", "attention_factor")}
+            lists = {"short_factor": list(short), "long_factor": list(long), "original_max_position_embeddings": original}
+            parameters = {name: value for name, value in given.items() if value is not None}
+            return {"rope_type": "longrope", **lists, **parameters}, scaling.max_length or original
+        case Llama3() | YaRN():
+            given = {name: value for name, value in vars(scaling).items() if value is not None}
+            original = given.pop("original_length")
+            kind = "yarn" if isinstance(scaling, YaRN) else "llama3"
+            parameters = {"rope_type": kind, "original_max_position_embeddings": original, **given}
+            return parameters, math.ceil(original * max(1, scaling.factor))
+        case _:
+            raise Unsupported(repr(scaling))
+
+
+# ---- a part of a large project ----------------------------------------------------------------------------------------------
+def only_package(
+    module: str, *, folder: Path | None = None, stubs: Mapping[str, Mapping[str, Any]] | None = None
+) -> ModuleType:
+    """
+    Import one module of a large project without running the ``__init__`` of the packages around it.
+
+    Parameters
+    ----------
+    module : str
+        Its full name: ``"vllm.model_executor.layers.rotary_embedding.base"``.
+    folder : path, optional
+        The folder that holds the outermost package, such as a source tree; without it, where that is installed.
+    stubs : mapping, optional
+        Modules to put in the place of the project's own, with what they hold. What one does not hold is a stand-in that can be
+        called, used as a decorator, and inherited from.
+
+    Returns
+    -------
+    module
+        It and the empty packages around it stay in ``sys.modules``.
+    """
+    top, *rest = module.split(".")
+    spec = PathFinder.find_spec(top, None if folder is None else [str(folder)])
+    if spec is None or spec.submodule_search_locations is None:
+        msg = f"only_package: {top!r} must be a package {'that is installed' if folder is None else f'in {folder}'}."
+        raise ModuleNotFoundError(msg, name=top)
+    places = [Path(place) for place in spec.submodule_search_locations]
+    for depth in range(len(rest)):
+        name = ".".join((top, *rest[:depth]))
+        if name not in sys.modules:
+            package = ModuleType(name)
+            package.__path__ = [str(place.joinpath(*rest[:depth])) for place in places]
+            sys.modules[name] = package
+    for name, held in (stubs or {}).items():
+        stub = _Stub(name)
+        vars(stub).update(held)
+        sys.modules[name] = stub
+    return importlib.import_module(module)
+
+
+class _Stub(ModuleType):
+    """A module that has every name."""
+
+    __path__: list[str]
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _StandIn()
+
+
+class _StandIn:
+    """Something that can be called, read, used as a decorator, and inherited from, and does nothing."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        decorates = len(args) == 1 and not options and callable(args[0]) and not isinstance(args[0], _StandIn)
+        return args[0] if decorates else self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return ()

@@ -26,8 +26,8 @@ from transformers.models.sam3.modeling_sam3 import apply_rotary_pos_emb_2d as ap
 
 from posref.scaling import NTKAlpha
 
-from ._shared import lacks
-from ._transformers_modules import Scaling, check_length, parameters_of
+from ._shared import hf_parameters, lacks
+from ._transformers_modules import Scaling, check_length
 
 
 def mrope(
@@ -45,7 +45,7 @@ def mrope(
         lacks("an alpha is HunYuan's, whose image positions are no rotation")
     check_length(scaling, positions, length)
     listed = [*sections[1:], sections[0]] if arrangement == "ernie" else list(sections)
-    parameters, original = parameters_of(scaling)
+    parameters, original = hf_parameters(scaling)
     config = make(
         hidden_size=dim, num_attention_heads=1, max_position_embeddings=original,
         rope_parameters={"rope_theta": base, "partial_rotary_factor": 1.0, "mrope_section": listed, **parameters},
