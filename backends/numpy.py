@@ -33,6 +33,11 @@ def to_numpy(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return x.astype(np.float64) if x.dtype.kind == "f" else np.array(x)
 
 
+def view(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return `x`, on the host."""
+    return x
+
+
 def synchronize(x: Any) -> None:
     """Wait for pending work: there is none."""
 

@@ -40,6 +40,12 @@ def to_numpy(x: torch.Tensor) -> npt.NDArray[Any]:
     return np.array(wide.numpy())
 
 
+def view(x: torch.Tensor) -> npt.NDArray[Any]:
+    """Return `x` on the host, not copied where it is there already; bfloat16, which NumPy lacks, as float32."""
+    host = x.detach().to("cpu")
+    return np.asarray((host.to(torch.float32) if host.dtype == torch.bfloat16 else host).resolve_conj().resolve_neg().numpy())
+
+
 def synchronize(x: torch.Tensor) -> None:
     """Wait for pending work on the device of `x`."""
     if x.device.type == "cuda":

@@ -10,9 +10,11 @@ from posref.backends.live import live
 from posref.conformance.accuracy import tolerance_of
 from posref.conformance.calls import judged_as
 from posref.conformance.model import Arrays, Call, LoadedCase
+from posref.conformance.proof import choosing, screening
 from posref.conformance.proof import live as judging
-from posref.conformance.proof.live import judge, plain
+from posref.conformance.proof.live import judge
 from posref.conformance.proof.running import Pullback, as_reals, results_of
+from posref.conformance.proof.screening import plain
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.suite.rows import rows_of
 from posref.conformance.target import comparing
@@ -109,6 +111,21 @@ def test_rows_have_the_bits_that_they_have_in_the_whole(op: str) -> None:
     assert any(cut) or op in ("cayley", "rotation_matrix")  # whose stored cases have one or two matrices
 
 
+@pytest.mark.parametrize("op", REGISTRY)
+def test_shapes_and_farthest_rows_come_from_parts_as_from_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screening, "PART", 8)
+    for case in [c for c in some_cases(op, most=6) if c.kind == "value"]:
+        call = Call(case.calls[0].params, case.calls[0].inputs)
+        near = plain(op, call.inputs, call.params)
+        shapes = {n: x.shape for n, x in near.items()}
+        assert {n: x.shape for n, x in screening.shapes_of(op, call, shapes).items()} == shapes
+        assert {n: x.shape for n, x in screening.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
+        rows = rows_of(op, call.inputs, call.params, shapes)
+        wrong = {n: x.astype(float) + 0.125 * RNG.standard_normal(x.shape) for n, x in near.items()}
+        whole, parts = choosing.farthest(rows, choosing.far_off(rows, wrong, near)), screening.farthest(op, call, rows, wrong)
+        assert {k: list(i) for k, i in whole.items()} == {k: list(i) for k, i in parts.items()}, case.id
+
+
 def rope_call(shape: tuple[int, ...], positions: np.ndarray[Any, Any]) -> tuple[Arrays, dict[str, Any]]:
     x = RNG.integers(-64, 64, shape) / 32
     return {"x": x, "positions": positions}, {"layout": "half", "base": 10_000.0}
@@ -126,6 +143,42 @@ def test_one_wrong_token_of_thousands_is_found_and_named() -> None:
     outputs["out"][1, 2, 3001, 77] = np.nan
     (wrong,) = judge("rope", inputs, params, outputs, "angle32", "float32")
     assert (wrong.verdict, wrong.index) == ("fail", (1, 2, 3001, 77))
+
+
+TOKENS = np.arange(1031)
+LARGE: dict[str, tuple[Arrays, dict[str, Any]]] = {
+    "rope": ({"x": RNG.integers(-64, 64, (2, 9, 1031, 64)) / 32, "positions": TOKENS + 7}, {"layout": "half", "base": 1e4}),
+    "apply_rope": (  # tokens before heads
+        {"x": RNG.integers(-64, 64, (1, 1031, 17, 64)) / 32, "cos": np.cos(TOKENS[:, None, None] / np.arange(1, 33)),
+         "sin": np.sin(TOKENS[:, None, None] / np.arange(1, 33))},
+        {"layout": "interleaved"},
+    ),
+    "alibi": ({"q_positions": np.arange(300) + 9, "k_positions": np.arange(515)}, {"heads": 9, "form": "distance"}),
+    "attention": ({n: RNG.integers(-8, 8, (17, t, 64)) / 8 for n, t in (("q", 1031), ("k", 12), ("v", 12))}, {}),
+    "sinusoidal": ({"positions": np.arange(8200) + 90_000}, {"dim": 130, "layout": "sin_cos"}),
+    "sliding_window": (
+        {"q_positions": TOKENS, "k_positions": np.arange(1033)}, {"window": 70, "counting": "with_query", "sides": "causal"}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", LARGE)
+def test_one_wrong_value_of_a_large_call_is_found_wherever_it_is(op: str) -> None:
+    """In the first and last row, at borders of tiles, in a tail, in one head alone, anywhere between."""
+    inputs, params = LARGE[op]
+    right = next(iter(plain(op, inputs, params).values()))
+    right = right.astype(np.float32 if right.dtype.kind == "f" else np.int64)
+    assert right.size > 1 << 20
+    (found,) = judge(op, inputs, params, {"out": right}, "angle32", "float32")
+    assert found.verdict == "pass"
+    assert found.judged < found.of
+    last = np.asarray(right.shape) - 1
+    drawn = [RNG.integers(0, last + 1) for _ in range(3)]
+    for place in (0 * last, last, *(np.minimum(last, n) for n in (31, 32, 63, 64, 127, 128, 129)), *drawn):
+        at, wrong = tuple(map(int, place)), right.copy()
+        wrong[at] = 1 - wrong[at] if wrong.dtype.kind == "i" else wrong[at] + np.float32(0.125)
+        (found,) = judge(op, inputs, params, {"out": wrong}, "angle32", "float32")
+        assert (found.verdict, found.index) == ("fail", at)
 
 
 def test_a_class_that_says_nothing_is_not_a_pass() -> None:

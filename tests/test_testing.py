@@ -93,6 +93,14 @@ def test_one_wrong_token_among_many_is_found() -> None:
         assert_conforms("rope", right, x, positions, **ROTARY)
 
 
+def test_the_shape_of_a_large_result_is_judged() -> None:
+    x, positions = RNG.integers(-64, 64, (2, 9, 1031, 64)) / 32, np.arange(1031) + 7
+    right = posref.rope(x, positions, **ROTARY)
+    for wrong in (right[:, :, 1:], right[..., :62], right[0], right[:, :1]):
+        with pytest.raises(AssertionError, match=r"rope: out must have shape \(2, 9, 1031, 64\); got \("):
+            assert_conforms("rope", wrong, x, positions, **ROTARY)
+
+
 def test_a_tighter_claim_is_held_to() -> None:
     x, positions = arrays("numpy")
     angles = (POSITIONS[:, None].astype(np.float32) * np.float32(500.0) ** np.float32([0, -0.25, -0.5, -0.75])).astype(float)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
 from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError
 from ..model import Answer, Arrays, Call, LoadedCase
-from ..proof import live
+from ..proof import live, screening
 from ..target import calling
 from . import kernel
 
@@ -72,7 +73,7 @@ def fault_in(
 
 
 def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
-    """Return a call of an operation, its arrays copied to NumPy, its options with those that have their default."""
+    """Return a call of an operation, its arrays as NumPy, its options with those that have their default."""
     if op not in REGISTRY:
         near = difflib.get_close_matches(op, REGISTRY, 1)
         hint = f" Did you mean {near[0]!r}?" if near else " posref list prints them all."
@@ -108,22 +109,32 @@ def _library(*arrays: Any) -> ModuleType:
 
 
 def _on_host(value: Any) -> Any:
-    """Return an array as NumPy, reals widened to float64."""
-    host = np.asarray(value) if isinstance(value, np.generic | int | float | list | tuple) else _library(value).to_numpy(value)
-    return host.astype(np.float64) if host.dtype.kind == "f" else host
+    """Return an array as NumPy, not copied where that can be avoided; reals in a dtype that holds them."""
+    if isinstance(value, np.generic | int | float | list | tuple):
+        return np.asarray(value)
+    return _viewed(_library(value))(value)
+
+
+def _viewed(library: ModuleType) -> Callable[[Any], Any]:
+    """Return the function of a backend that brings an array to the host, fastest."""
+    found: Callable[[Any], Any] = getattr(library, "view", library.to_numpy)
+    return found
 
 
 def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> calling.Collected:
-    """Return copies of results as NumPy, each with the name of its dtype; `Failure` if there are more or fewer."""
-    target: Any = SimpleNamespace(backend=_library(actual, *arrays), implementation=None, device=None, in_place=())
+    """Return results as NumPy, as `call_of` does arguments, each with the name of its dtype; `Failure` for another count."""
+    library = _library(actual, *arrays)
+    viewing = SimpleNamespace(
+        name=library.name, dtypes=library.dtypes, dtype=library.dtype, to_numpy=_viewed(library)
+    )  # fmt: skip
+    target: Any = SimpleNamespace(backend=viewing, implementation=None, device=None, in_place=())
     return calling.collected(target, op, actual)
 
 
 def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
-    whole = live.plain(op, call.inputs, call.params)
-    expected = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in whole.items()}
-    call.expected.update(expected)
+    expected = screening.shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
+    call = replace(call, expected=expected)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"
     outputs = {n: calling.accept(op, n, *found[n], call, dtype, asked=False) for n in found}
@@ -134,6 +145,8 @@ def _diagnosis(op: str, call: Call, settled: live.Settled, accuracy: str, dtype:
     """Return what `posref check` would say of a case that fails so."""
     from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
 
+    shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in settled.shapes.items()}
+    call = replace(call, inputs=screening.wide(call.inputs), expected=shapes)
     case = LoadedCase(f"{op}/your/call", op, "value", kernel.TIER, (), "", (dtype,), (call,))
     answer = Answer(case, dtype, [settled.outputs])
     kernel.divide(answer, settled)

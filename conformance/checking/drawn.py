@@ -50,9 +50,9 @@ class Asker:
         return self.results[name]
 
     def _asked(self, name: str, calls: tuple[Call, ...]) -> CaseResult | None:
-        from ..proof import live
+        from ..proof import live, screening
 
-        expected = [replace(c, expected=live.plain(self.op, c.inputs, c.params), widths={}, computed={}) for c in calls]
+        expected = [replace(c, expected=screening.plain(self.op, c.inputs, c.params), widths={}, computed={}) for c in calls]
         kind = "value" if len(calls) == 1 else "sequence"
         case = LoadedCase(name, self.op, kind, "core", ("drawn",), "", (self.dtype,), tuple(expected))
         result = CaseResult(name, self.op, kind, "core", self.dtype, "pass", flags=case.flags)

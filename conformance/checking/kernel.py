@@ -11,7 +11,7 @@ import numpy as np
 from ..cases import kernel
 from ..errors import TargetError
 from ..model import Answer, Arrays, Call, Case, CaseResult, LoadedCase, Operation
-from ..proof import choosing, live
+from ..proof import choosing, live, screening
 from ..proof.computed import moved_by_trigonometry
 from ..proof.running import askable
 from ..suite.rows import Rows, Selection, rows_of
@@ -40,7 +40,8 @@ def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
     for case in cases:
         inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
         near = {
-            n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in live.plain(case.op, inputs, case.params).items()
+            n: x.astype(np.int64) if x.dtype.kind in "bi" else x
+            for n, x in screening.plain(case.op, inputs, case.params).items()
         }
         call = Call(case.params, inputs, near)
         dtypes = tuple(askable(case.op, inputs, near))

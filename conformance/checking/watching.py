@@ -20,7 +20,7 @@ from posref.spec import REGISTRY
 from ..calls import parameters_of, positions_of
 from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, Call, Case
-from ..proof import choosing, live
+from ..proof import choosing, screening
 from ..suite.rows import rows_of
 from ..target.calling import Collected
 from .conforming import call_of, fault_in, results_on_host
@@ -71,9 +71,8 @@ class Seen:
         if self.verdict:
             return
         if self.fault is None:
-            call = Call(self.call.params, {n: _wide(x) for n, x in self.call.inputs.items()})
             try:
-                self.fault = fault_in(NAME, self.op, call, {n: (_wide(x), d) for n, (x, d) in self.found.items()}, claim)
+                self.fault = fault_in(NAME, self.op, self.call, self.found, claim)
             except (PosrefError, TypeError, ValueError) as error:  # also those of a definition that refuses the call
                 self.fault, self.verdict = str(error), NOT_JUDGED
                 return
@@ -81,8 +80,8 @@ class Seen:
 
     def case(self, number: int, flags: tuple[str, ...], comment: str) -> Case:
         """Return the call as a case; of a large one, some rows of it."""
-        inputs = {n: _wide(x) for n, x in self.call.inputs.items()}
-        near = live.plain(self.op, inputs, self.call.params)
+        inputs = screening.wide(self.call.inputs)
+        near = screening.plain(self.op, inputs, self.call.params)
         rows = rows_of(self.op, inputs, self.call.params, {n: y.shape for n, y in near.items()})
         outputs = {n: np.broadcast_to(self.found[n][0] if n in self.found else y, y.shape) for n, y in near.items()}
         selection = choosing.choose(rows, outputs, near, SAVED)
@@ -272,10 +271,6 @@ def _narrow(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     with np.errstate(over="ignore"):
         small = x.astype(np.float32)
     return small if np.array_equal(small, x, equal_nan=True) else np.array(x)
-
-
-def _wide(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return x.astype(np.float64) if x.dtype == np.float32 else x
 
 
 def _lines(calls: Sequence[Seen]) -> Iterator[str]:

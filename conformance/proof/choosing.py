@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..suite.rows import Key, Rows, Selection
 
 TILES = tuple(16 << k for k in range(9))  # 16 to 4096
 DRAWN, FAR = 96, 32
+Far = dict[Key, npt.NDArray[np.int64]]
 LEAST = 2  # indices of an axis, since an axis of one may mean another shape
 
 
@@ -36,16 +37,17 @@ def fits(rows: Rows, results: Arrays, selection: Mapping[Key, npt.NDArray[np.int
     return all(found <= most for found, most in zip(cost(rows, results, selection), budget, strict=True))
 
 
-def choose(rows: Rows, outputs: Arrays, near: Arrays, budget: Budget) -> Selection:
+def choose(rows: Rows, outputs: Arrays, near: Arrays, budget: Budget, screen: Callable[[], Far] | None = None) -> Selection:
     """
     Return the indices to judge along every row axis; of an axis that is not among them all.
 
     First come the rows whose outputs are farthest from `near`, which is close to the truth. That they look right proves
-    nothing, so the first and last rows, those around multiples of usual tile sizes and drawn ones are judged too.
+    nothing, so the first and last rows, those around multiples of usual tile sizes and drawn ones are judged too. With a
+    `screen`, which finds the farthest rows, only the shapes of `near` matter.
     """
     if fits(rows, near, {}, budget):
         return {}
-    far = farthest(rows, outputs, near)
+    far = farthest(rows, far_off(rows, outputs, near)) if screen is None else screen()
     wanted = {key: _in_order(size, far.get(key, ())) for key, size in rows.sizes.items()}
     while wanted and not fits(rows, near, wanted, budget):
         longest = max(wanted, key=lambda key: len(wanted[key]))
@@ -63,22 +65,28 @@ def _in_order(size: int, far: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.asarray(list(dict.fromkeys(int(i) for i in first if 0 <= i < size)), dtype=np.int64)
 
 
-def farthest(rows: Rows, outputs: Arrays, near: Arrays) -> dict[Key, npt.NDArray[np.int64]]:
-    """Return the indices of the rows whose outputs differ most from `near`, for the size of the row, the farthest first."""
+def far_off(rows: Rows, outputs: Arrays, near: Arrays) -> npt.NDArray[np.float64]:
+    """Return how much the outputs of every row differ from `near`, for the size of the row; the axes are those of `rows`."""
     keys = list(rows.sizes)
     total = np.zeros(tuple(rows.sizes.values()))
     for name, expected in near.items():
-        axes = {key: axis for axis, key in rows.results[name].items() if expected.shape[axis] == rows.sizes[key]}
+        axes = {key: axis for axis, key in rows.results.get(name, {}).items() if expected.shape[axis] == rows.sizes[key]}
         others = tuple(axis for axis in range(expected.ndim) if axis not in axes.values())
         with np.errstate(all="ignore"):
-            error = np.nan_to_num(np.abs(outputs[name].astype(np.float64) - expected), nan=np.inf)
-            size = np.abs(expected).astype(np.float64)
+            error = np.asarray(outputs[name] - expected.astype(np.float64, copy=False))
+            error = np.abs(error, out=error)
+            size = np.abs(expected)
             if others:
                 error, size = np.max(error, axis=others, initial=0.0), np.max(size, axis=others, initial=0.0)
             ratio = np.nan_to_num(error / (size + np.finfo(np.float32).tiny), nan=np.inf)
         order = sorted(axes, key=axes.__getitem__)
         ratio = ratio.transpose([order.index(key) for key in keys if key in axes])
         total = np.maximum(total, ratio[tuple(slice(None) if key in axes else None for key in keys)])
+    return total
+
+
+def farthest(rows: Rows, total: npt.NDArray[np.float64]) -> Far:
+    """Return the indices of the rows that are farthest off, the farthest first."""
     worst = np.argpartition(total, -FAR, axis=None)[-FAR:] if total.size > FAR else np.arange(total.size)
     worst = worst[np.argsort(total.ravel()[worst], kind="stable")[::-1]]
-    return dict(zip(keys, np.unravel_index(worst, total.shape), strict=True)) if keys else {}
+    return dict(zip(rows.sizes, np.unravel_index(worst, total.shape), strict=True)) if rows.sizes else {}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,10 +25,10 @@ from posref.backends.rounding import LARGEST
 from posref.spec import REGISTRY
 
 from ..accuracy import TRIG, base_of, tolerance_of
-from ..calls import bind, judged_as, makes_constants, takes_dtype
+from ..calls import judged_as
 from ..model import NOT_JUDGED, Arrays, Call
 from ..suite.rows import Key, Rows, Selection, rows_of
-from . import choosing
+from . import choosing, screening
 from .running import Pullback, as_reals, golden, results_of
 
 ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
@@ -123,28 +124,14 @@ def judge(
     return tuple(verdict(op, settled, name, accuracy, dtype) for name in outputs)
 
 
-def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
-    """Return what the definition gives in NumPy's float64: not the truth, but near it."""
-    positional, keywords = bind(op, inputs, params)
-    if makes_constants(op):
-        import array_api_compat.numpy as xp
-
-        keywords["xp"] = xp
-    if takes_dtype(op):
-        keywords["dtype"] = np.dtype(np.float64)
-    with np.errstate(all="ignore"):
-        found = REGISTRY[op].function(*positional, **keywords)
-    names = REGISTRY[op].outputs
-    return {n: np.asarray(x) for n, x in zip(names, found if len(names) > 1 else (found,), strict=True)}
-
-
 def settle(
     op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, *, everything: bool = False, balls: int = ON_BALLS
 ) -> Settled:
     """
     Return the part of a call to judge, with its expected values and tolerances: enough to compare with.
 
-    `call.expected` may hold what `plain` gives. Values near the edge of their tolerance are true ones, proved on balls.
+    `call.expected` may hold what the definition gives in float64; reals may come in any dtype of NumPy. Values near the edge of
+    their tolerance are true ones, proved on balls.
 
     Raises
     ------
@@ -152,7 +139,7 @@ def settle(
         If the class says nothing of this call, or something is not installed.
     """
     accuracy, kept = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
-    whole = call.expected or _shapes(op, call)
+    whole = call.expected or _shapes(op, call, outputs)
     outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
     proved = accuracy == "float64" and kept == "float64" and REGISTRY[op].returns == "real"
     rows = Rows({}, {}, {})
@@ -164,13 +151,14 @@ def settle(
     else:
         rows = rows_of(op, call.inputs, call.params, {n: x.shape for n, x in whole.items()})
         budget = choosing.Budget(balls, balls) if proved else ON_BOUNDS
-        selection = selection if everything else choosing.choose(rows, outputs, whole, budget)
+        screen = None if call.expected else partial(screening.farthest, op, call, rows, outputs)
+        selection = selection if everything else choosing.choose(rows, outputs, whole, budget, screen)
     return _Judging(op, call, outputs, accuracy, kept, rows, balls).settled(selection, proved=proved)
 
 
-def _shapes(op: str, call: Call) -> Arrays:
-    """Return the results of a call in NumPy; of gradients, arrays of their shapes."""
-    return call.inputs if call.cotangents else plain(op, call.inputs, call.params)
+def _shapes(op: str, call: Call, outputs: Arrays) -> Arrays:
+    """Return arrays of the shapes of a call's results, or gradients."""
+    return call.inputs if call.cotangents else screening.shapes_of(op, call, {n: y.shape for n, y in outputs.items()})
 
 
 class _Judging:
@@ -183,11 +171,12 @@ class _Judging:
         self.accuracy, self.dtype = accuracy, dtype
         self.base = base_of(accuracy, dtype)
         self.reals = bool(call.cotangents) or REGISTRY[op].returns == "real"
+        self._latest: tuple[Selection, Call] | None = None  # what was cut last
 
     def settled(self, selection: Selection, *, proved: bool) -> Settled:
         """Return what is judged of the selected rows, decided; with `proved` all their values come from balls."""
         found, selection = self._decided(selection)
-        outputs = self.rows.cut_results(self.outputs, selection)
+        outputs = screening.wide(self.rows.cut_results(self.outputs, selection))
         judged = {n: y.size for n, y in outputs.items()}
         if not self.reals:
             call = replace(self._cut(selection), expected=self._integers(selection))
@@ -207,7 +196,10 @@ class _Judging:
         return Settled(call, outputs, self.rows, selection, judged, shapes)
 
     def _cut(self, selection: Selection) -> Call:
-        return replace(self.call, inputs=self.rows.cut(self.call.inputs, selection), computed={})
+        if self._latest is None or self._latest[0] is not selection:
+            inputs = screening.wide(self.rows.cut(self.call.inputs, selection))
+            self._latest = selection, replace(self.call, inputs=inputs, computed={})
+        return replace(self._latest[1], computed={})
 
     def _run(self, system: Any, selection: Selection) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
         """Return values and bounds by output; integers and masks have bounds of zero."""

@@ -22,7 +22,7 @@ from ..model import Arrays, Case, Flag
 from ..suite.atomic import whole_directory
 from ..suite.options import to_json
 from ..suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
-from . import live
+from . import screening
 from .build import GOLDEN, build_group, proved, write_group
 from .running import askable
 
@@ -43,7 +43,7 @@ def write(case: Case, path: Path, dtype: str | None, command: str) -> dict[str, 
     """
     inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
     try:
-        values = sum(x.size for x in live.plain(case.op, inputs, case.params).values())
+        values = sum(x.size for x in screening.plain(case.op, inputs, case.params).values())
     except (TypeError, ValueError) as error:
         msg = f"golden: {case.op} does not take this call: {error}"
         raise TargetError(msg) from error

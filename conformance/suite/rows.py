@@ -21,6 +21,7 @@ from .axes import alternatives, holds, is_star, names_in, result_axes, value_of
 
 Key = tuple[str, int]  # a letter, and for one that stands for several axes which of them, counted from the last
 Selection = Mapping[Key, npt.NDArray[np.int64]]
+Slices = Mapping[Key, slice]
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class Rows:
     results: dict[str, dict[int, Key]]
     terms: int = 1  # of the sum that each value is
 
-    def cut(self, arrays: Arrays, selection: Selection) -> Arrays:
+    def cut(self, arrays: Arrays, selection: Selection | Slices) -> Arrays:
         """Return arguments, or cotangents, with the selected indices of every row axis alone."""
         return {n: _taken(x, self.arguments.get(n, {}), self.sizes, selection) for n, x in arrays.items()}
 
-    def cut_results(self, arrays: Arrays, selection: Selection) -> Arrays:
+    def cut_results(self, arrays: Arrays, selection: Selection | Slices) -> Arrays:
         """Return results with the selected indices of every row axis alone."""
         return {n: _taken(x, self.results.get(n, {}), self.sizes, selection) for n, x in arrays.items()}
 
@@ -47,11 +48,18 @@ class Rows:
         return np.ix_(*(np.arange(n) if i is None else i for i, n in zip(axes, shape, strict=True)))
 
 
-def _taken(x: npt.NDArray[Any], own: Mapping[int, Key], sizes: Mapping[Key, int], selection: Selection) -> npt.NDArray[Any]:
-    for axis, key in own.items():
-        if key in selection and x.shape[axis] == sizes[key]:
-            x = np.take(x, selection[key], axis=axis)
+def _taken(
+    x: npt.NDArray[Any], own: Mapping[int, Key], sizes: Mapping[Key, int], selection: Selection | Slices
+) -> npt.NDArray[Any]:
+    wanted = [(axis, selection[key]) for axis, key in own.items() if key in selection and x.shape[axis] == sizes[key]]
+    for axis, chosen in sorted(wanted, key=lambda pair: _left(pair[1], x.shape[pair[0]])):  # what leaves least first
+        x = x[(slice(None),) * axis + (chosen,)] if isinstance(chosen, slice) else np.take(x, chosen, axis=axis)
     return x
+
+
+def _left(chosen: npt.NDArray[np.int64] | slice, size: int) -> float:
+    """Return which part of an axis is chosen; a slice copies nothing."""
+    return 0.0 if isinstance(chosen, slice) else len(chosen) / max(size, 1)
 
 
 def rows_of(op: str, arrays: Arrays, params: Mapping[str, Any], results: Mapping[str, tuple[int, ...]]) -> Rows:
