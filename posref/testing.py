@@ -112,8 +112,8 @@ def watch(
     -----
     Arguments are copied before the function runs, which may work in place, and results after it. Nothing is judged in the
     block. Calls of all threads and calls inside calls are seen; calls that raise are not, and the error passes through. Equal
-    calls with equal results are judged once. What is traced or compiled (``jax.jit``, ``torch.compile``) has no values to
-    see: watch it without.
+    calls with equal results are judged once, and of those that fail alike the first has a diagnosis. Code compiled by PyTorch
+    calls a watched function as it is, uncompiled. Inside ``jax.jit`` there are no values to see: watch the code without it.
 
     Examples
     --------

@@ -92,6 +92,14 @@ def test_the_wrong_call_among_right_ones_is_told(module: Any) -> None:
     assert "pass: rope" not in str(told.value)
 
 
+def test_calls_that_fail_alike_have_one_diagnosis(module: Any) -> None:
+    with watch("a_model:rotate", like=like) as seen:
+        for n in (5, 4, 3):
+            module.rotate(drawn(n, 2, n, 8), POSITIONS[:n], shift=1)
+    assert ["diagnosis:" in str(call.fault) for call in seen.failed] == [True, False, False]
+    assert all("out[" in str(call.fault) for call in seen.failed)
+
+
 def test_equal_calls_with_other_results_are_judged_each(module: Any) -> None:
     with watch("a_model:rotate", like=like) as seen:
         for shift in (0, 1):
@@ -270,6 +278,31 @@ def test_a_claim_is_held_to(module: Any) -> None:
         assert [call.verdict for call in seen.calls] == [verdict], seen.report()
     with pytest.raises(AssertionError, match=r"watch: claim must be one of .* for float32; got 'low'"):
         seen.assert_conforms()
+
+
+@pytest.mark.thorough
+def test_arrays_of_jax_are_seen_and_traced_ones_are_refused() -> None:
+    import jax
+
+    model, x, positions = SimpleNamespace(rotate=rotate), jax.numpy.asarray(drawn(0, 2, 5, 8)), jax.numpy.asarray(POSITIONS)
+    with watch(model, "rotate", like=like) as seen:
+        model.rotate(x, positions)
+        with pytest.raises(PosrefError, match=r"watch: the arguments of .*rotate cannot be copied, as in code that is traced"):
+            jax.jit(model.rotate)(x, positions)
+    seen.assert_conforms()
+
+
+@pytest.mark.thorough
+def test_calls_of_compiled_code_are_seen() -> None:
+    model = SimpleNamespace(rotate=rotate)
+    x, positions = torch.asarray(drawn(0, 2, 5, 8)), torch.asarray(POSITIONS)
+    compiled = torch.compile(lambda x, p: model.rotate(x, p) + 1)
+    compiled(x, positions)
+    with watch(model, "rotate", like=like) as seen:
+        found = compiled(x, positions)
+    assert torch.allclose(found, rotate(x, positions) + 1, atol=1e-5)
+    seen.assert_conforms()
+    assert torch.allclose(compiled(x, positions), found, atol=1e-5)
 
 
 def test_empty_calls_are_no_matter(module: Any) -> None:

@@ -44,9 +44,9 @@ def fault_of(
 
 
 def fault_in(
-    who: str, op: str, call: Call, found: calling.Collected, claim: str | None, *, everything: bool = False
+    who: str, op: str, call: Call, found: calling.Collected, claim: str | None, *, everything: bool = False, why: bool = True
 ) -> str | None:  # fmt: skip
-    """Return what is wrong with results on the host, as `fault_of` does; `who` asks, in the text of errors."""
+    """Return what is wrong with results on the host, as `fault_of` does; `who` asks, and `why` wants the diagnosis."""
     try:
         dtype, outputs = _accepted(op, call, found)
     except Failure as failure:
@@ -69,7 +69,8 @@ def fault_in(
     if not wrong:
         return None
     lines = [f"{op} in {dtype} is not within {accuracy}:", *(f"  {verdict}" for verdict in wrong)]
-    return "\n".join([*lines, f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"])
+    lines += [f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"] if why else []
+    return "\n".join(lines)
 
 
 def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:

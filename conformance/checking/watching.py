@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,13 +67,13 @@ class Seen:
             found.update(np.ascontiguousarray(x).data)
         return found.digest()
 
-    def judge(self, claim: str | None) -> None:
-        """Find the verdict, once."""
+    def judge(self, claim: str | None, *, why: bool) -> None:
+        """Find the verdict, once; where that is a failure `why` wants the diagnosis, which may take seconds."""
         if self.verdict:
             return
         if self.fault is None:
             try:
-                self.fault = fault_in(NAME, self.op, self.call, self.found, claim)
+                self.fault = fault_in(NAME, self.op, self.call, self.found, claim, why=why)
             except (PosrefError, TypeError, ValueError) as error:  # also those of a definition that refuses the call
                 self.fault, self.verdict = str(error), NOT_JUDGED
                 return
@@ -131,7 +132,7 @@ class Watch:
             self._store(asked, result)
             return result
 
-        return watched
+        return _untraced(watched)
 
     def _asked(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[Question, Call | None]]:
         """Return what a call asks, its arrays copied before it may change them; without them it is only counted."""
@@ -191,9 +192,13 @@ class Watch:
     # ---- what was seen ----------------------------------------------------------------------------------------------------
     @property
     def calls(self) -> tuple[Seen, ...]:
-        """The calls that were kept, different ones, judged."""
+        """The calls that were kept, different ones, judged. Of those that fail alike the first has a diagnosis."""
+        told = set()
         for seen in self._kept.values():
-            seen.judge(self._claim)
+            question = (seen.op, seen.dtype, repr(seen.call.params))
+            seen.judge(self._claim, why=question not in told)
+            if seen.verdict == "fail":
+                told.add(question)
         return tuple(self._kept.values())
 
     @property
@@ -237,6 +242,15 @@ class Watch:
         unkept = f", {self._unkept} not kept" if self._unkept else ""
         verdict = f"{len(self.failed)} did not pass" if self.failed else "all pass" if self._kept else "none judged"
         return f"{self._place.text}: {_calls(self._total)} seen, {len(self._kept)} different judged{unkept}; {verdict}"
+
+
+def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that code compiled by PyTorch calls as it is, where that compiler is loaded."""
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is None:
+        return function
+    as_it_is: Callable[..., Any] = dynamo.disable(function)
+    return as_it_is
 
 
 def _questions(answer: Any) -> list[Question]:
