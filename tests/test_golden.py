@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,69 @@ def test_options_come_from_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
     run("rope", "--config", tmp_path / "config.json", "--positions", "3", "--shape", "1,16", "-o", tmp_path / "out.json")
     assert read(tmp_path / "out.json")[1]["options"]["base"] == 5e5
+
+
+def gguf(metadata: dict[str, Any], **tensors: list[float]) -> bytes:
+    """Return a GGUF file with these pairs and float32 tensors, as its specification says."""
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value.encode())) + value.encode()
+
+    def value(v: Any) -> bytes:
+        if isinstance(v, str):
+            return struct.pack("<I", 8) + text(v)
+        if isinstance(v, list):
+            return struct.pack("<IIQ", 9, 8, len(v)) + b"".join(map(text, v))
+        return struct.pack("<If", 6, v) if isinstance(v, float) else struct.pack("<II", 4, v)
+
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
+    head += b"".join(text(k) + value(v) for k, v in metadata.items())
+    data = b""
+    for name, numbers in tensors.items():
+        head += text(name.replace("__", ".")) + struct.pack("<IQIQ", 1, len(numbers), 0, len(data))
+        data += struct.pack(f"<{len(numbers)}f", *numbers)
+    return head + bytes(-len(head) % 32) + data
+
+
+LLAMA = {"general.architecture": "llama", "tokenizer.ggml.tokens": ["<s>"] * 5000, "llama.context_length": 131072,
+         "llama.embedding_length": 64, "llama.attention.head_count": 4, "llama.rope.freq_base": 5e5}  # fmt: skip
+
+
+def test_options_come_from_a_gguf_file_with_its_divisors(tmp_path: Path) -> None:
+    divisors = [1.0, 1.0, 1.0, 1.5, 2.0, 8.0, 8.0, 8.0]
+    (tmp_path / "model.gguf").write_bytes(gguf(LLAMA, rope_freqs__weight=divisors))
+    asked = ("--gguf", tmp_path / "model.gguf", "--positions", "7", "--shape", "1,16", "--option", "length=16")
+    run("rope", *asked, "-o", tmp_path / "out.json")
+    arrays, about = read(tmp_path / "out.json")
+    options = about["options"]
+    assert (options["base"], options["layout"], options["rotary_dim"]) == (5e5, "interleaved", 16)
+    assert options["scaling"]["short_factor"] == options["scaling"]["long_factor"] == divisors
+    read_by_hand = posref.rope_from_gguf(LLAMA, rope_factors={"rope_freqs.weight": divisors})
+    true = golden("rope", {"x": arrays["in/x"], "positions": arrays["in/positions"]}, {**read_by_hand, "length": 16})["out"]
+    assert np.array_equal(arrays["out/out"], true)
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "message"),
+    [
+        (b"PK\3\4", (), "not a GGUF file that can be read: it begins with b'PK.*not GGUF"),
+        (b"GGUF\0\0\0\3" + bytes(16), (), "it is big-endian; little-endian files"),
+        (b"GGUF\1\0\0\0" + bytes(16), (), "it is of version 1; little-endian files of versions 2 and 3 can"),
+        (gguf(LLAMA)[:200], (), "it ends within its header"),
+        (gguf(LLAMA, rope_freqs__weight=[1.0] * 8)[:-4], (), "rope_freqs.weight' is .* or lies outside the file"),
+        (gguf({"general.architecture": "x", "x.attention.key_length": 16}), (), r"Give --option layout=, one of"),
+        (gguf(LLAMA), ("--layer-type", "full_attention"), "--layer-type must be None, since all layers"),
+        (gguf(LLAMA), ("--preset", "llama-3.1-8b"), "options come from one model; got --preset and --gguf"),
+    ],
+)
+def test_a_bad_gguf_file_is_refused_in_a_sentence(
+    data: bytes, arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "model.gguf").write_bytes(data)
+    asked = ["golden", "rope", "--gguf", str(tmp_path / "model.gguf"), *arguments, "--positions", "7", "--shape", "1,16"]
+    done = CliRunner().invoke(cli, [*asked, "-o", str(tmp_path / "x.npz")])
+    assert done.exit_code == 2, done.output
+    assert re.search(message, done.output), done.output
 
 
 @pytest.mark.parametrize(

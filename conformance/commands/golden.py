@@ -16,6 +16,8 @@ from .console import FILE, console, errors, needs_vectors, operation, progress, 
 @click.argument("name", metavar="OP")
 @click.option("--preset", metavar="NAME", help="Options of a released model: posref list --presets.")
 @click.option("--config", metavar="FILE", type=FILE, help="Options of a model's config.json.")
+@click.option("--gguf", metavar="FILE", type=FILE, help="Options of a model's GGUF file; the weights are not read.")
+@click.option("--layer-type", metavar="WORD", help="Which layers of --config or --gguf, if they differ: sliding_attention.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--positions", metavar="NUMBERS", help="The positions: 0,8191,131071 or 0:4096:64.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ..errors import TargetError
 from ..model import Arrays, Case
 from ..suite.options import from_json
 from .build import GOLDEN
+from .model_options import Model
 
 NAME = "golden"
 
@@ -32,6 +33,8 @@ class Request:
     op: str
     preset: str | None = None
     config: Path | None = None
+    gguf: Path | None = None
+    layer_type: str | None = None
     options: Sequence[str] = ()  # NAME=VALUE, the value as JSON or a word
     files: Sequence[Path] = ()  # .npz, .npy or .safetensors
     arrays: Sequence[str] = ()  # NAME=NUMBERS
@@ -61,38 +64,16 @@ class Request:
 
     def _params(self) -> dict[str, Any]:
         known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
-        found = {n: p.default for n, p in known.items() if p.default is not p.empty}
-        found |= {n: v for n, v in self._of_model().items() if n in known}
+        given = {}
         for text in self.options:
             name, value = _pair("--option", text, "NAME=VALUE")
             if name not in known:
                 msg = f"{NAME}: --option must be of {', '.join(known)} for {self.op}; got {name!r}."
                 raise TargetError(msg)
-            found[name] = _option(name, value)
-        return found
-
-    def _of_model(self) -> Mapping[str, Any]:
-        """Return the options that a preset or a configuration has."""
-        several = "arrangement" in REGISTRY[self.op].domains  # several position axes
-        if self.preset is not None:
-            try:
-                preset = posref.presets[self.preset]
-            except KeyError as error:
-                raise TargetError(str(error.args[0])) from error
-            found = preset.mrope if several else preset.rope
-            if found is None:
-                other = "one position axis" if several else "several position axes"
-                msg = f"{NAME}: preset {self.preset} is of {other}; got {self.op}."
-                raise TargetError(msg)
-            return found
-        if self.config is not None:
-            read = posref.mrope_from_config if several else posref.rope_from_config
-            try:
-                return dict(read(json.loads(self.config.read_text(encoding="utf-8"))))
-            except ValueError as error:  # also of text that is no JSON
-                msg = f"{self.config}: {error}"
-                raise TargetError(msg) from error
-        return {}
+            given[name] = _option(name, value)
+        model = Model(self.preset, self.config, self.gguf, self.layer_type).options(self.op, given.get("layout"))
+        defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
+        return defaults | {n: v for n, v in model.items() if n in known} | given
 
     def _inputs(self) -> Arrays:
         known = array_names(self.op)
