@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -104,9 +105,15 @@ def _library(*arrays: Any) -> ModuleType:
     """Return the backend of the first array that is not NumPy's, else NumPy's."""
     for array in arrays:
         root = type(array).__module__.partition(".")[0].removesuffix("lib")  # jaxlib's arrays are JAX's
-        if root != "numpy" and root in names():
+        if root != "numpy" and _is_library(root):
             return load(root)
     return load("numpy")
+
+
+@cache
+def _is_library(name: str) -> bool:
+    """Return whether a backend has that name; looking for those of other packages takes milliseconds."""
+    return name in names()
 
 
 def _on_host(value: Any) -> Any:
