@@ -158,6 +158,19 @@ def test_a_bad_gguf_file_is_refused_in_a_sentence(
     assert re.search(message, done.output), done.output
 
 
+def test_positions_come_from_a_prompt(tmp_path: Path) -> None:
+    prompt = "text 2, image 2x3, video 2x1x2 every 1.5, text 1"
+    run("mrope", "--preset", "qwen2-vl-7b", "--prompt", prompt, "--shape", "13,128", "-o", tmp_path / "out.npz")
+    segments = [("text", 2), ("image", 2, 3), ("video", 2, 1, 2, 1.5), ("text", 1)]
+    assert np.array_equal(read(tmp_path / "out.npz")[0]["in/positions"], posref.positions.multimodal(segments, after="max"))
+    long = ("mrope", "--preset", "qwen2-vl-7b", "--prompt", "video 9x1x2 every 1, text 1", "--shape", "19,128")
+    run(*long, "--after", "spatial", "-o", tmp_path / "spatial.npz")
+    assert read(tmp_path / "spatial.npz")[0]["in/positions"][:, -1].tolist() == [2, 2, 2]
+
+
+MROPE = ("mrope", "--preset", "qwen2-vl-7b")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -174,6 +187,13 @@ def test_a_bad_gguf_file_is_refused_in_a_sentence(
         ((*ROPE[:5], "--shape", "64,64,3,128"), "at most 524288 values are proved at once; the result has 1572864"),
         ((*ROPE, "--array", "y=1"), "arrays must be of x, positions for rope; got y"),
         (("t5_buckets", "--shape", "3"), "--shape is of arrays of reals; t5_buckets has none"),
+        ((*ROPE, "--prompt", "text 5"), "--prompt gives positions along time, height and width; rope takes none"),
+        ((*MROPE, "--prompt", "text5"), "--prompt must be text N, image HxW and video .* got 'text5'"),
+        ((*MROPE, "--prompt", "video 9x1x2 every 1, text 1"), "--after must be max or spatial here: a video lasts longer"),
+        ((*MROPE, "--prompt", f"image {10**9}x{10**9}"), "--prompt must have at most 16777216 tokens; got 10{18}"),
+        ((*MROPE, "--prompt", "text 5", "--positions", "0:5"), "--prompt or --positions; got both"),
+        ((*MROPE, "--after", "max"), "got no --prompt"),
+        ((*MROPE, "--shape", "3,128"), "mrope needs positions; give --prompt, --array or --input"),
         ((*ROPE, "--input", "none.npz"), "none.npz cannot be read"),
         ((*ROPE, "--input", "pyproject.toml"), "--input must be .npz, .npy or .safetensors"),
     ],

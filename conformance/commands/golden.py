@@ -21,6 +21,9 @@ from .console import FILE, console, errors, needs_vectors, operation, progress, 
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--positions", metavar="NUMBERS", help="The positions: 0,8191,131071 or 0:4096:64.")
+@click.option("--prompt", metavar="SEGMENTS",
+              help="Positions along time, height and width: 'text 5, image 4x6, video 2x4x6 every 1, text 3'.")  # fmt: skip
+@click.option("--after", type=click.Choice(["max", "spatial"]), help="Where text goes on after a video of --prompt.")
 @click.option("--shape", "shapes", metavar="[NAME=]SIZES", multiple=True,
               help="An array of drawn numbers, as 4,8,128; that of x unless named.")  # fmt: skip
 @click.option("--array", "arrays", metavar="NAME=NUMBERS", multiple=True, help="An array of one axis by its numbers.")

@@ -22,6 +22,7 @@ from ..model import Arrays, Case
 from ..suite.options import from_json
 from .build import GOLDEN
 from .model_options import Model
+from .prompt import positions_of_prompt
 
 NAME = "golden"
 
@@ -39,6 +40,8 @@ class Request:
     files: Sequence[Path] = ()  # .npz, .npy or .safetensors
     arrays: Sequence[str] = ()  # NAME=NUMBERS
     positions: str | None = None
+    prompt: str | None = None  # segments in commas
+    after: str | None = None
     shapes: Sequence[str] = ()  # SHAPE or NAME=SHAPE
     seed: int = 0
 
@@ -83,6 +86,11 @@ class Request:
         for text in self.arrays:
             name, numbers = _pair("--array", text, "NAME=NUMBERS")
             found[name] = _numbers("--array", numbers)
+        if self.prompt is not None:
+            found |= self._of_prompt(self.prompt)
+        elif self.after is not None:
+            msg = f"{NAME}: --after says where text goes on after a video of --prompt; got no --prompt."
+            raise TargetError(msg)
         if self.positions is not None:
             found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
         for text in self.shapes:
@@ -94,6 +102,16 @@ class Request:
             raise TargetError(msg)
         return found
 
+    def _of_prompt(self, prompt: str) -> Arrays:
+        """Return the positions of a prompt by the name of the argument."""
+        if "arrangement" not in REGISTRY[self.op].domains or not positions_of(self.op):
+            msg = f"{NAME}: --prompt gives positions along time, height and width; {self.op} takes none. Give --positions."
+            raise TargetError(msg)
+        if self.positions is not None:
+            msg = f"{NAME}: positions come from --prompt or --positions; got both."
+            raise TargetError(msg)
+        return dict.fromkeys(positions_of(self.op), positions_of_prompt(prompt, self.after))
+
     def _main(self) -> str:
         """Return the first array of an operation that is no position."""
         others = [n for n in array_names(self.op) if n not in positions_of(self.op)]
@@ -104,7 +122,9 @@ class Request:
 
 
 def _how(op: str, name: str) -> str:
-    return "--positions" if name in positions_of(op) else f"--shape {name}=, --array {name}= or --input"
+    if name in positions_of(op):
+        return "--prompt, --array or --input" if "arrangement" in REGISTRY[op].domains else "--positions"
+    return f"--shape {name}=, --array {name}= or --input"
 
 
 def _pair(option: str, text: str, form: str) -> tuple[str, str]:
