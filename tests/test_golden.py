@@ -158,6 +158,17 @@ def test_a_bad_gguf_file_is_refused_in_a_sentence(
     assert re.search(message, done.output), done.output
 
 
+def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
+    run(*ROPE, "-o", tmp_path / "without.json")
+    assert not [n for n in read(tmp_path / "without.json")[0] if n.startswith("mid/")]
+    run(*ROPE, "--stages", "-o", tmp_path / "with.npz")
+    arrays, about = read(tmp_path / "with.npz")
+    options = about["options"]
+    frequencies = posref.rope_frequencies(128, base=options["base"], scaling=posref.presets["llama-3.1-8b"].rope["scaling"])[0]
+    assert np.allclose(arrays["mid/inv_freq"], frequencies, rtol=1e-15, atol=0)
+    assert arrays["mid/cos"].shape == (3, 64)
+
+
 def test_positions_come_from_a_prompt(tmp_path: Path) -> None:
     prompt = "text 2, image 2x3, video 2x1x2 every 1.5, text 1"
     run("mrope", "--preset", "qwen2-vl-7b", "--prompt", prompt, "--shape", "13,128", "-o", tmp_path / "out.npz")
@@ -188,6 +199,10 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         ((*ROPE, "--array", "y=1"), "arrays must be of x, positions for rope; got y"),
         (("t5_buckets", "--shape", "3"), "--shape is of arrays of reals; t5_buckets has none"),
         ((*ROPE, "--prompt", "text 5"), "--prompt gives positions along time, height and width; rope takes none"),
+        (
+            ("alibi_slopes", "--option", "heads=2", "--stages"),
+            "--stages needs an operation with stages .*alibi_slopes has none",
+        ),
         ((*MROPE, "--prompt", "text5"), "--prompt must be text N, image HxW and video .* got 'text5'"),
         ((*MROPE, "--prompt", "video 9x1x2 every 1, text 1"), "--after must be max or spatial here: a video lasts longer"),
         ((*MROPE, "--prompt", f"image {10**9}x{10**9}"), "--prompt must have at most 16777216 tokens; got 10{18}"),

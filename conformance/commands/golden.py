@@ -30,26 +30,27 @@ from .console import FILE, console, errors, needs_vectors, operation, progress, 
 @click.option("--input", "files", metavar="FILE", type=FILE, multiple=True, help="Arrays by name from .npz or .safetensors.")
 @click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="Of the drawn numbers.")
 @click.option("--dtype", metavar="D", help="Write tolerances of float64, float32, bfloat16 or float16 alone.")
+@click.option("--stages", is_flag=True, help="Also write the proved stages on the way, such as frequencies and tables.")
 @click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
               help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
-def golden(name: str, output: Path, dtype: str | None, **asked: Any) -> None:
+def golden(name: str, output: Path, dtype: str | None, *, stages: bool, **asked: Any) -> None:
     """
     Write proved values of a call of your own.
 
     Two witnesses prove every value, as they do those of the vectors. The file has the inputs (in/...), the true results as
-    float64 (out/...), stages on the way (mid/...), the tolerances of every class (tolerance/CLASS/...), and how far a result
-    may be off in a dtype, all told (allowed/DTYPE/...). Drawn numbers are representable in every dtype. `about` says what was
-    asked.
+    float64 (out/...), with --stages what is computed on the way (mid/...), the tolerances of every class
+    (tolerance/CLASS/...), and how far a result may be off in a dtype, all told (allowed/DTYPE/...). Drawn numbers are
+    representable in every dtype. `about` says what was asked.
     """
     with errors():
         needs_vectors()
         writable(output if output.suffix else None)
-        from ..proof.own_data import write
+        from ..proof.own_data import Wanted, write
         from ..proof.request import Request
 
         case = Request(operation(name), **asked).case()
         with progress("proving") as show:
             if show:
                 show(case.op)
-            about = write(case, output, dtype, f"posref {shlex.join(sys.argv[1:])}")
+            about = write(case, output, Wanted(dtype, stages), f"posref {shlex.join(sys.argv[1:])}")
     console().print(f"wrote {output}: {about['operation']}, proved by two witnesses", highlight=False, markup=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,24 @@ MOST = 1 << 19  # values of a result: so many take minutes
 FILES = (".npz", ".safetensors", ".json")
 
 
-def write(case: Case, path: Path, dtype: str | None, command: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Wanted:
+    """What the data of a call must have: tolerances of one dtype alone, and the stages on the way."""
+
+    dtype: str | None = None
+    stages: bool = False
+
+
+def write(case: Case, path: Path, wanted: Wanted, command: str) -> dict[str, Any]:
     """
-    Prove a call, write it to `path` and return what the file says of it.
+    Prove a call, write it to `path` and return what the file says of it. A suite always has the stages.
 
     Raises
     ------
     BuildError
         If the witnesses disagree, or a decision lies within its tolerance.
     TargetError
-        If there are too many values, or they do not fit the dtype.
+        If there are too many values, they do not fit the dtype, or there are no stages where these are wanted.
     """
     inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
     try:
@@ -54,12 +63,17 @@ def write(case: Case, path: Path, dtype: str | None, command: str) -> dict[str, 
         write_suite("golden", path, {case.op: [case]}, GOLDEN)
         return {"operation": case.op, "suite": str(path)}
     expected, mid, widths = proved(case.op, inputs, case.params)
-    dtypes = [d for d in askable(case.op, inputs, expected) if d not in UNIT or f"low-{d}" in widths]
-    if dtype is not None and dtype not in dtypes:
-        kept = ", ".join(dtypes) or "none"
-        msg = f"golden: --dtype must hold every number of the call and leave something to say ({kept} do); got {dtype!r}."
+    if wanted.stages and not mid:
+        msg = f"golden: --stages needs an operation with stages that both witnesses prove; {case.op} has none for this call."
         raise TargetError(msg)
-    asked = [dtype] if dtype else dtypes
+    dtypes = [d for d in askable(case.op, inputs, expected) if d not in UNIT or f"low-{d}" in widths]
+    if wanted.dtype is not None and wanted.dtype not in dtypes:
+        kept = ", ".join(dtypes) or "none"
+        msg = (
+            f"golden: --dtype must hold every number of the call and leave something to say ({kept} do); got {wanted.dtype!r}."
+        )
+        raise TargetError(msg)
+    asked = [wanted.dtype] if wanted.dtype else dtypes
     about = {
         "operation": case.op,
         "options": {n: to_json(v) for n, v in case.params.items()},
@@ -71,7 +85,7 @@ def write(case: Case, path: Path, dtype: str | None, command: str) -> dict[str, 
         "command": command,
         "license": "CC0-1.0",
     }
-    _save(path, _arrays(case.op, inputs, expected, mid, widths, asked), about)
+    _save(path, _arrays(case.op, inputs, expected, mid if wanted.stages else {}, widths, asked), about)
     return about
 
 
