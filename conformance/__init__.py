@@ -4,7 +4,7 @@ from typing import Any
 
 from .errors import PosrefError, Unsupported
 
-__all__ = ["PosrefError", "Report", "Unsupported", "check", "check_call", "golden"]
+__all__ = ["PosrefError", "Report", "Unsupported", "check", "check_call", "golden", "golden_suite"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,5 +21,9 @@ def __getattr__(name: str) -> Any:
         from .proof.running import golden
 
         return golden
+    if name == "golden_suite":
+        from .proof.own_data import golden_suite
+
+        return golden_suite
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

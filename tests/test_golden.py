@@ -13,7 +13,8 @@ from safetensors import safe_open
 
 import posref
 from posref.cli import cli
-from posref.conformance import check, golden
+from posref.conformance import check, golden, golden_suite
+from posref.conformance.errors import TargetError
 from posref.conformance.proof.verify import verify
 
 ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")
@@ -219,3 +220,51 @@ def test_misuse_is_refused_in_a_sentence(arguments: tuple[str, ...], message: st
     assert "Traceback" not in done.output
     assert re.search(message, done.output), done.output
     assert not list(tmp_path.iterdir())
+
+
+def test_one_witness_is_said_and_is_no_proof(tmp_path: Path) -> None:
+    assert "one witness" in run(*ROPE, "--witnesses", "1", "-o", tmp_path / "one.npz")
+    run(*ROPE, "-o", tmp_path / "two.npz")
+    (one, about), (two, _) = read(tmp_path / "one.npz"), read(tmp_path / "two.npz")
+    assert about["witnesses"] == 1
+    assert all(np.array_equal(one[name], two[name]) for name in two)
+    run(*ROPE, "--witnesses", "1", "-o", tmp_path / "suite")
+    done = CliRunner().invoke(cli, ["check", "posref", "--suite", str(tmp_path / "suite")])
+    assert done.exit_code == 2
+    assert "values need two witnesses to judge by; group rope/golden of" in done.output
+
+
+def test_calls_of_ones_own_become_a_suite(tmp_path: Path) -> None:
+    x, positions = np.ones((2, 3, 8), dtype=np.float32), np.asarray([0, 5, 70_000])
+    options = {"layout": "half", "base": 10000.0}
+    calls = [
+        ("rope", {"x": x, "positions": positions}, options),
+        ("rope", {"x": x[:1], "positions": positions}, options | {"base": 500.0}),
+        ("alibi_slopes", {}, {"heads": 12}),
+    ]
+    assert golden_suite(calls, tmp_path / "suite") == tmp_path / "suite"
+    report = check("posref", suite=tmp_path / "suite")
+    assert report.verdict == "passed"
+    assert report.part.startswith(f"custom suite {tmp_path / 'suite'}, sha256 ")
+    assert {case.id for operation in report.operations for case in operation.cases} == {
+        "rope/golden/call-1", "rope/golden/call-2", "alibi_slopes/golden/call-1",
+    }  # fmt: skip
+    for wrong, text in (
+        (("ropes", {}, {}), "op must be one of"),
+        (("rope", {"x": x, "positions": positions}, {"layout": "halves", "base": 1e4}), "does not take call 1: rope: layout"),
+    ):
+        with pytest.raises(TargetError, match=text):
+            golden_suite([wrong], tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_model_is_asked_by_its_gguf_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(gguf(LLAMA, rope_freqs__weight=[1.0, 1.0, 1.5, 2.0, 4.0, 8.0, 8.0, 8.0]))
+    report = check("posref", model=str(path), op="rope", dtype="float32")
+    assert report.exit_code == 0
+    assert report.model == str(path)
+    assert "heads of queries" in str(report.target["notes"])
+    path.write_bytes(gguf(LLAMA)[:200])
+    with pytest.raises(TargetError, match="it ends within its header"):
+        check("posref", model=str(path))

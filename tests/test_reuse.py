@@ -403,7 +403,7 @@ def test_the_command_builds_one_operation_and_says_what_it_did(tmp_path: Path, m
     assert len(list((tmp_path / "cache" / "posref" / "proofs").iterdir())) == count
     unknown = CliRunner().invoke(cli, ["vectors", "build", root, "--op", "nothing"])
     assert unknown.exit_code == 2
-    assert "--op must be one of" in unknown.output
+    assert "--op must be the name of an operation" in unknown.output
     assert "imported in posref/__init__.py" in unknown.output
     assert CliRunner().invoke(cli, ["vectors", "build", root, "--jobs", "0"]).exit_code == 2
 

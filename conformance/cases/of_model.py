@@ -26,9 +26,10 @@ from posref.presets import Preset, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
 from ..calls import parameters_of
-from ..errors import TargetError
+from ..errors import TargetError, VectorError
 from ..model import Case, LoadedCase
 from ..model import Flag as Why
+from ..suite import gguf_file
 from .kernel import Arrays, reals
 
 GROUP = "model"
@@ -130,7 +131,7 @@ class Model:
 # ---- reading --------------------------------------------------------------------------------------------------------------
 def read(name: str) -> Model:
     """
-    Return a model: a preset's name, or the path of its config.json, with ``:layer_type`` where layers differ.
+    Return a model: a preset's name, or the path of its config.json or GGUF file, with ``:layer_type`` where layers differ.
 
     Raises
     ------
@@ -140,6 +141,8 @@ def read(name: str) -> Model:
     path, _, layer_type = name.partition(":")
     if path in presets:
         return _of_preset(presets[path])
+    if path.endswith(".gguf"):
+        return _of_gguf(name, Path(path), layer_type or None)
     if not (path.endswith(".json") or Path(path).exists()):
         try:
             presets[path]
@@ -173,6 +176,23 @@ def of_config(name: str, config: Mapping[str, Any], layer_type: str | None = Non
     longest = _count(("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"), LENGTH, places)
     key_heads = _count(("num_key_value_heads",), heads, places)
     return _sized(name, op, options, Sizes(heads, key_heads, max(width, lanes), longest))
+
+
+def _of_gguf(name: str, path: Path, layer_type: str | None) -> Model:
+    try:
+        metadata, divisors = gguf_file.read(path)
+        options = {**posref.rope_from_gguf(metadata, rope_factors=divisors or None, layer_type=layer_type)}
+    except (ValueError, VectorError) as error:
+        msg = f"for: {name}: {error}"
+        raise TargetError(msg) from error
+    own = f"{metadata['general.architecture']}."
+    heads = _count((f"{own}attention.head_count",), HEADS, [metadata])
+    key_heads = _count((f"{own}attention.head_count_kv",), heads, [metadata])
+    lanes = _lanes("rope", options)
+    width = _count((f"{own}embedding_length",), lanes * heads, [metadata]) // heads
+    width = _count((f"{own}attention.key_length",), width, [metadata])
+    longest = _count((f"{own}context_length",), LENGTH, [metadata])
+    return _sized(name, "rope", options, Sizes(heads, key_heads, max(width, lanes), longest))
 
 
 def _of_preset(preset: Preset) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, w
 from . import kernel
 
 TIERS = ("smoke", "core", "kernel")
+WITNESSES = 2
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,9 @@ class Choice:
     def part(self) -> str:
         """What is asked, where it is not a whole tier of the installed suite, on which alone conformance is spoken of."""
         parts = [f"case {self.case}"] if self.case else ["one case of each operation"] if self.tier == "smoke" else []
-        if self.suite != INSTALLED and (self.suite / "SUITE.json").read_bytes() != (INSTALLED / "SUITE.json").read_bytes():
-            parts.append(f"the suite in {self.suite}")
+        own = b"" if self.suite == INSTALLED else (self.suite / "SUITE.json").read_bytes()
+        if own and own != (INSTALLED / "SUITE.json").read_bytes():
+            parts.append(f"custom suite {self.suite}, sha256 {sha256(own).hexdigest()[:12]}")
         return ", ".join(parts)
 
     def operations(self) -> list[str]:
@@ -88,7 +91,7 @@ class Choice:
             return list(kernel.load(ops, self.case))
         smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
         entries = [entry for entry in load_manifest(self.suite)["groups"] if entry["op"] in ops and self._holds(entry, smoke)]
-        found = [c for entry in entries for c in load_group(self.suite, entry).cases if self._wants(c)]
+        found = [c for entry in entries for c in self._proved(entry) if self._wants(c)]
         found = [c for c in found if c.id not in withdrawn]
         found += kernel.load(ops) if self.tier == kernel.TIER and self.case is None else []
         found = found if self.model is None else [*(c for c in found if self.model.asks(c)), *own]
@@ -96,6 +99,15 @@ class Choice:
             msg = f"check: no case {self.case!r} in the {self.tier} tier; posref list --cases {ops[0]} lists them."
             raise TargetError(msg)
         return found
+
+    def _proved(self, entry: Mapping[str, Any]) -> tuple[LoadedCase, ...]:
+        """Return the cases of a group, or raise if it has but one witness."""
+        group = load_group(self.suite, entry)
+        if len(group.manifest["provenance"]["witnesses"]) < WITNESSES:
+            one = f"group {group.id} of {self.suite} has one"
+            msg = f"check: values need two witnesses to judge by; {one}. Write it without --witnesses 1."
+            raise TargetError(msg)
+        return group.cases
 
     def _holds(self, entry: Mapping[str, Any], smoke: Collection[str]) -> bool:
         """Return whether a group may hold a case that is asked: the one, or one of `smoke`. Files of others are not read."""

@@ -31,9 +31,11 @@ from .console import FILE, console, errors, needs_vectors, operation, progress, 
 @click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="Of the drawn numbers.")
 @click.option("--dtype", metavar="D", help="Write tolerances of float64, float32, bfloat16 or float16 alone.")
 @click.option("--stages", is_flag=True, help="Also write the proved stages on the way, such as frequencies and tables.")
+@click.option("--witnesses", type=click.Choice(["1", "2"]), default="2", show_default=True,
+              help="1 is the definition alone, for large data: the file says so, and check --suite refuses it.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
               help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
-def golden(name: str, output: Path, dtype: str | None, *, stages: bool, **asked: Any) -> None:
+def golden(name: str, output: Path, dtype: str | None, witnesses: str, *, stages: bool, **asked: Any) -> None:
     """
     Write proved values of a call of your own.
 
@@ -52,5 +54,6 @@ def golden(name: str, output: Path, dtype: str | None, *, stages: bool, **asked:
         with progress("proving") as show:
             if show:
                 show(case.op)
-            about = write(case, output, Wanted(dtype, stages), f"posref {shlex.join(sys.argv[1:])}")
-    console().print(f"wrote {output}: {about['operation']}, proved by two witnesses", highlight=False, markup=False)
+            about = write(case, output, Wanted(dtype, stages, int(witnesses)), f"posref {shlex.join(sys.argv[1:])}")
+    how = "proved by two witnesses" if witnesses == "2" else "proved by the definition alone: one witness"
+    console().print(f"wrote {output}: {about['operation']}, {how}", highlight=False, markup=False)

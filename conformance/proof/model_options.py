@@ -12,6 +12,7 @@ import posref
 from posref.spec import REGISTRY
 
 from ..errors import TargetError
+from ..suite import gguf_file
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,6 @@ class Model:
             raise TargetError(msg) from error
 
     def _of_gguf(self, path: Path, op: str, layout: Any, *, several: bool) -> Mapping[str, Any]:
-        from . import gguf_file
-
         if several:
             msg = f"golden: --gguf gives options of one position axis; got {op}. Give --config."
             raise TargetError(msg)

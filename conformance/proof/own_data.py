@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,17 @@ from . import screening
 from .build import GOLDEN, build_group, proved, write_group
 from .running import askable
 
-MOST = 1 << 19  # values of a result: so many take minutes
+MOST = {1: 1 << 21, 2: 1 << 19}  # values of a result, by the number of witnesses: so many take minutes
 FILES = (".npz", ".safetensors", ".json")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the data of a call must have: tolerances of one dtype alone, and the stages on the way."""
+    """What the data of a call must have: tolerances of one dtype alone, the stages on the way, and how many witnesses."""
 
     dtype: str | None = None
     stages: bool = False
+    witnesses: int = 2
 
 
 def write(case: Case, path: Path, wanted: Wanted, command: str) -> dict[str, Any]:
@@ -56,13 +57,15 @@ def write(case: Case, path: Path, wanted: Wanted, command: str) -> dict[str, Any
     except (TypeError, ValueError) as error:
         msg = f"golden: {case.op} does not take this call: {error}"
         raise TargetError(msg) from error
-    if values > MOST:
-        msg = f"golden: at most {MOST} values are proved at once; the result has {values}. Ask for fewer positions or heads."
+    most = MOST[wanted.witnesses]
+    if values > most:
+        remedy = "Ask for fewer positions or heads" + (", or for --witnesses 1." if values <= MOST[1] else ".")
+        msg = f"golden: at most {most} values are proved at once; the result has {values}. {remedy}"
         raise TargetError(msg)
     if path.suffix not in FILES:
-        write_suite("golden", path, {case.op: [case]}, GOLDEN)
+        write_suite("golden", path, {case.op: [case]}, GOLDEN, witnesses=wanted.witnesses)
         return {"operation": case.op, "suite": str(path)}
-    expected, mid, widths = proved(case.op, inputs, case.params)
+    expected, mid, widths = proved(case.op, inputs, case.params, witnesses=wanted.witnesses)
     if wanted.stages and not mid:
         msg = f"golden: --stages needs an operation with stages that both witnesses prove; {case.op} has none for this call."
         raise TargetError(msg)
@@ -80,7 +83,7 @@ def write(case: Case, path: Path, wanted: Wanted, command: str) -> dict[str, Any
         "dtypes": asked,
         "claims": {d: DEFAULT_CLAIM[d] for d in asked},
         "source": REGISTRY[case.op].source,
-        "witnesses": 2,
+        "witnesses": wanted.witnesses,
         "posref": posref.__version__,
         "command": command,
         "license": "CC0-1.0",
@@ -125,13 +128,59 @@ def _lists(x: npt.NDArray[Any]) -> Any:
     return [_lists(row) for row in x] if x.ndim else str(float(x))
 
 
-def write_suite(who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag]) -> None:
+def golden_suite(calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]], directory: str | Path) -> Path:
+    """
+    Prove calls of your own by two witnesses, and write them as a suite for ``posref check --suite``.
+
+    Parameters
+    ----------
+    calls : iterable of (op, arrays, options)
+        The operation's name, NumPy arrays by the name of the argument, and options by name (``dim`` and the like among them).
+    directory : path
+        New, empty, or a suite that is replaced.
+
+    Returns
+    -------
+    Path
+        The directory.
+
+    Raises
+    ------
+    TargetError, BuildError
+        If there is no such operation, an argument or option is unknown or missing, or a value cannot be proved.
+
+    Examples
+    --------
+    >>> calls = [("rope", {"x": x, "positions": positions}, {"layout": "half", "base": 10000.0})]  # doctest: +SKIP
+    >>> golden_suite(calls, "golden/")  # doctest: +SKIP
+    """
+    by_op: dict[str, list[Case]] = {}
+    for op, arrays, options in calls:
+        own = by_op.setdefault(op, [])
+        if op not in REGISTRY:
+            msg = f"golden_suite: op must be one of {', '.join(REGISTRY)}; got {op!r}."
+            raise TargetError(msg)
+        inputs = {name: np.asarray(value) for name, value in arrays.items()}
+        try:
+            screening.plain(op, inputs, options)
+        except (TypeError, ValueError) as error:
+            msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
+            raise TargetError(msg) from error
+        wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
+        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
+    write_suite("golden_suite", Path(directory), by_op, GOLDEN)
+    return Path(directory)
+
+
+def write_suite(
+    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], *, witnesses: int = 2
+) -> None:
     """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
     with whole_directory(directory, replace=True) as new:
         if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
             msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
             raise TargetError(msg)
-        entries = [write_group(new, build_group(cases)) for cases in by_op.values() if cases]
+        entries = [write_group(new, build_group(cases, witnesses=witnesses)) for cases in by_op.values() if cases]
         copy_static(STATIC, new)
         write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
         write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
