@@ -216,3 +216,14 @@ def test_sizes_are_of_presets() -> None:
         assert lanes <= sizes.head_size, name
         assert sizes.heads % sizes.key_heads == 0, name
         assert posref.presets[name].sizes == sizes
+
+
+@pytest.mark.parametrize(("always", "code"), [(None, 0), (1, 1), (10**6, 1)])
+def test_a_list_that_no_length_chooses_is_found(always, code) -> None:
+    """A target need not list the scaling of the model that it is asked about."""
+
+    def rope(x, positions, /, *, layout, base, scaling=None, length=None, rotary_dim=None):
+        own = {"layout": layout, "base": base, "scaling": scaling, "rotary_dim": rotary_dim}
+        return posref.rope(x, positions, **own, length=always or length)
+
+    assert checked(rope, "phi-3.5-mini").exit_code == code

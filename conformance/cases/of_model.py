@@ -75,6 +75,11 @@ class Model:
         ]
         return (self.op, *parts, *(name for name in tables if stages(name) and {*parts}.issuperset(stages(name))))
 
+    @property
+    def scalings(self) -> tuple[str, ...]:
+        """The kind of its scaling, if it has one."""
+        return () if self.options["scaling"] is None else (type(self.options["scaling"]).__name__,)
+
     @cached_property
     def lanes(self) -> int:
         """How many lanes rotate."""

@@ -138,8 +138,9 @@ def checked(
             missing = tuple(name for name in names if not loaded.has(name))
             cases = choice.cases([name for name in names if name not in missing])
             guard.hold(cases)
-            if model is not None:
-                loaded.reproduce += f" --for {shlex.quote(model)}"
+            if choice.model is not None:
+                loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
+                loaded.scalings = (*loaded.scalings, *choice.model.scalings)
             return _trusted(_check(loaded, choice, cases, missing, watch), guard.changed())
         finally:
             loaded.close()

@@ -51,7 +51,7 @@ def renderings(command: Any) -> Any:
 @click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
               help="Memory limit of a program or isolated target; 0 is no limit.")  # fmt: skip
 @click.option("--for", "model", metavar="MODEL",
-              help="What a model needs, at its sizes: a preset, or config.json or a GGUF file, with :layer_type.")  # fmt: skip
+              help="Ask what a model needs: a preset, or a config.json or GGUF file, with :layer_type.")  # fmt: skip
 @click.option("--require", metavar="SCOPE", help="What its scope must have: words as layout=half scaling=YaRN, or a JSON file.")
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as `supports`, to be pasted into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
