@@ -61,7 +61,7 @@ def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout
     The layout describes the weights as transformers stores them: Meta's own Llama files are interleaved. ChatGLM's base is
     10000 times its ``rope_ratio``.
 
-    The layer types of DeepSeek-V4 are "main" (queries, keys and the sliding window) and "compress".
+    The layer types of DeepSeek-V4 are "main" (layers with a sliding window only) and "compress" (all others).
 
     In five places this reader follows the file where transformers 5.23 does not. It reads ``"truncate": false`` in the dict of
     one layer type (transformers looks for it beside these dicts, and truncates), the long list of Phi-3.5-MoE (transformers

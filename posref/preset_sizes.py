@@ -77,8 +77,38 @@ gpt-neox-20b          64 64  96    2048
 gpt-j-6b              16 16 256    2048
 codegen               16 16 256    2048
 stablelm-3b           32 32  80    4096
-smollm3-3b            16  4 128   32768
+longcat-flash         64  1  64  131072
+ernie-4.5-0.3b        16  2 128  131072
+ernie-4.5-21b         20  4 128  131072
 """
-# The tables are of litgpt 0.5.13 (litgpt/config.py), and of the defaults of the configuration classes of transformers 5.23.0;
-# DeepSeek-V3's context is that of its YaRN, factor 40 of 4096 tokens.
-SIZES: Mapping[str, Sizes] = MappingProxyType(_rows(_LITGPT) | _rows(_TRANSFORMERS))
+_QUOTED = """
+smollm3-3b            16  4 128   65536
+qwen3-next-80b        16  2 256  262144
+deepseek-v3.2        128  1  64  163840
+deepseek-v4-flash-main       64 1 512 1048576
+deepseek-v4-flash-compress   64 1 512 1048576
+deepseek-v4-pro-compress    128 1 512 1048576
+kimi-k2.5             64  1  64  262144
+glm-4.5               96  8 128  131072
+glm-4.5-air           96  8 128  131072
+glm-5                 64  1  64  202752
+glm-5.1               64  1  64  202752
+glm-5.2               64  1  64 1048576
+minimax-m2            48  8 128  196608
+minimax-m2.5          48  8 128  196608
+minimax-m2.7          48  8 128  204800
+mimo-v2-flash-full    64  4 192  262144
+mimo-v2-flash-sliding 64  8 192  262144
+command-a             96  8 128  262144
+command-r7b           32  8 128  131072
+exaone-4-32b          40  8 128  131072
+exaone-4-1.2b         32  8  64   65536
+k-exaone-236b         64  8 128  262144
+seed-oss-36b          80  8 128  524288
+apertus-8b            32  8 128   65536
+olmo-3-7b-full        32 32 128   65536
+olmo-3-7b-sliding     32 32 128   65536
+"""
+# The tables are of litgpt 0.5.13 (litgpt/config.py), of the defaults of the configuration classes of transformers 5.23.0, and
+# of files quoted in public repositories. DeepSeek-V3's context is that of its YaRN, factor 40 of 4096 tokens.
+SIZES: Mapping[str, Sizes] = MappingProxyType(_rows(_LITGPT) | _rows(_TRANSFORMERS) | _rows(_QUOTED))

@@ -59,6 +59,15 @@ GEMMA4 |= {"sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
 MODERNBERT = llama(12, 64, 0, "modernbert", global_rope_theta=160000, local_rope_theta=10000)
 ALPHA = {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}
 GLM = {"model_type": "chatglm", "kv_channels": 128, "rope_ratio": 10000, "seq_length": 1048576}
+V4_YARN = {"type": "yarn", "factor": 16, "beta_fast": 32, "beta_slow": 1, "original_max_position_embeddings": 65536}
+V4 = {"model_type": "deepseek_v4", "head_dim": 512, "qk_rope_head_dim": 64, "rope_theta": 10000, "compress_rope_theta": 160000}
+V4 |= {"max_position_embeddings": 1048576, "rope_scaling": V4_YARN}
+GLM5 = {"model_type": "glm_moe_dsa", "qk_rope_head_dim": 64, "rope_interleave": True}
+MINIMAX = llama(48, 64, 5e6, "minimax_m2", head_dim=128, rotary_dim=64)
+MIMO = llama(64, 64, 5e6, "mimo_v2_flash", head_dim=192, swa_rope_theta=10000, partial_rotary_factor=0.334)
+EXAONE4 = scaled("llama3", **LLAMA31 | {"factor": 16.0})
+OLMO3 = {"factor": 8.0, "original_max_position_embeddings": 8192, "beta_fast": 32.0, "beta_slow": 1.0}
+OLMO3 |= {"attention_factor": 1.2079441541679836}
 FILES: dict[str, dict[str, Any]] = {  # real fields of the files and classes that the rows were read from
     "llama-2-7b": llama(32, 128, 1e4),
     "code-llama-7b": llama(32, 128, 1e6),
@@ -82,6 +91,7 @@ FILES: dict[str, dict[str, Any]] = {  # real fields of the files and classes tha
     "qwen3-8b": llama(32, 128, 1e6, "qwen3"),
     "qwen3-30b-a3b": llama(32, 128, 1e6, "qwen3_moe"),
     "qwen3-4b-2507": llama(32, 128, 5e6, "qwen3"),
+    "qwen3-next-80b": llama(16, 128, 1e7, "qwen3_next", head_dim=256, partial_rotary_factor=0.25, rope_scaling=None),
     "gemma-7b": llama(16, 256, 1e4, "gemma"),
     "gemma-2-9b": llama(16, 256, 1e4, "gemma2"),
     "gemma-2-27b": llama(32, 144, 1e4, "gemma2", head_dim=128),
@@ -103,6 +113,11 @@ FILES: dict[str, dict[str, Any]] = {  # real fields of the files and classes tha
     "deepseek-r1": mla("deepseek_v3", 1e4),
     "kimi-k2-0711": mla("kimi_k2", 50000, factor=32.0, beta_fast=1.0, beta_slow=1.0),
     "kimi-k2-0905": mla("kimi_k2", 50000, factor=64.0, beta_fast=1.0, beta_slow=1.0),
+    "kimi-k2.5": mla("kimi_k2", 50000, factor=64.0, beta_fast=32.0, beta_slow=1.0),
+    "deepseek-v3.2": mla("deepseek_v32", 1e4),
+    "deepseek-v4-flash": V4,
+    "deepseek-v4-pro": V4,
+    "longcat-flash": {"model_type": "longcat_flash", "qk_rope_head_dim": 64, "rope_theta": 1e7},
     **dict.fromkeys(
         ("gpt-oss-20b", "gpt-oss-120b"), llama(64, 45, 150000, "gpt_oss", head_dim=64, **scaled("yarn", **GPT_OSS))
     ),
@@ -111,14 +126,30 @@ FILES: dict[str, dict[str, Any]] = {  # real fields of the files and classes tha
     "codegen": {"model_type": "codegen", "n_embd": 4096, "n_head": 16, "rotary_dim": 64},
     "glm-4-9b-chat-1m": GLM,
     "stablelm-3b": llama(32, 80, 1e4, "stablelm", partial_rotary_factor=0.25),
-    "smollm3-3b": llama(16, 128, 2e6, "smollm3"),
+    **dict.fromkeys(("glm-4.5", "glm-4.5-air"), llama(96, 53, 1e6, "glm4_moe", head_dim=128, partial_rotary_factor=0.5)),
+    **dict.fromkeys(("glm-5", "glm-5.1"), GLM5 | {"rope_parameters": {"rope_theta": 1000000, "rope_type": "default"}}),
+    "glm-5.2": GLM5 | {"rope_parameters": {"rope_theta": 8000000, "rope_type": "default"}},
+    **dict.fromkeys(("minimax-m2", "minimax-m2.5", "minimax-m2.7"), MINIMAX),
+    "mimo-v2-flash": MIMO,
+    "command-a": llama(96, 128, 50000, "cohere2", head_dim=128),
+    "command-r7b": llama(32, 128, 50000, "cohere2", head_dim=128),
+    "exaone-4-32b": llama(40, 128, 1e6, "exaone4", head_dim=128, **EXAONE4),
+    "exaone-4-1.2b": llama(32, 64, 1e6, "exaone4", head_dim=64, **EXAONE4),
+    "k-exaone-236b": llama(64, 96, 1e6, "exaone_moe", head_dim=128, rope_scaling=None),
+    "ernie-4.5-0.3b": llama(16, 64, 5e5, "ernie4_5", head_dim=128),
+    "ernie-4.5-21b": llama(20, 128, 5e5, "ernie4_5_moe"),
+    "seed-oss-36b": llama(80, 64, 1e7, "seed_oss", head_dim=128, **scaled("default")),
+    "apertus-8b": llama(32, 128, 12e6, "apertus", **scaled("llama3", **LLAMA31)),
+    "smollm3-3b": llama(16, 128, 5e6, "smollm3"),
     "olmo-2-7b": llama(32, 128, 5e5, "olmo2"),
+    "olmo-3-7b": llama(32, 128, 5e5, "olmo3", **scaled("yarn", **OLMO3)),
     "hunyuan-dense": llama(32, 128, 1e4, "hunyuan_v1_dense", head_dim=128, rope_scaling=ALPHA),
     "falcon-7b": llama(71, 64, 1e4, "falcon", alibi=False),
     "qwen2-vl-7b": llama(28, 128, 1e6, "qwen2_vl", rope_scaling=MRSECTION),
     "qwen2.5-vl-7b": llama(28, 128, 1e6, "qwen2_5_vl", rope_scaling=MRSECTION),
     "qwen3-vl-4b": llama(32, 80, 5e6, "qwen3_vl_text", head_dim=128, **QWEN3VL),
     "qwen3-vl-8b": llama(32, 128, 5e6, "qwen3_vl_text", head_dim=128, **QWEN3VL),
+    "qwen3-omni-30b": llama(32, 64, 1e6, "qwen3_omni_moe_text", head_dim=128, **QWEN3VL),
     "qwen3.5-27b": {"model_type": "qwen3_5_text", "head_dim": 256, "rope_parameters": QWEN35},
     "qwen3.5-27b-yarn": {
         "model_type": "qwen3_5_text",
@@ -128,7 +159,7 @@ FILES: dict[str, dict[str, Any]] = {  # real fields of the files and classes tha
     "ernie-4.5-vl": llama(20, 128, 5e5, "ernie4_5_vl_moe_text"),
 }
 FILES["gpt-neox-20b"].pop("rope_theta")
-LAYERS = {"full": "full_attention", "sliding": "sliding_attention"}
+LAYERS = {"full": "full_attention", "sliding": "sliding_attention", "main": "main", "compress": "compress"}
 
 
 def file_of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -138,7 +169,8 @@ def file_of(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_every_file_has_its_preset() -> None:
-    assert {name.removesuffix("-full").removesuffix("-sliding") for name in presets} == set(FILES)
+    models = {name.rpartition("-")[0] if name.rpartition("-")[2] in LAYERS else name for name in presets}
+    assert models == set(FILES)
     assert len(presets) == len(set(presets))
 
 
@@ -191,7 +223,7 @@ def test_lists_are_complete_and_do_not_decrease(name: str) -> None:
 
 
 def test_unverified_models_are_not_there() -> None:
-    for name in ("llama-4-maverick", "qwen3-next-80b", "glm-4.5", "minimax-m2", "kimi-k2.7"):
+    for name in ("llama-4-maverick", "minimax-m1", "mistral-large-4", "kimi-k2.7"):
         with pytest.raises(KeyError, match=f"presets: name must be a preset's name; got '{name}'"):
             presets[name]
 

@@ -24,6 +24,7 @@ from test_configs import (
     V4_YARN,
     both,
 )
+from transformers import CONFIG_MAPPING
 
 from posref import presets, rope_frequencies, rope_from_config
 from posref.config_dicts import HEADS, HIDDEN
@@ -97,6 +98,40 @@ CASES: list[tuple[str, dict[str, Any], str | None, tuple[int, ...]]] = [
     *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("gpt_oss", "apertus", "cwm")),
     *((f"{model}, silent", {"model_type": model, **SIZES}, None, (1,)) for model in ("ministral3", "mistral4")),
 ]
+
+
+CLASSES: dict[str, tuple[str, str | None]] = {  # presets whose values are the defaults of a configuration class
+    "longcat-flash": ("longcat_flash", None),
+    "apertus-8b": ("apertus", None),
+    "stablelm-3b": ("stablelm", None),
+    "gemma-7b": ("gemma", None),
+    "ernie-4.5-0.3b": ("ernie4_5", None),
+    "ernie-4.5-21b": ("ernie4_5_moe", None),
+    "mimo-v2-flash-full": ("mimo_v2_flash", FULL),
+    "mimo-v2-flash-sliding": ("mimo_v2_flash", SLIDING),
+    "deepseek-v4-flash-main": ("deepseek_v4", "main"),
+    "olmo-3-7b-sliding": ("olmo3", SLIDING),
+    "ministral-3": ("ministral3", None),
+    "mistral-4": ("mistral4", None),
+    "gpt-oss-20b": ("gpt_oss", None),
+    "gpt-neox-20b": ("gpt_neox", None),
+    "gpt-j-6b": ("gptj", None),
+    "codegen": ("codegen", None),
+    "gemma-2-9b": ("gemma2", None),
+    "gemma-3-1b-full": ("gemma3_text", FULL),
+    "gemma-3-1b-sliding": ("gemma3_text", SLIDING),
+    "gemma-4-full": ("gemma4_text", FULL),
+    "gemma-4-sliding": ("gemma4_text", SLIDING),
+    "modernbert-base-full": ("modernbert", FULL),
+    "modernbert-base-sliding": ("modernbert", SLIDING),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_preset_is_what_its_configuration_class_says(name: str) -> None:
+    model, layer_type = CLASSES[name]
+    assert "H" in presets[name].verified
+    assert presets[name].rope == rope_from_config(CONFIG_MAPPING[model](), layer_type=layer_type)
 
 
 @pytest.mark.parametrize(("config", "layer_type", "lengths"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
