@@ -14,9 +14,12 @@ from safetensors import safe_open
 import posref
 from posref.cli import cli
 from posref.conformance import check, golden, golden_suite
+from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import TargetError
+from posref.conformance.proof import build, parts
 from posref.conformance.proof.verify import verify
 
+SMALL = [(c.op, c) for c in all_cases() if c.tier == "smoke" and c.kind == "value"]
 ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")
 
 
@@ -170,6 +173,29 @@ def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     assert arrays["mid/cos"].shape == (3, 64)
 
 
+@pytest.mark.parametrize("op", [op for op, _ in SMALL])
+def test_a_call_in_parts_is_bit_for_bit_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = dict(SMALL)[op]
+    inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
+    whole, _, widths = build.proved(op, inputs, case.params)
+    monkeypatch.setattr(parts, "PART", 8)
+    found, _, own = parts.proved_in_parts(op, inputs, case.params, parts.Effort(jobs=1))
+    assert parts.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
+    assert all(np.array_equal(found[n], x) and found[n].dtype == x.dtype for n, x in whole.items())
+    assert {c: set(of_class) for c, of_class in own.items()} == {c: set(of_class) for c, of_class in widths.items()}
+    assert all(np.array_equal(own[c][n], x) for c, of_class in widths.items() for n, x in of_class.items())
+
+
+def test_large_calls_are_proved_in_several_processes(tmp_path: Path) -> None:
+    big = ("rope", "--preset", "llama-3.1-8b", "--positions", "0:64", "--shape", "20,64,128")
+    for jobs in "12":
+        run(*big, "--jobs", jobs, "-o", tmp_path / f"{jobs}.npz")
+    (one, _), (two, _) = (read(tmp_path / f"{jobs}.npz") for jobs in "12")
+    assert all(np.array_equal(one[n], two[n]) for n in {*one, *two})
+    run(*big, "-o", tmp_path / "suite")
+    assert set(check("posref", suite=tmp_path / "suite", op="rope").counts) == {"pass"}
+
+
 def test_positions_come_from_a_prompt(tmp_path: Path) -> None:
     prompt = "text 2, image 2x3, video 2x1x2 every 1.5, text 1"
     run("mrope", "--preset", "qwen2-vl-7b", "--prompt", prompt, "--shape", "13,128", "-o", tmp_path / "out.npz")
@@ -196,7 +222,15 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         ((*ROPE, "--option", "layout=halves"), "rope does not take this call: rope: layout must be one of"),
         ((*ROPE, "--option", 'scaling={"type":"YaRN"}'), "--option scaling: .*missing"),
         ((*ROPE[:5], "--shape", "2,128"), "positions must broadcast to the leading axes of x"),
-        ((*ROPE[:5], "--shape", "64,64,3,128"), "at most 524288 values are proved at once; the result has 1572864"),
+        (
+            (*ROPE[:5], "--shape", "64,64,3,128", "--minutes", "0.001"),
+            "rope of 1572864 values would take about .* minutes and .* GiB of memory; --minutes allows 0.001. Ask for fewer",
+        ),
+        ((*ROPE[:5], "--shape", "9999,9999,3,128"), "--shape must have at most 268435456 numbers; got 38392320384"),
+        (
+            ("alibi", "--option", "heads=8", "--option", "form=distance", "--positions", "0:1000000"),
+            "alibi of 8000000000000 values would take about .* GiB of memory; .* GiB may be used",
+        ),
         ((*ROPE, "--array", "y=1"), "arrays must be of x, positions for rope; got y"),
         (("t5_buckets", "--shape", "3"), "--shape is of arrays of reals; t5_buckets has none"),
         ((*ROPE, "--prompt", "text 5"), "--prompt gives positions along time, height and width; rope takes none"),

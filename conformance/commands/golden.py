@@ -33,9 +33,14 @@ from .console import FILE, console, errors, needs_vectors, operation, progress, 
 @click.option("--stages", is_flag=True, help="Also write the proved stages on the way, such as frequencies and tables.")
 @click.option("--witnesses", type=click.Choice(["1", "2"]), default="2", show_default=True,
               help="1 is the definition alone, for large data: the file says so, and check --suite refuses it.")  # fmt: skip
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one a core.")
+@click.option("--minutes", metavar="M", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+              help="Refuse a call that would take longer than this.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
               help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
-def golden(name: str, output: Path, dtype: str | None, witnesses: str, *, stages: bool, **asked: Any) -> None:
+def golden(
+    name: str, output: Path, dtype: str | None, witnesses: str, *, stages: bool, jobs: int | None, minutes: float, **asked: Any
+) -> None:
     """
     Write proved values of a call of your own.
 
@@ -48,12 +53,12 @@ def golden(name: str, output: Path, dtype: str | None, witnesses: str, *, stages
         needs_vectors()
         writable(output if output.suffix else None)
         from ..proof.own_data import Wanted, write
+        from ..proof.parts import Effort
         from ..proof.request import Request
 
         case = Request(operation(name), **asked).case()
         with progress("proving") as show:
-            if show:
-                show(case.op)
-            about = write(case, output, Wanted(dtype, stages, int(witnesses)), f"posref {shlex.join(sys.argv[1:])}")
+            wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages))
+            about = write(case, output, wanted, f"posref {shlex.join(sys.argv[1:])}", show)
     how = "proved by two witnesses" if witnesses == "2" else "proved by the definition alone: one witness"
     console().print(f"wrote {output}: {about['operation']}, {how}", highlight=False, markup=False)

@@ -38,6 +38,8 @@ from .reuse import Product, Store
 from .running import Pullback, askable, golden
 
 Progress = Callable[[str, int], None]
+Proof = tuple[Arrays, Arrays, dict[str, Arrays]]  # expected values, stages, half-widths by class
+Prover = Callable[..., Proof]  # with the arguments of `proved`
 
 
 GOLDEN = {"golden": Flag("a call that posref golden was asked for")}
@@ -53,6 +55,7 @@ class Group:
     data: tensors.Tensors = field(default_factory=dict)
     tolerance: tensors.Tensors = field(default_factory=dict)
     witnesses: int = 2
+    prover: Prover | None = None  # of values; None is `proved`
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,9 @@ def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[
     finish(root, [entries[name] for name in names])
 
 
-def build_group(cases: Sequence[Case], flags: Container[str] | None = None, *, witnesses: int = 2) -> Group:
+def build_group(
+    cases: Sequence[Case], flags: Container[str] | None = None, *, witnesses: int = 2, prover: Prover | None = None
+) -> Group:
     """Return a group's manifest and proved tensors; its cases must name `flags` that exist, by default those of the sources."""
     first = cases[0]
     flags = all_flags() if flags is None else flags
@@ -211,7 +216,7 @@ def build_group(cases: Sequence[Case], flags: Container[str] | None = None, *, w
             "license": "CC0-1.0",
         },
     }
-    group = Group(manifest, witnesses=witnesses)
+    group = Group(manifest, witnesses=witnesses, prover=prover)
     manifest["cases"] = [_case(case, group) for case in cases]
     return group
 
@@ -247,7 +252,7 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
 def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: Group) -> dict[str, Any]:
     """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in inputs.items()}
-    expected, mid, widths = proved(case.op, arrays, params, witnesses=group.witnesses)
+    expected, mid, widths = (group.prover or proved)(case.op, arrays, params, witnesses=group.witnesses)
     dtypes = _keep(name, widths, askable(case.op, arrays, expected, case.flags), group)
     return {
         "params": {n: to_json(v) for n, v in params.items()},
@@ -290,7 +295,7 @@ def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: Gro
 
 def proved(
     op: str, inputs: Arrays, params: Mapping[str, Any], pullback: Pullback | None = None, *, witnesses: int = 2
-) -> tuple[Arrays, Arrays, dict[str, Arrays]]:
+) -> Proof:
     """
     Return a call's expected values, stages and half-widths by class, and as "trig" its sensitivity to sines and cosines.
 

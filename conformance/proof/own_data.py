@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,51 +23,46 @@ from ..errors import TargetError
 from ..model import Arrays, Case, Flag
 from ..suite.atomic import whole_directory
 from ..suite.options import to_json
-from ..suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
-from . import screening
-from .build import GOLDEN, build_group, proved, write_group
+from ..suite.writing import LARGEST, SCHEMA, STATIC, SUITE, copy_static, finish, write_json
+from .build import GOLDEN, Proof, build_group, write_group
+from .parts import Effort, Show, proved_in_parts, shapes_of
 from .running import askable
 
-MOST = {1: 1 << 21, 2: 1 << 19}  # values of a result, by the number of witnesses: so many take minutes
+OF_SUITE = 32  # bytes that a suite's largest file has for each value, at most
 FILES = (".npz", ".safetensors", ".json")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the data of a call must have: tolerances of one dtype alone, the stages on the way, and how many witnesses."""
+    """What the data of a call must have, tolerances of one dtype alone or of all, and what may be spent on its proof."""
 
     dtype: str | None = None
-    stages: bool = False
-    witnesses: int = 2
+    effort: Effort = field(default_factory=Effort)
 
 
-def write(case: Case, path: Path, wanted: Wanted, command: str) -> dict[str, Any]:
+def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | None = None) -> dict[str, Any]:
     """
-    Prove a call, write it to `path` and return what the file says of it. A suite always has the stages.
+    Prove a call, write it to `path` and return what the file says of it. A suite has the stages of all but large calls.
 
     Raises
     ------
     BuildError
         If the witnesses disagree, or a decision lies within its tolerance.
     TargetError
-        If there are too many values, they do not fit the dtype, or there are no stages where these are wanted.
+        If it would take too long or too much memory, the values do not fit the dtype, or stages that are wanted are not there.
     """
     inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
     try:
-        values = sum(x.size for x in screening.plain(case.op, inputs, case.params).values())
+        shapes = shapes_of(case.op, inputs, case.params)
     except (TypeError, ValueError) as error:
         msg = f"golden: {case.op} does not take this call: {error}"
         raise TargetError(msg) from error
-    most = MOST[wanted.witnesses]
-    if values > most:
-        remedy = "Ask for fewer positions or heads" + (", or for --witnesses 1." if values <= MOST[1] else ".")
-        msg = f"golden: at most {most} values are proved at once; the result has {values}. {remedy}"
-        raise TargetError(msg)
     if path.suffix not in FILES:
-        write_suite("golden", path, {case.op: [case]}, GOLDEN, witnesses=wanted.witnesses)
+        _require_room("golden", shapes)
+        write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
         return {"operation": case.op, "suite": str(path)}
-    expected, mid, widths = proved(case.op, inputs, case.params, witnesses=wanted.witnesses)
-    if wanted.stages and not mid:
+    expected, mid, widths = proved_in_parts(case.op, inputs, case.params, wanted.effort, show)
+    if wanted.effort.stages and not mid:
         msg = f"golden: --stages needs an operation with stages that both witnesses prove; {case.op} has none for this call."
         raise TargetError(msg)
     dtypes = [d for d in askable(case.op, inputs, expected) if d not in UNIT or f"low-{d}" in widths]
@@ -83,12 +79,12 @@ def write(case: Case, path: Path, wanted: Wanted, command: str) -> dict[str, Any
         "dtypes": asked,
         "claims": {d: DEFAULT_CLAIM[d] for d in asked},
         "source": REGISTRY[case.op].source,
-        "witnesses": wanted.witnesses,
+        "witnesses": wanted.effort.witnesses,
         "posref": posref.__version__,
         "command": command,
         "license": "CC0-1.0",
     }
-    _save(path, _arrays(case.op, inputs, expected, mid if wanted.stages else {}, widths, asked), about)
+    _save(path, _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked), about)
     return about
 
 
@@ -128,7 +124,10 @@ def _lists(x: npt.NDArray[Any]) -> Any:
     return [_lists(row) for row in x] if x.ndim else str(float(x))
 
 
-def golden_suite(calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]], directory: str | Path) -> Path:
+def golden_suite(
+    calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]], directory: str | Path, *, jobs: int | None = None,
+    minutes: float = 10.0,
+) -> Path:  # fmt: skip
     """
     Prove calls of your own by two witnesses, and write them as a suite for ``posref check --suite``.
 
@@ -138,6 +137,10 @@ def golden_suite(calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]
         The operation's name, NumPy arrays by the name of the argument, and options by name (``dim`` and the like among them).
     directory : path
         New, empty, or a suite that is replaced.
+    jobs : int, optional
+        The number of processes that prove a large call, at most; by default one for each core.
+    minutes : float
+        A call that would take longer is refused.
 
     Returns
     -------
@@ -162,25 +165,42 @@ def golden_suite(calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]
             raise TargetError(msg)
         inputs = {name: np.asarray(value) for name, value in arrays.items()}
         try:
-            screening.plain(op, inputs, options)
+            shapes = shapes_of(op, inputs, options)
         except (TypeError, ValueError) as error:
             msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
             raise TargetError(msg) from error
+        _require_room("golden_suite", shapes)
         wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
         own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
-    write_suite("golden_suite", Path(directory), by_op, GOLDEN)
+    write_suite("golden_suite", Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
     return Path(directory)
 
 
+def _require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise unless results fit into the files of a suite."""
+    values = sum(math.prod(shape) for shape in shapes.values())
+    if values * OF_SUITE > LARGEST:
+        msg = f"{who}: a suite holds at most {LARGEST // OF_SUITE} values of a call; got {values}. Write .npz or .safetensors."
+        raise TargetError(msg)
+
+
 def write_suite(
-    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], *, witnesses: int = 2
-) -> None:
+    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
+    show: Show | None = None,
+) -> None:  # fmt: skip
     """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
+    spent = effort or Effort(minutes=math.inf)
+
+    def prover(op: str, arrays: Arrays, params: Mapping[str, Any], *, witnesses: int) -> Proof:
+        assert witnesses == spent.witnesses
+        return proved_in_parts(op, arrays, params, spent, show)
+
     with whole_directory(directory, replace=True) as new:
         if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
             msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
             raise TargetError(msg)
-        entries = [write_group(new, build_group(cases, witnesses=witnesses)) for cases in by_op.values() if cases]
+        made = (build_group(cases, witnesses=spent.witnesses, prover=prover) for cases in by_op.values() if cases)
+        entries = [write_group(new, group) for group in made]
         copy_static(STATIC, new)
         write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
         write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})

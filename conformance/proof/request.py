@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from .model_options import Model
 from .prompt import positions_of_prompt
 
 NAME = "golden"
+MOST = 1 << 28  # numbers of an array
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,9 @@ def _numbers(option: str, text: str) -> npt.NDArray[Any]:
     try:
         for part in text.split(","):
             if ":" in part:
-                found += range(*map(int, part.split(":")))
+                span = range(*map(int, part.split(":")))
+                _require(option, len(span))
+                found += span
             else:
                 found.append(int(part) if part.strip().lstrip("+-").isdigit() else float(part))
     except (TypeError, ValueError) as error:
@@ -178,7 +182,16 @@ def _shape(text: str) -> tuple[int, ...]:
     if not all(part.strip().isdigit() for part in parts):
         msg = f"{NAME}: --shape must be sizes in commas, as 4,8,128; got {text!r}."
         raise TargetError(msg)
-    return tuple(map(int, parts))
+    shape = tuple(map(int, parts))
+    _require("--shape", math.prod(shape))
+    return shape
+
+
+def _require(option: str, count: int) -> None:
+    """Raise unless an array of so many numbers is one that a machine holds."""
+    if count > MOST:
+        msg = f"{NAME}: {option} must have at most {MOST} numbers; got {count}."
+        raise TargetError(msg)
 
 
 def _read(path: Path, known: Sequence[str]) -> Arrays:
