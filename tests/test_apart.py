@@ -60,13 +60,55 @@ def test_what_a_target_does_when_it_is_imported_is_exit_code_2(how: str, monkeyp
         check(UNRULY, op="alibi_slopes", child=True)
 
 
+def test_a_thread_that_lets_no_other_run_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while nothing is asked of the target: twice a second its process must say that it lives."""
+    monkeypatch.setenv("UNRULY", "call:lock_later")
+    monkeypatch.setattr("posref.conformance.target.remote.apart.SILENCE", 1.0)
+    begun = time.monotonic()
+    report = check(UNRULY, op="alibi_slopes", child=True, timeout=0.3)
+    assert report.counts["timeout"] == 1
+    assert report.exit_code == 1
+    assert time.monotonic() - begun < 20
+
+
+def test_a_target_may_take_ten_times_as_long_to_load_as_to_answer(tmp_path: Path) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text("import time\ntime.sleep(0.8)\nfrom posref import alibi_slopes\n", encoding="utf-8")
+    assert check(str(file), op="alibi_slopes", child=True, timeout=0.4).exit_code == 0
+
+
+def test_memory_is_judged_and_not_what_a_class_says_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "subclass.py"
+    file.write_text(
+        "import numpy as np, posref\n"
+        "class Lying(np.ndarray):\n"
+        "    def astype(self, *a, **k):\n        return np.asarray(self).astype(*a, **k) / 2\n"
+        "def alibi_slopes(heads, /):\n    return (2 * posref.alibi_slopes(heads)).view(Lying)\n",
+        encoding="utf-8",
+    )
+    report = check(str(file), op="alibi_slopes", child=True)
+    assert report.exit_code == 1
+    assert not report.counts["pass"]
+
+
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("dtype", [">f8", "longdouble"])
+def test_numbers_of_another_form_are_judged_by_value(dtype: str, isolate: bool, tmp_path: Path) -> None:
+    file = tmp_path / "wide.py"
+    file.write_text(
+        f"import posref\ndef alibi_slopes(heads, /):\n    return posref.alibi_slopes(heads).astype({dtype!r})\n",
+        encoding="utf-8",
+    )
+    assert check(str(file), op="alibi_slopes", child=not isolate, isolate=isolate).exit_code == 0
+
+
 @pytest.mark.parametrize("how", marked(HARMLESS, ("print", "at_exit")))
 def test_what_does_no_harm_does_not_change_the_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNRULY", f"import:{how}")
     assert check(UNRULY, op="alibi_slopes", child=True).exit_code == 0
 
 
-@pytest.mark.parametrize("how", marked(("patch", "patch_code", "widen", "peek"), ("patch", "peek")))
+@pytest.mark.parametrize("how", marked(("patch", "patch_code", "patch_zip", "widen", "peek"), ("patch", "patch_zip", "peek")))
 def test_a_wrong_target_does_not_pass_by_what_it_does_to_the_check(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNRULY", f"wrong:{how}")
     report = check(UNRULY, op="alibi_slopes", child=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,8 @@ import numpy as np
 from ..model import LoadedCase
 
 NUMPY = ("abs", "all", "any", "argmax", "broadcast_to", "isfinite", "isnan", "max", "maximum", "unravel_index", "where")
+BUILTINS = ("abs", "all", "any", "bool", "dict", "enumerate", "float", "int", "isinstance", "len", "list", "map", "max", "min",
+            "range", "set", "sorted", "str", "sum", "tuple", "zip")  # fmt: skip
 NOT_OURS = "posref.conformance.adapters"
 
 
@@ -50,8 +53,9 @@ def _functions() -> Iterator[tuple[str, tuple[Any, Any]]]:
                 for method, function in list(vars(thing).items()):
                     if isinstance(function, FunctionType):
                         yield f"{module}.{name}.{method}", (function, function.__code__)
-    for name in NUMPY:
-        yield f"numpy.{name}", (getattr(np, name), None)
+    for library, names in ((np, NUMPY), (builtins, BUILTINS)):
+        for name in names:
+            yield f"{library.__name__}.{name}", (getattr(library, name), None)
 
 
 def _print(cases: Iterable[LoadedCase]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -18,6 +19,8 @@ from ..errors import PosrefError
 from ..target.calling import in_one_line
 from ..target.loading import load
 from ..target.remote.inside import Inside
+
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what a target can use up
 
 
 def main() -> None:
@@ -42,7 +45,8 @@ def _told(inside: Inside, task: Any, options: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         inside.tell("interrupted")
     except BaseException as error:
-        named = isinstance(error, PosrefError | BackendMissing | OSError) or str(error).startswith("backends.")
+        of_files = isinstance(error, OSError) and error.errno not in EXHAUSTED
+        named = of_files or isinstance(error, PosrefError | BackendMissing) or str(error).startswith("backends.")
         if named:
             inside.tell("error", {"class": type(error).__name__, "message": str(error)})
         else:  # a fault of posref, or of what the target did to this process

@@ -67,6 +67,22 @@ def patch_code() -> None:
     comparing.compare.__code__ = (lambda op, call, outputs, accuracy, dtype: None).__code__
 
 
+def patch_zip() -> None:
+    import builtins
+
+    builtins.zip = lambda *_, **__: iter(())  # type: ignore[assignment,misc]
+
+
+def lock_later() -> None:
+    import threading
+
+    def lock() -> None:
+        time.sleep(0.002)
+        stop_threads_of_python()
+
+    threading.Thread(target=lock, daemon=True).start()
+
+
 def widen() -> None:
     import gc
 
@@ -106,6 +122,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     "mute": mute,
     "patch": patch,
     "patch_code": patch_code,
+    "patch_zip": patch_zip,
+    "lock_later": lock_later,
     "widen": widen,
     "print": lambda: print('{"word": "done", "value": {"plain": 0}}', flush=True),
     "at_exit": lambda: atexit.register(os._exit, 0),

@@ -9,6 +9,7 @@ import pickle
 import secrets
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
@@ -23,7 +24,9 @@ from .child import Child
 
 MAIN = "posref.conformance.commands.inside"  # the main program of the process
 LIMIT = 1 << 28  # bytes of a message
-START_GRACE = 10  # times the timeout of a call
+START_GRACE = 10  # times the timeout of a call: to start, and to load the target
+SILENCE = 10.0  # seconds without a sign of life, at least: then something in the process lets nothing else run
+STEP = 600.0  # seconds for the work between two messages: judging, and telling why
 GOODBYE = 2.0  # seconds for the process to end after its last word, and for a target to let itself be interrupted
 PLAIN = {("builtins", name) for name in ("bool", "int", "float", "str")} | {("collections", "Counter")}
 ROOMS = ("posref.conformance.model", "posref.conformance.reports.report")  # whose records may be sent
@@ -34,7 +37,8 @@ class Apart:
     A process that works with a Python target and tells of it: pairs of a word and a value, the last of which is "done".
 
     Messages carry a secret that only it was told, so that nothing a target writes can be taken for one. While the target is in
-    control, between "enter" and "leave", every message must follow the one before within `timeout` seconds.
+    control, between "enter" or "load" and "leave", a message must follow within `timeout` seconds, or ten times as many. At
+    other times the process tells twice a second that it lives ("beat"), and its work goes on within a longer time.
 
     Raises
     ------
@@ -48,7 +52,8 @@ class Apart:
         self.timeout, self.secret = timeout, secrets.token_hex(16)
         self.child = Child(_main() if _may_fork() else [sys.executable, "-P", "-m", MAIN], memory=0, aloud=True)
         self._first = json.dumps({"task": task, "secret": self.secret, "options": dict(options)}).encode() + b"\n"
-        self._seconds: float | None = START_GRACE * timeout
+        self._controlled = True  # by the target, or not yet begun
+        self._give(START_GRACE * timeout)
 
     def told(self) -> Iterator[tuple[str, Any]]:
         """Yield what the process tells, "done" with its value last; `KeyboardInterrupt` asks it once to sum up."""
@@ -59,7 +64,9 @@ class Apart:
             except KeyboardInterrupt:
                 if interrupted:
                     raise
-                interrupted, line, self._seconds = True, b"", None if self._seconds is None else GOODBYE
+                interrupted, line = True, b""
+                if self._controlled:
+                    self._give(GOODBYE)
                 self.child.interrupt()
                 continue
             except Stopped:
@@ -73,21 +80,31 @@ class Apart:
                 raise Stopped(verdict="protocol", message=value)
             if word == "interrupted":
                 raise KeyboardInterrupt
-            if word in ("enter", "leave"):
-                self._seconds = self.timeout if word == "enter" else None
+            if word in ("enter", "load", "leave"):
+                self._controlled = word != "leave"
+            self._give({"enter": self.timeout, "load": START_GRACE * self.timeout}.get(word, STEP))
             yield word, value
             if word == "done":
                 self.child.stop(b"", seconds=GOODBYE)
                 return
 
+    def _give(self, seconds: float) -> None:
+        """Let the next message come within so many seconds."""
+        self._limit, self._due = seconds, time.monotonic() + seconds
+
     def _heard(self, line: bytes) -> tuple[str, Any]:
-        """Return the next message of the process."""
+        """Return the next message of the process but its signs of life."""
         while True:
-            message = self.child.hear(line, seconds=self._seconds, limit=LIMIT)
+            left = max(0.0, self._due - time.monotonic())
+            silence = max(SILENCE, START_GRACE * self.timeout)
+            alive = self._controlled or left <= silence  # a sign of life changes nothing
+            message = self.child.hear(
+                line, seconds=left if alive else silence, limit=LIMIT, of=self._limit if alive else silence
+            )
             line = b""
             with suppress(ValueError):
                 told = json.loads(message)
-                if told.get("secret") == self.secret:
+                if told.get("secret") == self.secret and told["word"] != "beat":
                     return told["word"], _opened(told["value"])
 
     def close(self) -> None:

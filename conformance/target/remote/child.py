@@ -66,8 +66,12 @@ class Child:
         self._asked = True
         return self.hear(message, seconds=seconds, limit=limit)
 
-    def hear(self, message: bytes = b"", *, seconds: float | None, limit: int) -> bytes:
-        """Send a line, if any, and return the next line that begins with a brace, whether or not it was asked for."""
+    def hear(self, message: bytes = b"", *, seconds: float | None, limit: int, of: float | None = None) -> bytes:
+        """
+        Send a line, if any, and return the next line that begins with a brace, whether or not it was asked for.
+
+        `seconds` are what is left `of` a time limit, which an error names.
+        """
         deadline = None if seconds is None else time.monotonic() + seconds
         unsent, reply = memoryview(message), None
         while True:
@@ -78,7 +82,7 @@ class Child:
                 raise Stopped(verdict="crash", message=self._end())
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
-                raise Stopped(verdict="timeout", message=f"no reply within {seconds:g} s{self._heard()}")
+                raise Stopped(verdict="timeout", message=f"no reply within {of or seconds:g} s{self._heard()}")
             unsent = self._exchange(unsent, left)
 
     def interrupt(self) -> None:
@@ -214,6 +218,8 @@ class Child:
         printed = [line for line in self.noise if line.strip()]
         lines = [line for line in self.errors.splitlines() if line.strip()][-3:]
         said = f"; it printed {shown(printed[-1], 200)}" if printed else ""
+        if self._buffer.strip():
+            said += f"; it began a line that has no end: {shown(bytes(self._buffer), 200)}"
         return said + (f"; standard error ends: {shown(b' | '.join(lines), 400)}" if lines else "")
 
 

@@ -6,6 +6,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from json import dumps
@@ -18,6 +19,7 @@ from ...model import Call, LoadedCase
 from ..base import Target
 from .apart import packed
 
+BEAT = 0.5  # seconds
 HANDED = ("has", "has_gradients", "begin", "run", "refuse", "remarks", "close")  # what of a target runs its code
 
 
@@ -26,6 +28,7 @@ class Inside:
 
     def __init__(self, secret: str, stream: BinaryIO) -> None:
         self._secret, self._stream, self._process = secret, stream, os.getpid()
+        self._one_at_a_time = threading.Lock()
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._busy = self.interrupted = False
 
@@ -33,15 +36,17 @@ class Inside:
         """Tell the process that waits; a copy of this process, which a target may make, ends instead."""
         if os.getpid() != self._process:
             os._exit(1)
-        self._stream.write(dumps({"secret": self._secret, "word": word, "value": packed(value)}).encode() + b"\n")
-        self._stream.flush()
+        message = dumps({"secret": self._secret, "word": word, "value": packed(value)}).encode() + b"\n"
+        with self._one_at_a_time:
+            self._stream.write(message)
+            self._stream.flush()
 
-    def hand(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    def hand(self, function: Callable[..., Any], *arguments: Any, word: str = "enter", **options: Any) -> Any:
         """Return what a function gives in the main thread, on whose stack nothing stands that is expected."""
         if self.interrupted:
             raise KeyboardInterrupt
         answer: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.tell("enter")
+        self.tell(word)
         self._jobs.put((answer, function, arguments, options))
         result, error = answer.get()
         if self.interrupted:
@@ -55,7 +60,7 @@ class Inside:
 
     def load(self, loading: Callable[..., Target], *arguments: Any, **options: Any) -> Target:
         """Return the target that `loading` returns, loaded and asked in the main thread."""
-        target: Target = self.hand(loading, *arguments, **options)
+        target: Target = self.hand(loading, *arguments, word="load", **options)
         for name in HANDED:
             setattr(target, name, self._handed(getattr(target, name)))
         return target
@@ -70,6 +75,7 @@ class Inside:
         """Do a task in another thread, and what it hands over in this one, until it is done."""
         signal.signal(signal.SIGINT, self._interrupt)
         threading.Thread(target=self._do, args=(task,), daemon=True).start()
+        threading.Thread(target=self._beat, daemon=True).start()
         while True:
             try:
                 answer, function, arguments, options = self._jobs.get()
@@ -91,6 +97,12 @@ class Inside:
             task()
         finally:
             self._jobs.put((None, None, None, None))
+
+    def _beat(self) -> None:
+        """Tell twice a second that this process lives: it does not where a thread of the target's lets no other run."""
+        while True:
+            time.sleep(BEAT)
+            self.tell("beat")
 
     def _interrupt(self, *_: Any) -> None:
         self.interrupted = True
