@@ -317,9 +317,11 @@ def test_malformed_replies_are_named(line: bytes, message: str) -> None:
         protocol.read(line, "reply")
 
 
-@pytest.mark.parametrize("shape", [[2**62, 0], [2**40], [0, 2**31]])
-def test_a_shape_cannot_be_larger_than_its_data(shape: list[int]) -> None:
-    with pytest.raises(protocol.ProtocolError, match="data must have"):
+@pytest.mark.parametrize(
+    ("shape", "text"), [([2**62, 0], "shape must have"), ([2**40], "data must"), ([0, 2**31], "shape must")]
+)
+def test_a_shape_cannot_be_larger_than_its_data(shape: list[int], text: str) -> None:
+    with pytest.raises(protocol.ProtocolError, match=text):
         protocol.decode({"dtype": "F32", "shape": shape, "data": ""})
 
 

