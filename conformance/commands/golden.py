@@ -11,6 +11,8 @@ import click
 
 from .console import FILE, console, errors, needs_vectors, operation, progress, writable
 
+FOLDERS = ("suite", "onnx")
+
 
 @click.command()
 @click.argument("name", metavar="OP")
@@ -36,11 +38,14 @@ from .console import FILE, console, errors, needs_vectors, operation, progress, 
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one a core.")
 @click.option("--minutes", metavar="M", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
               help="Refuse a call that would take longer than this.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", *FOLDERS]),
+              help="By default that of PATH's ending, or a suite. onnx is a folder as ONNX's node tests are.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
               help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
 def golden(
-    name: str, output: Path, dtype: str | None, witnesses: str, *, stages: bool, jobs: int | None, minutes: float, **asked: Any
-) -> None:
+    name: str, output: Path, dtype: str | None, witnesses: str, form: str | None, *, stages: bool, jobs: int | None,
+    minutes: float, **asked: Any,
+) -> None:  # fmt: skip
     """
     Write proved values of a call of your own.
 
@@ -51,14 +56,15 @@ def golden(
     """
     with errors():
         needs_vectors()
-        writable(output if output.suffix else None)
+        writable(output if output.suffix and form not in FOLDERS else None)
         from ..proof.own_data import Wanted, write
         from ..proof.parts import Effort
         from ..proof.request import Request
 
         case = Request(operation(name), **asked).case()
         with progress("proving") as show:
-            wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages))
+            wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages), form)
             about = write(case, output, wanted, f"posref {shlex.join(sys.argv[1:])}", show)
     how = "proved by two witnesses" if witnesses == "2" else "proved by the definition alone: one witness"
-    console().print(f"wrote {output}: {about['operation']}, {how}", highlight=False, markup=False)
+    onnx = f"; {about['onnx']}" if "onnx" in about else ""
+    console().print(f"wrote {output}: {about['operation']}, {how}{onnx}", highlight=False, markup=False)

@@ -24,20 +24,31 @@ from ..model import Arrays, Case, Flag
 from ..suite.atomic import whole_directory
 from ..suite.options import to_json
 from ..suite.writing import LARGEST, SCHEMA, STATIC, SUITE, copy_static, finish, write_json
+from . import onnx_data
 from .build import GOLDEN, Proof, build_group, write_group
 from .parts import Effort, Show, proved_in_parts, shapes_of
 from .running import askable
 
 OF_SUITE = 32  # bytes that a suite's largest file has for each value, at most
-FILES = (".npz", ".safetensors", ".json")
+FILES = ("npz", "safetensors", "json")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the data of a call must have, tolerances of one dtype alone or of all, and what may be spent on its proof."""
+    """
+    What the data of a call must have, tolerances of one dtype alone or of all, and what may be spent on its proof.
+
+    Without a `format` it is that of the file's ending, or else a suite.
+    """
 
     dtype: str | None = None
     effort: Effort = field(default_factory=Effort)
+    format: str | None = None
+
+    def format_of(self, path: Path) -> str:
+        """Return the format in which a path is written."""
+        ending = path.suffix.removeprefix(".")
+        return self.format or (ending if ending in FILES else "suite")
 
 
 def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | None = None) -> dict[str, Any]:
@@ -57,7 +68,13 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     except (TypeError, ValueError) as error:
         msg = f"golden: {case.op} does not take this call: {error}"
         raise TargetError(msg) from error
-    if path.suffix not in FILES:
+    form = wanted.format_of(path)
+    if form == "onnx":
+        if wanted.effort.stages:
+            msg = "golden: --stages has no place in ONNX's tests. Write .npz or .safetensors."
+            raise TargetError(msg)
+        onnx_data.require_onnx()
+    if form == "suite":
         _require_room("golden", shapes)
         write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
         return {"operation": case.op, "suite": str(path)}
@@ -73,6 +90,8 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         )
         raise TargetError(msg)
     asked = [wanted.dtype] if wanted.dtype else dtypes
+    if form == "onnx":
+        asked = [wanted.dtype or ("float32" if "float32" in dtypes else dtypes[0])]
     about = {
         "operation": case.op,
         "options": {n: to_json(v) for n, v in case.params.items()},
@@ -84,7 +103,11 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         "command": command,
         "license": "CC0-1.0",
     }
-    _save(path, _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked), about)
+    arrays = _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked)
+    if form == "onnx":
+        allowed = {n: arrays[f"allowed/{asked[0]}/{n}"] for n in expected if f"allowed/{asked[0]}/{n}" in arrays}
+        return about | {"onnx": onnx_data.write(path, case, expected, allowed, asked[0], about)}
+    _save(path, form, arrays, about)
     return about
 
 
@@ -102,13 +125,13 @@ def _arrays(op: str, inputs: Arrays, expected: Arrays, mid: Arrays, widths: Mapp
     return {n: np.ascontiguousarray(x).reshape(np.shape(x)) for n, x in found.items()}
 
 
-def _save(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
-    """Write arrays, and what they are, in the format of the file's ending."""
-    if path.suffix == ".npz":
+def _save(path: Path, form: str, arrays: Arrays, about: Mapping[str, Any]) -> None:
+    """Write arrays, and what they are, in one of the formats that are a file."""
+    if form == "npz":
         file = io.BytesIO()
         np.savez(file, **dict[str, Any](arrays, about=np.asarray(json.dumps(about))))
         data = file.getvalue()
-    elif path.suffix == ".safetensors":
+    elif form == "safetensors":
         data = safetensors.save(arrays, metadata={"about": json.dumps(about)})
     else:
         data = (json.dumps({"about": about, **{n: _lists(x) for n, x in arrays.items()}}) + "\n").encode()
