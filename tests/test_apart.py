@@ -28,8 +28,9 @@ IN_CALLS = {
     "interrupt": (ERROR, "KeyboardInterrupt"),
     "generator_exit": (ERROR, "GeneratorExit"),
     "mute": (ERROR, "Mute: (its text cannot be had: Mute)"),
+    "unnamed": (ERROR, "Unnamed:"),
 }
-QUICK = ("exit", "exit_now", "hang", "kill_parent", "interrupt", "mute")
+QUICK = ("exit", "exit_now", "hang", "kill_parent", "interrupt", "mute", "unnamed")
 AT_IMPORT = ("exit", "exit_now", "kill_group", "interrupt", "mute")
 HARMLESS = ("print", "at_exit", "hang_at_exit", "fork", "daemon")
 

@@ -21,6 +21,8 @@ from .comparing import same_bits
 
 Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype
 
+NAME = type.__dict__["__name__"]  # of a class, whatever its metaclass says
+
 
 class InProcess(Protocol):
     """An implementation in this process: its functions, its array library, and where its arrays go."""
@@ -103,7 +105,12 @@ def not_refused(case: LoadedCase) -> Failure:
 
 def in_one_line(error: BaseException) -> str:
     """Return an exception in one line."""
-    return shown(f"{type(error).__name__}: {text_of(error)}".strip(), 500)
+    return shown(f"{kind_of(error)}: {text_of(error)}".strip(), 500)
+
+
+def kind_of(value: Any) -> str:
+    """Return the name of a value's class, also where the class has another way to be asked for it."""
+    return str(NAME.__get__(type(value)))
 
 
 def text_of(error: BaseException) -> str:
@@ -111,7 +118,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error).strip()
     except BaseException as again:
-        return f"(its text cannot be had: {type(again).__name__})"
+        return f"(its text cannot be had: {kind_of(again)})"
 
 
 def collected(target: InProcess, op: str, result: Any) -> Collected:
@@ -132,9 +139,9 @@ def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any]
         target.backend.name == "numpy" and isinstance(result, np.ndarray)
     )
     try:
-        host = target.backend.to_numpy(result) if native else np.asarray(result)
+        host = np.asarray(target.backend.to_numpy(result) if native else result)
     except Exception as error:
-        msg = f"{name} must be an array of {target.backend.name}; got {type(result).__name__}"
+        msg = f"{name} must be an array of {target.backend.name}; got {kind_of(result)}"
         raise Failure(msg) from error
     if not hasattr(result, "dtype"):
         return host, None

@@ -50,6 +50,21 @@ def mute() -> None:
     raise Mute
 
 
+class Nameless(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name == "__name__":
+            raise LookupError
+        return super().__getattribute__(name)
+
+
+class Unnamed(Exception, metaclass=Nameless):
+    pass
+
+
+def unnamed() -> None:
+    raise Unnamed
+
+
 def stop() -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
     time.sleep(100)
@@ -120,6 +135,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "interrupt": interrupt,
     "generator_exit": generator_exit,
     "mute": mute,
+    "unnamed": unnamed,
     "patch": patch,
     "patch_code": patch_code,
     "patch_zip": patch_zip,
