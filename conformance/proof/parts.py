@@ -17,7 +17,7 @@ from ..suite.rows import Rows, Selection, rows_of
 from . import choosing, screening, workers
 from .build import Proof, proved
 
-PART, TRIAL = 1 << 15, 1 << 11  # values of a part, and of a trial; a term of a sum counts as one
+PART, TRIAL = 1 << 15, 1 << 13  # values of a part, and of a trial; a term of a sum counts as one
 SECONDS = {1: 5e-6, 2: 2e-5}  # for each of them, by witnesses, where no trial says it
 OF_PART, OF_VALUE, OF_PROCESS = 2048, 256, 1 << 27  # bytes
 SHARE = 0.75  # of the machine's memory
@@ -53,7 +53,7 @@ def proved_in_parts(op: str, inputs: Arrays, params: Mapping[str, Any], effort: 
     rows = rows_of(op, inputs, params, shapes)
     values = choosing.cost(rows, _hollow(shapes), {}).values
     _require_memory(op, values, values * OF_VALUE)
-    parts = [{}] if effort.stages else _split(rows, shapes)
+    parts = [{}] if effort.stages else _split(rows, shapes, PART)
     count = max(1, min(effort.jobs or workers.cores(), len(parts) // 2))  # fewer take less time than a process takes to start
     _require_memory(op, values, values * OF_VALUE + count * (OF_PROCESS + _cost(rows, shapes, parts[0]) * OF_PART))
     if _cost(rows, shapes, {}) > PART:
@@ -106,7 +106,7 @@ def _hollow(shapes: Shapes) -> Arrays:
     return {n: np.broadcast_to(0.0, shape) for n, shape in shapes.items()}
 
 
-def _split(rows: Rows, shapes: Shapes, most: int = PART) -> list[Selection]:
+def _split(rows: Rows, shapes: Shapes, most: int) -> list[Selection]:
     """Return the parts of a call, of at most `most` values where its rows allow it."""
     needed = -(-_cost(rows, shapes, {}) // most)
     cuts: dict[Any, list[Any]] = {}
