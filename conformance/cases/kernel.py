@@ -71,6 +71,7 @@ GRIDS = (  # heads, queries, keys
     ("keys-129", "tile", (8, 129, 129)),
     ("one-query", "one-token grid", (33, 1, 257)),
     ("keys-257", "tile", (2, 257, 257)),
+    ("keys-769", "long", (8, 65, 769)),
     ("keys-63", "tile", (5, 33, 63)),
 )
 COLUMNS = (  # positions alone
