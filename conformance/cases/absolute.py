@@ -29,6 +29,9 @@ FLAGS = {
     "learned-downcast": Flag("a table of 24-bit numbers narrowed on the way", "timm #2794"),
     "learned-true-size": Flag("the first or last row of a model's table out of reach", "transformers #1761"),
     "learned-aliasing": Flag("the offset added to the caller's position ids in place", "mlx-lm #1699"),
+    "learned-clip": Flag(
+        "positions outside the table wrapped, filled with zeros, or read past its end", "tinygrad #5873, tt-mlir #9211"
+    ),
     "learned-empty": Flag("no positions: a crash or another shape"),
     "learned-refuse": Flag("positions or a table of the wrong kind accepted"),
 }
@@ -124,6 +127,16 @@ LEARNED = (
     _learned("offset/rows", "offset rows", ((0, 1, 2), (4, 5, 7)), (10, 4), offset=2),
     _learned("offset/opt", "true-size offset", (0, 1, 257, 2047), (2050, 6), "2048 positions behind 2 rows", offset=2),
     _learned("offset/roberta", "true-size offset", (0, 1, 7, 255, 511), (514, 20), "padding_idx + 1", offset=2),
+    _learned("clip/small", "clip ids", (-1, 0, 4, 5, 300, 2), (5, 6), "before the first row, after the last", clip=True),
+    _learned("clip/offset", "clip offset", (-3, -2, 4, 0, 7, 2**20), (7, 10), "the offset comes first: -2 is row 0",
+             offset=2, clip=True),
+    _learned("clip/rows", "clip rows downcast", ((3, 9, -5, 6), (0, -1, 2, 2), (9, 8, -70, 4099)), (7, 4), bits=24, offset=1,
+             clip=True),
+    _learned("clip/inside", "clip ids aliasing", (3, 0, 4, 1), (6, 3), offset=1, clip=True),
+    _learned("clip/prophetnet", "clip true-size", (0, 1, 257, 511, 512, 700), (512, 6), "ProphetNet's number of rows; narrower",
+             clip=True),
+    _learned("clip/one-row", "clip", (0, 3, -3), (1, 7), "a table of one row", clip=True),
+    _learned("refused/clip-nothing", "refuse clip", (0, 1), (0, 6), "there is no row to clip to", kind="reject", clip=True),
     _learned("refused/offset", "refuse", (0, 1), (5, 6), "an offset counts rows", kind="reject", offset=-1),
     _learned("refused/fraction", "refuse", (0.5, 1.0), (5, 6), "positions are rows of the table", kind="reject"),
     _learned("refused/three-axes", "refuse", (0, 1), (5, 2, 3), "a table has two axes", kind="reject"),

@@ -127,6 +127,8 @@ TABLES = (
     _rows("learned", "repeated", "repeat unused", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)}, (5, 3)),
     _rows("learned", "rows", "repeat unused offsets bits", {"positions": ((0, 3, 1), (3, 3, 4)),
           "table": reals("learned rows", 8, 2, bits=24)}, (2, 3, 2), offset=2, bits=24),
+    _rows("learned", "clip", "repeat unused", {"positions": (-1, 4, 0, 9, 300), "table": reals("learned clip", 5, 3)}, (5, 3),
+          offset=1, clip=True),
     _rows("t5_bias", "bidirectional", "repeat unused", {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7),
           "table": reals("t5", 16, 2)}, (2, 3, 4), bidirectional=True, max_distance=20),
     _rows("t5_bias", "causal", "repeat unused", {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41),

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .compose import Deviation, Function, Real, after, always, argument, narrowed, option
+from .compose import Deviation, Function, Real, Wrap, after, always, argument, narrowed, option
 
 
 def _pairs_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
@@ -32,6 +32,26 @@ def _cos_exponent(function: Function) -> Function:
     return deviating
 
 
+def _outside(change: Function) -> Wrap:
+    """Return a wrap in which `change` says which rows of the table are taken where they are to be limited."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
+            return function(change(p + offset, len(table)) if clip else p + offset, table)
+
+        return deviating
+
+    return wrap
+
+
+def _zeros_outside(function: Function) -> Function:
+    def deviating(p: Any, table: Any, /, *, offset: int = 0, clip: bool = False) -> Any:
+        found, rows = function(p, table, offset=offset, clip=clip), np.asarray(p + offset)
+        return np.where(((rows >= 0) & (rows < len(table)))[..., None], found, 0.0)
+
+    return deviating
+
+
 DEVIATIONS = (
     Deviation("sin-cos-exchanged", "sines and cosines are in the other order", {"sinusoidal": after(_pairs_swapped)}, "",
               "flashinfer#3819, diffusers#1369"),
@@ -52,9 +72,14 @@ DEVIATIONS = (
     Deviation("sinusoid-bfloat16", "the table is held in bfloat16", {"sinusoidal": after(lambda t, *a, **o: narrowed("bfloat16")(t))}, "",
               "keras-hub's compute_dtype"),
     Deviation("offset-ignored", "the offset into the table is ignored",
-              {"learned": lambda f: lambda p, t, /, *, offset=0: f(p, t)}, "", "transformers#1761, sentence-transformers#3879"),
-    Deviation("offset-plus-1", "rows are taken one further on", {"learned": lambda f: lambda p, t, /, *, offset=0: f(
-        p, np.concatenate([t[1:], t[-1:]]), offset=offset)}, "", "lightseq#144"),
+              {"learned": lambda f: lambda p, t, /, *, offset=0, **o: f(p, t, **o)}, "", "transformers#1761, sentence-transformers#3879"),
+    Deviation("offset-plus-1", "rows are taken one further on", {"learned": lambda f: lambda p, t, /, **o: f(
+        p, np.concatenate([t[1:], t[-1:]]), **o)}, "", "lightseq#144"),
+    Deviation("clip-wraps", "rows outside the table are counted around from its other end", {"learned": _outside(
+        lambda rows, count: rows % count)}, "An array library wraps negative indices."),
+    Deviation("clip-zeros", "positions outside the table get zeros", {"learned": _zeros_outside}, "", "tinygrad#5873"),
+    Deviation("clip-before-offset", "positions are limited before the offset is added", {"learned": lambda f: lambda p, t, /, *,
+        offset=0, clip=False: f(np.maximum(p, 0) if clip else p, t, offset=offset, clip=clip)}),
     Deviation("table-through-bfloat16", "the learned table is held in bfloat16", {"learned": argument(1, narrowed("bfloat16")),
               "t5_rows": argument(0, narrowed("bfloat16"))}),
     Deviation("rows-arange", "rows 0, 1, 2, ... are taken whatever the positions", {"learned": argument(

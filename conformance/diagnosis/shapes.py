@@ -71,6 +71,7 @@ def rows_of_table(op: str, call: Call, shape: tuple[int, ...]) -> tuple[Array, i
     """Return the row of a learned table that every value is made of, and how many rows there are; None without such rows."""
     if op == "learned":
         rows, table = call.inputs["positions"] + call.params.get("offset", 0), call.inputs["table"]
+        rows = np.clip(rows, 0, len(table) - 1) if call.params.get("clip") else rows
         return np.broadcast_to(np.asarray(rows)[..., None], shape), len(table)
     if op not in ("t5_bias", "shaw_scores"):
         return None

@@ -1,40 +1,44 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
 from posref.arrays import index_dtype, namespace, rows
-from posref.checks import check_integer
-from posref.spec import Axes, Integer, encoding
+from posref.checks import check_flag, check_integer
+from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
     family="absolute",
     source="arXiv:1705.03122, section 3.1",
-    models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT"),
-    domains={"offset": Integer(0, usual=8)},
+    models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT", "ProphetNet"),
+    domains={"offset": Integer(0, usual=8), "clip": Flag()},
     arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1"), "table": Axes("N d")},
     result="*P d",
     rows="*P",
     requires=("offset < N",),
     invariants=("batch equivariant",),
 )
-def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> T:
+def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, clip: bool = False) -> T:
     r"""
     Return the row of a learned table for every position.
 
     .. math:: PE_p = E_{p + o}
 
-    where p is the position, E_n row n of the table, counted from 0, and o the offset.
+    where p is the position, E_n row n of the table, counted from 0, and o the offset. With `clip` the row is
+    :math:`\min(\max(p + o, 0), N - 1)`.
 
     Parameters
     ----------
     positions : array, integer, shape ``(*P,)``
-        p, in tokens. The result is unspecified for a position outside the table: libraries raise, wrap or fill with NaN.
-        `posref.positions.require_in_range` raises.
+        p, in tokens. Without `clip` the result is unspecified for a position outside the table: libraries raise, wrap or fill
+        with NaN. `posref.positions.require_in_range` raises.
     table : array, real floating, shape ``(N, d)``
         E, the learned rows.
     offset : int
         o, the number of rows before the row of position 0. BERT and GPT-2 have 0, OPT and BART 2, RoBERTa
         ``padding_idx + 1``, which is also 2.
+    clip : bool
+        True reads the first row for positions before the table, and the last row for those behind it: ProphetNet's decoder, and
+        TAPAS at the upper end.
 
     Returns
     -------
@@ -44,13 +48,20 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> 
     Raises
     ------
     ValueError
-        If positions are not integers, `table` is not 2-D, or `offset` is negative.
+        If positions are not integers, `table` is not 2-D or, with `clip`, has no rows, or `offset` is negative.
+
+    Notes
+    -----
+    Nearly all models add the rows to the embeddings of tokens. bert4keras with "mul" multiplies these by 1 + PE. x-transformers
+    scales the table by :math:`d^{-1/2}`.
 
     Examples
     --------
     >>> import numpy as np
     >>> learned(np.asarray([2, 0]), np.asarray([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]])).tolist()
     [[2.5, 3.0], [0.5, 1.0]]
+    >>> learned(np.asarray([-1, 7]), np.asarray([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]), clip=True).tolist()
+    [[0.5, 1.0], [2.5, 3.0]]
     """
     xp = namespace(positions, table)
     if not xp.isdtype(positions.dtype, "integral"):
@@ -60,4 +71,11 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0) -> 
         msg = f"learned: table must be 2-D, (rows, width); got shape {tuple(table.shape)}."
         raise ValueError(msg)
     check_integer("learned", "offset", offset, 0)
-    return rows(table, xp.astype(positions, index_dtype(positions)) + offset)
+    check_flag("learned", "clip", clip)
+    index = xp.astype(positions, index_dtype(positions)) + offset
+    if not clip:
+        return rows(table, index)
+    if table.shape[0] == 0:
+        msg = f"learned: table must have a row to clip to; got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    return rows(table, xp.clip(index, 0, table.shape[0] - 1))
