@@ -6,6 +6,7 @@ of the array API. `posref.spec.REGISTRY` lists them all; in a terminal, ``posref
 """
 
 from posref import configs, positions, scaling
+from posref.absolute.axial_learned import axial_learned
 from posref.absolute.learned import learned
 from posref.absolute.sinusoidal import sinusoidal
 from posref.attention import attention, attention_logits
@@ -63,6 +64,7 @@ __all__ = [
     "attention_logits",
     "attention_temperature",
     "axial_frequencies",
+    "axial_learned",
     "axial_rope",
     "axial_table",
     "cayley",

@@ -24,7 +24,7 @@ from posref.scaling import (
 from posref.spec import REGISTRY
 
 from ..model import Case, Flag
-from .shaping import USUAL, call, shifted, spread
+from .shaping import USUAL, call, reads_rows, shifted, spread
 
 FLAGS = {
     "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),
@@ -90,7 +90,7 @@ def _long(op: str) -> Iterator[Case]:
 
 def _distant(op: str) -> Iterator[Case]:
     """Yield calls with positions beyond 2**17, with every scaling that the operation may have."""
-    if op in ("learned", "attention", "attention_logits", "apply_rope"):  # no angles: other positions say no more, or none
+    if reads_rows(op) or op in ("attention", "attention_logits", "apply_rope"):  # no angles: positions say no more, or none
         return
     params = {**USUAL[op], "centre": 1000000} if "centre" in REGISTRY[op].domains else None
     yield _named(op, "distant/plain", "distant", "", params, places=far)

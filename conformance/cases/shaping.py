@@ -23,6 +23,7 @@ MASKS: dict[str, dict[str, Any]] = {
 USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing else is said
     "sinusoidal": SINES,
     "learned": {"offset": 2},
+    "axial_learned": {"combine": "concat"},
     "rope_table": {"attention_factor": 1.25},
     "rope_cos_sin": {"dim": 6, "base": 500.0},
     "apply_rope": {"layout": "half"},
@@ -71,6 +72,7 @@ OWN: dict[str, dict[str, Any]] = {
     "mixed_rope": {"E": 1},
     "mrope": {"E": 1},
     "learned": {"N": 13},
+    "axial_learned": {"M": 17, "N": 13, "e": 6},
     "t5_bias": {"N": 16},
     "rotary_linear_attention": {"H": 2},
     "rotation_matrix": {"P": ()},
@@ -123,6 +125,11 @@ def call(
     return options, arrays
 
 
+def reads_rows(op: str) -> bool:
+    """Return whether positions are rows of a table that an operation is given: none may lie outside."""
+    return any(axes.high is not None for axes in REGISTRY[op].arrays.values())
+
+
 def _letters(op: str) -> str:
     """Return the letters of an operation's axes whose first alternative has no leading axes."""
     return " ".join("R" for axes in REGISTRY[op].arrays.values() if "*R" in axes.shape and "|" in axes.shape)
@@ -161,7 +168,7 @@ def _positions(
     shape = _shape(tokens, {**known, "B": known["R"] if "*B" in " ".join(tokens) else known["B"]}, rows=rows)
     if not shape:
         return np.asarray(places(1)[0])
-    coordinates = tokens[0] in ("A", "len(dims)", "len(sections)")
+    coordinates = tokens[0] in ("A", "2", "len(dims)", "len(sections)")
     p = places(shape[-1])
     found = np.empty(shape, dtype=p.dtype)
     for number, index in enumerate(np.ndindex(shape[:-1])):
@@ -170,7 +177,8 @@ def _positions(
         found = found + found.dtype.type(2)
     if argument == "relative_positions":
         found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
-    return found % (known["N"] - 3) if op == "learned" else found
+    high = REGISTRY[op].arrays[argument].high
+    return found if high is None else found % value_of(high, known)
 
 
 def _numbers(op: str, name: str, argument: str, shape: tuple[int, ...], bits: int) -> npt.NDArray[Any]:

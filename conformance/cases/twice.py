@@ -11,7 +11,7 @@ from posref.spec import REGISTRY
 from ..model import Case, Flag, Step
 from .forms import EXTENSIONS, reals
 from .numbers import floats
-from .shaping import USUAL, call, shifted
+from .shaping import USUAL, call, reads_rows, shifted
 
 FLAGS = {
     "again": Flag("a word, a shape or a form of positions that is taken for another one"),
@@ -91,7 +91,7 @@ def _forms(op: str) -> Iterator[Case]:
 def _sequences(op: str) -> Iterator[Case]:
     """Yield calls of one instance: a longer input than before and a shorter one, and the same input in two dtypes."""
     near, longer = {"places": shifted(3), "T": 3, "Q": 2, "K": 3}, {"places": shifted(300), "T": 8, "Q": 4, "K": 7}
-    if op == "learned":
+    if reads_rows(op):
         near, longer = {**near, "N": 12}, {**longer, "places": shifted(5), "N": 19}
     steps = near, longer, {**near, "T": 5, "Q": 3}, near
     yield _sequence(op, "grown", "grown", "short, longer than before, short again, as at first", *steps)
@@ -107,7 +107,11 @@ def _sequences(op: str) -> Iterator[Case]:
 def _places(op: str) -> Iterator[Case]:
     """Yield calls with negative, fractional and single positions, and with one token."""
     kinds = {axes.kind for axes in REGISTRY[op].arrays.values()}
-    if {"position", "integer"} & kinds and op not in ("learned", "logn_scale", "attention_temperature", "t5_buckets"):
+    if (
+        {"position", "integer"} & kinds
+        and not reads_rows(op)
+        and op not in ("logn_scale", "attention_temperature", "t5_buckets")
+    ):
         yield _case(op, "negative", places=lambda n: np.arange(n) * 3 - 11)
         yield _case(op, "negative-once-more", places=lambda n: 5 - np.arange(n) * 40)
     if "position" in kinds:

@@ -1,0 +1,90 @@
+"""Axial learned positions: a table for each axis. Source: Kitaev et al., Reformer, arXiv:2001.04451, section 5."""
+
+from typing import Literal, get_args
+
+from posref.absolute.learned import learned
+from posref.arrays import cast, namespace, wide
+from posref.checks import check_word
+from posref.spec import Axes, OneOf, encoding
+from posref.types import ArrayOf, T
+
+Combine = Literal["concat", "sum"]
+COMBINE: tuple[Combine, ...] = get_args(Combine)
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2001.04451, section 5",
+    models=("Reformer", "DETR", "VQ-Diffusion", "Gemma 4 vision"),
+    domains={"combine": OneOf(COMBINE)},
+    arrays={
+        "positions": Axes("2 *P", "integer", low="0", high="min(M,N)-1"),
+        "first": Axes("M d"),
+        "second": Axes("N e"),
+    },
+    result="*P [d,d+e][combine=='concat']",
+    rows="*P",
+    requires=("min(M, N) > 0", "combine == 'concat' or d == e"),
+)
+def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], /, *, combine: Combine) -> T:
+    r"""
+    Return the rows of two learned tables, one for each coordinate of a position, side by side or added.
+
+    .. math:: \text{concat}: \; PE_{(p,q)} = [E_p \,\|\, F_q], \qquad \text{sum}: \; PE_{(p,q)} = E_p + F_q
+
+    where (p, q) are the coordinates of a position, E_n and F_n row n of the first and second table, counted from 0, and
+    :math:`\|` puts vectors end to end.
+
+    Parameters
+    ----------
+    positions : array, integer, shape ``(2, *P)``
+        p and q, as `posref.positions.grid` gives them. The result is unspecified for one outside its table.
+    first : array, real floating, shape ``(M, d)``
+        E. It belongs to ``positions[0]``.
+    second : array, real floating, shape ``(N, e)``
+        F. It belongs to ``positions[1]``; e = d with "sum".
+    combine : {"concat", "sum"}
+        Side by side (Reformer, DETR), or added (VQ-Diffusion, Gemma 4's vision encoder).
+
+    Returns
+    -------
+    array, shape ``(*P, d + e)``, or ``(*P, d)`` with "sum"
+        In the dtype of `first`; bit for bit with "concat".
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers or their first axis is not 2, a table is not 2-D, widths differ with "sum", or `combine`
+        is unknown.
+
+    Notes
+    -----
+    Reformer takes position t of a sequence as row and column of a grid of M rows and N columns, row after row: p is
+    floor(t / N), q is t mod N (``grid(M, N)[:, t]``). So does the code of transformers, whose documentation has t mod M and
+    floor(t / M). DETR has the column's table first: give columns, then rows. For more axes, combine the rows of `learned`.
+
+    Examples
+    --------
+    Position 4 of Reformer's grid of 2 rows and 3 columns:
+
+    >>> import numpy as np
+    >>> rows, columns = np.asarray([[10.0], [20.0]]), np.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> axial_learned(np.asarray([4 // 3, 4 % 3]), rows, columns, combine="concat").tolist()
+    [20.0, 3.0, 4.0]
+    """
+    name = "axial_learned"
+    check_word(name, "combine", combine, COMBINE)
+    xp = namespace(positions, first, second)
+    if positions.ndim < 1 or positions.shape[0] != 2 or not xp.isdtype(positions.dtype, "integral"):
+        got = f"{positions.dtype} of shape {tuple(positions.shape)}"
+        msg = f"{name}: positions must be integers of shape (2, ...), two coordinates; got {got}."
+        raise ValueError(msg)
+    if first.ndim != 2 or second.ndim != 2 or (combine == "sum" and first.shape[1] != second.shape[1]):
+        equal = ", of one width to be added" if combine == "sum" else ""
+        msg = f"{name}: first and second must be 2-D, (rows, width){equal}; got {tuple(first.shape)} and {tuple(second.shape)}."
+        raise ValueError(msg)
+    e, f = learned(positions[0, ...], first), learned(positions[1, ...], second)
+    if combine == "concat":
+        return xp.concat([e, f], axis=positions.ndim - 1)
+    work = wide(first.dtype, xp)
+    return cast(cast(e, work) + cast(f, work), first.dtype)
