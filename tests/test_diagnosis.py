@@ -10,6 +10,7 @@ import pytest
 from quality import UNSEEN, report_on
 
 import posref
+from posref.backends.rounding import round_to
 from posref.conformance import check_call
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.deviations.opposites import OPPOSITES, contradict
@@ -122,3 +123,50 @@ def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(m
     assert score(question, wanted, told_by) == 0  # type: ignore[arg-type]
     monkeypatch.setattr(hypotheses, "HOPELESS", 0.5)
     assert score(question, wanted, told_by) > 1  # type: ignore[arg-type]
+
+
+def test_a_cause_of_all_failures_is_told_with_the_cases_where_it_does_not_show() -> None:
+    def learned(positions: Any, table: Any, /, *, offset: int = 0, **options: Any) -> Any:
+        return posref.learned(positions, table, offset=max(offset - 1, 0), **options)
+
+    text = told(learned, "learned")["text"]
+    assert "in all 15 failing cases" in text
+    assert "if offset is one less than asked (asked: 2, 5). But 5 other cases, in which that would show, pass" in text
+    assert "Exactly the cases with offset not 0 fail" in text
+    assert "half" not in text
+
+
+def test_two_failing_cases_are_too_few_for_a_cause_that_others_speak_against() -> None:
+    def alibi_slopes(heads: int, /, **options: Any) -> Any:
+        return posref.alibi_slopes(heads, **options) * (2 if heads in (3, 6) else 1)
+
+    found = check_call(alibi_slopes, op="alibi_slopes")
+    assert len(found.failures) == 2
+    assert "in which that would show" not in found.operations[0].diagnosis["text"]
+
+
+def test_positions_in_a_narrow_dtype_are_told_of_any_operation() -> None:
+    def axial_rope(x: Any, positions: Any, /, **options: Any) -> Any:
+        return posref.axial_rope(x, round_to(positions, "bfloat16"), **options)
+
+    assert "if positions are held in bfloat16." in told(axial_rope, "axial_rope")["text"]
+
+
+def test_positions_that_wrap_are_told_beside_what_else_is_wrong() -> None:
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        return posref.sinusoidal(np.trunc(positions) % 65536, dim, **options)
+
+    text = told(sinusoidal, "sinusoidal")["text"]
+    assert "positions wrap at 65536, and negative ones too" in text
+    assert "fractional positions are truncated to integers (positions-truncated)" in text
+
+
+def test_a_table_that_is_found_again_by_its_shape_is_told() -> None:
+    tables: dict[Any, Any] = {}
+
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        key = (positions.shape, dim, tuple(options.items()))
+        return tables.setdefault(key, posref.sinusoidal(positions, dim, **options))
+
+    text = told(sinusoidal, "sinusoidal")["text"]
+    assert "failing cases, your output equals the definition at the positions of another call of the same shape" in text

@@ -18,7 +18,7 @@ from .hypotheses import Question, quiet
 from .unnamed import Said
 
 if TYPE_CHECKING:
-    from ..model import Answer
+    from ..model import Answer, LoadedCase
 
 Asked = tuple["Answer", bool]  # an answer, and whether it fails
 FIRST_MISSED = {  # by the first position that fails: what cannot hold it, and the deviation that says so
@@ -37,6 +37,7 @@ def diagnose(
     *,
     known: Mapping[str, Sequence[Sequence[str]]] | None = None,
     first: float | None = None,
+    before: Sequence[LoadedCase] = (),
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`, which are in the order of asking, each with whether it failed.
@@ -44,12 +45,12 @@ def diagnose(
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
-    of the stages that failed too, and `first` the first failing position.
+    of the stages that failed too, `first` the first failing position, and `before` what was asked before in another dtype.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, known or {}, first, deeper=bool(stage) and not known)
+        found = _diagnose(op, answers, claim, known or {}, first, before, deeper=bool(stage) and not known)
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -64,18 +65,25 @@ def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Se
 
 
 def _diagnose(
-    op: str, answers: Sequence[Asked], claim: str, known: Mapping[str, Any], first: float | None, *, deeper: bool
+    op: str,
+    answers: Sequence[Asked],
+    claim: str,
+    known: Mapping[str, Any],
+    first: float | None,
+    before: Sequence[LoadedCase],
+    *,
+    deeper: bool,
 ) -> dict[str, Any]:
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
-        found = _explained(op, values, claim, known, first, deeper=deeper)
+        found = _explained(op, values, claim, known, first, before, deeper=deeper)
         if wrong:
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {wording.count(wrong)} of gradients {fail} must when values are wrong."
         return found
-    found = _explained(op, _rotations(gradients, claim), claim, {}, None, deeper=False)
+    found = _explained(op, _rotations(gradients, claim), claim, {}, None, (), deeper=False)
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
@@ -95,7 +103,14 @@ def _rotations(gradients: Sequence[Asked], claim: str) -> list[Asked]:
 
 
 def _explained(
-    op: str, asked: Sequence[Asked], claim: str, known: Mapping[str, Any], first: float | None, *, deeper: bool
+    op: str,
+    asked: Sequence[Asked],
+    claim: str,
+    known: Mapping[str, Any],
+    first: float | None,
+    before: Sequence[LoadedCase],
+    *,
+    deeper: bool,
 ) -> dict[str, Any]:
     """Return an explanation of failures, each kind of hypothesis tried where the simpler ones do not fit."""
     told = [(a, failed) for a, failed in asked if len(a.outputs) == len(a.case.calls)]
@@ -111,7 +126,7 @@ def _explained(
     if not said:
         parts = search.consistent(questions, search.touching(op))
         said = _several(questions, parts, claim, known, first)
-        said = said or unnamed.without_name(op, questions, claim, parts, numbers, deeper=deeper)
+        said = said or unnamed.without_name(op, questions, claim, parts, numbers, before=before, deeper=deeper)
     found = _record(said.text + silent + ("" if said.explanations else _place(first, questions)), said.explanations)
     if said.next_best is not None:
         found["next_best"] = number(said.next_best)

@@ -19,9 +19,10 @@ from posref.composition import reaches
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 
+from ..calls import positions_of
 from ..deviations import Deviation
 from ..deviations.angles import positions_of_tables
-from ..deviations.compose import Wrap, after, argument, before, option
+from ..deviations.compose import Wrap, after, argument, before, narrowed, option
 from .hypotheses import Hypothesis, Question, plausible
 from .located import by_kind
 
@@ -32,7 +33,7 @@ RANGES = {  # of round numbers that are tried, by option or field; of others onl
     "high_freq_factor": (1, 16), "window": (1, 64),
 }  # fmt: skip
 LEAST_END = 4  # positions that a table has at least
-PROBES = 6  # failing cases at which every number is tried first, each of another scaling
+PROBES = 6  # failing cases at which every number is tried first, each of another scaling or kind of positions
 ROUND = (
     *range(1, 17), 20, 24, 30, 32, 40, 48, 50, 60, 64, 80, 96, 100, 120, 128, 150, 160, 200, 250, 256, 300, 320, 400, 500, 512,
     600, 640, 800, 1000, 1024, 2000, 2048, 4000, 4096, 5000, 8000, 8192, 10000, 16384, 20000, 32768, 50000, 65536, 100000,
@@ -65,10 +66,16 @@ def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation
     probes: dict[Any, Question] = {}
     for question in (q for q in questions if q.failed):
         params = question.calls[-1].params
-        probes.setdefault((type(params.get("scaling")).__name__, params.get("scale") is None), question)
+        probes.setdefault((type(params.get("scaling")).__name__, params.get("scale") is None, *_kinds(question)), question)
     small = list(probes.values())[:PROBES]
     hypotheses = [Hypothesis(deviation, small) for deviation in deviations]
     return [h.deviation for h in hypotheses if any(plausible(q, h.predicted(n)) for n, q in enumerate(small))]
+
+
+def _kinds(question: Question) -> tuple[bool, bool]:
+    """Return whether a case has negative positions, and whether some are no integers: both may be wrong by themselves."""
+    given = [np.asarray(p) for call in question.calls for n, p in call.inputs.items() if n in positions_of(question.op)]
+    return any(np.any(p < 0) for p in given), any(np.any(p != np.floor(p)) for p in given)
 
 
 def whole(questions: Sequence[Question], deviations: Sequence[Deviation]) -> list[Deviation]:
@@ -99,6 +106,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
                 yield from _of_scalings(name, values)
             elif values and all(isinstance(v, int | float | type(None)) for v in values):
                 yield from _of_numbers(name, word, values)
+    yield from _of_dtypes(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op)
     yield from _of_keys(op, questions)
@@ -208,13 +216,27 @@ def _record(op: str, kind: Any, field: str, change: Callable[..., Any]) -> dict[
     return {op: option(scaling=changed)}
 
 
+def _of_dtypes(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which all positions of a call are held in a dtype that is too narrow for them."""
+    where = [n for n, name in enumerate(REGISTRY[op].arrays) if name in positions_of(op)]
+    for dtype in ("bfloat16", "float16", "float32") if where else ():
+
+        def held(*args: Any, dtype: str = dtype, **options: Any) -> Any:
+            told = [narrowed(dtype)(a).astype(np.asarray(a).dtype) if n in where else a for n, a in enumerate(args)]
+            return tuple(told), options
+
+        yield Deviation("", f"positions are held in {dtype}", {op: before(held)})
+
+
 def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations in which positions end somewhere: they wrap, are clamped, or are read as 0 from there on."""
     lines = [line for line in by_kind(questions).get("position", []) if line.size]
     if not lines:
         return
     values, wrong = (np.concatenate([getattr(line, n) for line in lines]) for n in ("values", "wrong"))
-    bad, good = np.unique(np.abs(values[wrong])), np.unique(np.abs(values[~wrong]))
+    counted = (values >= 0) & (values == np.floor(values))  # other positions may be wrong for a reason of their own
+    chosen = counted if len(np.unique(values[wrong & counted])) >= LEAST else np.full(values.shape, fill_value=True)
+    bad, good = np.unique(np.abs(values[wrong & chosen])), np.unique(np.abs(values[~wrong & chosen]))
     if len(bad) < LEAST:
         return
     first, below = float(bad[0]), float(np.max(good[good < bad[0]], initial=0.0))
@@ -233,6 +255,7 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     if end < LEAST_END:
         return
     yield f"positions wrap at {end:.0f}", lambda p: np.where(p >= end, p % end, p)
+    yield f"positions wrap at {end:.0f}, and negative ones too", lambda p: p % end
     yield f"positions are clamped to {end:.0f}", lambda p: np.minimum(p, end)
     yield f"positions from {end:.0f} on are taken for 0", lambda p: np.where(p >= end, 0 * p, p)
     yield f"positions from {end:.0f} on are one too large", lambda p: np.where(p >= end, p + 1, p)

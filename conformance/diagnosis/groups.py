@@ -11,7 +11,16 @@ from . import search, traits
 from .hypotheses import Hypothesis, Question, plausible, score
 
 LEAST = 2  # failing cases that a group must have
+MANY = 3  # failing cases, all explained, after which passing cases that are otherwise are told as the exception
 CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
+
+
+@dataclass(frozen=True)
+class Except:
+    """Deviations (ties) that explain every failing case, and the passing cases in which they would show and do not."""
+
+    ties: tuple[Deviation, ...]
+    passing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,26 @@ def grouped(questions: Sequence[Question], parts: Sequence[search.Part], more: S
             chosen.append(group)
             left.difference_update(group.cases)
     return _joined(chosen)
+
+
+def but_for_some(questions: Sequence[Question], more: Sequence[Deviation]) -> Except | None:
+    """
+    Return the deviations of the registry, or of `more`, that explain every failing case, at least three, but not all others.
+
+    Of several those are returned that the fewest passing cases speak against.
+    """
+    failing = [q for q in questions if q.failed]
+    if len(failing) < MANY:
+        return None
+    fitting = [d for d in (*search.touching(questions[0].op), *more) if _fits(d, failing)]
+    found: dict[tuple[str, ...], list[Deviation]] = {}
+    for deviation in fitting:
+        against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
+        found.setdefault(tuple(against), []).append(deviation)
+    passing = min(found, key=len, default=None)
+    if passing is None or contradict(frozenset(d.name for d in found[passing])):
+        return None
+    return Except(tuple(found[passing]), passing)
 
 
 def _joined(groups: Sequence[Group]) -> list[Group]:

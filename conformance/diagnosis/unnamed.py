@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from ..deviations import Deviation
-from . import fitted, groups, located, phases, traits, trigonometry
+from ..model import LoadedCase
+from . import fitted, groups, kept, located, phases, traits, trigonometry
 from .hypotheses import Question
 from .search import Part
 from .wording import apart, ids, same
@@ -33,7 +34,14 @@ def by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Devia
 
 
 def without_name(
-    op: str, questions: Sequence[Question], claim: str, parts: Sequence[Part], numbers: Sequence[Deviation], *, deeper: bool
+    op: str,
+    questions: Sequence[Question],
+    claim: str,
+    parts: Sequence[Part],
+    numbers: Sequence[Deviation],
+    *,
+    before: Sequence[LoadedCase],
+    deeper: bool,
 ) -> Said:
     """
     Return what there is to say where neither one deviation, nor one number, nor several deviations explain all failures.
@@ -46,13 +54,36 @@ def without_name(
     inaccurate = trigonometry.inaccurate(questions, claim)
     if inaccurate:
         return Said(inaccurate)
+    elsewhere = kept.of_another_call(op, questions, before)
+    if elsewhere:
+        return Said(elsewhere)
     found = groups.grouped(questions, parts, numbers)
+    if any(q.failed for q in groups.rest(questions, found)):
+        all_but = groups.but_for_some(questions, numbers)
+        if all_but is not None:
+            return _with_exception(questions, claim, all_but)
     if found and not (_few(questions, found) and (deeper or located.located(questions))):
         return _of_groups(op, questions, claim, found)
     lead = UNEXPLAINED + recovered.common
     if recovered.said:
         lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
     return Said(lead + place(questions))
+
+
+def _with_exception(questions: Sequence[Question], claim: str, found: groups.Except) -> Said:
+    """Return deviations that explain every failing case, with what is known of the passing cases where they do not show."""
+    failing = [q.asked for q in questions if q.failed]
+    against = [q.asked for q in questions if q.id in found.passing]
+    count = len(found.passing)
+    told = (
+        f"{count} other cases, in which that would show, pass"
+        if count > 1
+        else "one other case, in which it would show, passes"
+    )
+    text = same([(d,) for d in found.ties], claim, f"in all {len(failing)} failing cases")
+    return Said(
+        f"{text} But {told} ({ids(found.passing)}).{traits.shared(failing, against, sure=True)}", [(d,) for d in found.ties]
+    )
 
 
 def _few(questions: Sequence[Question], found: Sequence[groups.Group]) -> bool:

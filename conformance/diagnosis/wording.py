@@ -20,10 +20,11 @@ def _named(deviation: Deviation) -> str:
     return f"{deviation.text} ({deviation.name})" if deviation.name else deviation.text
 
 
-def same(explanations: Sequence[Sequence[Deviation]], claim: str) -> str:
-    """Return what the values equal."""
+def same(explanations: Sequence[Sequence[Deviation]], claim: str, where: str = "") -> str:
+    """Return what the values equal, everywhere or only in some cases."""
     tie = " These give the same values on every case asked." if len(explanations) > 1 else ""
-    return f"your output equals the definition, within {claim}, if {words(explanations)}.{tie}"
+    some = f"{where}, " if where else ""
+    return f"{some}your output equals the definition, within {claim}, if {words(explanations)}.{tie}"
 
 
 def apart(parts: Iterable[tuple[Sequence[Deviation], Sequence[str], str]], claim: str) -> str:
