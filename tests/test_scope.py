@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import posref
 from posref.cli import cli
 from posref.conformance import Unsupported, check
-from posref.conformance.checking import narrow
+from posref.conformance.checking import narrow, wording
 from posref.conformance.checking.scope import Asked, infer
 from posref.conformance.checking.traits import Traits
 from posref.conformance.errors import TargetError
@@ -65,6 +65,7 @@ STRIDED = HALF | {"strided": True}
         pytest.param([({"base": 1.5}, True), ({"base": 2.5}, False), ({"base": 3.5}, False)], ["base"], 0, id="one base"),
         pytest.param([({"base": 1.5}, True), ({"base": 2.5}, True), ({"base": 3.5}, False), ({"base": 4.5}, False)], [], 2,
                      id="two bases are not fixed"),
+        pytest.param([({"dim": 64}, True), ({"dim": 32}, False), ({"dim": 128}, False)], ["dim"], 0, id="one width"),
         pytest.param([({"head_size": d}, d in (64, 128)) for d in (6, 64, 96, 128, 256)], ["head_size"], 0,
                      id="a few head sizes"),
         pytest.param([({"head_size": d}, d % 4 == 0) for d in (6, 8, 12, 16, 20, 18)], [], 2, id="many head sizes"),
@@ -161,6 +162,32 @@ def test_a_hole_is_named(refuses: Condition, words: str) -> None:
     assert words in scope.line
     assert scope.line.startswith(f"{scope.answered} of {scope.asked}: ")
     assert sum(one.cases for one in scope.limits) == scope.asked - scope.answered
+
+
+def test_coordinates_that_must_be_equal_are_named() -> None:
+    report = check(refusing(lambda c: np.any(np.asarray(c.positions) != c.positions[:1]), op="mrope"), op="mrope")
+    assert report.verdict == "conformant in its scope"
+    [scope] = report.scopes
+    assert scope.line.endswith(f": the same coordinate along every axis [{scope.asked - scope.answered}]")
+
+
+def test_a_ramp_that_begins_where_it_ends_may_be_refused() -> None:
+    def step(call: SimpleNamespace) -> bool:
+        return type(call.scaling).__name__ == "Llama3" and call.scaling.low_freq_factor == call.scaling.high_freq_factor
+
+    def refuses(call: SimpleNamespace) -> bool:
+        return type(call.scaling).__name__ != "Llama3" or step(call)
+
+    [scope] = check(refusing(refuses, op="rope_frequencies"), op="rope_frequencies").scopes
+    assert not scope.refused
+    assert scope.supports == {"scaling": ["Llama3"], "step": False}
+
+
+def test_words_that_no_answered_case_shows_are_not_in_the_scope() -> None:
+    asked = table((HALF | {"scaling": None}, True), *2 * [(INTER | {"scaling": "YaRN"}, False)])
+    restrictions, left = infer("rope", asked)
+    assert (len(restrictions), left) == (1, [])
+    assert wording.supports("rope", restrictions, asked) == {"layout": ["half"], "scaling": [None]}
 
 
 def test_limits_come_before_choices() -> None:

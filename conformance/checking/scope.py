@@ -146,6 +146,19 @@ def _few(asked: Sequence[Asked], axis: str, enough: int) -> list[Candidate]:
     return [Candidate((axis,), sizes, _excludes(axis, sizes))] if 0 < len(sizes) <= FEW and len(others) >= enough else []
 
 
+def shown(op: str, asked: Sequence[Asked]) -> dict[str, frozenset[Any]]:
+    """Return the words of every option of which answered cases have some, and not all that are asked."""
+    found = {}
+    for axis in (a for a in REGISTRY[op].domains if is_option(op, a)):
+        every, answered = (
+            frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered or not only))
+            for only in (False, True)
+        )
+        if answered and answered != every:
+            found[axis] = answered
+    return found
+
+
 def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
     """Return the cases that ask for every word of an axis."""
     found: dict[Any, set[str]] = {}
@@ -156,13 +169,15 @@ def _words(asked: Iterable[Asked], axis: str) -> dict[Any, set[str]]:
 
 
 def _bound(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
-    """Return the ends of an axis beyond which enough cases lie, none of them answered."""
+    """Return the ends of an axis beyond which enough cases lie, none of them answered; of one value answered, both."""
     answered = [one.traits.sizes[axis] for one in asked if one.answered and axis in one.traits.sizes]
     if not answered:
         return Bound()
     low, high = min(low for low, _ in answered), max(high for _, high in answered)
     below = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][0] < low}
     above = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][1] > high}
+    if low == high and axis not in BOUNDS and len(below | above) >= enough:
+        return Bound(low, high)
     return Bound(low if len(below) >= enough and axis not in BOUNDS else None, high if len(above) >= enough else None)
 
 

@@ -58,7 +58,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
         return scope  # of what answers nothing, nothing can be said
     restrictions.sort(key=lambda one: (not wording.is_limit(one), -len(one.outside)))
     scope.limits = [_limit(op, one, every) for one in restrictions]
-    scope.supports = wording.supports(op, restrictions)
+    scope.supports = wording.supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         answered_traits = tuple(one.traits for one in every if one.answered)

@@ -25,7 +25,11 @@ from ..target.array_forms import OWN_DTYPE, broadcast_axes
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
 HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
-          "heads_not_power_of_two")  # fmt: skip
+          "heads_not_power_of_two", "unequal_coordinates", "step")  # fmt: skip
+RAMPS = (
+    ("low_freq_factor", "high_freq_factor"),
+    ("beta_slow", "beta_fast"),
+)  # fields of a scaling: where a ramp begins and ends
 ONE = {"T": "token", "Q": "query", "K": "key"}
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}
@@ -82,6 +86,8 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         if isinstance(domain, Record):
             yield name, None if value is None else type(value).__name__
             yield from _fields(value)
+            if any(hasattr(value, a) and getattr(value, a) == getattr(value, b) for a, b in RAMPS):
+                yield "step", True
         elif is_word(domain):
             yield name, value
         elif name in defaults(op):
@@ -260,6 +266,8 @@ def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         rows = p[..., 0] if _tokens_first(op, call) else p
         if rows.ndim > 1 and not has_coordinates(op):
             yield "per_row" if np.any(rows != rows[:1]) else "shared_rows", True
+        if has_coordinates(op) and np.any(p != p[:1]):
+            yield "unequal_coordinates", True
         if REGISTRY[op].arrays[positions_of(op)[0]].shape.startswith("A"):
             yield "axes", p.shape[0]
     if given and (largest := max((float(np.max(p)) for p in given if p.size), default=None)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .scope import Asked, Bound, Restriction, is_fixed, is_option
+from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
 from .traits import DEFAULT, FORMS
 
 ALL = {0: "positions 0, 1, 2, ... alone", 1: "consecutive positions", 2: "sorted positions"}
@@ -14,7 +14,8 @@ LACKS = {
     "sequence": "no calls in sequence", "strided": "contiguous arrays",
     "partial": "no partial rotation", "negative": "no negative positions",
     "per_row": "the same positions in all rows", "shared_rows": "positions without an axis for rows",
-    "unequal": "equal sections",
+    "unequal": "equal sections", "unequal_coordinates": "the same coordinate along every axis",
+    "step": "no ramp that begins where it ends",
     "tokens_before_heads": "heads before tokens", "other_length": "length one more than the largest position",
     "heads_not_power_of_two": "heads a power of two", "other_centre": "centre at half of all positions",
 }  # fmt: skip
@@ -43,9 +44,9 @@ def is_limit(restriction: Restriction) -> bool:
     return isinstance(restriction.allowed, Bound) or restriction.axis == ("one",)
 
 
-def supports(op: str, restrictions: Iterable[Restriction]) -> dict[str, Any]:
-    """Return restrictions as an implementation states them."""
-    found: dict[str, Any] = {}
+def supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[Asked]) -> dict[str, Any]:
+    """Return restrictions as an implementation states them, and of options those words alone that were answered."""
+    found: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
     for restriction in restrictions:
         if len(restriction.axis) > 1:
             pairs = [[_words_of(w) for w in pair] for pair in sorted(restriction.allowed, key=str)]
