@@ -95,4 +95,5 @@ def notes(operation: Operation) -> Iterator[str]:
     reasons = Counter(result.message for result in operation.unjudged)
     for reason, count in reasons.items():
         cases = f"{count} kernel {'case' if count == 1 else 'cases'}"
-        yield f"{operation.op} {operation.dtype}: {cases} not judged: {reason}"
+        judges = " (--claim fused judges them)" if operation.claim.startswith("low") else ""
+        yield f"{operation.op} {operation.dtype}: {cases} not judged: {reason}{judges}"

@@ -26,10 +26,7 @@ FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wide
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
 HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
           "heads_not_power_of_two", "unequal_coordinates", "step")  # fmt: skip
-RAMPS = (
-    ("low_freq_factor", "high_freq_factor"),
-    ("beta_slow", "beta_fast"),
-)  # fields of a scaling: where a ramp begins and ends
+RAMPS = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))  # fields of a scaling: ends of its ramp
 ONE = {"T": "token", "Q": "query", "K": "key"}
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}

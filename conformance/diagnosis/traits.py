@@ -25,7 +25,7 @@ LEAST = 2  # failing cases that a trait must explain
 RARE = 0.5  # passing cases with a trait, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
-KINDS = ("form", "option", "given", "kind", "place", "size", "axes", "number", "most", "flag")  # the plainest first
+KINDS = ("form", "option", "given", "kind", "place", "size", "axes", "number", "most")  # the plainest first
 Has = Callable[[dict[str, Any]], bool]
 
 
@@ -88,7 +88,7 @@ def _nouns(words: str) -> list[str]:
 
 
 def clusters(cases: Sequence[LoadedCase]) -> dict[str, frozenset[str]]:
-    """Return the traits, each with the cases that have it, by which failing cases are told apart: no numbers, no flags."""
+    """Return the traits, each with the cases that have it, by which failing cases are told apart: no numbers."""
     return traits(cases, ("form", "option", "given", "kind", "place", "axes"))
 
 
@@ -118,7 +118,6 @@ def _told(case: LoadedCase) -> dict[str, Any]:
     for name, value in call.inputs.items():
         if "position" in name:
             found |= _of_positions(name, np.asarray(value, dtype=np.float64))
-    found |= {f"flag {flag}": True for flag in case.flags if flag not in FORMS}
     return found
 
 
@@ -172,8 +171,8 @@ def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterat
 
     if kind == "form":
         yield FORM_WORDS[word], lambda facts: bool(facts.get(name))
-    elif kind in ("place", "given", "flag"):
-        words = {"place": word, "given": f"{word} given", "flag": f"the flag {word!r}"}[kind]
+    elif kind in ("place", "given"):
+        words = {"place": word, "given": f"{word} given"}[kind]
         yield words, lambda facts: bool(facts.get(name))
     elif kind == "kind":
         yield "several calls in order", equal("sequence")
@@ -197,8 +196,9 @@ def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterat
 
 def _of_sizes(one: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
     """Yield the traits that a size gives."""
-    noun, _, rest = one.partition(" ")
-    word = f"{noun[:-1]}ies {rest}".strip() if noun.endswith("y") and noun[-2] not in VOWELS else f"{noun}s {rest}".strip()
+    noun, of, rest = one.partition(" of ")
+    many = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in VOWELS else f"{noun}s"
+    word = f"{many}{of}{rest}"
     yield f"an odd number of {word}", number(lambda v: v % 2 == 1)
     yield f"an even number of {word}", number(lambda v: v % 2 == 0)
     yield f"one {one}", number(lambda v: v == 1)

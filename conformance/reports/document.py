@@ -38,10 +38,16 @@ def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def standing(conformant: bool, counts: Mapping[str, int]) -> str:
-    """Return pass; in scope, where all that was answered passes; fail; or too narrow, where nothing failed of too little."""
+    """
+    Return what an operation comes to in one dtype.
+
+    It is pass; in scope, where all that was answered passes; fail; selective, where nothing failed and refusals have no reason;
+    or too narrow, where nothing failed of too little.
+    """
     if conformant:
         return "in scope" if counts.get("unsupported") else "pass"
-    return "fail" if any(counts.get(verdict) for verdict in BAD) else "too narrow"
+    bad = [verdict for verdict in BAD if counts.get(verdict)]
+    return "too narrow" if not bad else "selective" if bad == ["selective"] else "fail"
 
 
 def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

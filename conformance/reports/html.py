@@ -78,7 +78,7 @@ def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for case in document["cases"]:
         found.setdefault((case["op"], case["dtype"]), []).append(case)
     operations = [_operation(op, found.get((op["op"], op["dtype"]), []), document["target"]) for op in document["operations"]]
-    return sorted(operations, key=lambda op: ("fail", "too narrow", "in scope", "pass").index(op["standing"]))
+    return sorted(operations, key=lambda op: ("fail", "selective", "too narrow", "in scope", "pass").index(op["standing"]))
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .document import meanings, scope_lines, standing, told
 from .report import Report
 
 __all__ = ["plain", "printable", "show", "verdict"]
-COLOURS = {"pass": "green", "in scope": "green", "fail": "red", "too narrow": "yellow"}
+COLOURS = {"pass": "green", "in scope": "green", "fail": "red", "selective": "yellow", "too narrow": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
 NAMED = 6  # more missing operations than this are only counted: `posref list` and the other forms of a report name them
 
