@@ -1,4 +1,4 @@
-"""Learned tables as the models of transformers read them, with random weights, bit for bit: these only look up and join rows."""
+"""Learned tables as the models of transformers read them, with random weights, bit for bit."""
 
 from typing import Any
 
