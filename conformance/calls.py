@@ -46,8 +46,9 @@ def array_names(op: str) -> tuple[str, ...]:
 
 
 def positions_of(op: str) -> tuple[str, ...]:
-    """Return the arguments of an operation that are positions, or differences of them."""
-    return tuple(name for name, axes in REGISTRY[op].arrays.items() if axes.kind in ("position", "integer"))
+    """Return the arguments of an operation that are positions, or differences of them, but no intervals."""
+    arrays = REGISTRY[op].arrays
+    return tuple(name for name, axes in arrays.items() if axes.kind in ("position", "integer") and not axes.ordered)
 
 
 def is_wide(op: str, name: str) -> bool:

@@ -98,7 +98,8 @@ class Axes:
     alternatives: all arguments of a call take the same one. ``=cos`` is the shape of the argument cos.
 
     `kind` is "real" (in the dtype of the call), "position" (integer or at least float32), "integer" or "mask". `low` and `high`
-    are expressions for the least and the largest value.
+    are expressions for the least and the largest value. `ordered` says that the last axis holds the lower ends of intervals,
+    then their upper ends.
     """
 
     shape: str
@@ -106,6 +107,7 @@ class Axes:
     low: str | None = None
     high: str | None = None
     optional: bool = False
+    ordered: bool = False
 
     def __str__(self) -> str:
         """Return kind, range and shape in words."""

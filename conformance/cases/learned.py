@@ -1,4 +1,4 @@
-"""Cases of learned tables that are read in other ways than row by row: of two axes."""
+"""Cases of learned tables that are read in other ways than row by row: of two axes, of boxes."""
 
 from typing import Any
 
@@ -20,6 +20,16 @@ FLAGS = {
     "axial-learned-empty": Flag("no positions: a crash or another shape"),
     "axial-learned-refuse": Flag("positions or tables that do not fit accepted"),
     "axial-learned-gradient": Flag("a gradient of one table in the other, or not summed over the positions that read a row"),
+    "layout-order": Flag("edges, height and width in another order, or read off another table"),
+    "layout-box": Flag("boxes given as corner and size, or with x and y exchanged"),
+    "layout-combine": Flag("rows added where they belong end to end, or sizes left out of the sum"),
+    "layout-clip": Flag("sizes outside their table wrapped or read past its end", "PaddleOCR #5914, unilm #821"),
+    "layout-ids": Flag("one box for all words, or row 0's boxes for every row of the batch"),
+    "layout-downcast": Flag("tables of 24-bit numbers narrowed on the way, or a sum rounded early"),
+    "layout-true-size": Flag("the last rows of a model's tables out of reach", "transformers #7452"),
+    "layout-empty": Flag("no boxes: a crash or another shape"),
+    "layout-refuse": Flag("boxes or tables that do not fit accepted"),
+    "layout-gradient": Flag("a gradient not summed over the edges that read one table, or of a row that none reads"),
 }
 
 _axial = cases_of("axial_learned", "axial-learned-")
@@ -83,4 +93,61 @@ AXIAL = (
               cotangents={"out": reals("axial sum", 3, 2, bits=24) / 2}),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = AXIAL
+TABLES = ("x_table", "y_table", "h_table", "w_table")
+_layout = cases_of("layout_2d", "layout-")
+_layout_form = cases_of("layout_2d")
+
+
+def _layout_of(
+    name: str, flags: str, boxes: Any, rows: tuple[int, int, int, int], widths: tuple[int, int], combine: str = "concat",
+    comment: str = "", *, clip: bool = False, bits: int = 8, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case with tables of these rows; widths are those of edges and of sizes."""
+    sizes = zip(TABLES, rows, (widths[0], widths[0], widths[1], widths[1]), strict=True)
+    tables = {table: reals(f"layout {name} {table}", n, width, bits=bits) for table, n, width in sizes}
+    make = _layout_form if name.startswith("forms/") else _layout
+    return make(name, flags, {"combine": combine, "clip_sizes": clip}, {"boxes": np.asarray(boxes), **tables}, comment, **rest)
+
+
+BOXES = ((1, 2, 5, 7), (0, 3, 2, 4), (4, 0, 6, 6), (2, 2, 2, 3))
+PAGES = (((3, 8, 9, 10), (0, 5, 2, 6)), ((4, 8, 8, 9), (1, 1, 7, 3)), ((2, 0, 6, 11), (5, 4, 10, 4)))
+ODD_BOXES = ((5, 2, 1, 7), (0, 7, 6, 1), (4, 3, 3, 2), (1, 0, 7, 9))  # x1 before x0, y1 before y0, and the largest sizes
+PAGE = ((0, 0, 1000, 1000), (336, 18, 731, 44), (998, 7, 1000, 999), (0, 0, 0, 0), (256, 149, 310, 165))
+SMALL = (8, 9, 10, 7)
+READ = (9, 12, 13, 11)
+
+LAYOUT = (
+    _layout_of("concat/small", "order box combine", BOXES, SMALL, (2, 3), tier="smoke"),
+    _layout_of("concat/one-width", "order box", BOXES, SMALL, (2, 2), comment="widths do not say which table is which"),
+    _layout_of("concat/24-bits", "downcast order", BOXES, SMALL, (3, 1), bits=24),
+    _layout_of("concat/pages", "ids order", PAGES, (11, *READ[1:]), (1, 4), comment="(B, T, 4)"),
+    _layout_of("concat/scalar", "ids box", (3, 1, 6, 5), SMALL, (4, 2), comment="one box"),
+    _layout_of("concat/layoutlmv2", "true-size order box", PAGE, (1024,) * 4, (2, 3), comment="1024 rows; narrower"),
+    _layout_of("concat/layoutlmv3", "true-size order clip", (*PAGE, (900, 500, 100, 20)), (1024,) * 4, (1, 2), clip=True,
+               comment="1024 rows; narrower; the last box is backwards"),
+    _layout_of("sum/small", "combine box order", BOXES, SMALL, (5, 5), "sum"),
+    _layout_of("sum/24-bits", "downcast combine", BOXES, SMALL, (6, 6), "sum", bits=24),
+    _layout_of("sum/pages", "ids combine", PAGES, (11, *READ[1:]), (3, 3), "sum", "(B, T, 4)"),
+    _layout_of("sum/layoutlm", "true-size combine box", PAGE, (1024,) * 4, (3, 3), "sum", "1024 rows; narrower"),
+    _layout_of("clip/small", "clip order", ODD_BOXES, (8, 10, 6, 5), (2, 3), clip=True, comment="sizes from -6 to 9"),
+    _layout_of("clip/sum", "clip combine", ODD_BOXES, (8, 10, 4, 3), (7, 7), "sum", clip=True),
+    _layout_of("clip/inside", "clip box", BOXES, SMALL, (1, 2), clip=True),
+    _layout_of("empty/concat", "empty", np.zeros((0, 4), dtype=np.int64), SMALL, (2, 3)),
+    _layout_of("empty/sum", "empty", np.zeros((3, 0, 4), dtype=np.int64), SMALL, (2, 2), "sum", clip=True),
+    _layout_of("forms/strided", "non-contiguous", PAGES, (11, *READ[1:]), (2, 1)),
+    _layout_of("forms/strided-sum", "non-contiguous", PAGES, (11, *READ[1:]), (2, 2), "sum"),
+    _layout_of("forms/expanded", "broadcast-view", (BOXES, BOXES), SMALL, (3, 2)),
+    _layout_of("forms/batch-one", "batch-one", (BOXES,), SMALL, (3, 1)),
+    _layout_of("forms/batch-one-sum", "batch-one", (BOXES[:3],), SMALL, (4, 4), "sum"),
+    _layout_of("forms/length-one", "length-one batch-one", ((BOXES[0],),), SMALL, (1, 3)),
+    _layout_of("refused/two-corners", "refuse", ((0, 1), (2, 3)), SMALL, (2, 3), kind="reject", comment="a box has four edges"),
+    _layout_of("refused/fraction", "refuse", np.asarray(BOXES) / 8, SMALL, (2, 3), kind="reject", comment="edges are rows"),
+    _layout_of("refused/widths", "refuse", BOXES, SMALL, (2, 3), "sum", "rows of two widths do not add up", kind="reject"),
+    _layout_of("refused/combine", "refuse", BOXES, SMALL, (2, 2), "add", "no such word", kind="reject"),
+    _layout_of("gradient/concat", "gradient", BOXES[:2], SMALL, (1, 2), kind="vjp",
+               cotangents={"out": reals("layout concat", 2, 8) / 2}),
+    _layout_of("gradient/sum", "gradient downcast clip", ODD_BOXES[:3], (7, 8, 3, 4), (2, 2), "sum", clip=True, bits=24,
+               kind="vjp", cotangents={"out": reals("layout sum", 3, 2, bits=24) / 2}),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*AXIAL, *LAYOUT)

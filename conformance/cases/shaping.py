@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
-from ..suite.axes import alternatives, value_of
+from ..suite.axes import alternatives, in_order, value_of
 from .forms import AXIAL, BUCKETS, EXTENSIONS, LINEAR, ROLE, ROTARY, SECTIONS, SINES, TURNING, WINDOW
 from .numbers import floats
 
@@ -24,6 +24,7 @@ USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing el
     "sinusoidal": SINES,
     "learned": {"offset": 2},
     "axial_learned": {"combine": "concat"},
+    "layout_2d": {"combine": "concat", "clip_sizes": False},
     "rope_table": {"attention_factor": 1.25},
     "rope_cos_sin": {"dim": 6, "base": 500.0},
     "apply_rope": {"layout": "half"},
@@ -73,6 +74,7 @@ OWN: dict[str, dict[str, Any]] = {
     "mrope": {"E": 1},
     "learned": {"N": 13},
     "axial_learned": {"M": 17, "N": 13, "e": 6},
+    "layout_2d": {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3},
     "t5_bias": {"N": 16},
     "rotary_linear_attention": {"H": 2},
     "rotation_matrix": {"P": ()},
@@ -177,8 +179,10 @@ def _positions(
         found = found + found.dtype.type(2)
     if argument == "relative_positions":
         found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
-    high = REGISTRY[op].arrays[argument].high
-    return found if high is None else found % value_of(high, known)
+    axes = REGISTRY[op].arrays[argument]
+    if axes.high is not None:
+        found = found % value_of(axes.high, known)
+    return in_order(found) if axes.ordered else found
 
 
 def _numbers(op: str, name: str, argument: str, shape: tuple[int, ...], bits: int) -> npt.NDArray[Any]:

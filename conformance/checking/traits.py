@@ -278,7 +278,7 @@ def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
 def has_coordinates(op: str) -> bool:
     """Return whether the first axis of an operation's positions is that of the coordinates."""
     firsts = [REGISTRY[op].arrays[n].shape.split()[:1] for n in positions_of(op)]
-    return any(first and (first[0] == "A" or first[0].startswith("len(")) for first in firsts)
+    return any(first and (first[0] == "A" or first[0].isdigit() or first[0].startswith("len(")) for first in firsts)
 
 
 def form(p: npt.NDArray[Any], coordinates: bool = False) -> int:

@@ -57,4 +57,73 @@ AXIAL = (
         p, a, b if combine == "concat" else 0 * b, combine=combine)),
 )  # fmt: skip
 
-DEVIATIONS = AXIAL
+
+def _read(change: Any) -> Any:
+    """Return a wrap that looks up edges and sizes of its own: `change` takes boxes' columns and returns six columns."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
+            tables, clips = (x, y, x, y, h, w), (False,) * 4 + (clip_sizes,) * 2
+            columns = change(*np.moveaxis(boxes, -1, 0))
+            rows = [
+                np.clip(c, 0, len(t) - 1) if clip else c % len(t) for c, t, clip in zip(columns, tables, clips, strict=True)
+            ]
+            parts = [t[n] for t, n in zip(tables, rows, strict=True)]
+            return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
+
+        return deviating
+
+    return wrap
+
+
+def _moved(order: tuple[int, ...]) -> Any:
+    """Return a wrap that puts the six parts in another order, where they are end to end."""
+
+    def change(out: Real, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, **rest: Any) -> Real:
+        if combine == "sum":
+            return out
+        ends = np.cumsum([x.shape[1]] * 4 + [h.shape[1]] * 2)[:-1]
+        parts = np.split(out, ends, axis=-1)
+        return np.concatenate([parts[k] for k in order], axis=-1)
+
+    return after(change)
+
+
+def _sizes(change: Any) -> Any:
+    """Return a wrap that reads rows of `change`, of sizes and their number, where sizes are to be clipped."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
+            if not clip_sizes:
+                return function(boxes, x, y, h, w, combine=combine, clip_sizes=False)
+            x0, y0, x1, y1 = np.moveaxis(boxes, -1, 0)
+            parts = [x[x0], y[y0], x[x1], y[y1], h[change(y1 - y0, len(h))], w[change(x1 - x0, len(w))]]
+            return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
+
+        return deviating
+
+    return wrap
+
+
+_layout = deviations_of("layout_2d")
+LAYOUT = (
+    _layout("layout-corner-and-size", "boxes are read as corner and size",
+            _read(lambda x, y, w, h: (x, y, x + w, y + h, h, w)), "COCO's boxes are (x, y, width, height)."),
+    _layout("layout-x-y-exchanged", "boxes are read as (y0, x0, y1, x1)",
+            _read(lambda y0, x0, y1, x1: (x0, y0, x1, y1, y1 - y0, x1 - x0))),
+    _layout("layout-sizes-exchanged", "height is looked up in the width's table, and width in the height's",
+            _read(lambda x0, y0, x1, y1: (x0, y0, x1, y1, x1 - x0, y1 - y0))),
+    _layout("layout-width-first", "the width's columns come before the height's", _moved((0, 1, 2, 3, 5, 4)),
+            "The paper of LayoutLMv2 names the width first, its code the height."),
+    _layout("layout-by-axis", "the columns of x come first, then those of y", _moved((0, 2, 1, 3, 4, 5))),
+    _layout("layout-without-sizes", "height and width are left out of the sum", lambda f: lambda b, x, y, h, w, /, *, combine,
+            **o: f(b, x, y, *((h, w) if combine == "concat" else (0 * h, 0 * w)), combine=combine, **o)),
+    _layout("layout-sizes-wrapped", "sizes outside their table are counted around from its other end",
+            _sizes(lambda size, rows: size % rows), "An array library wraps negative indices.", "PaddleOCR#5914"),
+    _layout("layout-sizes-absolute", "negative sizes lose their sign",
+            _sizes(lambda size, rows: np.minimum(np.abs(size), rows - 1))),
+    _layout("layout-first-box", "the first box is used for all", lambda f: lambda boxes, *t, **o: f(
+        np.broadcast_to(boxes[..., :1, :], boxes.shape) if boxes.ndim > 1 else boxes, *t, **o)),
+)  # fmt: skip
+
+DEVIATIONS = (*AXIAL, *LAYOUT)

@@ -22,7 +22,7 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import given_dtype
-from ..suite.axes import alternatives, holds, names_in, value_of
+from ..suite.axes import alternatives, holds, in_order, names_in, value_of
 from ..suite.consistency import sizes as sizes_of_options
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
@@ -238,7 +238,8 @@ def numbers(
         return _reals(shape, dtype)
     if axes.high is not None:
         low, high = (int(value_of(text or "0", known)) for text in (axes.low, axes.high))
-        return _filled(st.integers(low, high), shape, "int64")
+        found = _filled(st.integers(low, high), shape, "int64")
+        return found.map(in_order) if axes.ordered else found
     return _fractions(shape, dtype) if fractional and axes.kind == "position" else _positions(shape)
 
 

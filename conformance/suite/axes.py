@@ -10,6 +10,9 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from posref.spec import REGISTRY
 
 FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max}  # that expressions may use
@@ -46,6 +49,11 @@ def names_in(text: str) -> set[str]:
 def holds(text: str, known: Mapping[str, Any]) -> bool:
     """Return whether a requirement holds; one that speaks of what is not there does."""
     return not names_in(text) <= set(known) or bool(value_of(text, known))
+
+
+def in_order(ends: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return intervals whose ends are in order: the last axis holds the lower ends, then the upper ones."""
+    return np.sort(ends.reshape(*ends.shape[:-1], 2, ends.shape[-1] // 2), axis=-2).reshape(ends.shape)
 
 
 @cache
