@@ -7,6 +7,7 @@ of the array API. `posref.spec.REGISTRY` lists them all; in a terminal, ``posref
 
 from posref import configs, positions, scaling
 from posref.absolute.axial_learned import axial_learned
+from posref.absolute.hierarchical_learned import hierarchical_learned
 from posref.absolute.layout_2d import layout_2d
 from posref.absolute.learned import learned
 from posref.absolute.sinusoidal import sinusoidal
@@ -76,6 +77,7 @@ __all__ = [
     "dual_chunk",
     "dual_chunk_distances",
     "fope",
+    "hierarchical_learned",
     "lambda_window",
     "layout_2d",
     "leaky_rerope",

@@ -1,11 +1,11 @@
-"""Cases of learned tables that are read in other ways than row by row: of two axes, of boxes."""
+"""Cases of learned tables that are read in other ways than row by row: of two axes, of boxes, two for each position."""
 
 from typing import Any
 
 import numpy as np
 
 from ..model import Case, Flag
-from .forms import reals
+from .forms import places, reals
 from .making import cases_of
 
 FLAGS = {
@@ -20,6 +20,15 @@ FLAGS = {
     "axial-learned-empty": Flag("no positions: a crash or another shape"),
     "axial-learned-refuse": Flag("positions or tables that do not fit accepted"),
     "axial-learned-gradient": Flag("a gradient of one table in the other, or not summed over the positions that read a row"),
+    "hierarchical-rows": Flag("quotient and remainder of a position exchanged, or one of them left out"),
+    "hierarchical-alpha": Flag("alpha 0.4 whatever is asked, or exchanged with 1 - alpha"),
+    "hierarchical-kept": Flag("rows of the table that are not kept: the share of row 0 not taken off"),
+    "hierarchical-ids": Flag("a count from 0 in place of the caller's positions, or row 0's positions for the whole batch"),
+    "hierarchical-downcast": Flag("a table of 24-bit numbers narrowed on the way, or rounded between the steps"),
+    "hierarchical-true-size": Flag("positions from a model's last row on cut off or wrapped"),
+    "hierarchical-empty": Flag("no positions: a crash or another shape"),
+    "hierarchical-refuse": Flag("an alpha that no formula has, or positions and tables that do not fit, accepted"),
+    "hierarchical-gradient": Flag("no gradient of row 0 through the other rows, or a row's two shares not summed"),
     "layout-order": Flag("edges, height and width in another order, or read off another table"),
     "layout-box": Flag("boxes given as corner and size, or with x and y exchanged"),
     "layout-combine": Flag("rows added where they belong end to end, or sizes left out of the sum"),
@@ -150,4 +159,41 @@ LAYOUT = (
                kind="vjp", cotangents={"out": reals("layout sum", 3, 2, bits=24) / 2}),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*AXIAL, *LAYOUT)
+_hierarchical = cases_of("hierarchical_learned", "hierarchical-")
+
+
+def _hierarchical_of(
+    name: str, flags: str, positions: Any, table: tuple[int, int], alpha: float | None = None, comment: str = "", *,
+    bits: int = 8, **rest: Any,
+) -> Case:  # fmt: skip
+    params = {} if alpha is None else {"alpha": alpha}
+    inputs = {"positions": np.asarray(positions), "table": reals(f"hierarchical {name}", *table, bits=bits)}
+    return _hierarchical(name, flags, params, inputs, comment, **rest)
+
+
+HIERARCHICAL = (
+    _hierarchical_of("default/small", "rows kept ids", (4, 0, 8, 3, 7, 2), (3, 2), tier="smoke"),
+    _hierarchical_of("default/inside", "kept downcast", (4, 0, 2, 2, 6), (7, 5), comment="rows of the table", bits=24),
+    _hierarchical_of("default/bert", "true-size rows", (0, 1, 257, 511, 512, 1023, 1025, 131071, 262143), (512, 6),
+                     comment="512 rows, narrower; up to the last of 262144 positions"),
+    _hierarchical_of("default/rows", "ids rows", ((3, 8, 1, 15), (0, 5, 2, 6), (4, 9, 0, 2)), (4, 6), comment="(B, T)"),
+    _hierarchical_of("alpha/quarter", "alpha rows", (0, 5, 9, 24, 17), (5, 4), 0.25),
+    _hierarchical_of("alpha/large", "alpha kept", (1, 10, 24, 35, 6), (6, 3), 0.75, "the quotient's row weighs more"),
+    _hierarchical_of("alpha/24-bits", "alpha downcast", (7, 48, 6, 13, 0), (7, 10), 0.3, bits=24),
+    _hierarchical_of("alpha/rows", "alpha ids", ((35, 8, 1), (0, 5, 21)), (6, 7), 0.6, "(B, T)"),
+    _hierarchical_of("alpha/scalar", "ids alpha", 11, (4, 12), 0.2, "a position without axes"),
+    _hierarchical_of("alpha/one-row", "kept alpha", (0, 0), (1, 5), 0.7, "a table of one row has one position"),
+    _hierarchical_of("empty/none", "empty", np.zeros(0, dtype=np.int64), (5, 6)),
+    _hierarchical_of("empty/rows", "empty alpha", np.zeros((3, 0), dtype=np.int64), (4, 2), 0.3),
+    _hierarchical_of("refused/half", "refuse", (0, 1), (5, 6), 0.5, "in + j and jn + i would be one", kind="reject"),
+    _hierarchical_of("refused/one", "refuse", (0, 1), (5, 6), 1.0, "a division by zero", kind="reject"),
+    _hierarchical_of("refused/no-rows", "refuse", (0, 1), (0, 6), 0.4, "there is no row", kind="reject"),
+    _hierarchical_of("refused/fraction", "refuse", (0.5, 1.0), (5, 6), 0.4, "positions are rows", kind="reject"),
+    _hierarchical_of("gradient/default", "gradient", (5, 0, 7), (3, 2), kind="vjp",
+                     cotangents={"out": reals("hierarchical default", 3, 2) / 2}),
+    _hierarchical_of("gradient/alpha", "gradient downcast alpha", ((3, 15), (9, 1)), (4, 2), 0.3, bits=24, kind="vjp",
+                     cotangents={"out": reals("hierarchical alpha", 2, 2, 2, bits=24) / 2}),
+    *places("hierarchical_learned", "positions", {"alpha": 0.375}, table=reals("hierarchical", 4, 6)),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*AXIAL, *LAYOUT, *HIERARCHICAL)

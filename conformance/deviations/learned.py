@@ -126,4 +126,31 @@ LAYOUT = (
         np.broadcast_to(boxes[..., :1, :], boxes.shape) if boxes.ndim > 1 else boxes, *t, **o)),
 )  # fmt: skip
 
-DEVIATIONS = (*AXIAL, *LAYOUT)
+
+def _mixed(change: Any) -> Any:
+    """Return a wrap with another formula: `change` takes the rows of quotients, of remainders, row 0, and alpha."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(positions: Any, table: Any, /, *, alpha: float = 0.4) -> Any:
+            i, j = np.divmod(positions, len(table))
+            return change(table[i], table[j], table[0], alpha)
+
+        return deviating
+
+    return wrap
+
+
+_hierarchical = deviations_of("hierarchical_learned")
+HIERARCHICAL = (
+    _hierarchical("hierarchical-exchanged", "quotient and remainder of a position are exchanged",
+                  _mixed(lambda x, y, o, a: a * (y - a * o) / (1 - a) + (x - a * o)), "Position m < n is row m of the table."),
+    _hierarchical("hierarchical-raw-rows", "rows are mixed as they are, and so the trained ones are lost",
+                  _mixed(lambda x, y, o, a: a * x + (1 - a) * y), "The share of row 0 is taken off first."),
+    _hierarchical("hierarchical-undivided", "the rows less their share of row 0 are not divided by 1 - alpha",
+                  _mixed(lambda x, y, o, a: a * (x - a * o) + (1 - a) * (y - a * o))),
+    _hierarchical("hierarchical-repeated", "positions beyond the table begin at its first row again",
+                  _mixed(lambda x, y, o, a: y)),
+    _hierarchical("hierarchical-alpha-fixed", "alpha is 0.4 whatever is asked", lambda f: lambda p, t, /, **o: f(p, t)),
+)  # fmt: skip
+
+DEVIATIONS = (*AXIAL, *LAYOUT, *HIERARCHICAL)

@@ -1,0 +1,75 @@
+"""Hierarchical learned positions: n rows for n squared positions. Source: Su Jianlin, kexue.fm/archives/7947 (2020)."""
+
+from posref.absolute.learned import learned
+from posref.arrays import beside, cast, constants, namespace, whole, wide
+from posref.checks import check_positive
+from posref.spec import Axes, Real, encoding
+from posref.types import ArrayOf, T
+
+
+@encoding(
+    family="absolute",
+    source="kexue.fm/archives/7947",
+    models=("BERT and RoFormer of bert4keras",),
+    domains={"alpha": Real(0, usual=(0.1, 0.9))},
+    arrays={"positions": Axes("*P", "integer", low="0", high="N*N-1"), "table": Axes("N d")},
+    result="*P d",
+    rows="*P",
+    requires=("N > 0", "alpha < 1", "alpha != 0.5"),
+)
+def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: float = 0.4) -> T:
+    r"""
+    Return positions beyond a learned table, each made of two of its rows.
+
+    .. math:: q_{in+j} = \alpha u_i + (1 - \alpha) u_j, \qquad u_k = \frac{p_k - \alpha p_0}{1 - \alpha}, \qquad
+        0 \le i, j < n
+
+    where p_k is row k of the table, counted from 0, n the number of its rows, and :math:`m = i n + j` a position below
+    :math:`n^2`.
+
+    Parameters
+    ----------
+    positions : array, integer, shape ``(*P,)``
+        m, in tokens. The result is unspecified below 0 and from :math:`n^2` on.
+    table : array, real floating, shape ``(n, d)``
+        p, the trained rows, at least one.
+    alpha : float
+        :math:`\alpha`, between 0 and 1 but not 1/2, where :math:`q_{in+j}` would be :math:`q_{jn+i}`.
+
+    Returns
+    -------
+    array, shape ``(*P, d)``
+        In the dtype of `table`. For m < n it is row m, up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers, `table` is not 2-D or has no rows, or `alpha` is not one of these numbers.
+
+    Notes
+    -----
+    A model trained with n positions keeps them, and is tuned for longer texts. `learned` keeps the rows bit for bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.asarray([[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
+    >>> hierarchical_learned(np.asarray([2, 3, 4, 6]), p).round(4).tolist()
+    [[3.0, 1.0], [0.3333, 1.3333], [-0.6667, 3.3333], [2.3333, 0.6667]]
+    """
+    name = "hierarchical_learned"
+    check_positive(name, "alpha", alpha)
+    if alpha >= 1 or alpha == 0.5:
+        msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be one); got {alpha!r}."
+        raise ValueError(msg)
+    xp = namespace(positions, table)
+    index = whole(name, "positions", positions)
+    if table.ndim != 2 or table.shape[0] == 0:
+        msg = f"{name}: table must be 2-D, (rows, width), of at least one row; got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    c, work, count = constants(xp), wide(table.dtype, xp), table.shape[0]
+    share = c.asarray(float(alpha), dtype=c.float64)
+    a, b = (beside(number, table, work) for number in (share, 1 - share))
+    p = cast(table, work)
+    u = (p - a * p[:1, ...]) / b
+    return cast(a * learned(index // count, u) + b * learned(index - index // count * count, u), table.dtype)
