@@ -32,6 +32,7 @@ RANGES = {  # of round numbers that are tried, by option or field; of others onl
     "beta_slow": (1, 16), "max_distance": (8, 1024), "max_bias": (1, 64), "scale_base": (1, 4096), "low_freq_factor": (1, 16),
     "high_freq_factor": (1, 16), "window": (1, 64),
 }  # fmt: skip
+MANY = 32  # different wrong values of one case that do as well
 LEAST_END = 4  # positions that a table has at least
 PROBES = 6  # failing cases at which every number is tried first, each of another scaling or kind of positions
 ROUND = (
@@ -72,6 +73,12 @@ def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation
     return [h.deviation for h in hypotheses if any(plausible(q, h.predicted(n)) for n, q in enumerate(small))]
 
 
+def _has_many(question: Question) -> bool:
+    """Return whether a case has so many different wrong values that a number explains them by itself."""
+    wrong = [np.ravel(o.wanted[~(np.abs(o.wanted - o.expected) <= o.width)]) for o in question.found]
+    return len(np.unique(np.concatenate(wrong))) >= MANY
+
+
 def _kinds(question: Question) -> tuple[bool, bool]:
     """Return whether a case has negative positions, and whether some are no integers: both may be wrong by themselves."""
     given = [np.asarray(p) for call in question.calls for n, p in call.inputs.items() if n in positions_of(question.op)]
@@ -79,8 +86,9 @@ def _kinds(question: Question) -> tuple[bool, bool]:
 
 
 def whole(questions: Sequence[Question], deviations: Sequence[Deviation]) -> list[Deviation]:
-    """Return those that explain all failing cases, two at least, and give what is expected of passing ones."""
-    if sum(q.failed for q in questions) < LEAST:
+    """Return those that explain all failing cases, two or one of many values, and give what is expected of passing ones."""
+    failing = [q for q in questions if q.failed]
+    if len(failing) < LEAST and not any(_has_many(q) for q in failing):
         return []
     found = []
     for deviation in deviations:

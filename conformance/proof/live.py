@@ -367,7 +367,7 @@ def verdict(op: str, settled: Settled, name: str, accuracy: str, dtype: str) -> 
     width = np.zeros(expected.shape)
     if settled.call.widths:
         width = tolerance_of({c: w[name] for c, w in settled.call.widths.items()}, expected, accuracy, dtype)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         error = np.where(y == expected, 0.0, np.nan_to_num(np.abs(y - expected), nan=np.inf))
         error = np.where(np.isinf(expected) & (y != expected), np.inf, error)
         width = np.where(np.isinf(expected), 0.0, width)

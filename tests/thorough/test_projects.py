@@ -1,0 +1,109 @@
+"""`assert_conforms` in the tests of three small projects: what is right passes, and every planted mistake is found."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from projects import with_jax, with_numpy, with_torch
+
+from posref.scaling import Llama3
+from posref.testing import assert_conforms
+
+LLAMA = {"factor": 8.0, "low": 1.0, "high": 4.0, "old": 8192}
+Ask = Callable[[Any], None]
+
+
+def drawn(*shape: int, seed: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def of_torch_rotation(function: Any, dtype: Any = torch.float32) -> None:
+    x = torch.from_numpy(drawn(2, 3, 100, 64, seed=1)).to(dtype)
+    positions = torch.stack((torch.arange(100), torch.arange(3000, 3100)))
+    assert_conforms("rope", function(x, positions, 500_000.0), x, positions[:, None], layout="half", base=500_000.0)
+
+
+def of_torch_attention(function: Any) -> None:
+    q, k, v = (torch.from_numpy(drawn(2, heads, n, 32, seed=heads)) for heads, n in ((8, 5), (2, 70), (2, 70)))
+    keys = np.arange(70)
+    last = keys[-5:, None]
+    mask = torch.from_numpy((keys <= last) & (keys > last - 16))
+    assert_conforms("attention", function(q, k, v, 16), q, k, v, mask=mask)
+
+
+def of_jax_rotation(function: Any) -> None:
+    x, positions = jnp.asarray(drawn(40, 3, 16, seed=2)), jnp.arange(900, 940)
+    options: dict[str, Any] = {"layout": "interleaved", "base": 10_000.0}
+    assert_conforms("rope", function(x, positions, 10_000.0), x, positions[:, None], **options)
+
+
+def of_jax_penalty(function: Any) -> None:
+    q, k = jnp.arange(30, 40), jnp.arange(45)
+    assert_conforms("alibi", function(q, k, 12), q, k, heads=12, form="distance")
+
+
+def of_jax_relative(function: Any) -> None:
+    q, k, table = jnp.arange(300, 305), jnp.arange(305), jnp.asarray(drawn(32, 4, seed=3))
+    assert_conforms("t5_bias", function(q, k, table), q, k, table, bidirectional=False, max_distance=128)
+
+
+def of_numpy_sinusoids(function: Any) -> None:
+    positions = np.arange(1500)
+    assert_conforms("sinusoidal", function(positions, 48), positions, 48, layout="interleaved", base=10_000.0)
+
+
+def of_numpy_frequencies(function: Any) -> None:
+    x, positions = drawn(20, 128, seed=4), np.arange(9000, 9020)
+    scaling = Llama3(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_length=8192)
+    out = with_numpy.rotate(x, positions, function(128, 500_000.0, **LLAMA))
+    assert_conforms("rope", out, x, positions, layout="half", base=500_000.0, scaling=scaling)
+
+
+def in_bfloat16(function: Any) -> None:
+    of_torch_rotation(function, torch.bfloat16)
+
+
+RIGHT: list[tuple[Ask, Any]] = [
+    (of_torch_rotation, with_torch.rotate), (in_bfloat16, with_torch.rotate), (of_torch_attention, with_torch.attend),
+    (of_jax_rotation, with_jax.rotate), (of_jax_penalty, with_jax.penalty), (of_jax_relative, with_jax.relative),
+    (of_numpy_sinusoids, with_numpy.sinusoids), (of_numpy_frequencies, with_numpy.frequencies),
+]  # fmt: skip
+WRONG: list[tuple[Ask, Any, str]] = [  # and a word of what is said
+    (of_torch_rotation, with_torch.rotate_positions_in_bfloat16, "bfloat16"),
+    (in_bfloat16, with_torch.rotate_positions_in_bfloat16, ""),
+    (of_torch_rotation, with_torch.rotate_short_table, ""),
+    (of_torch_rotation, with_torch.rotate_base_of_another_model, "base is 10000"),
+    (of_torch_rotation, with_torch.rotate_without_the_tail, ""),
+    (of_torch_rotation, with_torch.rotate_by_the_first_row, "first"),
+    (of_torch_attention, with_torch.attend_heads_interleaved, "heads"),
+    (of_torch_attention, with_torch.attend_window_one_too_wide, ""),
+    (of_torch_attention, with_torch.attend_scaled_twice, "scale"),
+    (of_jax_rotation, with_jax.rotate_halves, "layout"),
+    (of_jax_rotation, with_jax.rotate_back, "sign"),
+    (of_jax_rotation, with_jax.rotate_exponent_over_half, ""),
+    (of_jax_penalty, with_jax.penalty_of_power_of_two, "slopes"),
+    (of_jax_penalty, with_jax.penalty_grows, "sign"),
+    (of_jax_relative, with_jax.relative_query_minus_key, ""),
+    (of_jax_relative, with_jax.relative_as_encoder, "bidirectional"),
+    (of_jax_relative, with_jax.relative_to_256, "max_distance"),
+    (of_numpy_sinusoids, with_numpy.sinusoids_joined, ""),
+    (of_numpy_sinusoids, with_numpy.sinusoids_endpoint, "endpoint"),
+    (of_numpy_sinusoids, with_numpy.sinusoids_from_one, "one too large"),
+    (of_numpy_frequencies, with_numpy.frequencies_without_blend, ""),
+    (of_numpy_frequencies, with_numpy.frequencies_all_stretched, ""),
+]
+
+
+@pytest.mark.parametrize(("ask", "function"), RIGHT, ids=[f"{a.__name__}-{f.__module__[-5:]}" for a, f in RIGHT])
+def test_what_is_right_passes(ask: Ask, function: Any) -> None:
+    ask(function)
+
+
+@pytest.mark.parametrize(("ask", "function", "word"), WRONG, ids=[f"{f.__name__}-{a.__name__[:2]}" for a, f, _ in WRONG])
+def test_a_planted_mistake_is_found(ask: Ask, function: Any, word: str) -> None:
+    with pytest.raises(AssertionError, match="is not within") as found:
+        ask(function)
+    assert word in str(found.value).partition("diagnosis:")[2]
