@@ -11,6 +11,7 @@ from posref.absolute.hierarchical_learned import hierarchical_learned
 from posref.absolute.layout_2d import layout_2d
 from posref.absolute.learned import learned
 from posref.absolute.sinusoidal import sinusoidal
+from posref.absolute.timestep import timestep
 from posref.attention import attention, attention_logits
 from posref.bias.alibi import alibi
 from posref.bias.alibi_slopes import alibi_slopes
@@ -117,6 +118,7 @@ __all__ = [
     "streaming_llm_distances",
     "t5_bias",
     "t5_buckets",
+    "timestep",
     "xpos",
     "xpos_scales",
 ]

@@ -608,6 +608,22 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.sinusoidal(T, 4, layout="sin_cos", base=-1.0),
         "sinusoidal: base must be a finite number above 0; got -1.0.",
     ),
+    "timestep: one pair with a shift": (
+        lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
+        "timestep: dim must be an int of at least 4 with shift=1, where dim // 2 - 1 divides; got 3.",
+    ),
+    "timestep: one column": (
+        lambda: posref.timestep(T, 1, flip=False, shift=0, scale=1.0),
+        "timestep: dim must be an int of at least 2; got 1.",
+    ),
+    "timestep: shift": (
+        lambda: posref.timestep(T, 8, flip=False, shift=0.5, scale=1.0),
+        "timestep: shift must be 0 or 1; got 0.5.",
+    ),
+    "timestep: half precision": (
+        lambda: posref.timestep(torch.ones(5, dtype=torch.float16), 8, flip=True, shift=0, scale=1000.0),
+        "timestep: timesteps " + HALF.format(dtype="torch.float16"),
+    ),
     "learned: floating positions": (
         lambda: posref.learned(T * 1.0, TABLE),
         "learned: positions must be integers (each is a row of the table); got float64.",

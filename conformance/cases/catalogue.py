@@ -6,8 +6,8 @@ from importlib import import_module
 from ..model import Case, Flag
 
 MODULES = (
-    "absolute", "learned", "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed", "lie", "xpos",
-    "pope", "fope",
+    "absolute", "sines", "learned", "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed", "lie",
+    "xpos", "pope", "fope",
     "weights", "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients", "long", "twice",
     "usual",
 )  # fmt: skip

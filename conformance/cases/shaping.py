@@ -22,6 +22,7 @@ MASKS: dict[str, dict[str, Any]] = {
 }
 USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing else is said
     "sinusoidal": SINES,
+    "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
     "learned": {"offset": 2},
     "axial_learned": {"combine": "concat"},
     "layout_2d": {"combine": "concat", "clip_sizes": False},

@@ -20,6 +20,7 @@ from . import (
     rotated,
     rotation,
     scores,
+    sines,
     weights,
     xpos,
 )
@@ -37,6 +38,7 @@ MODULES = (
     weights,
     rotated,
     absolute,
+    sines,
     learned,
     bias,
     relative,

@@ -2,8 +2,9 @@
 
 from typing import Literal, get_args
 
+from posref.absolute.sines import arranged, ladder
 from posref.angles import cos_sin
-from posref.arrays import DType, cast, constants, namespace, result_dtype
+from posref.arrays import DType, cast, namespace, result_dtype
 from posref.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
@@ -89,16 +90,11 @@ def sinusoidal(
     check_positive("sinusoidal", "base", base)
     _check_width(dim, endpoint)
     xp = namespace(positions)
-    c = constants(xp)
     steps = dim // 2 - 1 if endpoint else dim // 2
-    frequencies = c.pow(c.asarray(float(base), dtype=c.float64), -c.arange(dim // 2, dtype=c.float64) / steps)
+    frequencies = ladder(xp, dim // 2, steps, base)
     dtype = result_dtype(positions, dtype)
     cos, sin = cos_sin(positions, frequencies, dtype=dtype)
-    if layout == "interleaved":
-        table = xp.reshape(xp.stack([sin, cos], axis=-1), (*positions.shape, dim))
-    else:
-        table = xp.concat([sin, cos] if layout == "sin_cos" else [cos, sin], axis=positions.ndim)
-    return cast(table, dtype)
+    return cast(arranged(sin, cos, layout), dtype)
 
 
 def _check_width(dim: int, endpoint: bool) -> None:

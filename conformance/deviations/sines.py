@@ -1,0 +1,60 @@
+"""Deviations of encodings made of sines, besides sinusoidal."""
+
+from typing import Any
+
+import numpy as np
+
+from .compose import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+
+
+def _zeros_first(function: Function) -> Function:
+    """The column of zeros is there before the halves are exchanged, so that it ends up between them."""
+
+    def deviating(t: Any, dim: int, /, *, flip: bool, **options: Any) -> Real:
+        if not (flip and dim % 2):
+            return function(t, dim, flip=flip, **options)
+        out = function(t, dim, flip=False, **options)
+        return np.concatenate([out[..., dim // 2 :], out[..., : dim // 2]], axis=-1)
+
+    return deviating
+
+
+def _zero_ahead(out: Real, t: Any, dim: int, /, **options: Any) -> Real:
+    return np.roll(out, 1, axis=-1) if dim % 2 else out
+
+
+def _repeated(out: Real, t: Any, dim: int, /, **options: Any) -> Real:
+    return np.concatenate([out[..., :-1], out[..., :1]], axis=-1) if dim % 2 else out
+
+
+def _shifted(shift: int) -> Function:
+    """Return a change of the shift, where the width allows it."""
+    return lambda t, dim, /, **options: ((t, dim), {**options, "shift": shift if dim > 3 else options["shift"]})
+
+
+_timestep = deviations_of("timestep")
+TIMESTEP = (
+    _timestep("timestep-flipped", "cosines come first whatever is asked for", option(flip=always(True)),
+              "flip_sin_to_cos is False by default in diffusers, and True in most of its models.", "diffusers#1369"),
+    _timestep("timestep-not-flipped", "sines come first whatever is asked for", option(flip=always(False))),
+    _timestep("timestep-shift-1", "the exponent is divided by h - 1 whatever is asked for", before(_shifted(1)),
+              "downscale_freq_shift is 1 by default in diffusers, and 0 in most of its models."),
+    _timestep("timestep-shift-0", "the exponent is divided by h whatever is asked for", before(_shifted(0)), "",
+              "hojonathanho/diffusion#15"),
+    _timestep("timestep-unscaled", "timesteps are not multiplied by the scale", option(scale=always(1.0))),
+    _timestep("timestep-scaled-twice", "timesteps are multiplied by the scale twice", option(scale=lambda s: s * s)),
+    _timestep("timestep-zeros-before-flip", "zeros are added before the halves are exchanged", _zeros_first),
+    _timestep("timestep-zeros-ahead", "the column of zeros is the first", after(_zero_ahead)),
+    _timestep("timestep-repeated-column", "the last column of an odd width repeats the first", after(_repeated)),
+    _timestep("timestep-whole-width", "the exponent of an odd width is divided by d/2 rather than h", lambda f: lambda t, dim, /, **o: f(
+        t, dim, **(o | {"max_period": o.get("max_period", 1e4) ** ((dim // 2 - o["shift"]) / (dim / 2 - o["shift"]))}))),
+    _timestep("timestep-period-10000", "the longest period is 10000 whatever is asked for", option(max_period=always(10000.0))),
+    _timestep("timestep-truncated", "timesteps are truncated to integers", argument(0, np.trunc)),
+    _timestep("timestep-float16", "timesteps are held in float16", argument(0, lambda t: narrowed("float16")(np.clip(t, -6e4, 6e4)))),
+    _timestep("timestep-bfloat16", "timesteps are multiplied by the scale in bfloat16", lambda f: lambda t, dim, /, **o: f(
+        narrowed("bfloat16")(t * o["scale"]), dim, **(o | {"scale": 1.0})), "", "diffusers' Flux, in a model in bfloat16"),
+    _timestep("timestep-first-row", "the first timestep is used for the whole batch", argument(
+        0, lambda t: np.broadcast_to(np.reshape(t, -1)[:1], np.shape(t)) if np.size(t) else t)),
+)  # fmt: skip
+
+DEVIATIONS = TIMESTEP

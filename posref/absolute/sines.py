@@ -1,0 +1,28 @@
+"""What encodings by sines share: a ladder of frequencies, the order of sines and cosines, and columns of zeros."""
+
+from typing import Any
+
+from posref.arrays import Array, Namespace, beside, constants, namespace
+
+
+def ladder(xp: Namespace, count: int, steps: float, base: float) -> Any:
+    """Return ``base ** (-i / steps)`` for i from 0 to `count` - 1: host numbers, or those of a number system."""
+    c = constants(xp)
+    return c.pow(c.asarray(float(base), dtype=c.float64), -c.arange(count, dtype=c.float64) / steps)
+
+
+def arranged(sin: Array, cos: Array, layout: str) -> Array:
+    """Return sines and cosines side by side ("interleaved"), or as halves of the last axis."""
+    xp = namespace(sin)
+    if layout == "interleaved":
+        return xp.reshape(xp.stack([sin, cos], axis=-1), (*sin.shape[:-1], 2 * sin.shape[-1]))
+    return xp.concat([sin, cos] if layout == "sin_cos" else [cos, sin], axis=sin.ndim - 1)
+
+
+def followed_by_zeros(x: Array, width: int) -> Array:
+    """Return `x` with columns of zeros after its last, `width` columns in all."""
+    xp = namespace(x)
+    if x.shape[-1] == width:
+        return x
+    zeros = xp.broadcast_to(beside([0.0], x, x.dtype), (*x.shape[:-1], width - x.shape[-1]))
+    return xp.concat([x, zeros], axis=x.ndim - 1)

@@ -1,0 +1,103 @@
+"""Timestep embeddings of diffusion models. Source: Ho et al., DDPM, arXiv:2006.11239, appendix B, and the authors' code."""
+
+from posref.absolute.sines import arranged, followed_by_zeros, ladder
+from posref.angles import cos_sin
+from posref.arrays import DType, cast, namespace, result_dtype
+from posref.checks import check_flag, check_integer, check_positions, check_positive
+from posref.spec import Axes, Flag, Integer, Real, encoding
+from posref.types import ArrayOf, T
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2006.11239, appendix B",
+    models=("DDPM", "Stable Diffusion", "DiT", "SD3", "Flux", "Qwen-Image"),
+    domains={
+        "dim": Integer(2, usual=64),
+        "flip": Flag(),
+        "shift": Integer(0, 1),
+        "scale": Real(0, usual=(0.25, 1000)),
+        "max_period": Real(0, usual=(2, 1e6)),
+    },
+    arrays={"timesteps": Axes("*P", "position")},
+    result="*P dim",
+    rows="*P",
+    requires=("dim >= 4 or shift == 0",),
+    rounded=("timesteps", "result"),
+)
+def timestep(
+    timesteps: ArrayOf[T],
+    dim: int,
+    /,
+    *,
+    flip: bool,
+    shift: int,
+    scale: float,
+    max_period: float = 10000.0,
+    dtype: DType | None = None,
+) -> T:
+    r"""
+    Return sines and cosines of diffusion timesteps at geometrically spaced frequencies.
+
+    .. math:: [\sin(s t \omega_0) \dots \sin(s t \omega_{h-1}), \; \cos(s t \omega_0) \dots \cos(s t \omega_{h-1})],
+        \qquad \omega_i = P^{-i/(h - \delta)}, \quad i = 0 \dots h - 1, \quad h = \lfloor d/2 \rfloor
+
+    where t is the timestep, d the width, P the longest period divided by 2 pi, delta the shift and s the scale. With `flip` the
+    cosines come first. If d is odd, one column of zeros is last, also with `flip`.
+
+    Parameters
+    ----------
+    timesteps : array, integer or at least float32, shape ``(*P,)``
+        t, which may be fractional. Not the noise level: some models take one times 1000, see `scale`.
+    dim : int
+        d, at least 2 (at least 4 with `shift` 1).
+    flip : bool
+        False: sines first (DDPM, ERNIE-Image). True: cosines first (guided-diffusion, DiT, Flux, most of diffusers, where it
+        is ``flip_sin_to_cos``).
+    shift : int
+        delta, 0 or 1 (diffusers' ``downscale_freq_shift``). 1 makes the last frequency exactly 1/P: DDPM and the default of
+        diffusers. Nearly all later models have 0.
+    scale : float
+        s, above 0: 1, or 1000 for models whose timesteps lie between 0 and 1 (Flux, Qwen-Image, AuraFlow).
+    max_period : float
+        P, above 0; 10000 unless a model says otherwise.
+    dtype : data type, optional
+        Dtype of the result. None means the dtype of floating timesteps, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, d)``
+        Between -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is too small, an option is out of range, or timesteps are half precision.
+
+    Notes
+    -----
+    With `shift` 1 and a width of 2 or 3, h - delta is zero, and diffusers gives NaN. A width of 1 would be zero throughout.
+    diffusers' Flux multiplies t by 1000 itself, in the model's dtype, and then has scale 1: never scale twice. In bfloat16 the
+    product is off by up to 2.
+    `sinusoidal` gives the same with even widths and scale 1: "cos_sin" is `flip`, ``endpoint=True`` is ``shift=1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> timestep(np.asarray([999.5]), 7, flip=False, shift=1, scale=1.0)[0].round(4).tolist()
+    [0.456, -0.5398, 0.0998, 0.89, -0.8418, 0.995, 0.0]
+    """
+    name = "timestep"
+    check_positions(name, "timesteps", timesteps)
+    check_flag(name, "flip", flip)
+    if isinstance(shift, bool) or shift not in (0, 1):
+        msg = f"{name}: shift must be 0 or 1; got {shift!r}."
+        raise ValueError(msg)
+    check_integer(name, "dim", dim, 4 if shift else 2, " with shift=1, where dim // 2 - 1 divides" if shift else "")
+    check_positive(name, "scale", scale)
+    check_positive(name, "max_period", max_period)
+    half = dim // 2
+    frequencies = ladder(namespace(timesteps), half, half - shift, max_period) * float(scale)
+    dtype = result_dtype(timesteps, dtype)
+    cos, sin = cos_sin(timesteps, frequencies, dtype=dtype)
+    return cast(followed_by_zeros(arranged(sin, cos, "cos_sin" if flip else "sin_cos"), dim), dtype)
