@@ -4,6 +4,8 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from posref.callers import called
+
 Array = Any
 Namespace = Any
 DType = Any
@@ -23,7 +25,7 @@ def namespace(*arrays: Array) -> Namespace:
             xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
             names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
-            msg = f"posref: arguments must be arrays of one library (convert lists with its asarray); got {names}."
+            msg = f"{called('posref')}: arguments must be arrays of one library (convert lists with its asarray); got {names}."
             raise TypeError(msg) from error
         if not getattr(xp, "computes_constants", False):  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp

@@ -3,6 +3,7 @@
 from typing import Any
 
 from posref.arrays import Array, are_numpy, namespace
+from posref.callers import called
 
 LARGEST_INTEGER = 2**31 - 1  # for options, since they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
@@ -78,6 +79,8 @@ def check_tokens(function: str, **positions: Array) -> None:
 
 def quoted(value: Any) -> str:
     """Return a value as an error quotes it, in a line's length."""
+    if getattr(value, "ndim", 0):
+        return f"an array of shape {tuple(value.shape)}"
     try:
         text = repr(value)
     except ValueError:  # Python writes no int of thousands of digits
@@ -88,6 +91,7 @@ def quoted(value: Any) -> str:
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
     """Refuse a `value` that is not one of `words`."""
     if not isinstance(value, str) or value not in words:
+        function = called(function, argument)
         msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}.{_meant(value, words)}"
         raise ValueError(msg)
 
@@ -112,10 +116,12 @@ def _as_python(argument: str, value: Any) -> str:
 def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
     """Refuse a `value` that is not an int from `low` to 2**31 - 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        function = called(function, argument)
         remedy = _as_python(argument, value)
         msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {quoted(value)}.{remedy}"
         raise ValueError(msg)
     if value > LARGEST_INTEGER:
+        function = called(function, argument)
         reason = "positions may have 32 bits"
         msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} ({reason}); got {quoted(value)}."
         raise ValueError(msg)
@@ -127,6 +133,7 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> None:
         for value in values:
             check_integer(function, argument, value, low)
         return
+    function = called(function, argument)
     msg = f"{function}: {argument} must be a list or tuple of ints; got {quoted(values)}."
     raise ValueError(msg)
 
@@ -134,6 +141,7 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> None:
 def check_flag(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is neither True nor False."""
     if value is not True and value is not False:
+        function = called(function, argument)
         msg = f"{function}: {argument} must be True or False; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
 
@@ -141,6 +149,7 @@ def check_flag(function: str, argument: str, value: Any) -> None:
 def check_positive(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is not a finite number above 0, of full precision: powers of the others are not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not SMALLEST_REAL <= value <= LARGEST_REAL:
+        function = called(function, argument)
         above = "of at least 2**-1022" if isinstance(value, float) and 0 < value < 1 else "above 0"
         msg = f"{function}: {argument} must be a finite number {above}; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
@@ -149,6 +158,7 @@ def check_positive(function: str, argument: str, value: Any) -> None:
 def check_finite(function: str, argument: str, value: Any) -> None:
     """Refuse a `value` that is not a finite number."""
     if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
+        function = called(function, argument)
         msg = f"{function}: {argument} must be a finite number; got {quoted(value)}."
         raise ValueError(msg)
 

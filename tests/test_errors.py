@@ -90,7 +90,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rope: base": (
         lambda: posref.rope(X, T, layout="half", base=0.0),
-        "rope_frequencies: base must be a finite number above 0; got 0.0.",
+        "rope: base must be a finite number above 0; got 0.0.",
     ),
     "rope: x of integers": (
         lambda: posref.rope(np.ones((5, 4), dtype=np.int64), T, **ROPE),
@@ -159,7 +159,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "rope: an array of length with another scaling": (
         lambda: posref.rope(X, T, **ROPE, scaling=DynamicYaRN(64), length=np.asarray(5)),
-        "rope_frequencies: length must be an int of at least 0; got array(5). Give a number of Python: length.item().",
+        "rope: length must be an int of at least 0; got array(5). Give a number of Python: length.item().",
     ),
     "rotated_values: keys": (
         lambda: posref.rotated_values(X[..., :4], X, T, T, **ROPE),
@@ -264,11 +264,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_rope: one number for all axes": (
         lambda: posref.axial_rope(X, AXES, **AXIAL | {"dims": 64}),
-        "axial_frequencies: dims must be a list or tuple of ints; got 64.",
+        "axial_rope: dims must be a list or tuple of ints; got 64.",
     ),
     "axial_rope: inverse": (
         lambda: posref.axial_rope(X, AXES, inverse="no", **AXIAL),
-        "apply_rope: inverse must be True or False; got 'no'.",
+        "axial_rope: inverse must be True or False; got 'no'.",
     ),
     "axial_table: attention_factor": (
         lambda: posref.axial_table(AXES, np.ones(3), sections=(1, 1, 1), arrangement="chunked", attention_factor=None),
@@ -326,7 +326,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "xpos: role": (
         lambda: posref.xpos(X, T, role="value", centre=0, **ROPE),
-        "xpos_scales: role must be one of 'query', 'key'; got 'value'.",
+        "xpos: role must be one of 'query', 'key'; got 'value'.",
     ),
     "xpos: layout": (
         lambda: posref.xpos(X, T, role="key", centre=0, layout="neox", base=10000.0),
@@ -642,7 +642,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "alibi: no heads": (
         lambda: posref.alibi(T, T, heads=0, form="distance"),
-        "alibi_slopes: heads must be an int of at least 1; got 0.",
+        "alibi: heads must be an int of at least 1; got 0.",
     ),
     "alibi: form": (
         lambda: posref.alibi(T, T, heads=2, form="abs"),
@@ -992,15 +992,34 @@ def test_arrays_of_two_libraries() -> None:
     with pytest.raises(TypeError) as caught:
         posref.rope(torch.ones(5, 4), T, **ROPE)
     assert str(caught.value) == (
-        "posref: arguments must be arrays of one library (convert lists with its asarray); got torch.Tensor, numpy.ndarray."
+        "rope: arguments must be arrays of one library (convert lists with its asarray); got torch.Tensor, numpy.ndarray."
     )
+
+
+def test_an_error_names_the_function_that_was_called() -> None:
+    with pytest.raises(ValueError, match=r"^mla_logits: base must be a finite number above 0; got -1\."):
+        posref.mla_logits(X, X, X, X[:, 0], T, T, layout="half", base=-1, scale=1.0)
+    with pytest.raises(TypeError, match=r"^mrope: scaling must be a record"):
+        posref.mrope(X, np.stack([T] * 3), sections=(8, 12, 12), arrangement="chunked", scaling="yarn", **ROPE)
+
+
+def test_tables_of_twice_the_frequencies_are_told_how_to_be_cut() -> None:
+    cos, sin = (np.concatenate([t, t], axis=-1) for t in posref.rope_table(T, np.ones(32)))
+    with pytest.raises(ValueError, match=r" Of a table that holds every frequency twice, .*, give \[\.\.\., :32\]\.$"):
+        posref.apply_rope(X, cos, sin, layout="half")
+
+
+def test_a_table_of_integers_is_refused() -> None:
+    table = np.ones((5, 32), dtype=np.int64)
+    with pytest.raises(ValueError, match=r"^apply_rope: cos must be real floating; got int64\."):
+        posref.apply_rope(X, table, table, layout="half")
 
 
 def test_lists_are_not_arrays() -> None:
     with pytest.raises(TypeError) as caught:
         posref.sinusoidal([1, 2], 4, layout="sin_cos")
     assert str(caught.value) == (
-        "posref: arguments must be arrays of one library (convert lists with its asarray); got builtins.list."
+        "sinusoidal: arguments must be arrays of one library (convert lists with its asarray); got builtins.list."
     )
 
 
@@ -1017,7 +1036,7 @@ def test_lists_are_not_arrays() -> None:
     ],
 )
 def test_lists_in_the_second_place(call: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match=r"^posref: arguments must be arrays of one library \(convert lists with its asarray\)"):
+    with pytest.raises(TypeError, match=r"^[a-z_]+: arguments must be arrays of one library \(convert lists"):
         call()
 
 

@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.arrays import Array, cast, namespace, wide
-from posref.checks import check_flag, check_rows, check_word
+from posref.checks import check_flag, check_real, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
 
@@ -91,14 +91,13 @@ def apply_rope(
     if cos.shape != sin.shape or 2 * half > shape[-1]:
         msg = (
             f"apply_rope: cos and sin must have one shape, with at most {shape[-1] // 2} columns (half the last axis of x); "
-            f"got {tuple(cos.shape)} and {tuple(sin.shape)}."
+            f"got {tuple(cos.shape)} and {tuple(sin.shape)}.{_whole_width(half, shape[-1])}"
         )
         raise ValueError(msg)
     check_rows("apply_rope", "cos", cos.shape[:-1], shape[:-1])
     work = wide(cos.dtype, xp)
-    if x.dtype != work and not xp.isdtype(x.dtype, "real floating"):
-        msg = f"apply_rope: x must be real floating; got {x.dtype}."
-        raise ValueError(msg)
+    if not x.dtype == cos.dtype == sin.dtype == work:
+        check_real("apply_rope", x=x, cos=cos, sin=sin)
     read, write = LAYOUTS[layout]
     if inverse:
         read, write, sin = write, read, -sin  # type: ignore[operator]  # masks have no minus, reals have one
@@ -123,3 +122,9 @@ def _pairs(x: Array, start: int, half: int, layout: Pairs) -> tuple[Array, Array
     if layout == "half":
         return x[..., start:middle], x[..., middle:end]
     return x[..., start:end:2], x[..., start + 1 : end : 2]
+
+
+def _whole_width(columns: int, channels: int) -> str:
+    """Return what to do with a table that has every frequency twice, as a sentence."""
+    twice = columns == channels and columns % 2 == 0
+    return f" Of a table that holds every frequency twice, as transformers' do, give [..., :{channels // 2}]." if twice else ""

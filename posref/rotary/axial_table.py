@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from posref.angles import cos_sin_of_pairs
 from posref.arrays import DType, cast, index_dtype, namespace, placement, result_dtype
+from posref.callers import called
 from posref.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -102,8 +103,8 @@ def axial_table(
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
-            f"{name}: sections must add up to {inv_freq.shape[0]} (the pairs of inv_freq), one for each axis of positions; "
-            f"got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
+            f"{called(name, 'sections', 'positions')}: sections must add up to {inv_freq.shape[0]} (the pairs of inv_freq), "
+            f"one for each axis of positions; got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
         )
         raise ValueError(msg)
     xp = namespace(positions)

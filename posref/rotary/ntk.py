@@ -3,6 +3,7 @@
 from typing import Any
 
 from posref.arrays import Array, Namespace, cast, namespace
+from posref.callers import called
 from posref.checks import check_integer, check_positive
 from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
 
@@ -73,7 +74,8 @@ def mixed(inv_freq: Array, scaling: NTKMixed, c: Namespace) -> Array:
 def longest(record: str, length: Any, original_length: int) -> int:
     """Return the larger of the sequence's length and the original one; ValueError if the length is not given."""
     if length is None:
-        msg = f"rope_frequencies: length must be given with {record} (the number of tokens, cached ones included); got None."
+        function = called("rope_frequencies", "length")
+        msg = f"{function}: length must be given with {record} (the number of tokens, cached ones included); got None."
         raise ValueError(msg)
     check_integer("rope_frequencies", "length", length, 0)
     check_integer("rope_frequencies", f"{record}.original_length", original_length, 1)

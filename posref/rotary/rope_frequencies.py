@@ -3,6 +3,7 @@
 from typing import Any
 
 from posref.arrays import Array, DType, Namespace, constants, created
+from posref.callers import called
 from posref.checks import check_integer, check_positive
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
@@ -138,7 +139,8 @@ def rope_frequencies(
             inv_freq = llama3.scaled(powers(b, dim, c), scaling, c)
         case YaRN() | YaRNByTurns() | DynamicYaRN():
             if base <= 1:
-                msg = f"rope_frequencies: base must be above 1 with YaRN (its ramp divides by ln(base)); got {base}."
+                function = called("rope_frequencies", "base")
+                msg = f"{function}: base must be above 1 with YaRN (its ramp divides by ln(base)); got {base}."
                 raise ValueError(msg)
             inv_freq, factor = yarn.scaled(powers(b, dim, c), b, scaling, length, c), yarn.attention_factor(scaling, length, c)
         case LongRoPE():
@@ -148,7 +150,8 @@ def rope_frequencies(
             inv_freq = proportional(powers(b, dim, c), scaling, c)
         case _:
             remedy = " posref.rope_from_config reads a configuration's dict." if isinstance(scaling, dict) else ""
-            msg = f"rope_frequencies: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
+            function = called("rope_frequencies", "scaling")
+            msg = f"{function}: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
             raise TypeError(msg)
     return created(inv_freq, xp, device, dtype), factor
 
