@@ -27,6 +27,7 @@ USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing el
     "axial_learned": {"combine": "concat"},
     "layout_2d": {"combine": "concat", "clip_sizes": False},
     "hierarchical_learned": {"alpha": 0.375},
+    "conv_positions": {"groups": 2},
     "rope_table": {"attention_factor": 1.25},
     "rope_cos_sin": {"dim": 6, "base": 500.0},
     "apply_rope": {"layout": "half"},

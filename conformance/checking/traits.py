@@ -115,8 +115,11 @@ def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
 
 # ---- arrays ---------------------------------------------------------------------------------------------------------------
 def main_array(op: str) -> str | None:
-    """Return the argument whose values an operation transforms, if it has one."""
-    return next((n for n, axes in REGISTRY[op].arrays.items() if axes.kind == "real" and axes.shape != "N d"), None)
+    """Return the argument whose values an operation transforms, if it has one: not a table of which it reads rows."""
+    arrays = REGISTRY[op].arrays
+    if any(axes.high is not None for axes in arrays.values()):
+        return None
+    return next((n for n, axes in arrays.items() if axes.kind == "real"), None)
 
 
 def letters(op: str, call: Call) -> dict[str, dict[str, tuple[int, ...]]]:

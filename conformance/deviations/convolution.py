@@ -1,0 +1,84 @@
+"""Deviations of positions that a convolution finds."""
+
+from typing import Any
+
+import numpy as np
+
+from .compose import Function, Real, Wrap, argument, deviations_of, narrowed
+
+
+def _frames(change: Any) -> Wrap:
+    """Return a wrap that convolves frames with others around them: `change` takes x and how many go before and after."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+            before, after = weight.shape[-1] // 2, (weight.shape[-1] - 1) // 2
+            frames = x.shape[-2]
+            if not x.size:
+                return function(x, weight, bias, groups=groups)
+            return function(change(x, before, after), weight, bias, groups=groups)[..., before : before + frames, :]
+
+        return deviating
+
+    return wrap
+
+
+def _padded(mode: str) -> Wrap:
+    """Return a wrap that pads frames as NumPy does."""
+
+    def change(x: Real, before: int, after: int) -> Real:
+        return np.pad(x, [(0, 0)] * (x.ndim - 2) + [(before, after), (0, 0)], mode=mode)  # type: ignore[call-overload]
+
+    return _frames(change)
+
+
+def _later(function: Function) -> Function:
+    """The first frame of an even window is dropped, not the last."""
+
+    def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+        if weight.shape[-1] % 2:
+            return function(x, weight, bias, groups=groups)
+        nothing = np.zeros((*x.shape[:-2], 1, x.shape[-1]))
+        return function(np.concatenate([x, nothing], axis=-2), weight, bias, groups=groups)[..., 1:, :]
+
+    return deviating
+
+
+def _dealt(function: Function) -> Function:
+    """Channel o is in group o mod G."""
+
+    def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+        order = np.arange(x.shape[-1]).reshape(-1, groups).T.reshape(-1)
+        found = function(x[..., order], weight[order], bias[order], groups=groups)
+        return found[..., np.argsort(order)]
+
+    return deviating
+
+
+def _bias_inside(function: Function) -> Function:
+    def deviating(x: Any, weight: Any, bias: Any, /, *, groups: int) -> Any:
+        inside = function(np.ones_like(x), np.ones_like(weight), 0 * bias, groups=groups) == weight.shape[1] * weight.shape[2]
+        return function(x, weight, 0 * bias, groups=groups) + np.where(inside, bias, 0.0)
+
+    return deviating
+
+
+_conv = deviations_of("conv_positions")
+CONV = (
+    _conv("conv-one-frame-late", "of an even number of taps the first frame is dropped, not the last", _later,
+          "Frame t sees K/2 frames back and K/2 - 1 ahead."),
+    _conv("conv-flipped", "taps are in reverse order", argument(1, lambda w: w[..., ::-1]),
+          "Libraries correlate: tap k stands at frame t + k - K // 2."),
+    _conv("conv-causal", "every frame sees those before it alone", lambda f: lambda x, w, b, /, *, groups: f(
+        x, np.concatenate([w, np.zeros((*w.shape[:-1], w.shape[-1] - 1))], axis=-1), b, groups=groups)),
+    _conv("conv-edge-repeated", "the first and last frame go on beyond the ends", _padded("edge")),
+    _conv("conv-edge-wrapped", "frames beyond an end are those of the other end", _padded("wrap")),
+    _conv("conv-groups-dealt", "channels are dealt out to groups in turn", _dealt),
+    _conv("conv-without-bias", "the bias is left out", argument(2, lambda b: 0 * b)),
+    _conv("conv-bias-inside", "the bias is added where the whole window lies inside alone", _bias_inside),
+    _conv("conv-channels-transposed", "input and output channels of a group are exchanged", lambda f: lambda x, w, b, /, *,
+        groups: f(x, np.swapaxes(w.reshape(groups, w.shape[1], w.shape[1], -1), 1, 2).reshape(w.shape), b, groups=groups)),
+    _conv("conv-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16"))),
+)  # fmt: skip
+
+DEVIATIONS = CONV

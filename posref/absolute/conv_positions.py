@@ -1,0 +1,93 @@
+"""Convolutional positions: a grouped convolution over the frames. Source: Baevski et al., wav2vec 2.0, arXiv:2006.11477."""
+
+from posref.arrays import beside, cast, index_dtype, namespace, placement, wide
+from posref.checks import check_integer, check_real
+from posref.spec import Axes, Integer, encoding
+from posref.types import ArrayOf, T
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2006.11477, section 2",
+    models=("wav2vec 2.0", "HuBERT", "WavLM", "UniSpeech", "SpeechT5", "data2vec audio"),
+    domains={"groups": Integer(1, usual=16)},
+    arrays={"x": Axes("*R T d"), "weight": Axes("d d//groups k"), "bias": Axes("d")},
+    result="=x",
+    rows="*R",
+    requires=("d % groups == 0", "k > 0"),
+    sums=True,
+)
+def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, groups: int) -> T:
+    r"""
+    Return a grouped convolution of frames, from which speech models tell positions; they activate it and add it to `x`.
+
+    .. math:: y_{t,o} = b_o + \sum_{k=0}^{K-1} \sum_{c=0}^{C-1}
+        W_{o,c,k} \; x_{t + k - \lfloor K/2 \rfloor, \, C \lfloor o/C \rfloor + c}
+
+    where t is a frame, o a channel, C = d/G the channels of a group, G the number of groups, and x is 0 before the first frame
+    and after the last.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, T, d)``
+        Frames in order. Models set those of padding to 0 first.
+    weight : array, real floating, shape ``(d, d / groups, K)``
+        W, as PyTorch's Conv1d has it, after weight normalisation: in wav2vec 2.0 along axis 2, one factor for each tap.
+    bias : array, real floating, shape ``(d,)``
+        b.
+    groups : int
+        G, a divisor of d. The models above have 16, and K = 128; data2vec has K = 19.
+
+    Returns
+    -------
+    array, shape ``(*R, T, d)``
+        In the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If an array is not real floating, `x` has no axis of frames, `groups` does not divide d, or `weight` and `bias` do not
+        fit.
+
+    Notes
+    -----
+    wav2vec 2.0 and its successors add GELU(y) to x. data2vec puts five of these one after another, each followed by a norm
+    without parameters and by GELU, and adds the last to x. SEW's convolution takes every second frame.
+
+    An even K looks one frame further back than ahead. Libraries pad :math:`\lfloor K/2 \rfloor` frames on both sides and drop
+    the last frame of the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, weight = np.asarray([[1.0], [2.0], [4.0]]), np.asarray([[[1.0, 10.0, 100.0, 1000.0]]])
+    >>> conv_positions(x, weight, np.asarray([0.5]), groups=1)[:, 0].tolist()
+    [2100.5, 4210.5, 421.5]
+    """
+    name = "conv_positions"
+    check_real(name, x=x, weight=weight, bias=bias)
+    check_integer(name, "groups", groups, 1)
+    xp = namespace(x, weight, bias)
+    if x.ndim < 2 or x.shape[-1] % groups:
+        got = f"{tuple(x.shape)} for {groups} groups"
+        msg = f"{name}: x must be (..., frames, channels), and groups must divide the channels; got {got}."
+        raise ValueError(msg)
+    frames, width = x.shape[-2:]
+    per_group, taps = width // groups, weight.shape[-1] if weight.ndim else 0
+    if tuple(weight.shape) != (width, per_group, taps) or taps < 1 or tuple(bias.shape) != (width,):
+        msg = (
+            f"{name}: weight must be ({width}, {per_group}, taps), of a tap at least, and bias ({width},); "
+            f"got {tuple(weight.shape)} and {tuple(bias.shape)}."
+        )
+        raise ValueError(msg)
+    work, lead = wide(x.dtype, xp), tuple(x.shape[:-2])
+    zero = beside(0.0, x, work)
+    around = [xp.broadcast_to(zero, (*lead, n, width)) for n in (taps // 2, (taps - 1) // 2)]
+    padded = xp.concat([around[0], cast(x, work), around[1]], axis=x.ndim - 2)
+    each, ahead = (xp.arange(n, dtype=index_dtype(x), **placement(x, xp)) for n in (frames, taps))
+    seen = xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=x.ndim - 2)  # slices, one a tap, are slow in Dask
+    seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, taps, groups, per_group)), -3, -1)
+    seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, groups, per_group * taps)), -2, -3)
+    matrix = xp.matrix_transpose(xp.reshape(cast(weight, work), (groups, per_group, per_group * taps)))
+    found = xp.reshape(xp.moveaxis(xp.matmul(seen, matrix), -3, -2), tuple(x.shape))
+    return cast(found + cast(bias, work), x.dtype)
