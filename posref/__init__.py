@@ -11,6 +11,7 @@ from posref.absolute.conv_positions import conv_positions
 from posref.absolute.hierarchical_learned import hierarchical_learned
 from posref.absolute.layout_2d import layout_2d
 from posref.absolute.learned import learned
+from posref.absolute.resample import resample
 from posref.absolute.sinusoidal import sinusoidal
 from posref.absolute.timestep import timestep
 from posref.attention import attention, attention_logits
@@ -100,6 +101,7 @@ __all__ = [
     "presets",
     "rerope",
     "rerope_distances",
+    "resample",
     "rope",
     "rope_cos_sin",
     "rope_frequencies",

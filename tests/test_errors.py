@@ -16,6 +16,7 @@ from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, LongRoPE, NT
 X = np.ones((2, 3, 5, 64))
 T = np.arange(5)
 TABLE = np.ones((8, 3))
+GRID: dict[str, Any] = {"method": "linear", "align_corners": False, "antialias": False}
 ROPE = {"layout": "half", "base": 10000.0}
 SHAW = {"left": 1, "right": 1, "order": "key_minus_query"}
 HALF = "must be integer or at least float32 (bfloat16 cannot tell 256 from 257, nor float16 2048 from 2049); got {dtype}."
@@ -639,6 +640,32 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "learned: out of range": (
         lambda: posref.positions.require_in_range(np.asarray([1, 9, -1]), 8),
         "require_in_range: positions must be from 0 to 7 (the table has 8 rows); got 9.",
+    ),
+    "resample: rows": (
+        lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=1, **GRID),
+        f"resample: table must be 2-D with 9 rows (prefix 1 and the cells of (2, 4)); got shape {TABLE.shape}.",
+    ),
+    "resample: sizes": (
+        lambda: posref.resample(TABLE, (9,), old_size=(2, 4), prefix=0, **GRID),
+        "resample: size must have an int for every axis of the grid, of old_size (2, 4); got (9,).",
+    ),
+    "resample: no cells": (
+        lambda: posref.resample(TABLE, (0, 3), old_size=(2, 4), prefix=0, **GRID),
+        "resample: size must be an int of at least 1; got 0.",
+    ),
+    "resample: offset": (
+        lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=0, interpolate_offset=1.5, **GRID),
+        "resample: interpolate_offset must be below 1 (PyTorch makes whole ones new cells); got 1.5.",
+    ),
+    "resample: offset and corners": (
+        lambda: posref.resample(
+            TABLE, (3, 3), old_size=(2, 4), prefix=0, interpolate_offset=0.1, **GRID | {"align_corners": True}
+        ),
+        "resample: interpolate_offset must be None with align_corners=True, where it has no effect; got 0.1.",
+    ),
+    "resample: zeros": (
+        lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=0, padding="zeros", **GRID | {"antialias": True}),
+        "resample: padding must be 'border' with antialias=True, which drops cells outside the grid; got 'zeros'.",
     ),
     "alibi: no heads": (
         lambda: posref.alibi(T, T, heads=0, form="distance"),

@@ -526,6 +526,37 @@ def rows_of_a_table(function: str, seed: int) -> None:
     np.testing.assert_array_equal(posref.learned(p.reshape(3, 4), table), posref.learned(p, table).reshape(3, 4, 6))
 
 
+def on_a_grid(seed: int) -> tuple[Any, tuple[int, int], dict[str, Any]]:
+    """Return a table with a prefix, a new grid, and options."""
+    draw = np.random.default_rng(seed)
+    (old, new), antialias = draw.integers(1, 7, (2, 2)).tolist(), bool(draw.integers(2))
+    options = {"method": str(draw.choice(["linear", "cubic"])), "antialias": antialias, "align_corners": bool(draw.integers(2))}
+    return normal(seed, 2 + old[0] * old[1], 3), tuple(new), {"old_size": tuple(old), "prefix": 2, **options}
+
+
+@given(seed=seeds)
+def prefix_kept(function: str, seed: int) -> None:
+    table, new, options = on_a_grid(seed)
+    np.testing.assert_array_equal(posref.resample(table, new, **options)[:2], table[:2])
+
+
+@given(seed=seeds)
+def same_size_is_the_identity(function: str, seed: int) -> None:
+    table, _, options = on_a_grid(seed)
+    np.testing.assert_array_equal(posref.resample(table, options["old_size"], **options), table)
+
+
+@given(seed=seeds)
+def transposes(function: str, seed: int) -> None:
+    """Of the transposed grid it is the transpose: two sums of 10 products and their weights, at most 2 times 8 in size."""
+    table, (height, width), options = on_a_grid(seed)
+    (h, w), first = options["old_size"], posref.resample(table, (height, width), **options)[2:]
+    turned = np.concatenate([table[:2], table[2:].reshape(h, w, 3).swapaxes(0, 1).reshape(-1, 3)])
+    other = posref.resample(turned, (width, height), **options | {"old_size": (w, h)})[2:]
+    other = other.reshape(width, height, 3).swapaxes(0, 1).reshape(-1, 3)
+    assert np.all(np.abs(first - other) <= 2 * 2 * (36 + 8) * 8 * U)
+
+
 # ---- biases ---------------------------------------------------------
 
 
@@ -759,6 +790,9 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     },
     "bounded": {"sinusoidal": bounded},
     "distinct": {"sinusoidal": distinct},
+    "prefix kept": {"resample": prefix_kept},
+    "same size is the identity": {"resample": same_size_is_the_identity},
+    "transposes": {"resample": transposes},
     "linear in PE(p)": {"sinusoidal": linear},
     "shift invariant": dict.fromkeys(("alibi", "t5_bias", "shaw_scores", "shaw_values"), shift_invariant)
     | dict.fromkeys(

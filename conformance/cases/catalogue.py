@@ -6,7 +6,8 @@ from importlib import import_module
 from ..model import Case, Flag
 
 MODULES = (
-    "absolute", "sines", "learned", "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed", "lie",
+    "absolute", "sines", "learned", "resample",
+    "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed", "lie",
     "xpos", "pope", "fope",
     "convolution",
     "weights", "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients", "long", "twice",

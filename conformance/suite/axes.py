@@ -5,6 +5,7 @@ The axes of arrays as the registry writes them: alternatives, letters, and expre
 an axis may also be 1 or missing. `posref.spec.Axes` has the whole grammar.
 """
 
+import math
 from collections.abc import Mapping
 from functools import cache
 from types import CodeType
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
-FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max}  # that expressions may use
+FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max, "prod": math.prod}  # that expressions may use
 
 
 def alternatives(shape: str) -> list[list[str]]:

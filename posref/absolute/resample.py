@@ -1,0 +1,245 @@
+"""Learned positions on another grid. Source: ViT, arXiv:2010.11929, section 3.2; Keys, doi:10.1109/TASSP.1981.1163711."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Literal, get_args
+
+from posref.arrays import Array, Namespace, beside, cast, constants, namespace, wide
+from posref.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
+from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
+from posref.types import T
+
+Method = Literal["linear", "cubic"]
+METHODS: tuple[Method, ...] = get_args(Method)
+Padding = Literal["border", "zeros"]
+PADDINGS: tuple[Padding, ...] = get_args(Padding)
+REACH = 2  # cells beyond the border that the cubic kernel reads
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2010.11929, section 3.2",
+    models=("ViT", "DINOv2", "SigLIP 2", "Qwen3-VL", "Kimi K2.5", "SAM"),
+    domains={
+        "size": Integers(1),
+        "old_size": Integers(1),
+        "prefix": Integer(0, usual=5),
+        "method": OneOf(METHODS),
+        "align_corners": Flag(),
+        "antialias": Flag(),
+        "interpolate_offset": Real(0, optional=True, usual=(0.1, 0.9)),
+        "padding": OneOf(PADDINGS),
+    },
+    arrays={"table": Axes("prefix+prod(old_size) d")},
+    result="prefix+prod(size) d",
+    requires=(
+        "len(size) == len(old_size)",
+        "interpolate_offset is None or (interpolate_offset < 1 and not align_corners)",
+        "padding == 'border' or not antialias",
+    ),
+    invariants=("prefix kept", "same size is the identity", "transposes"),
+    sums=True,
+)
+def resample(
+    table: T,
+    size: Sequence[int],
+    /,
+    *,
+    old_size: Sequence[int],
+    prefix: int,
+    method: Method,
+    align_corners: bool,
+    antialias: bool,
+    interpolate_offset: float | None = None,
+    padding: Padding = "border",
+) -> T:
+    r"""
+    Return a learned table of the cells of one grid, interpolated for the cells of another grid.
+
+    Each axis is resampled on its own. With n old cells and m new ones, new cell i is
+
+    .. math:: \sum_t \frac{K(|t - x_i| / S)}{Z_i} \, E_t, \qquad x_i = s \, (i + 1/2) - 1/2, \qquad s = n / m
+
+    where :math:`E_t` is old cell t, S = 1 and Z = 1. The kernel K(r) is :math:`\max(1 - r, 0)` for "linear". For "cubic" it is
+    that of Keys, with a = -0.75,
+
+    .. math:: K(r) = (a + 2) r^3 - (a + 3) r^2 + 1 \; (r \le 1), \qquad a \, (r^3 - 5 r^2 + 8 r - 4) \; (1 < r < 2)
+
+    and 0 beyond. A t outside the grid reads the cell at the border. `antialias` widens the kernel where the grid shrinks,
+    :math:`S = \max(s, 1)`. It also drops cells outside the grid, divides by :math:`Z_i`, the sum of the weights that are left,
+    and has a = -0.5. So it also changes a cubic enlargement.
+
+    Parameters
+    ----------
+    table : array, real floating, shape ``(prefix + N, d)``
+        The learned rows: first `prefix` rows, of tokens that are on no grid, then those of the N old cells; the last axis
+        of the grid is the fastest.
+    size : sequence of A ints
+        m, new cells along each axis, such as (height, width), each at least 1.
+    old_size : sequence of A ints
+        n, old cells along each axis; their product is N. Most libraries take the square root of N for both axes of an image.
+    prefix : int
+        How many rows to keep as they are: 0 (SigLIP, Qwen3-VL), 1 for a class token (ViT, DINOv2), 2 (DeiT).
+    method : {"linear", "cubic"}
+        "linear" is "bilinear" over two axes; "cubic" is "bicubic".
+    align_corners : bool
+        True makes :math:`s = (n - 1) / (m - 1)` (0 if m is 1), and without `antialias` :math:`x_i = s i`: the first and last
+        cells stay where they are (Qwen3-VL, and Google's ViT). With `antialias` x is that of the formula above, as in PyTorch,
+        and the corners move.
+    antialias : bool
+        True in timm, open_clip, SigLIP 2 and the DINOv2 models with registers. JAX's `image.resize` has it by default.
+    interpolate_offset : float, optional
+        DINO and DINOv2 add 0.1 to the new size and give PyTorch a scale: :math:`s = n / (m + o)`. Then an axis is shifted even
+        where m = n. Above 0 and below 1, and only without `align_corners`. None adds nothing, as transformers' DINOv2 does.
+    padding : {"border", "zeros"}
+        "zeros" takes a cell outside the grid for 0 (Muse Spark). Only without `antialias`.
+
+    Returns
+    -------
+    array, shape ``(prefix + M, d)``
+        In the dtype of `table`; M is the product of `size`. The prefix is kept bit for bit.
+
+    Raises
+    ------
+    ValueError
+        If `table` is not 2-D and real, or its rows are not those of `prefix` and `old_size`; if a size is below 1, or there are
+        not as many as old ones; if an option is unknown, or not allowed with another.
+
+    Notes
+    -----
+    This is ``torch.nn.functional.interpolate`` with ``size=``, or with `interpolate_offset` and ``scale_factor=``, applied to
+    the table as an image. The settings of models:
+
+    ==============================================  ========  ===============  ===========
+    model or library                                method    align_corners    antialias
+    ==============================================  ========  ===============  ===========
+    transformers: ViT, DeiT, CLIP, SigLIP, DINOv2   cubic     False            False
+    DINO, DINOv2 (`interpolate_offset` 0.1)         cubic     False            False
+    timm, open_clip, DINOv2 with registers          cubic     False            True
+    SigLIP 2                                        linear    False            True
+    Qwen3-VL, Qwen3.5                               linear    True             False
+    Google's ViT (scipy.ndimage.zoom)               linear    True             False
+    Kimi K2.5, GLM-4.1V                             cubic     False            False
+    PaddleOCR-VL, Muse Spark                        linear    False            False
+    SAM's relative tables, one axis                 linear    False            False
+    ==============================================  ========  ===============  ===========
+
+    Qwen3-VL then orders the cells by merged blocks, as ``posref.positions.grid(h, w, merge=2)`` does. SigLIP 2 pads a batch
+    with copies of row 0. Muse Spark exchanges the new height and width. JAX's cubic without antialias is another one: a = -0.5,
+    divided by Z.
+
+    PyTorch 2.13 on a CPU differs twice. With antialias and a new width of 1 it repeats the first row: a column of 1, 2, 4, 8
+    becomes 1.3, 1.3, 1.3. With a scale, it leaves an axis alone whose size does not change, if the method is linear or
+    antialias is on; its CUDA kernel for linear does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row = np.asarray([[1.0], [2.0], [4.0], [8.0]])
+    >>> options = {"old_size": (1, 4), "prefix": 0, "align_corners": False}
+    >>> resample(row, (1, 3), method="linear", antialias=False, **options)[:, 0].round(4).tolist()
+    [1.1667, 3.0, 7.3333]
+    >>> resample(row, (1, 3), method="cubic", antialias=True, **options)[:, 0].round(4).tolist()
+    [1.1327, 2.8944, 7.1259]
+    """
+    name = "resample"
+    check_word(name, "method", method, METHODS)
+    check_word(name, "padding", padding, PADDINGS)
+    for argument, flag in (("align_corners", align_corners), ("antialias", antialias)):
+        check_flag(name, argument, flag)
+    _check_offset(interpolate_offset, align_corners)
+    if padding == "zeros" and antialias:
+        msg = f"{name}: padding must be 'border' with antialias=True, which drops cells outside the grid; got 'zeros'."
+        raise ValueError(msg)
+    _check_table(table, size, old_size, prefix)
+    xp, d = namespace(table), table.shape[1]
+    work, beyond = wide(table.dtype, xp), 0 if antialias or padding == "zeros" else REACH
+    cells, before, after = cast(table[prefix:, :], work), 1, prod(old_size) * d
+    for n, m in zip(old_size, size, strict=True):
+        after //= n
+        cells = xp.reshape(cells, (before, n, after))
+        if beyond:
+            cells = xp.concat([*[cells[:, :1, :]] * beyond, cells, *[cells[:, -1:, :]] * beyond], axis=1)
+        weights = _weights(n, m, beyond, method, align_corners, antialias, interpolate_offset, constants(xp))
+        cells = xp.matmul(beside(weights, table, work), cells)
+        before *= m
+    return xp.concat([table[:prefix, :], cast(xp.reshape(cells, (before, d)), table.dtype)], axis=0)
+
+
+def _weights(
+    n: int,
+    m: int,
+    beyond: int,
+    method: Method,
+    align_corners: bool,
+    antialias: bool,
+    interpolate_offset: float | None,
+    c: Namespace,
+) -> Array:
+    """Return the weight in each of m new cells of n old ones, and of `beyond` more on each side: ``(m, n + 2 * beyond)``."""
+    step = old_cells_per_new(n, m, align_corners, interpolate_offset, c)
+    r = c.abs(c.arange(-beyond, n + beyond, dtype=c.float64) - old_coordinates(step, m, align_corners, antialias, c))
+    if antialias:
+        r = r * (1 / c.maximum(step, c.asarray(1.0, dtype=c.float64)))
+    if method == "cubic":
+        weights = cubic_kernel(r, -0.5 if antialias else -0.75, c)
+    else:
+        weights = c.maximum(1 - r, c.asarray(0.0, dtype=c.float64))
+    return weights / c.sum(weights, axis=1, keepdims=True) if antialias else weights
+
+
+@part()
+def old_cells_per_new(n: int, m: int, align_corners: bool, interpolate_offset: float | None, c: Namespace) -> Array:
+    """Return s, an array without axes."""
+    old = c.asarray(float(n), dtype=c.float64)
+    if align_corners:
+        return (old - 1) / float(m - 1) if m > 1 else c.asarray(0.0, dtype=c.float64)
+    if interpolate_offset is None:
+        return old / float(m)
+    return 1 / ((c.asarray(interpolate_offset, dtype=c.float64) + float(m)) / old)
+
+
+@part()
+def old_coordinates(step: Array, m: int, align_corners: bool, antialias: bool, c: Namespace) -> Array:
+    """Return where m new cells lie, in old cells, shape ``(m, 1)``."""
+    new = c.arange(0, m, dtype=c.float64)[:, None]
+    return step * new if align_corners and not antialias else step * (new + 0.5) - 0.5
+
+
+@part()
+def cubic_kernel(r: Array, a: float, c: Namespace) -> Array:
+    """Return Keys' kernel. Each piece is 0 where it meets what follows: with r limited to its range, both are added."""
+    one = c.asarray(1.0, dtype=c.float64)
+    near, far = c.minimum(r, one), c.minimum(c.maximum(r, one), 2 * one)
+    return (((a + 2) * near - (a + 3)) * near * near + 1) + (((a * far - 5 * a) * far + 8 * a) * far - 4 * a)
+
+
+def _check_offset(offset: float | None, align_corners: bool) -> None:
+    """Refuse an offset that is not between 0 and 1, or has no effect."""
+    if offset is None:
+        return
+    check_positive("resample", "interpolate_offset", offset)
+    if offset >= 1:
+        msg = f"resample: interpolate_offset must be below 1 (PyTorch makes whole ones new cells); got {offset!r}."
+        raise ValueError(msg)
+    if align_corners:
+        msg = f"resample: interpolate_offset must be None with align_corners=True, where it has no effect; got {offset!r}."
+        raise ValueError(msg)
+
+
+def _check_table(table: Array, size: Sequence[int], old_size: Sequence[int], prefix: int) -> None:
+    """Refuse sizes that do not belong together, and a table that has not their rows."""
+    check_integer("resample", "prefix", prefix, 0)
+    check_integers("resample", "size", size, 1)
+    check_integers("resample", "old_size", old_size, 1)
+    if not size or len(size) != len(old_size):
+        msg = f"resample: size must have an int for every axis of the grid, of old_size {tuple(old_size)}; got {tuple(size)}."
+        raise ValueError(msg)
+    check_real("resample", table=table)
+    rows = prefix + prod(old_size)
+    if table.ndim != 2 or table.shape[0] != rows:
+        msg = (
+            f"resample: table must be 2-D with {rows} rows (prefix {prefix} and the cells of {tuple(old_size)}); "
+            f"got shape {tuple(table.shape)}."
+        )
+        raise ValueError(msg)
