@@ -220,6 +220,16 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         return self._node(self.base.cos(value), (x, lambda g: -(g * self.base.sin(value))))
 
+    def sin_pi(self, x: Array) -> Array:
+        """Return the sine of pi x."""
+        value = self._plain(x)
+        return self._node(self.base.sin_pi(value), (x, lambda g: g * self.base.cos_pi(value) * self.base.pi))
+
+    def cos_pi(self, x: Array) -> Array:
+        """Return the cosine of pi x."""
+        value = self._plain(x)
+        return self._node(self.base.cos_pi(value), (x, lambda g: -(g * self.base.sin_pi(value) * self.base.pi)))
+
     def either(self, a: Array, b: Array) -> Array:
         """Return one of two formulas for the same numbers; what goes back goes through both in the same way."""
         return self._node(self.base.either(self._plain(a), self._plain(b)), (a, lambda g: g))

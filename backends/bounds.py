@@ -244,6 +244,18 @@ class Bounds(MatrixBounds):
         """Return the cosine in the class's working dtype, exact only at 0."""
         return self._wave(x, "cos", ROUNDOFFS["cos"].units)
 
+    def sin_pi(self, x: Array) -> Array:
+        """Return the sine of pi x, as wide as that of an angle which is multiplied by pi."""
+        return self._of_half_turns(x, "sin")
+
+    def cos_pi(self, x: Array) -> Array:
+        """Return the cosine of pi x, as wide as that of an angle which is multiplied by pi."""
+        return self._of_half_turns(x, "cos")
+
+    def _of_half_turns(self, x: Array, name: str) -> Array:
+        _, bound = self._wave(self.real_multiply(x, self.pi, x.dtype), name, ROUNDOFFS[name].units).parts
+        return Array((self.elementary(f"{name}_pi", x.parts[0]), bound), float32, self)
+
     def constant_sin(self, x: Array) -> Array:
         """Return the sine of one of the definition's constants (not of a position's angle), in the dtype of `x`."""
         value, error = x.parts

@@ -144,6 +144,14 @@ class Exact(NumberSystem):
 
     constant_sin = sin
 
+    def sin_pi(self, x: Array) -> Array:
+        """Return the sine of pi x: 0 at whole numbers."""
+        return self._function(x, lambda b: b.sin_pi())
+
+    def cos_pi(self, x: Array) -> Array:
+        """Return the cosine of pi x: 0 halfway between whole numbers."""
+        return self._function(x, lambda b: b.cos_pi())
+
     def either(self, a: Array, b: Array) -> Array:
         """Return one of two formulas for the same numbers: the first."""
         return a

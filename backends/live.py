@@ -21,6 +21,8 @@ class FromNumPy(Bounds):
 
     def elementary(self, name: str, *parts: Part) -> Part:
         """Return an elementary function of NumPy float64."""
+        if name.endswith("_pi"):
+            name, parts = name.removesuffix("_pi"), (np.pi * (parts[0] - 2 * np.round(parts[0] / 2)),)
         function = np.power if name == "pow" else getattr(np, name)
         with np.errstate(all="ignore"):
             return np.asarray(function(*(np.asarray(part, order="C") for part in parts)), dtype=np.float64)

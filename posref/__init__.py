@@ -8,6 +8,7 @@ of the array API. `posref.spec.REGISTRY` lists them all; in a terminal, ``posref
 from posref import configs, positions, scaling
 from posref.absolute.axial_learned import axial_learned
 from posref.absolute.conv_positions import conv_positions
+from posref.absolute.fourier import fourier
 from posref.absolute.hierarchical_learned import hierarchical_learned
 from posref.absolute.layout_2d import layout_2d
 from posref.absolute.learned import learned
@@ -81,6 +82,7 @@ __all__ = [
     "dual_chunk",
     "dual_chunk_distances",
     "fope",
+    "fourier",
     "hierarchical_learned",
     "lambda_window",
     "layout_2d",

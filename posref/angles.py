@@ -68,6 +68,28 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
     return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
 
 
+def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+    """
+    Return cos and sin of ``pi * sum(positions * frequencies, axis=0)``: see `cos_sin_of_sums`, which is this without pi.
+
+    In float64, quarter turns are taken off before the multiplication by pi, so that whole half turns have sine 0.
+    """
+    xp = namespace(positions)
+    work = wide(dtype, xp)
+    exact = None if has_float64(positions) else [_host_numbers(f) for f in _rows(frequencies)]
+    if exact is not None and None not in exact:
+        axes = [(positions[axis, ...], [f * xp.pi for f in of_axis or ()]) for axis, of_axis in enumerate(exact)]
+        return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
+    frequency, angle = _dtypes(xp) if exact is None else (xp.float32, xp.float32)
+    half_turns = xp.sum(cast(positions, angle) * beside(frequencies, positions, frequency), axis=0)
+    if hasattr(xp, "cos_pi"):  # a number system
+        return cast(xp.cos_pi(half_turns), work), cast(xp.sin_pi(half_turns), work)
+    quarters = xp.round(half_turns * 2)
+    rest = (half_turns - quarters / 2) * xp.pi
+    quadrant = cast(quarters - 4 * xp.floor(quarters / 4), xp.int32)
+    return _turn_back(cast(xp.cos(rest), work), cast(xp.sin(rest), work), quadrant)
+
+
 def _dtypes(xp: Namespace) -> tuple[DType, DType]:
     """Return the dtypes of frequencies and of angles where there is float64: that, or labels of their own for error bounds."""
     return getattr(xp, "frequencies", xp.float64), getattr(xp, "angles", xp.float64)

@@ -609,6 +609,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.sinusoidal(T, 4, layout="sin_cos", base=-1.0),
         "sinusoidal: base must be a finite number above 0; got -1.0.",
     ),
+    "fourier: bands of other coordinates": (
+        lambda: posref.fourier(T[:, None], np.ones((2, 3)), unit="turns", order="band wave coordinate", include="none"),
+        f"fourier: x must be (..., c), and bands (K,) or (c, K); got shapes ({len(T)}, 1) and (2, 3).",
+    ),
+    "fourier: columns of a coordinate": (
+        lambda: posref.fourier(T[:, None], np.ones(3), unit="radians", order="wave band coordinate", include="by_coordinate"),
+        "fourier: include 'by_coordinate' needs an order that begins with the coordinate; got 'wave band coordinate'.",
+    ),
     "timestep: one pair with a shift": (
         lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
         "timestep: dim must be an int of at least 4 with shift=1, where dim // 2 - 1 divides; got 3.",

@@ -73,6 +73,7 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "concat": (lambda xp, a, b: xp.concat([a, b, a], axis=1), (A, B)),
     "matmul": (lambda xp, a, b: xp.matmul(a, b), (A, TALL)),
     "constant sine": (lambda xp, a: a * xp.constant_sin(xp.asarray(ROW, dtype=xp.float64)), (A,)),
+    "half turns": (lambda xp, a: xp.sin_pi(a) * xp.cos_pi(a * a), (A,)),
     "skew exponential": (lambda xp, a: xp.skew_exponential(skew_symmetric(a)), (SQUARES,)),
     "Cayley transform": (lambda xp, a: cayley_transform(skew_symmetric(a)), (SQUARES,)),
     "matmul, turned": (lambda xp, a, b: xp.matmul(xp.matrix_transpose(b), xp.matrix_transpose(a)), (A, TALL)),

@@ -10,6 +10,8 @@ MODULES = (
     "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed", "lie",
     "xpos", "pope", "fope",
     "convolution",
+    "absolute", "sines", "fourier", "learned", "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed",
+    "lie", "xpos", "pope", "fope",
     "weights", "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients", "long", "twice",
     "usual",
 )  # fmt: skip

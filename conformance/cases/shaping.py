@@ -22,6 +22,7 @@ MASKS: dict[str, dict[str, Any]] = {
 }
 USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing else is said
     "sinusoidal": SINES,
+    "fourier": {"unit": "half_turns", "order": "wave coordinate band", "include": "first"},
     "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
     "learned": {"offset": 2},
     "axial_learned": {"combine": "concat"},
@@ -82,6 +83,7 @@ OWN: dict[str, dict[str, Any]] = {
     "t5_bias": {"N": 16},
     "rotary_linear_attention": {"H": 2},
     "rotation_matrix": {"P": ()},
+    "fourier": {"c": 3, "K": 2},
 }
 WAYS = {"fope": 2, "pope": 1, "circulant_string": 1, "liere": 1, "mixed_rope": 1, "cayley_string": 1}  # of arrays with tokens
 FREQUENCIES = (1.0, 0.3984375, 0.1171875, 0.03125, 0.013671875, 0.00390625)

@@ -45,6 +45,8 @@ def _along(op: str, name: str, call: Call, output: str) -> Places | None:
     positions = np.abs(call.inputs[name]).astype(np.float64)
     if own and not is_star(own[0]) and own[0] not in axes:
         positions, own = np.max(positions, axis=0), own[1:]
+    elif len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
+        positions, own = np.max(positions, axis=-1, initial=0.0), own[:-1]  # the coordinates of a point
     if not own or not any(_same(own[-1], axis) for axis in axes):
         return None
     index: list[slice | None] = []

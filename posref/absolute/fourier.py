@@ -1,0 +1,136 @@
+"""Fourier features: sines and cosines of coordinates. Source: Mildenhall et al., NeRF, arXiv:2003.08934, equation (4)."""
+
+from typing import Any, Literal, get_args
+
+from posref.angles import cos_sin_of_half_turns, cos_sin_of_pairs
+from posref.arrays import Array, DType, cast, namespace, result_dtype, wide
+from posref.checks import check_frequencies, check_positions, check_word
+from posref.spec import Axes, OneOf, encoding
+from posref.types import AnyArray, ArrayOf, T
+
+Unit = Literal["radians", "half_turns", "turns"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+Order = Literal[
+    "coordinate band wave", "band wave coordinate", "wave coordinate band", "coordinate wave band", "wave band coordinate"
+]
+ORDERS: tuple[Order, ...] = get_args(Order)
+Include = Literal["none", "first", "by_coordinate"]
+INCLUDE: tuple[Include, ...] = get_args(Include)
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2003.08934, equation (4)",
+    models=("NeRF", "Perceiver", "Perceiver IO", "GLIGEN"),
+    domains={"unit": OneOf(UNITS), "order": OneOf(ORDERS), "include": OneOf(INCLUDE)},
+    arrays={"x": Axes("*P c", "position"), "bands": Axes("K | c K", "wide")},
+    result="*P 2*c*K+c*[0,1][include!='none']",
+    rows="*P",
+    requires=("include != 'by_coordinate' or order in ('coordinate band wave', 'coordinate wave band')",),
+    rounded=("bands",),
+)
+def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, include: Include, dtype: DType | None = None) -> T:
+    r"""
+    Return sines and cosines of every coordinate at given frequencies, with the coordinates themselves if asked for.
+
+    .. math:: \sin(u \, f_k \, x_j), \; \cos(u \, f_k \, x_j), \qquad j = 0 \dots c-1, \quad k = 0 \dots K-1
+
+    where x_j is a coordinate, f_k a frequency (its own for every coordinate, if `bands` has two axes), and u is 1, pi or 2 pi.
+
+    Parameters
+    ----------
+    x : array, integer or at least float32, shape ``(*P, c)``
+        The c coordinates of every point.
+    bands : array, at least float32, shape ``(K,)`` or ``(c, K)``
+        f, for instance :math:`2^k`, host numbers or an array of the library of `x`.
+    unit : {"radians", "half_turns", "turns"}
+        u: 1 (NeRF's code, GLIGEN), pi (NeRF's paper, Perceiver), or 2 pi.
+    order : str
+        What the columns run over, the slowest first. A wave is sine, then cosine.
+
+        - "coordinate band wave": NeRF's paper, sine and cosine side by side;
+        - "band wave coordinate": NeRF's code and GLIGEN;
+        - "wave coordinate band": Perceiver's code and transformers, all sines before all cosines;
+        - "coordinate wave band": lucidrains' perceiver-pytorch;
+        - "wave band coordinate": timm's `FourierEmbed`.
+    include : {"none", "first", "by_coordinate"}
+        Whether x is in the result: not at all (NeRF's paper, GLIGEN); as the first c columns (NeRF's code, Perceiver, timm); or
+        each coordinate after its own sines and cosines, for orders that begin with the coordinate (lucidrains).
+    dtype : data type, optional
+        Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, 2 c K)``, or ``(*P, 2 c K + c)`` with x
+        The waves are between -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `x` or `bands` are half precision, shapes do not fit, or a word is unknown.
+
+    Notes
+    -----
+    NeRF's paper has pi, its code has not: frequencies 1, 2, 4, ... up to 2^9 for points and 2^3 for directions. Perceiver has
+    for every axis ``linspace(1, size / 2, K)``, with coordinates from -1 to 1. GLIGEN has 100^(k/8).
+    At whole half turns sines are exactly 0: for x = 1, code that multiplies by pi first leaves 1e-7 in float32.
+    Perceiver's ``sine_only`` is the first half of these columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, bands = np.asarray([0.5, -0.25]), np.asarray([1.0, 2.0])
+    >>> fourier(x, bands, unit="radians", order="band wave coordinate", include="first").round(4).tolist()
+    [0.5, -0.25, 0.4794, -0.2474, 0.8776, 0.9689, 0.8415, -0.4794, 0.5403, 0.8776]
+    """
+    name = "fourier"
+    check_word(name, "unit", unit, UNITS)
+    check_word(name, "order", order, ORDERS)
+    check_word(name, "include", include, INCLUDE)
+    if include == "by_coordinate" and not order.startswith("coordinate"):
+        msg = f"{name}: include 'by_coordinate' needs an order that begins with the coordinate; got {order!r}."
+        raise ValueError(msg)
+    check_positions(name, "x", x)
+    check_frequencies(name, "bands", bands)
+    c, count = _check_shapes(tuple(x.shape), tuple(bands.shape))
+    xp = namespace(x)
+    dtype = result_dtype(x, dtype)
+    cos, sin = _waves(x, bands, (*x.shape[:-1], c, count), unit, dtype)
+    waves = _in_order(xp.stack([sin, cos], axis=-1), order)
+    values = cast(x, wide(dtype, xp))
+    if include == "by_coordinate":
+        waves = xp.concat([xp.reshape(waves, (*x.shape, 2 * count)), values[..., None]], axis=x.ndim)
+    columns = xp.reshape(waves, (*x.shape[:-1], c * (2 * count + (include == "by_coordinate"))))
+    return cast(xp.concat([values, columns], axis=x.ndim - 1) if include == "first" else columns, dtype)
+
+
+def _check_shapes(x: tuple[int, ...], bands: tuple[int, ...]) -> tuple[int, int]:
+    """Return the numbers of coordinates and of bands; refuse shapes that do not fit."""
+    if not x or len(bands) not in (1, 2) or (len(bands) == 2 and bands[0] != x[-1]):
+        msg = f"fourier: x must be (..., c), and bands (K,) or (c, K); got shapes {x} and {bands}."
+        raise ValueError(msg)
+    return x[-1], bands[-1]
+
+
+def _waves(x: Array, bands: Array, shape: tuple[int, ...], unit: str, dtype: DType) -> tuple[Array, Array]:
+    """Return cos and sin of every coordinate in every band, in `shape`."""
+    xp, of_bands = namespace(x), namespace(bands)
+    *lead, c, count = shape
+    flat = of_bands.reshape(of_bands.broadcast_to(bands, (c, count)), (c * count,))
+    each = xp.reshape(xp.broadcast_to(x[..., None], shape), (*lead, c * count))
+    if unit == "radians":
+        cos, sin = cos_sin_of_pairs(each, flat, dtype=dtype)
+    else:
+        cos, sin = cos_sin_of_half_turns(each[None, ...], flat[None, ...] * (2 if unit == "turns" else 1), dtype=dtype)
+    return xp.reshape(cos, shape), xp.reshape(sin, shape)
+
+
+def _in_order(waves: Array, order: str) -> Array:
+    """Return `waves`, whose last axes are coordinate, band and wave, with these axes in another order."""
+    xp = namespace(waves)
+    axes: list[Any] = ["coordinate", "band", "wave"]
+    for place, word in enumerate(order.split()):
+        at = axes.index(word)
+        waves = xp.moveaxis(waves, at - 3, place - 3)
+        axes.insert(place, axes.pop(at))
+    return waves
