@@ -12,6 +12,7 @@ from posref.absolute.fourier import fourier
 from posref.absolute.hierarchical_learned import hierarchical_learned
 from posref.absolute.layout_2d import layout_2d
 from posref.absolute.learned import learned
+from posref.absolute.random_fourier import random_fourier
 from posref.absolute.resample import resample
 from posref.absolute.sinusoidal import sinusoidal
 from posref.absolute.timestep import timestep
@@ -101,6 +102,7 @@ __all__ = [
     "pope",
     "positions",
     "presets",
+    "random_fourier",
     "rerope",
     "rerope_distances",
     "resample",

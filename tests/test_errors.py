@@ -617,6 +617,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.fourier(T[:, None], np.ones(3), unit="radians", order="wave band coordinate", include="by_coordinate"),
         "fourier: include 'by_coordinate' needs an order that begins with the coordinate; got 'wave band coordinate'.",
     ),
+    "random_fourier: a transposed matrix": (
+        lambda: posref.random_fourier(T[:, None], np.ones((2, 1)), layout="sin_cos"),
+        f"random_fourier: x must be (..., c), and matrix (c, m); got shapes ({len(T)}, 1) and (2, 1).",
+    ),
     "timestep: one pair with a shift": (
         lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
         "timestep: dim must be an int of at least 4 with shift=1, where dim // 2 - 1 divides; got 3.",

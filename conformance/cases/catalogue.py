@@ -6,14 +6,9 @@ from importlib import import_module
 from ..model import Case, Flag
 
 MODULES = (
-    "absolute", "sines", "learned", "resample",
-    "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed", "lie",
-    "xpos", "pope", "fope",
-    "convolution",
-    "absolute", "sines", "fourier", "learned", "rope_stages", "rope", "rope_extended", "rope_cos_sin", "axes", "axial", "mixed",
-    "lie", "xpos", "pope", "fope",
-    "weights", "bias", "relative", "attention", "rotated", "scores", "distances", "forms", "gradients", "long", "twice",
-    "usual",
+    "absolute", "sines", "fourier", "learned", "resample", "rope_stages", "rope", "rope_extended", "rope_cos_sin",
+    "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "convolution", "weights", "bias", "relative", "attention",
+    "rotated", "scores", "distances", "forms", "gradients", "long", "twice", "usual",
 )  # fmt: skip
 
 

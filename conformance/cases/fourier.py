@@ -22,6 +22,15 @@ FLAGS = {
     "fourier-empty": Flag("no points, bands or coordinates: a crash or another shape"),
     "fourier-refuse": Flag("bands or points that do not fit accepted"),
     "fourier-gradient": Flag("the gradient of bands without its coordinate, or of the other wave"),
+    "random-fourier-unit": Flag("2 pi left out, or pi in its place"),
+    "random-fourier-layout": Flag("cosines first where sines are, or the reverse"),
+    "random-fourier-axes": Flag("the matrix applied to (y, x), or transposed"),
+    "random-fourier-precision": Flag("points or matrix in half precision"),
+    "random-fourier-true-size": Flag("a model's own number of features and scale not reproduced"),
+    "random-fourier-rows": Flag("the first point used for all"),
+    "random-fourier-empty": Flag("no points: a crash or another shape"),
+    "random-fourier-refuse": Flag("a matrix that does not fit accepted"),
+    "random-fourier-gradient": Flag("the gradient of the matrix without its coordinate, or of the other wave"),
 }
 
 POINTS = ((0.5, -0.25), (0.125, 0.9375), (-1, 0.75))
@@ -112,4 +121,52 @@ FEATURES = (
         cotangents={"out": reals("fourier turns", 3, 14) / 2}),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = FEATURES
+_random = cases_of("random_fourier", "random-fourier-")
+_random_form = cases_of("random_fourier")
+
+
+def _drawn(
+    name: str, flags: str, x: Any, m: int, layout: str = "sin_cos", comment: str = "", *, bits: int = 8, by: float = 1.0,
+    **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case with a matrix of m columns, whose numbers are multiplied by a power of two."""
+    make = _random_form if name.startswith("forms/") else _random
+    x = np.asarray(x)
+    inputs = {"x": x, "matrix": reals(f"random fourier {name}", x.shape[-1], m, bits=bits) * by}
+    return make(name, flags, {"layout": layout}, inputs, comment, **rest)
+
+
+LEVELS = ((-4.625,), (0.6931471824645996,), (3.90625,))
+RANDOM = (
+    _drawn("sam/small", "unit layout axes", POINTS, 5, tier="smoke"),
+    _drawn("sam/pixels", "axes precision", ((-0.4990234375, -0.498046875), (0.998046875, -0.33203125)), 7, bits=24),
+    _drawn("sam/true-size", "true-size axes", ((-0.984375, 0.609375), (0.0234375, -0.515625)), 128, comment="128 columns"),
+    _drawn("sam/rows", "rows", (POINTS, CELLS[:3]), 6, comment="(B, N, 2)"),
+    _drawn("sam/square", "axes unit", POINTS, 2, comment="the matrix is square"),
+    _drawn("paper/small", "layout unit", THREE, 6, "cos_sin"),
+    _drawn("paper/square", "axes layout", THREE, 3, "cos_sin", "the matrix is square"),
+    _drawn("paper/wide", "precision layout", reals("random", 4, 2, bits=24) / 4, 10, "cos_sin", "a scale of 16", by=8.0),
+    _drawn("levels/score", "true-size unit precision", LEVELS, 128, comment="logarithms of noise levels; scale 16", by=8.0),
+    _drawn("levels/24-bits", "precision", LEVELS, 9, bits=24, by=4.0),
+    _drawn("levels/flipped", "layout", LEVELS, 6, "cos_sin"),
+    _drawn("levels/vector", "rows", (0.5,), 6, comment="one level"),
+    _drawn("empty/points", "empty", np.zeros((0, 2)), 3),
+    _drawn("empty/rows", "empty", np.zeros((2, 0, 3)), 4, "cos_sin"),
+    _drawn("empty/columns", "empty", POINTS, 0),
+    _drawn("empty/columns-flipped", "empty", THREE, 0, "cos_sin"),
+    _drawn("forms/strided", "non-contiguous", (POINTS, CELLS[:3]), 4),
+    _drawn("forms/strided-flipped", "non-contiguous", THREE, 5, "cos_sin"),
+    _drawn("forms/expanded", "broadcast-view", (POINTS,) * 2, 3),
+    _drawn("forms/one-point", "length-one", ((0.5, 0.1875, -0.75),), 4),
+    _drawn("forms/one-column", "length-one", POINTS, 1, "cos_sin"),
+    _random("refused/axes", "refuse axes", {"layout": "sin_cos"}, {"x": np.asarray(THREE), "matrix": reals("refused", 4, 3)},
+            "the matrix is transposed", kind="reject"),
+    _random("refused/vector", "refuse", {"layout": "sin_cos"}, {"x": np.asarray(POINTS), "matrix": reals("refused", 2)},
+            "a matrix has two axes", kind="reject"),
+    _drawn("refused/layout", "refuse layout", POINTS, 4, "interleaved", kind="reject"),
+    _drawn("gradient/points", "gradient unit", POINTS, 3, kind="vjp", cotangents={"out": reals("random points", 3, 6) / 2}),
+    _drawn("gradient/flipped", "gradient layout", THREE, 2, "cos_sin", kind="vjp",
+           cotangents={"out": reals("random flipped", 2, 4) / 2}),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*FEATURES, *RANDOM)

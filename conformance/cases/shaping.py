@@ -23,6 +23,7 @@ MASKS: dict[str, dict[str, Any]] = {
 USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing else is said
     "sinusoidal": SINES,
     "fourier": {"unit": "half_turns", "order": "wave coordinate band", "include": "first"},
+    "random_fourier": {"layout": "sin_cos"},
     "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
     "learned": {"offset": 2},
     "axial_learned": {"combine": "concat"},
@@ -84,6 +85,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rotary_linear_attention": {"H": 2},
     "rotation_matrix": {"P": ()},
     "fourier": {"c": 3, "K": 2},
+    "random_fourier": {"c": 2, "m": 5},
 }
 WAYS = {"fope": 2, "pope": 1, "circulant_string": 1, "liere": 1, "mixed_rope": 1, "cayley_string": 1}  # of arrays with tokens
 FREQUENCIES = (1.0, 0.3984375, 0.1171875, 0.03125, 0.013671875, 0.00390625)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .compose import Function, Real, always, argument, deviations_of, narrowed, option
+from .compose import Function, Real, after, always, argument, deviations_of, narrowed, option
 
 
 def _ordered(order: str) -> Function:
@@ -75,4 +75,28 @@ FEATURES = (
     _fourier("fourier-first-row", "the first point is used for all", argument(0, _first_row)),
 )  # fmt: skip
 
-DEVIATIONS = FEATURES
+
+def _halves_exchanged(out: Real, *args: Any, **options: Any) -> Real:
+    half = out.shape[-1] // 2
+    return np.concatenate([out[..., half:], out[..., :half]], axis=-1)
+
+
+_random = deviations_of("random_fourier")
+RANDOM = (
+    _random("random-fourier-exchanged", "sines and cosines are exchanged", after(_halves_exchanged)),
+    _random("random-fourier-sin-cos", "sines come first whatever is asked for", option(layout=always("sin_cos"))),
+    _random("random-fourier-cos-sin", "cosines come first whatever is asked for", option(layout=always("cos_sin"))),
+    _random("random-fourier-radians", "angles are not multiplied by 2 pi", argument(1, lambda b: b / (2 * np.pi))),
+    _random("random-fourier-half-turns", "angles are multiplied by pi", argument(1, lambda b: b / 2)),
+    _random("random-fourier-coordinates-reversed", "coordinates are exchanged: (y, x) for (x, y)", argument(
+        0, lambda x: x[..., ::-1]), "SAM's points are (x, y)."),
+    _random("random-fourier-transposed", "a square matrix is transposed", argument(
+        1, lambda b: b.T if b.shape[0] == b.shape[1] else b)),
+    _random("random-fourier-bfloat16", "the matrix is held in bfloat16", argument(1, narrowed("bfloat16"))),
+    _random("random-fourier-points-bfloat16", "points are held in bfloat16", argument(0, narrowed("bfloat16"))),
+    _random("random-fourier-unit-square", "points are taken for u where they are 2u - 1", argument(0, lambda x: 2 * x - 1),
+            "The points of SAM's class are from 0 to 1, and those of this operation from -1 to 1."),
+    _random("random-fourier-first-row", "the first point is used for all", argument(0, _first_row)),
+)  # fmt: skip
+
+DEVIATIONS = (*FEATURES, *RANDOM)

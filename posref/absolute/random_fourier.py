@@ -1,0 +1,81 @@
+"""Random Fourier features. Source: Tancik et al., arXiv:2006.10739, section 4."""
+
+from typing import Literal, get_args
+
+from posref.absolute.sines import arranged
+from posref.angles import cos_sin_of_half_turns
+from posref.arrays import DType, cast, namespace, result_dtype
+from posref.checks import check_frequencies, check_positions, check_word
+from posref.spec import Axes, OneOf, encoding
+from posref.types import AnyArray, ArrayOf, T
+
+Layout = Literal["sin_cos", "cos_sin"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2006.10739, section 4",
+    models=("SAM", "SAM 2", "NCSN++"),
+    domains={"layout": OneOf(LAYOUTS)},
+    arrays={"x": Axes("*P c", "position"), "matrix": Axes("c m", "wide")},
+    result="*P 2*m",
+    rows="*P",
+    rounded=("matrix",),
+)
+def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype: DType | None = None) -> T:
+    r"""
+    Return sines and cosines of random projections of every point.
+
+    .. math:: [\sin(2 \pi \, x B), \; \cos(2 \pi \, x B)]
+
+    where x is a point and B a matrix, drawn once from a normal distribution and kept with the weights. Its standard deviation
+    sets the scale of what can be told apart.
+
+    Parameters
+    ----------
+    x : array, integer or at least float32, shape ``(*P, c)``
+        The c coordinates of every point. A single number, such as a noise level, has c = 1.
+    matrix : array, at least float32, shape ``(c, m)``
+        B, host numbers or an array of the library of `x`.
+    layout : {"sin_cos", "cos_sin"}
+        Which half is first: "sin_cos" in SAM and score SDE, "cos_sin" in the paper.
+    dtype : data type, optional
+        Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, 2 m)``
+        Between -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If `x` or `matrix` are half precision, shapes do not fit, or `layout` is unknown.
+
+    Notes
+    -----
+    SAM's points are 2 u - 1, with u from 0 to 1, the width's coordinate first: (i + 1/2) / n in a grid, and half a pixel is
+    added to prompts. Score SDE gives the logarithm of the noise level; diffusers' `GaussianFourierProjection` takes it itself.
+
+    Examples
+    --------
+    SAM's encoding of a point a quarter along the width and half along the height:
+
+    >>> import numpy as np
+    >>> x, matrix = 2 * np.asarray([0.25, 0.5]) - 1, np.asarray([[0.5, -0.25], [1.0, 0.75]])
+    >>> random_fourier(x, matrix, layout="sin_cos").round(4).tolist()
+    [-1.0, 0.7071, 0.0, 0.7071]
+    """
+    name = "random_fourier"
+    check_word(name, "layout", layout, LAYOUTS)
+    check_positions(name, "x", x)
+    check_frequencies(name, "matrix", matrix)
+    if x.ndim < 1 or len(matrix.shape) != 2 or matrix.shape[0] != x.shape[-1]:
+        got = f"{tuple(x.shape)} and {tuple(matrix.shape)}"
+        msg = f"{name}: x must be (..., c), and matrix (c, m); got shapes {got}."
+        raise ValueError(msg)
+    dtype = result_dtype(x, dtype)
+    rows = namespace(matrix).reshape(matrix, (matrix.shape[0], *(1,) * (x.ndim - 1), matrix.shape[1]))
+    cos, sin = cos_sin_of_half_turns(namespace(x).moveaxis(x, -1, 0)[..., None], rows * 2, dtype=dtype)
+    return cast(arranged(sin, cos, layout), dtype)
