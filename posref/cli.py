@@ -84,10 +84,11 @@ def _list_presets() -> None:
 
 
 def _table(*columns: str) -> Table:
-    """Return a table without lines."""
-    from rich.table import Table  # takes long to load, and checks in a pipe begin without it
+    """Return a table without lines, whose first column is never wrapped: names can be copied."""
+    from rich.table import Column, Table  # takes long to load, and checks in a pipe begin without it
 
-    return Table(*columns, box=None, pad_edge=False, header_style="bold")
+    shown = [Column(name, no_wrap=n == 0, overflow="fold") for n, name in enumerate(columns)]
+    return Table(*shown, box=None, pad_edge=False, header_style="bold")
 
 
 def _escape(text: str) -> str:

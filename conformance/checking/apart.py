@@ -14,7 +14,22 @@ from ..target.remote.apart import Apart
 Watch = Callable[[str, Any], None]  # told "planned", "asking" and "answered" with what they are about
 
 
-def check_apart(target: Any, options: Mapping[str, Any], progress: Callable[[str], None] | None = None) -> Report:
+class Told:
+    """Who follows a check: a function that is called with the id of every case as it begins."""
+
+    def __init__(self, progress: Callable[[str], None] | None) -> None:
+        self.progress = progress
+
+    def __call__(self, word: str, value: Any) -> None:
+        """Pass on which case begins; and first how many there are, if the function has a method for that, `expect`."""
+        if word == "planned":
+            expect = getattr(self.progress, "expect", lambda total: None)
+            expect(sum(len(operation.cases) for operation in value.operations))
+        elif self.progress and word == "asking":
+            self.progress(value[0])
+
+
+def check_apart(target: Any, options: Mapping[str, Any], watch: Watch) -> Report:
     """
     Return the report of a check in another process.
 
@@ -36,8 +51,7 @@ def check_apart(target: Any, options: Mapping[str, Any], progress: Callable[[str
             if word == "done" and isinstance(value, Report):
                 return value
             heard(word, value)
-            if progress and word == "asking":
-                progress(value[0])
+            watch(word, value)
     except Stopped as stopped:
         return heard.ended(target, stopped)
     except KeyboardInterrupt:

@@ -19,7 +19,7 @@ from ..suite.reading import INSTALLED, load_manifest
 from ..target.base import Target
 from ..target.loading import load
 from . import demands, kernel
-from .apart import Watch, check_apart
+from .apart import Told, Watch, check_apart
 from .asking import ask, asked_dtypes, asked_in, unasked
 from .choice import Choice
 from .guard import Guard
@@ -103,12 +103,9 @@ def check(
     }  # fmt: skip
     required = demands.read(require, Path(suite), op=op, case=case, tier=tier)
 
-    def watch(word: str, value: Any) -> None:
-        if progress and word == "asking":
-            progress(value[0])
-
+    watch = Told(progress)
     if child and command is None and outputs is None and not isolate:
-        report = check_apart(target, options, progress)
+        report = check_apart(target, options, watch)
     else:
         report = checked(target, command=command, outputs=outputs, isolate=isolate, memory=memory, watch=watch, **options)
     report.unmet += demands.unmet(required, report)

@@ -93,12 +93,12 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
     """Return the report of a check: of a Python target in a process of its own, while this one stays small."""
     apart = options["target"] is not None and not any(options[name] for name in ("command", "outputs", "isolate", "require"))
     if apart:
-        from ..checking.apart import check_apart
+        from ..checking.apart import Told, check_apart
 
         own = {
             name: value for name, value in options.items() if name not in ("command", "outputs", "isolate", "memory", "require")
         }
-        return check_apart(own.pop("target"), own, show)
+        return check_apart(own.pop("target"), own, Told(show))
     from ..checking.checker import check
 
     return check(progress=show, child=True, **options)

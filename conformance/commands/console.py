@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -104,6 +103,37 @@ class Show(Protocol):
     def __call__(self, now: str, total: int | None = None) -> None:
         """Show it."""
 
+    def expect(self, total: int) -> None:
+        """Show from now on of how many."""
+
+
+class _Bar:
+    """A bar on a terminal. It begins with the first step: it has a thread, and processes must be copied before."""
+
+    def __init__(self, verb: str, until_the_end: ExitStack) -> None:
+        self.verb, self.until_the_end = verb, until_the_end
+        self.total: int | None = None
+        self.bar: Progress | None = None
+
+    def __call__(self, now: str, total: int | None = None) -> None:
+        from rich.markup import escape
+
+        if self.bar is None:
+            self.bar = self._begun()
+        self.bar.update(self.bar.tasks[0].id, advance=1, total=total or self.total, now=escape(now))
+
+    def _begun(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        columns = TextColumn(self.verb), BarColumn(pulse_style="dim"), MofNCompleteColumn(), TextColumn("{task.fields[now]}")
+        bar = self.until_the_end.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
+        bar.add_task(self.verb, total=self.total, now="")
+        return bar
+
+    def expect(self, total: int) -> None:
+        self.total = total
+
 
 @contextmanager
 def progress(verb: str) -> Iterator[Show | None]:
@@ -112,20 +142,4 @@ def progress(verb: str) -> Iterator[Show | None]:
         yield None
         return
     with ExitStack() as until_the_end:
-
-        @cache
-        def bar() -> Progress:  # from the first step on: it has a thread, and copies of this process must be made before
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-            columns = TextColumn(verb), BarColumn(pulse_style="dim"), MofNCompleteColumn(), TextColumn("{task.fields[now]}")
-            return until_the_end.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-
-        def show(now: str, total: int | None = None) -> None:
-            from rich.markup import escape
-
-            if not bar().tasks:
-                bar().add_task(verb, total=None, now="")
-            bar().update(bar().tasks[0].id, advance=1, total=total, now=escape(now))
-
-        yield show
+        yield _Bar(verb, until_the_end)

@@ -6,7 +6,7 @@ import json
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..model import BAD, CaseResult, Operation, decides
 from ..suite.quoting import printable
@@ -16,6 +16,9 @@ from .report import Report
 __all__ = ["plain", "printable", "show", "verdict"]
 COLOURS = {"pass": "green", "in scope": "green", "fail": "red", "selective": "yellow", "too narrow": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
+COLUMNS = {  # of the table, each with the width of a terminal from which it is shown
+    "operation": 0, "dtype": 0, "verdict": 0, "achieved": 76, "claimed": 92, "error/bound": 76, "cases": 0,
+}  # fmt: skip
 NAMED = 6  # more missing operations than this are only counted: `posref list` and the other forms of a report name them
 
 
@@ -27,7 +30,7 @@ def show(report: Report, console: Console) -> None:
     document = report.to_json()
     for line in meanings(document):
         console.print(plain(line))
-    console.print(_table(report))
+    console.print(_table(report, console.width))
     for operation in report.operations:
         _explain(operation, console)
     rejected, asked = report.validation
@@ -70,26 +73,21 @@ def plain(text: str) -> str:
     return escape(printable(text))
 
 
-def _table(report: Report) -> Table:
-    table = Table(
-        "operation",
-        "dtype",
-        "verdict",
-        "achieved",
-        "claimed",
-        "error/bound",
-        "cases",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
+def _table(report: Report, width: int) -> Table:
+    """Return a line for each operation and dtype, of as many columns as the width has room for."""
+    columns = [name for name, least in COLUMNS.items() if width >= least]
+    table = Table(*(Column(name, no_wrap=name == "operation", overflow="fold") for name in columns), box=None, pad_edge=False,
+                  header_style="bold")  # fmt: skip
     for op in report.operations:
         word = standing(op.conformant, op.counts)
-        word = f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]"
-        ratio = "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}"
         named = {"unsupported": "outside"}
         cases = ", ".join(f"{n} {named.get(v, v)}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
-        table.add_row(op.op, op.dtype, word, op.achieved or "none", op.claim, ratio, cases)
+        cells = {
+            "operation": op.op, "dtype": op.dtype, "verdict": f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]",
+            "achieved": op.achieved or "none", "claimed": op.claim,
+            "error/bound": "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}", "cases": cases,
+        }  # fmt: skip
+        table.add_row(*(cells[name] for name in columns))
     return table
 
 
