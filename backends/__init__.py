@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-BUILT_IN = ("numpy", "torch", "jax", "cupy", "dask", "array_api_strict")
+BUILT_IN = ("numpy", "torch", "jax", "cupy", "mlx", "dask", "array_api_strict")
 
 
 class BackendMissing(ModuleNotFoundError):

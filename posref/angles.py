@@ -46,7 +46,7 @@ def cos_sin_of_pairs(
         angles = cast(positions, xp.float32) * beside(frequencies, positions, xp.float32)
         angles = angles if phases is None else angles + phases
         return xp.cos(angles), xp.sin(angles)
-    return _cos_sin_of_turns([(positions, exact)], (len(exact),), phases)
+    return _cos_sin_of_turns([(positions, exact)], (len(exact),), phases, _nothing(positions, frequencies, exact))
 
 
 def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
@@ -65,7 +65,8 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
         angles = xp.sum(products, axis=0)
         return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
     axes = [(positions[axis, ...], f) for axis, f in enumerate(exact) if f is not None]
-    return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
+    nothing = _nothing(positions, frequencies, [number for _, f in axes for number in f])
+    return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]), None, None if nothing is None else xp.sum(nothing, axis=0))
 
 
 def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
@@ -110,6 +111,15 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
         return None
 
 
+def _nothing(positions: Array, frequencies: Array, numbers: list[float]) -> Array | None:
+    """Return positions times 0: it carries the gradient of frequencies whose `numbers` MLX tells while it traces them."""
+    if not isinstance(frequencies, type(positions)):
+        return None
+    xp = namespace(positions)
+    host = xp.reshape(beside(numbers, positions, xp.float32), frequencies.shape)
+    return cast(positions, xp.float32) * (cast(frequencies, xp.float32) - host)
+
+
 def _rows(frequencies: Array) -> list[Array]:
     """Return the frequencies of each axis."""
     flat = namespace(frequencies).reshape(frequencies, (frequencies.shape[0], -1))
@@ -117,13 +127,13 @@ def _rows(frequencies: Array) -> list[Array]:
 
 
 def _cos_sin_of_turns(
-    axes: list[tuple[Array, list[float]]], shape: tuple[int, ...], phases: Array | None = None
+    axes: list[tuple[Array, list[float]]], shape: tuple[int, ...], phases: Array | None = None, nothing: Array | None = None
 ) -> tuple[Array, Array]:
     """
     Return cos and sin in float32 of positions times frequencies (of `shape`), summed over axes, plus phases of a few radians.
 
     Whole tokens, 4096ths of a token, and 4096ths of a radian in a phase are summed exactly. All of these are rounded towards
-    zero, so that the parts of an angle do not cancel.
+    zero, so that the parts of an angle do not cancel. `nothing` is added to the angles for its gradient.
     """
     xp = namespace(axes[0][0])
     exact, left = [], []
@@ -148,6 +158,8 @@ def _cos_sin_of_turns(
     angle = quarters * (xp.pi / 2)
     if phases is not None:
         angle = angle + (phases - steps * 2**-BITS)
+    if nothing is not None:
+        angle = angle + nothing
     return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
 
 

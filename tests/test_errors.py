@@ -977,7 +977,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "backends: name": (
         lambda: posref.backends.load("tensorflow"),
-        "backends.load: name must be one of numpy, torch, jax, cupy, dask, array_api_strict; got 'tensorflow'.",
+        "backends.load: name must be one of numpy, torch, jax, cupy, mlx, dask, array_api_strict; got 'tensorflow'.",
     ),
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ARRAY_LIBRARIES = {"numpy", "torch", "jax", "dask", "cupy", "array_api_strict", "flint", "mpmath"}
+ARRAY_LIBRARIES = {"numpy", "torch", "jax", "dask", "cupy", "mlx", "array_api_strict", "flint", "mpmath"}
 DOWNWARD = {"cli.py", "__main__.py", "testing.py"}  # the only modules of posref that import backends and conformance
 
 

@@ -1,4 +1,4 @@
-"""The reference on every core case and in every dtype, on PyTorch and array-api-strict, and in a process of its own."""
+"""The reference on every core case and in every dtype, on PyTorch, MLX and array-api-strict, and in a process of its own."""
 
 from typing import Any
 
@@ -9,6 +9,8 @@ from posref.conformance import check
 RUNS: dict[str, dict[str, Any]] = {
     "torch": {"backend": "torch"},
     "array_api_strict": {"backend": "array_api_strict"},
+    "mlx": {"backend": "mlx", "dtype": "float32"},
+    "mlx in half precision": {"backend": "mlx", "dtype": "bfloat16", "op": ("rope", "attention", "alibi", "t5_bias")},
     "strict without float64": {"backend": "array_api_strict", "dtype": "float32", "claim": "angle64"},
 }
 
