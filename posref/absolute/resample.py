@@ -154,16 +154,15 @@ def resample(
     _check_table(table, size, old_size, prefix)
     xp, d = namespace(table), table.shape[1]
     work, beyond = wide(table.dtype, xp), 0 if antialias or padding == "zeros" else REACH
-    cells, before, after = cast(table[prefix:, :], work), 1, prod(old_size) * d
+    cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
+    last = len(size) - 1
     for n, m in zip(old_size, size, strict=True):
-        after //= n
-        cells = xp.reshape(cells, (before, n, after))
+        cells = xp.moveaxis(cells, 0, last)  # an axis that is done comes after those that are not
         if beyond:
-            cells = xp.concat([*[cells[:, :1, :]] * beyond, cells, *[cells[:, -1:, :]] * beyond], axis=1)
+            cells = xp.concat([*[cells[..., :1, :]] * beyond, cells, *[cells[..., -1:, :]] * beyond], axis=last)
         weights = _weights(n, m, beyond, method, align_corners, antialias, interpolate_offset, constants(xp))
         cells = xp.matmul(beside(weights, table, work), cells)
-        before *= m
-    return xp.concat([table[:prefix, :], cast(xp.reshape(cells, (before, d)), table.dtype)], axis=0)
+    return xp.concat([table[:prefix, :], cast(xp.reshape(cells, (prod(size), d)), table.dtype)], axis=0)
 
 
 def _weights(
