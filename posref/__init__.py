@@ -12,6 +12,7 @@ from posref.absolute.fourier import fourier
 from posref.absolute.hierarchical_learned import hierarchical_learned
 from posref.absolute.layout_2d import layout_2d
 from posref.absolute.learned import learned
+from posref.absolute.peg import peg
 from posref.absolute.random_fourier import random_fourier
 from posref.absolute.resample import resample
 from posref.absolute.sinusoidal import sinusoidal
@@ -98,6 +99,7 @@ __all__ = [
     "mla_logits",
     "mrope",
     "mrope_from_config",
+    "peg",
     "permute_qk_weights",
     "pope",
     "positions",

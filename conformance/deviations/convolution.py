@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .compose import Function, Real, Wrap, argument, deviations_of, narrowed
+from .compose import Function, Real, Wrap, always, argument, deviations_of, narrowed, option
 
 
 def _frames(change: Any) -> Wrap:
@@ -81,4 +81,45 @@ CONV = (
     _conv("conv-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16"))),
 )  # fmt: skip
 
-DEVIATIONS = CONV
+
+def _around(mode: str) -> Wrap:
+    """Return a wrap in which the image goes on beyond its edges, as NumPy pads."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
+            n = weight.shape[-1] // 2
+            if not x.size or not n:
+                return function(x, weight, bias, residual=residual)
+            padded = np.pad(x, [(0, 0)] * (x.ndim - 3) + [(n, n), (n, n), (0, 0)], mode=mode)  # type: ignore[call-overload]
+            return function(padded, weight, bias, residual=residual)[..., n:-n, n:-n, :]
+
+        return deviating
+
+    return wrap
+
+
+def _swapped(function: Function) -> Function:
+    def deviating(x: Any, weight: Any, bias: Any, /, *, residual: bool) -> Any:
+        rows, columns = x.shape[-3:-1]
+        other = x.reshape(*x.shape[:-3], columns, rows, x.shape[-1])
+        return function(other, weight, bias, residual=residual).reshape(x.shape)
+
+    return deviating
+
+
+_peg = deviations_of("peg")
+PEG = (
+    _peg("peg-flipped", "the kernel is flipped in both axes", argument(1, lambda w: w[..., ::-1, ::-1]),
+         "Libraries correlate: tap (0, 0) is the upper left neighbour."),
+    _peg("peg-transposed", "rows and columns of the kernel are exchanged", argument(1, lambda w: np.swapaxes(w, -1, -2))),
+    _peg("peg-sides-exchanged", "patches are laid out with the image's height for its width", _swapped),
+    _peg("peg-edge-repeated", "the image's edge is repeated beyond it", _around("edge"),
+         "Zeros around the image tell its edges."),
+    _peg("peg-edge-wrapped", "patches beyond an edge are those of the other edge", _around("wrap")),
+    _peg("peg-always-added", "x is added whatever is asked", option(residual=always(True))),
+    _peg("peg-never-added", "x is not added whatever is asked", option(residual=always(False))),
+    _peg("peg-without-bias", "the bias is left out", argument(2, lambda b: 0 * b)),
+    _peg("peg-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16"))),
+)  # fmt: skip
+
+DEVIATIONS = (*CONV, *PEG)

@@ -89,5 +89,7 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, taps, groups, per_group)), -3, -1)
     seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, groups, per_group * taps)), -2, -3)
     matrix = xp.matrix_transpose(xp.reshape(cast(weight, work), (groups, per_group, per_group * taps)))
-    found = xp.reshape(xp.moveaxis(xp.matmul(seen, matrix), -3, -2), tuple(x.shape))
-    return cast(found + cast(bias, work), x.dtype)
+    ones = xp.broadcast_to(beside(1.0, x, work), (*lead, groups, frames, 1))  # for the bias, with which convolutions begin
+    offsets = xp.reshape(cast(bias, work), (groups, 1, per_group))
+    found = xp.matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
+    return cast(xp.reshape(xp.moveaxis(found, -3, -2), tuple(x.shape)), x.dtype)

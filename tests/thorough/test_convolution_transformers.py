@@ -8,6 +8,7 @@ import torch
 from transformers import Data2VecAudioConfig, HubertConfig, Wav2Vec2Config, WavLMConfig
 from transformers.models.data2vec.modeling_data2vec_audio import Data2VecAudioPositionalConvLayer
 from transformers.models.hubert.modeling_hubert import HubertPositionalConvEmbedding
+from transformers.models.segformer.modeling_segformer import SegformerDepthWiseConv
 from transformers.models.wav2vec2.modeling_wav2vec2 import Wav2Vec2PositionalConvEmbedding
 from transformers.models.wavlm.modeling_wavlm import WavLMPositionalConvEmbedding
 
@@ -58,3 +59,11 @@ def test_data2vec() -> None:
     module.layer_norm, module.activation = torch.nn.Identity(), torch.nn.Identity()
     found = posref.conv_positions(x, conv.weight.detach(), conv.bias.detach(), groups=4)
     close(found, module(x.transpose(1, 2)).transpose(1, 2), x, conv.weight)
+
+
+def test_segformer() -> None:
+    """The convolution alone."""
+    module = randomised(SegformerDepthWiseConv(4))
+    x, conv = torch.randn(2, 3, 5, 4, dtype=torch.float64), module.dwconv
+    found = posref.peg(x, conv.weight.detach(), conv.bias.detach(), residual=False)
+    close(found, module(x.reshape(2, 15, 4), 3, 5).reshape(x.shape), x, conv.weight)

@@ -1,0 +1,99 @@
+"""Positional encoding generator: a depthwise convolution. Source: Chu et al., CPVT, arXiv:2102.10882, section 3.3."""
+
+from posref.arrays import beside, cast, index_dtype, namespace, placement, wide
+from posref.checks import check_flag, check_real
+from posref.spec import Axes, Flag, encoding
+from posref.types import ArrayOf, T
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2102.10882, section 3.3",
+    models=("CPVT", "Twins", "DaViT", "SegFormer"),
+    domains={"residual": Flag()},
+    arrays={"x": Axes("*R I J d"), "weight": Axes("d 1 k k"), "bias": Axes("d")},
+    result="=x",
+    rows="*R",
+    requires=("k % 2 == 1",),
+    sums=True,
+)
+def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: bool) -> T:
+    r"""
+    Return patches with their positions in the image: each is joined by a weighted sum of its neighbours, channel by channel.
+
+    .. math:: y_{i,j,c} = x_{i,j,c} + b_c + \sum_{m=0}^{K-1} \sum_{n=0}^{K-1} W_{c,m,n} \; x_{i+m-r, \, j+n-r, \, c},
+        \qquad r = (K - 1)/2
+
+    where (i, j) is a patch, c a channel, and x in the sum is 0 outside the image, by which a patch tells where it is. Without
+    `residual` the first term is left out.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(*R, I, J, d)``
+        Patches, row after row, without class tokens.
+    weight : array, real floating, shape ``(d, 1, K, K)``
+        W, as PyTorch's Conv2d with d groups has it; K is odd, 3 in the models above.
+    bias : array, real floating, shape ``(d,)``
+        b.
+    residual : bool
+        True adds x (CPVT, Twins, DaViT). SegFormer does not, and activates the result.
+
+    Returns
+    -------
+    array, shape ``(*R, I, J, d)``
+        In the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If an array is not real floating, `x` has less than three axes, K is even, or `weight` and `bias` do not fit.
+
+    Notes
+    -----
+    Class tokens stay as they are, beside the patches. Models put it behind their first block (CPVT), or behind the first block
+    of every stage (Twins).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, weight = np.arange(6.0).reshape(2, 3, 1) / 5, np.arange(9.0).reshape(1, 1, 3, 3) / 10 - 0.3
+    >>> peg(x, weight, np.asarray([0.05]), residual=True)[..., 0].round(4).tolist()
+    [[0.73, 1.35, 1.13], [0.85, 1.05, 1.01]]
+    """
+    check_flag("peg", "residual", residual)
+    check_real("peg", x=x, weight=weight, bias=bias)
+    size = _size(tuple(x.shape), tuple(weight.shape), tuple(bias.shape))
+    xp = namespace(x, weight, bias)
+    work, width = wide(x.dtype, xp), x.shape[-1]
+    own, seen = cast(x, work), cast(x, work)
+    for axis in (x.ndim - 3, x.ndim - 1):  # rows of patches, then columns, behind the rows' taps
+        seen = _taps(seen, axis, size)
+    seen = xp.moveaxis(seen, -4, -3)  # (*R, I, J, K, K, d)
+    terms = xp.reshape(seen, (*x.shape[:-1], size * size, width)) * xp.matrix_transpose(
+        xp.reshape(cast(weight, work), (width, size * size))
+    )
+    first = xp.broadcast_to(cast(bias, work), (*x.shape[:-1], 1, width))  # of the sum: convolutions begin with it
+    found = xp.sum(xp.concat([first, terms], axis=x.ndim - 1), axis=-2)
+    return cast(own + found if residual else found, x.dtype)
+
+
+def _taps(x: ArrayOf[T], axis: int, size: int) -> T:
+    """Return `x` with a new axis behind `axis`: `size` neighbours along it, 0 outside."""
+    xp = namespace(x)
+    before, count, after = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])
+    nothing = xp.broadcast_to(beside(0.0, x, x.dtype), (*before, size // 2, *after))
+    each, ahead = (xp.arange(n, dtype=index_dtype(x), **placement(x, xp)) for n in (count, size))
+    padded = xp.concat([nothing, x, nothing], axis=axis)
+    return xp.reshape(xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=axis), (*before, count, size, *after))
+
+
+def _size(x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...]) -> int:
+    """Return the number of taps along an axis; refuse shapes that do not fit."""
+    if len(x) < 3:
+        msg = f"peg: x must be (..., rows, columns, channels); got shape {x}."
+        raise ValueError(msg)
+    size = weight[-1] if weight else 0
+    if weight != (x[-1], 1, size, size) or size % 2 == 0 or bias != x[-1:]:
+        msg = f"peg: weight must be ({x[-1]}, 1, K, K), of odd K, and bias ({x[-1]},); got {weight} and {bias}."
+        raise ValueError(msg)
+    return size
