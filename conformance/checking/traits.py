@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posref.scaling import RECORDS, Scaling
+from posref.scaling import RECORDS, Llama3, Scaling
 from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import PLACED, array_names, parameters_of, positions_of
@@ -26,7 +26,6 @@ FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wide
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
 HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
           "heads_not_power_of_two", "unequal_coordinates", "step")  # fmt: skip
-RAMPS = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))  # fields of a scaling: ends of its ramp
 ONE = {"T": "token", "Q": "query", "K": "key"}
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}
@@ -83,7 +82,7 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         if isinstance(domain, Record):
             yield name, None if value is None else type(value).__name__
             yield from _fields(value)
-            if any(hasattr(value, a) and getattr(value, a) == getattr(value, b) for a, b in RAMPS):
+            if isinstance(value, Llama3) and value.low_freq_factor == value.high_freq_factor:
                 yield "step", True
         elif is_word(domain):
             yield name, value
