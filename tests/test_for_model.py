@@ -19,6 +19,7 @@ from posref.conformance.suite.schemas import validate
 from posref.preset_sizes import SIZES, Sizes
 
 LLAMA = "llama-3.1-8b"
+THOROUGH = pytest.mark.thorough
 CONFIG = {
     "model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2,
     "max_position_embeddings": 1000, "rope_theta": 20_000.0,
@@ -87,7 +88,7 @@ def checked(function, model=LLAMA, **options):
     return check(SimpleNamespace(rope=function, __name__="mine"), model=model, **options)
 
 
-@pytest.mark.parametrize("function", [rope, own_alone])
+@pytest.mark.parametrize("function", [rope, pytest.param(own_alone, marks=THOROUGH)])
 def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     report = checked(function)
     assert report.exit_code == 0
@@ -97,7 +98,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     assert [case.verdict for case in own] == ["pass"] * 7
 
 
-@pytest.mark.parametrize("function", [clipped, first_row, unscaled, in_half])
+@pytest.mark.parametrize("function", [clipped, *(pytest.param(f, marks=THOROUGH) for f in (first_row, unscaled, in_half))])
 def test_what_a_model_would_notice_is_found(function) -> None:
     report = checked(function)
     assert report.exit_code == 1
@@ -111,6 +112,7 @@ def test_a_call_that_is_refused_is_told() -> None:
     assert [text.split(":")[0] for text in report.unmet] == [f"rope refuses 3 of 7 calls of {LLAMA}"]
 
 
+@THOROUGH
 def test_a_failure_repeats(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rope(x, positions, /, *, layout, base, scaling=None):\n    return x\n", encoding="utf-8")

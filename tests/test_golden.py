@@ -208,6 +208,7 @@ def test_a_call_in_parts_is_bit_for_bit_the_whole(op: str, monkeypatch: pytest.M
     assert all(np.array_equal(own[c][n], x) for c, of_class in widths.items() for n, x in of_class.items())
 
 
+@pytest.mark.thorough
 def test_large_calls_are_proved_in_several_processes(tmp_path: Path) -> None:
     big = ("rope", "--preset", "llama-3.1-8b", "--positions", "0:64", "--shape", "20,64,128")
     for jobs in "12":

@@ -69,7 +69,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-SOME = ("layout and base",)  # in a plain run
+SOME = ("partial",)  # in a plain run
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SOME else pytest.mark.thorough) for name in SCENARIOS])
