@@ -16,6 +16,7 @@ from posref.absolute.peg import peg
 from posref.absolute.random_fourier import random_fourier
 from posref.absolute.resample import resample
 from posref.absolute.sinusoidal import sinusoidal
+from posref.absolute.sinusoidal_nd import sinusoidal_nd
 from posref.absolute.timestep import timestep
 from posref.attention import attention, attention_logits
 from posref.bias.alibi import alibi
@@ -123,6 +124,7 @@ __all__ = [
     "shaw_scores",
     "shaw_values",
     "sinusoidal",
+    "sinusoidal_nd",
     "sliding_window",
     "streaming_llm",
     "streaming_llm_distances",

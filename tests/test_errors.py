@@ -621,6 +621,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.random_fourier(T[:, None], np.ones((2, 1)), layout="sin_cos"),
         f"random_fourier: x must be (..., c), and matrix (c, m); got shapes ({len(T)}, 1) and (2, 1).",
     ),
+    "sinusoidal_nd: another number of axes": (
+        lambda: posref.sinusoidal_nd(T, widths=[4, 4], layout="sin_cos", phases="axis"),
+        f"sinusoidal_nd: positions must have a first axis of 2, one coordinate for each width; got ({len(T)},).",
+    ),
+    "sinusoidal_nd: phases of an interleaved layout": (
+        lambda: posref.sinusoidal_nd(np.ones((2, 3)), widths=[4, 4], layout="interleaved", phases="outer"),
+        "sinusoidal_nd: phases 'outer' needs layout 'sin_cos' or 'cos_sin'; got 'interleaved'.",
+    ),
     "timestep: one pair with a shift": (
         lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
         "timestep: dim must be an int of at least 4 with shift=1, where dim // 2 - 1 divides; got 3.",

@@ -24,6 +24,7 @@ USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing el
     "sinusoidal": SINES,
     "fourier": {"unit": "half_turns", "order": "wave coordinate band", "include": "first"},
     "random_fourier": {"layout": "sin_cos"},
+    "sinusoidal_nd": {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"},
     "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
     "learned": {"offset": 2},
     "axial_learned": {"combine": "concat"},
@@ -180,7 +181,7 @@ def _positions(
     shape = _shape(tokens, {**known, "B": known["R"] if "*B" in " ".join(tokens) else known["B"]}, rows=rows)
     if not shape:
         return np.asarray(places(1)[0])
-    coordinates = tokens[0] in ("A", "2", "len(dims)", "len(sections)")
+    coordinates = tokens[0] in ("A", "2", "len(dims)", "len(sections)", "len(widths)")
     p = places(shape[-1])
     found = np.empty(shape, dtype=p.dtype)
     for number, index in enumerate(np.ndindex(shape[:-1])):

@@ -1,4 +1,4 @@
-"""Cases of encodings made of sines, besides sinusoidal: timestep."""
+"""Cases of encodings made of sines, besides sinusoidal: timestep and sinusoidal_nd."""
 
 from typing import Any
 
@@ -20,6 +20,16 @@ FLAGS = {
     "timestep-rows": Flag("the first timestep used for the whole batch"),
     "timestep-empty": Flag("no timesteps: a crash or another shape"),
     "timestep-refuse": Flag("options accepted with which an exponent is divided by zero"),
+    "sinusoidal-nd-order": Flag("rows and columns exchanged, which square grids hide", "transformers #41380, torchtitan #4244"),
+    "sinusoidal-nd-layout": Flag("sines and cosines of a block in another order"),
+    "sinusoidal-nd-phases": Flag("the sines of all axes before all cosines, or the reverse"),
+    "sinusoidal-nd-width": Flag("the exponent divided by the whole width, not the block's, or blocks of equal widths"),
+    "sinusoidal-nd-base": Flag("base 10000, or no endpoint, whatever is asked"),
+    "sinusoidal-nd-ids": Flag("coordinates counted from 0, or truncated to integers"),
+    "sinusoidal-nd-far": Flag("coordinates in half precision"),
+    "sinusoidal-nd-true-size": Flag("a model's own widths and coordinates not reproduced"),
+    "sinusoidal-nd-empty": Flag("no cells: a crash or another shape"),
+    "sinusoidal-nd-refuse": Flag("widths or axes that do not fit accepted"),
 }
 
 DDPM = {"flip": False, "shift": 1, "scale": 1.0}
@@ -71,4 +81,64 @@ TIMESTEP = (
     *places("timestep", "timesteps", {"dim": 6, **DDPM}),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = TIMESTEP
+GRID = ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))
+SCATTERED = ((3, 0, 7, 3), (11, 5, 0, 2))
+SCALED = ((0.75, 1.5, 0, 2.25), (1.3125, 0, 2.625, 0.65625))
+VIDEO = ((0, 1, 1, 12), (2, 0, 44, 29), (1, 3, 2, 59))
+SIN, COS, NEAR, TIMM = (
+    {"layout": layout, "phases": phases}
+    for layout, phases in (("sin_cos", "axis"), ("cos_sin", "axis"), ("interleaved", "axis"), ("sin_cos", "outer"))
+)
+
+_nd = cases_of("sinusoidal_nd", "sinusoidal-nd-")
+_nd_form = cases_of("sinusoidal_nd")
+
+
+def _cells(
+    name: str, flags: str, positions: Any, widths: list[int], params: dict[str, Any], comment: str = "", **rest: Any
+) -> Case:  # fmt: skip
+    make = _nd_form if name.startswith("forms/") else _nd
+    return make(name, flags, {"widths": widths, **params}, {"positions": positions}, comment, **rest)
+
+
+ND = (
+    _cells("sin-cos/small", "order layout", ((1, 0, 4), (3, 5, 0)), [4, 4], SIN, tier="smoke"),
+    _cells("sin-cos/grid", "order ids", GRID, [6, 6], SIN, "a grid of 2 by 3"),
+    _cells("sin-cos/unequal", "width order", SCATTERED, [4, 10], SIN),
+    _cells("sin-cos/mae", "true-size order", ((0, 13, 7), (13, 2, 0)), [384, 384], SIN, "14 by 14 patches of ViT-B"),
+    _cells("sin-cos/sd3", "true-size ids", ((20.0, 21.5, 63.666666984558105), (12.0, 0.3333333432674408, 41.0)), [768, 768],
+           SIN, "coordinates of a window, scaled"),
+    _cells("sin-cos/cogvideox", "true-size width order", VIDEO, [480, 720, 720], SIN, "frame, column, row"),
+    _cells("sin-cos/fraction", "ids", SCALED, [8, 6], SIN),
+    _cells("sin-cos/far", "far", (FAR, FAR[::-1]), [6, 4], SIN),
+    _cells("sin-cos/base", "base width", SCATTERED, [6, 8], {**SIN, "base": 500.0}),
+    _cells("sin-cos/endpoint", "base", SCATTERED, [8, 6], {**SIN, "endpoint": True}, "vit-pytorch"),
+    _cells("sin-cos/endpoint-base", "base", SCATTERED, [4, 10], {**SIN, "endpoint": True, "base": 100.0}),
+    _cells("sin-cos/one-axis", "width", (SCATTERED[0],), [6], SIN),
+    _cells("sin-cos/one-pair", "width", VIDEO, [2, 2, 2], SIN, "every frequency is 1"),
+    _cells("cos-sin/small", "layout order", SCATTERED, [6, 4], COS),
+    _cells("cos-sin/three", "layout width", VIDEO, [4, 6, 8], COS),
+    _cells("interleaved/small", "layout order", SCATTERED, [6, 4], NEAR),
+    _cells("interleaved/three", "layout width order", VIDEO, [4, 4, 6], NEAR, "as positional-encodings' grids"),
+    _cells("interleaved/one-axis", "layout", (SCATTERED[0],), [8], NEAR),
+    _cells("outer/small", "phases order", SCATTERED, [6, 6], TIMM, "timm"),
+    _cells("outer/unequal", "phases width", SCATTERED, [4, 10], TIMM),
+    _cells("outer/timm", "true-size phases order", ((0, 13, 7), (13, 2, 0)), [192, 192], TIMM, "14 by 14 patches of ViT-S"),
+    _cells("outer/cos-sin", "phases layout", VIDEO, [4, 6, 8], {**COS, "phases": "outer"}),
+    _cells("outer/cos-sin-grid", "phases layout", GRID, [8, 8], {**COS, "phases": "outer", "base": 2e4}),
+    _cells("rows/pairs", "ids order", (((3, 4), (0, 7)), ((5, 1), (2, 6))), [4, 6], SIN, "(B, T)"),
+    _cells("rows/scalar", "order", (3, 8), [4, 6], SIN, "one cell, without axes"),
+    _cells("empty/none", "empty", np.zeros((2, 0), dtype=np.int64), [4, 6], SIN),
+    _cells("empty/rows", "empty", np.zeros((3, 2, 0), dtype=np.int64), [4, 2, 6], TIMM),
+    _cells("forms/strided", "non-contiguous", (((3, 8, 1), (0, 5, 2)), ((4, 8, 0), (7, 1, 9))), [4, 6], SIN),
+    _cells("forms/strided-vector", "non-contiguous", SCATTERED, [6, 4], NEAR),
+    _cells("forms/expanded", "broadcast-view", ((SCATTERED[0],) * 2, (SCATTERED[1],) * 2), [4, 6], SIN),
+    _cells("forms/batch-one", "batch-one", ((SCATTERED[0],), (SCATTERED[1],)), [4, 6], SIN),
+    _cells("forms/length-one", "length-one batch-one", (((8,),), ((3,),)), [4, 6], SIN),
+    _cells("refused/axes", "refuse", GRID, [4, 4, 4], SIN, "two coordinates for three widths", kind="reject"),
+    _cells("refused/odd", "refuse width", GRID, [4, 5], SIN, kind="reject"),
+    _cells("refused/outer", "refuse phases", GRID, [4, 4], {**NEAR, "phases": "outer"}, kind="reject"),
+    _cells("refused/endpoint", "refuse", GRID, [4, 2], {**SIN, "endpoint": True}, "d/2 - 1 divides by zero", kind="reject"),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*TIMESTEP, *ND)

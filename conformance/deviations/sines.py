@@ -57,4 +57,46 @@ TIMESTEP = (
         0, lambda t: np.broadcast_to(np.reshape(t, -1)[:1], np.shape(t)) if np.size(t) else t)),
 )  # fmt: skip
 
-DEVIATIONS = TIMESTEP
+
+def _in_phases(out: Real, positions: Any, /, *, widths: Any, phases: str, layout: str, **options: Any) -> Real:
+    """Return columns with the sines of all axes first where they belong block by block."""
+    if phases == "outer" or layout == "interleaved":
+        return out
+    ends = np.cumsum(widths)
+    starts = ends - np.asarray(widths)
+    halves = [(np.arange(a, (a + b) // 2), np.arange((a + b) // 2, b)) for a, b in zip(starts, ends, strict=True)]
+    order = [column for number in (0, 1) for pair in halves for column in pair[number]]
+    return out[..., order]
+
+
+def _whole_width(function: Function) -> Function:
+    """The exponent is divided by the width of all blocks."""
+
+    def deviating(positions: Any, /, *, widths: Any, base: float = 10000.0, **options: Any) -> Real:
+        if options["phases"] == "outer" or options.get("endpoint"):
+            return function(positions, widths=widths, base=base, **options)
+        blocks = [
+            function(positions[a : a + 1], widths=[width], base=float(base) ** (width / sum(widths)), **options)
+            for a, width in enumerate(widths)
+        ]
+        return np.concatenate(blocks, axis=-1)
+
+    return deviating
+
+
+_nd = deviations_of("sinusoidal_nd")
+ND = (
+    _nd("sinusoidal-nd-exchanged", "the coordinates of the last two axes are exchanged", argument(
+        0, lambda p: p[[*range(len(p) - 2), -1, -2]] if len(p) > 1 else p), "x first in MAE, DiT and diffusers; y first in timm.",
+        "transformers#41380, torchtitan#4244"),
+    _nd("sinusoidal-nd-reversed", "the coordinates of all axes are in the reverse order", argument(0, lambda p: p[::-1])),
+    _nd("sinusoidal-nd-phases-outer", "the sines of all axes come before all cosines", after(_in_phases)),
+    _nd("sinusoidal-nd-phases-axis", "axes are block after block whatever is asked for", option(phases=always("axis"))),
+    _nd("sinusoidal-nd-whole-width", "the exponent is divided by the width of all blocks", _whole_width),
+    _nd("sinusoidal-nd-first-axis", "every block holds the first axis", argument(
+        0, lambda p: np.broadcast_to(p[:1], np.shape(p)))),
+    _nd("sinusoidal-nd-one-based", "cells are counted from one", argument(0, lambda p: p + 1)),
+    _nd("sinusoidal-nd-truncated", "coordinates are truncated to integers", argument(0, np.trunc)),
+)  # fmt: skip
+
+DEVIATIONS = (*TIMESTEP, *ND)

@@ -1,0 +1,116 @@
+"""Sinusoids of several axes, as for images and videos. Source: He et al., MAE, arXiv:2111.06377, appendix A.1, and its code."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from posref.absolute.sinusoidal import LAYOUTS, Layout, sinusoidal
+from posref.arrays import DType, namespace
+from posref.checks import check_integers, check_positions, check_word
+from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
+from posref.types import ArrayOf, T
+
+Phases = Literal["axis", "outer"]
+PHASES: tuple[Phases, ...] = get_args(Phases)
+
+
+@encoding(
+    family="absolute",
+    source="arXiv:2111.06377, appendix A.1",
+    models=("MAE", "DiT", "SD3", "CogVideoX", "RT-DETR"),
+    domains={
+        "widths": Integers(2, step=2),
+        "layout": OneOf(LAYOUTS),
+        "phases": OneOf(PHASES),
+        "base": Real(0, usual=(2, 1e6)),
+        "endpoint": Flag(),
+    },
+    arrays={"positions": Axes("len(widths) *P", "position")},
+    result="*P sum(widths)",
+    rows="*P",
+    requires=("min(widths) >= 4 or not endpoint", "phases == 'axis' or layout != 'interleaved'"),
+)
+def sinusoidal_nd(
+    positions: ArrayOf[T],
+    /,
+    *,
+    widths: Sequence[int],
+    layout: Layout,
+    phases: Phases,
+    base: float = 10000.0,
+    endpoint: bool = False,
+    dtype: DType | None = None,
+) -> T:
+    r"""
+    Return the sinusoids of several coordinates, one block of columns for each.
+
+    .. math:: [PE^{(d_0)}_{p_0} \,\|\, PE^{(d_1)}_{p_1} \,\|\, \dots]
+
+    where p_a is the coordinate on axis a, d_a the width of its block, and PE^(d) the result of `sinusoidal` with width d.
+
+    Parameters
+    ----------
+    positions : array, integer or at least float32, shape ``(A, *P)``
+        One coordinate for each axis, in the order of the blocks: give columns first for code whose first block is x.
+    widths : sequence of int
+        d_a, even, at least 2 (at least 4 with `endpoint`). An image usually has two blocks of d/2.
+    layout : {"interleaved", "sin_cos", "cos_sin"}
+        The order of the columns within a block, as in `sinusoidal`.
+    phases : {"axis", "outer"}
+        "axis": block after block. "outer": the sines of all axes before the cosines of all axes (the reverse with "cos_sin"),
+        as timm has it unless ``interleave_sin_cos``; not with "interleaved".
+    base, endpoint
+        As in `sinusoidal`, for every axis.
+    dtype : data type, optional
+        Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
+
+    Returns
+    -------
+    array, shape ``(*P, sum(widths))``
+        Between -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If positions have another number of axes than `widths`, a width is odd or too small, a word is unknown, or positions are
+        half precision.
+
+    Notes
+    -----
+    **The first block** is the column's in MAE, DiT, SD3, diffusers and vit-pytorch. In timm and transformers' RT-DETR it is the
+    row's. Square grids hide an exchange. MAE's code calls its first block ``emb_h``; it holds the column.
+
+    **Coordinates** are whole in MAE and timm. In diffusers they are ``i * base_size / (size * interpolation_scale)``. SD3 reads
+    part of a table for M by M patches: ``i * base_size / M``, for h rows from ``(M - h) // 2`` on.
+
+    CogVideoX has widths (d/4, 3d/8, 3d/8) of frame, column and row. vit-pytorch has ``endpoint=True``. Zeros for a class token
+    are the caller's.
+
+    Examples
+    --------
+    Row 1 and column 2 of an image, the row's block first:
+
+    >>> import numpy as np
+    >>> sinusoidal_nd(np.asarray([1, 2]), widths=(4, 4), layout="sin_cos", phases="axis").round(4).tolist()
+    [0.8415, 0.01, 0.5403, 1.0, 0.9093, 0.02, -0.4161, 0.9998]
+    """
+    name = "sinusoidal_nd"
+    check_word(name, "layout", layout, LAYOUTS)
+    check_word(name, "phases", phases, PHASES)
+    check_integers(name, "widths", widths, 2)
+    if phases == "outer" and layout == "interleaved":
+        msg = f"{name}: phases 'outer' needs layout 'sin_cos' or 'cos_sin'; got {layout!r}."
+        raise ValueError(msg)
+    check_positions(name, "positions", positions)
+    if positions.ndim < 1 or positions.shape[0] != len(widths) or not widths:
+        need = f"a first axis of {len(widths)}, one coordinate for each width"
+        msg = f"{name}: positions must have {need}; got {tuple(positions.shape)}."
+        raise ValueError(msg)
+    xp = namespace(positions)
+    blocks = [
+        sinusoidal(positions[axis, ...], width, layout=layout, base=base, endpoint=endpoint, dtype=dtype)
+        for axis, width in enumerate(widths)
+    ]
+    if phases == "outer":
+        halves = [(block[..., : block.shape[-1] // 2], block[..., block.shape[-1] // 2 :]) for block in blocks]
+        blocks = [half for number in (0, 1) for half in (pair[number] for pair in halves)]
+    return xp.concat(blocks, axis=positions.ndim - 1)
