@@ -122,11 +122,13 @@ def resample(
     Kimi K2.5, GLM-4.1V                             cubic     False            False
     PaddleOCR-VL, Muse Spark                        linear    False            False
     SAM's relative tables, one axis                 linear    False            False
+    BEiT's relative tables, in transformers         linear    False            False
     ==============================================  ========  ===============  ===========
 
     Qwen3-VL then orders the cells by merged blocks, as ``posref.positions.grid(h, w, merge=2)`` does. SigLIP 2 pads a batch
     with copies of row 0. Muse Spark exchanges the new height and width. JAX's cubic without antialias is another one: a = -0.5,
-    divided by Z.
+    divided by Z. BEiT has its rows for the class token last. Its authors and timm resample relative tables in another way, in
+    which distances grow geometrically.
 
     PyTorch 2.13 on a CPU differs twice. With antialias and a new width of 1 it repeats the first row: a column of 1, 2, 4, 8
     becomes 1.3, 1.3, 1.3. With a scale, it leaves an axis alone whose size does not change, if the method is linear or

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from test_resample import PLAIN, assert_inside
-from transformers import Dinov2Config, Dinov2WithRegistersConfig, DPTConfig, SamVisionConfig, ViTConfig
+from transformers import BeitConfig, Dinov2Config, Dinov2WithRegistersConfig, DPTConfig, SamVisionConfig, ViTConfig
+from transformers.models.beit.modeling_beit import BeitRelativePositionBias
 from transformers.models.dinov2.modeling_dinov2 import Dinov2Embeddings
 from transformers.models.dinov2_with_registers.modeling_dinov2_with_registers import Dinov2WithRegistersEmbeddings
 from transformers.models.dpt.modeling_dpt import DPTViTEmbeddings
@@ -161,3 +162,17 @@ def test_sam_resamples_relative_tables_so(cells: int) -> None:
     found = torch.cat([taken[0].flip(0), taken[1:, 0]])
     options = {"old_size": (13,), "prefix": 0, "method": "linear", **PLAIN}
     assert_inside(table.double().numpy(), (2 * cells - 1,), options, {"angle32": found.double().numpy()})
+
+
+@pytest.mark.parametrize("window", [(5, 5), (3, 6)], ids=str)
+def test_beit_resamples_relative_tables_so(window: tuple[int, int]) -> None:
+    """All but the last three rows, which are those of the class token; the old window is a square."""
+    module = BeitRelativePositionBias(BeitConfig(image_size=16, patch_size=4, hidden_size=4, num_attention_heads=WIDTH))
+    module.relative_position_bias_table.data = table = random(7 * 7 + 3, WIDTH)
+    new = tuple(2 * n - 1 for n in window)
+    index = module.generate_relative_position_index(window)
+    found = torch.full((new[0] * new[1] + 3, WIDTH), torch.nan)
+    found[index.flatten()] = module(window)[0].detach().movedim(0, -1).reshape(-1, WIDTH)
+    assert torch.equal(found[-3:], table[-3:])
+    options = {"old_size": (7, 7), "prefix": 0, "method": "linear", **PLAIN}
+    assert_inside(table[:-3].double().numpy(), new, options, {"angle32": found[:-3].double().numpy()})
