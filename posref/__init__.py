@@ -18,6 +18,7 @@ from posref.absolute.resample import resample
 from posref.absolute.sinusoidal import sinusoidal
 from posref.absolute.sinusoidal_nd import sinusoidal_nd
 from posref.absolute.timestep import timestep
+from posref.absolute.weight_norm import weight_norm
 from posref.attention import attention, attention_logits
 from posref.bias.alibi import alibi
 from posref.bias.alibi_slopes import alibi_slopes
@@ -131,6 +132,7 @@ __all__ = [
     "t5_bias",
     "t5_buckets",
     "timestep",
+    "weight_norm",
     "xpos",
     "xpos_scales",
 ]

@@ -28,6 +28,14 @@ FLAGS = {
     "peg-empty": Flag("no patches, or one row of them: a crash or another shape"),
     "peg-refuse": Flag("kernels of even size, or weights and patches that do not fit, accepted"),
     "peg-gradient": Flag("a gradient with the kernel as in the forward pass, or without x itself"),
+    "weight-norm-axis": Flag("the norm along the first axis, PyTorch's default, or over all entries", "transformers #11617"),
+    "weight-norm-length": Flag("lengths left out, or not divided by those of the directions"),
+    "weight-norm-downcast": Flag("24-bit numbers narrowed on the way, or a norm rounded to half precision"),
+    "weight-norm-true-size": Flag("a model's number of taps not reproduced"),
+    "weight-norm-zero": Flag("NaN where a direction is 0"),
+    "weight-norm-empty": Flag("no weights: a crash or another shape"),
+    "weight-norm-refuse": Flag("lengths that do not fit accepted, or broadcast"),
+    "weight-norm-gradient": Flag("a gradient without the part through the norm"),
 }
 
 _conv = cases_of("conv_positions", "conv-")
@@ -142,4 +150,55 @@ PEG = (
             cotangents={"out": reals("peg alone", 2, 2, 2, bits=24) / 2}),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*CONV, *PEG)
+_norm = cases_of("weight_norm", "weight-norm-")
+_norm_form = cases_of("weight_norm")
+
+
+def _norm_of(
+    name: str, flags: str, v: tuple[int, int, int], axis: int, comment: str = "", *, bits: int = 8, zero: int | None = None,
+    **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case of directions of a shape, those of index `zero` along the axis being 0."""
+    lengths = tuple(n if k == axis else 1 for k, n in enumerate(v))
+    directions = reals(f"norm {name} v", *v, bits=bits)
+    if zero is not None:
+        directions.swapaxes(0, axis)[zero] = 0.0
+    make = _norm_form if name.startswith("forms/") else _norm
+    return make(
+        name, flags, {"axis": axis}, {"v": directions, "g": reals(f"norm {name} g", *lengths, bits=bits)}, comment, **rest
+    )
+
+
+def _norm_refused(name: str, v: tuple[int, ...], g: tuple[int, ...], axis: int, comment: str) -> Case:
+    inputs = {"v": reals(f"norm {name} v", *v), "g": reals(f"norm {name} g", *g)}
+    return _norm(f"refused/{name}", "refuse", {"axis": axis}, inputs, comment, kind="reject")
+
+
+NORM = (
+    _norm_of("taps/small", "axis length", (4, 2, 3), 2, tier="smoke"),
+    _norm_of("taps/24-bits", "downcast length", (6, 3, 5), 2, bits=24),
+    _norm_of("taps/one", "length axis", (4, 3, 1), 2, "one tap"),
+    _norm_of("taps/wav2vec2", "true-size axis", (6, 3, 128), 2, "128 taps; fewer channels"),
+    _norm_of("taps/data2vec", "true-size length", (4, 5, 19), 2, "19 taps"),
+    _norm_of("taps/zero", "zero", (4, 2, 3), 2, "all weights of one tap", zero=1),
+    _norm_of("outputs/small", "axis length", (4, 2, 3), 0, "PyTorch's default"),
+    _norm_of("outputs/24-bits", "downcast axis", (5, 2, 4), 0, bits=24),
+    _norm_of("outputs/zero", "zero axis", (3, 2, 5), 0, "all weights of one channel", zero=2),
+    _norm_of("inputs/small", "axis length", (4, 5, 3), 1),
+    _norm_of("inputs/24-bits", "downcast axis", (2, 6, 3), 1, bits=24),
+    _norm_of("empty/taps", "empty", (4, 2, 0), 2),
+    _norm_of("empty/outputs", "empty", (0, 2, 3), 2),
+    _norm_of("forms/strided", "non-contiguous", (4, 3, 5), 2),
+    _norm_of("forms/strided-outputs", "non-contiguous", (5, 2, 6), 0),
+    _norm_of("forms/length-one", "length-one", (1, 1, 1), 2, "one weight: its sign and the length"),
+    _norm_of("forms/length-one-outputs", "length-one", (1, 1, 4), 0),
+    _norm_refused("lengths", (4, 2, 3), (4, 1, 1), 2, "a length for each channel, where each tap has one"),
+    _norm_refused("vector", (4, 2, 3), (3,), 2, "a length has all three axes"),
+    _norm_refused("axis", (4, 2, 3), (4, 2, 3), 3, "there are three axes"),
+    _norm_refused("four-axes", (4, 1, 3, 3), (1, 1, 1, 3), 2, "weights of a convolution over frames have three axes"),
+    _norm_of("gradient/taps", "gradient", (2, 1, 3), 2, kind="vjp", cotangents={"out": reals("norm taps", 2, 1, 3) / 2}),
+    _norm_of("gradient/outputs", "gradient downcast", (2, 2, 2), 0, bits=24, kind="vjp",
+             cotangents={"out": reals("norm outputs", 2, 2, 2, bits=24) / 2}),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*CONV, *PEG, *NORM)

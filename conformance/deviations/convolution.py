@@ -122,4 +122,39 @@ PEG = (
     _peg("peg-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16"))),
 )  # fmt: skip
 
-DEVIATIONS = (*CONV, *PEG)
+
+def _normed(change: Any) -> Wrap:
+    """Return a wrap that divides by another norm: `change` takes directions and the axis."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(v: Any, g: Any, /, *, axis: int) -> Any:
+            norm = change(v, axis)
+            return v * (g / np.where(norm == 0, 1.0, norm))
+
+        return deviating
+
+    return wrap
+
+
+def _others(axis: int) -> tuple[int, ...]:
+    return tuple(k for k in range(3) if k != axis)
+
+
+_norm = deviations_of("weight_norm")
+NORM = (
+    _norm("weight-norm-first-axis", "the norm is taken for each output channel, whatever the axis",
+          _normed(lambda v, axis: np.sqrt((v * v).sum(axis=(1, 2), keepdims=True))), "wav2vec 2.0 has axis 2."),
+    _norm("weight-norm-last-axis", "the norm is taken for each tap, whatever the axis",
+          _normed(lambda v, axis: np.sqrt((v * v).sum(axis=(0, 1), keepdims=True)))),
+    _norm("weight-norm-of-all", "the norm is that of all weights", _normed(lambda v, axis: np.sqrt((v * v).sum()))),
+    _norm("weight-norm-squared", "directions are divided by the square of their length",
+          _normed(lambda v, axis: (v * v).sum(axis=_others(axis), keepdims=True))),
+    _norm("weight-norm-absolute", "the norm is the sum of absolute values",
+          _normed(lambda v, axis: np.abs(v).sum(axis=_others(axis), keepdims=True))),
+    _norm("weight-norm-undivided", "directions are not divided by their length", _normed(lambda v, axis: np.ones(()))),
+    _norm("weight-norm-no-length", "lengths are left out", argument(1, np.ones_like)),
+    _norm("weight-norm-zero-nan", "a direction of zeros gives NaN", lambda f: lambda v, g, /, *, axis: np.where(
+        (v * v).sum(axis=_others(axis), keepdims=True) == 0, np.nan, f(v, g, axis=axis)), "", "PyTorch's weight_norm"),
+)  # fmt: skip
+
+DEVIATIONS = (*CONV, *PEG, *NORM)

@@ -32,7 +32,7 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     x : array, real floating, shape ``(*R, T, d)``
         Frames in order. Models set those of padding to 0 first.
     weight : array, real floating, shape ``(d, d / groups, K)``
-        W, as PyTorch's Conv1d has it, after weight normalisation: in wav2vec 2.0 along axis 2, one factor for each tap.
+        W, as PyTorch's Conv1d has it, after weight normalisation (`weight_norm`; wav2vec 2.0 has ``axis=2``).
     bias : array, real floating, shape ``(d,)``
         b.
     groups : int

@@ -31,7 +31,7 @@ def array(x: torch.Tensor) -> np.ndarray:
 
 def close(found: torch.Tensor, expected: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> None:
     """Two sums of the same terms, in any order, and an activation of slope at most 1.13, off by a few units."""
-    largest = TERMS * float(x.abs().max() * weight.abs().max()) + 4
+    largest = TERMS * float(x.abs().max() * weight.detach().abs().max()) + 4
     np.testing.assert_allclose(array(found), array(expected), rtol=0, atol=3 * (TERMS + 4) * 2.0**-53 * largest)
 
 
@@ -47,7 +47,10 @@ def close(found: torch.Tensor, expected: torch.Tensor, x: torch.Tensor, weight: 
 def test_wav2vec2_and_its_successors(kind: Any, config: Any, taps: int) -> None:
     module = randomised(kind(config(num_conv_pos_embeddings=taps, **SIZES)))
     x, conv = torch.randn(2, 11, 8, dtype=torch.float64), module.conv
-    found = posref.conv_positions(x, conv.weight.detach(), conv.bias.detach(), groups=4)
+    lengths, directions = conv.parametrizations.weight.original0, conv.parametrizations.weight.original1
+    weight = posref.weight_norm(directions.detach(), lengths.detach(), axis=2)
+    close(weight, conv.weight, torch.ones(1), weight)
+    found = posref.conv_positions(x, weight, conv.bias.detach(), groups=4)
     close(torch.nn.functional.gelu(found), module(x), x, conv.weight)
 
 
@@ -67,3 +70,17 @@ def test_segformer() -> None:
     x, conv = torch.randn(2, 3, 5, 4, dtype=torch.float64), module.dwconv
     found = posref.peg(x, conv.weight.detach(), conv.bias.detach(), residual=False)
     close(found, module(x.reshape(2, 15, 4), 3, 5).reshape(x.shape), x, conv.weight)
+
+
+def test_values_that_transformers_gave() -> None:
+    """wav2vec 2.0 in transformers 5.23.0 with these weights, activated and added to x, as printed in float32."""
+    v = torch.arange(32, dtype=torch.float64).reshape(4, 2, 4) / 10 - 1
+    weight = posref.weight_norm(v, torch.tensor([[[1.0, 2.0, 0.5, 1.5]]], dtype=torch.float64), axis=2)
+    x = (torch.arange(12, dtype=torch.float64).reshape(3, 4) - 5) / 5
+    found = posref.conv_positions(x, weight, torch.tensor([0.1, -0.1, 0.2, 0.0], dtype=torch.float64), groups=2)
+    expected = [
+        [0.2191496, -0.0701427, 0.2360344, 0.1556911],
+        [0.5333492, 0.0084680, 0.6841232, 0.8381299],
+        [0.4503947, -0.0101657, 0.5166149, 0.6426561],
+    ]
+    np.testing.assert_allclose(array(torch.nn.functional.gelu(found)), expected, rtol=0, atol=1e-6)
