@@ -130,9 +130,10 @@ def resample(
     divided by Z. BEiT has its rows for the class token last. Its authors and timm resample relative tables in another way, in
     which distances grow geometrically.
 
-    PyTorch 2.13 on a CPU differs twice. With antialias and a new width of 1 it repeats the first row: a column of 1, 2, 4, 8
-    becomes 1.3, 1.3, 1.3. With a scale, it leaves an axis alone whose size does not change, if the method is linear or
-    antialias is on; its CUDA kernel for linear does not.
+    PyTorch 2.13 on a CPU differs twice. With antialias and a new width of 1 it repeats the first row, unless the image is
+    stored with channels last: a column of 1, 2, 4, 8 becomes 1.3, 1.3, 1.3. transformers' SigLIP 2 has this for images
+    one patch wide. With a scale, it leaves an axis alone whose size does not change, if the method is linear or antialias is
+    on; its CUDA kernel for linear does not.
 
     Examples
     --------
