@@ -17,6 +17,7 @@ from posref.absolute.random_fourier import random_fourier
 from posref.absolute.resample import resample
 from posref.absolute.sinusoidal import sinusoidal
 from posref.absolute.sinusoidal_nd import sinusoidal_nd
+from posref.absolute.sinusoidal_shift import sinusoidal_shift
 from posref.absolute.timestep import timestep
 from posref.absolute.weight_norm import weight_norm
 from posref.attention import attention, attention_logits
@@ -126,6 +127,7 @@ __all__ = [
     "shaw_values",
     "sinusoidal",
     "sinusoidal_nd",
+    "sinusoidal_shift",
     "sliding_window",
     "streaming_llm",
     "streaming_llm_distances",

@@ -629,6 +629,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.sinusoidal_nd(np.ones((2, 3)), widths=[4, 4], layout="interleaved", phases="outer"),
         "sinusoidal_nd: phases 'outer' needs layout 'sin_cos' or 'cos_sin'; got 'interleaved'.",
     ),
+    "sinusoidal_shift: odd dim": (
+        lambda: posref.sinusoidal_shift(T, 5, layout="sin_cos"),
+        "sinusoidal_shift: dim must be even (a sine needs its cosine); got 5.",
+    ),
     "timestep: one pair with a shift": (
         lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
         "timestep: dim must be an int of at least 4 with shift=1, where dim // 2 - 1 divides; got 3.",

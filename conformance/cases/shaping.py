@@ -25,6 +25,7 @@ USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing el
     "fourier": {"unit": "half_turns", "order": "wave coordinate band", "include": "first"},
     "random_fourier": {"layout": "sin_cos"},
     "sinusoidal_nd": {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"},
+    "sinusoidal_shift": {"dim": 4, "layout": "sin_cos"},
     "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
     "learned": {"offset": 2},
     "axial_learned": {"combine": "concat"},

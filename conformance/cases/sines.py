@@ -1,4 +1,4 @@
-"""Cases of encodings made of sines, besides sinusoidal: timestep and sinusoidal_nd."""
+"""Cases of encodings made of sines, besides sinusoidal: timestep, sinusoidal_nd and sinusoidal_shift."""
 
 from typing import Any
 
@@ -30,6 +30,13 @@ FLAGS = {
     "sinusoidal-nd-true-size": Flag("a model's own widths and coordinates not reproduced"),
     "sinusoidal-nd-empty": Flag("no cells: a crash or another shape"),
     "sinusoidal-nd-refuse": Flag("widths or axes that do not fit accepted"),
+    "sinusoidal-shift-sign": Flag("the transpose, which goes back where it should go on"),
+    "sinusoidal-shift-layout": Flag("sines and cosines in other columns than the layout's"),
+    "sinusoidal-shift-frequency": Flag("other frequencies than those of the sinusoid"),
+    "sinusoidal-shift-offsets": Flag("offsets truncated, without their sign, or in half precision"),
+    "sinusoidal-shift-true-size": Flag("the paper's width not reproduced"),
+    "sinusoidal-shift-empty": Flag("no offsets: a crash or another shape"),
+    "sinusoidal-shift-refuse": Flag("a width without such a map accepted"),
 }
 
 DDPM = {"flip": False, "shift": 1, "scale": 1.0}
@@ -141,4 +148,33 @@ ND = (
     _cells("refused/endpoint", "refuse", GRID, [4, 2], {**SIN, "endpoint": True}, "d/2 - 1 divides by zero", kind="reject"),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*TIMESTEP, *ND)
+_shift = cases_of("sinusoidal_shift", "sinusoidal-shift-")
+
+
+def _shifts(name: str, flags: str, offsets: Any, dim: int, layout: str, comment: str = "", **rest: Any) -> Case:
+    kept = {key: rest.pop(key) for key in ("base", "endpoint") if key in rest}
+    return _shift(name, flags, {"dim": dim, "layout": layout, **kept}, {"offsets": offsets}, comment, **rest)
+
+
+SHIFT = (
+    _shifts("interleaved/small", "sign layout", (2, 1, 5), 6, "interleaved", tier="smoke"),
+    _shifts("interleaved/transformer", "true-size frequency", (3, 40), 64, "interleaved", "a head's width"),
+    _shifts("interleaved/far", "offsets frequency", FAR[4:], 4, "interleaved"),
+    _shifts("interleaved/endpoint", "frequency", (1, 7), 8, "interleaved", endpoint=True),
+    _shifts("sin-cos/small", "sign layout", (1, 4), 6, "sin_cos"),
+    _shifts("sin-cos/negative", "sign offsets", (-1, -300, 2), 4, "sin_cos", "back"),
+    _shifts("sin-cos/fraction", "offsets", (0.5, 2.75), 6, "sin_cos"),
+    _shifts("sin-cos/base", "frequency", (3, 20), 10, "sin_cos", base=500.0),
+    _shifts("sin-cos/endpoint", "frequency", (3, 20), 6, "sin_cos", endpoint=True, base=2e4),
+    _shifts("cos-sin/small", "sign layout", (1, 9, 0), 8, "cos_sin"),
+    _shifts("cos-sin/scalar", "layout", 7, 6, "cos_sin", "one offset, without axes"),
+    _shifts("cos-sin/one-pair", "sign", (1, 40), 2, "cos_sin"),
+    _shifts("rows/pairs", "offsets", ((1, 2, 3), (7, 0, 300)), 4, "interleaved"),
+    _shifts("empty/none", "empty", np.zeros(0, dtype=np.int64), 6, "sin_cos"),
+    _shifts("empty/rows", "empty", np.zeros((2, 0), dtype=np.int64), 4, "interleaved"),
+    _shifts("refused/odd", "refuse", (0, 1, 5), 7, "sin_cos", "a sine without its cosine", kind="reject"),
+    _shifts("refused/endpoint", "refuse", (0, 1, 5), 2, "sin_cos", "d/2 - 1 divides by zero", kind="reject", endpoint=True),
+    *places("sinusoidal_shift", "offsets", {"dim": 4, "layout": "interleaved"}),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*TIMESTEP, *ND, *SHIFT)

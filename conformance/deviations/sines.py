@@ -99,4 +99,18 @@ ND = (
     _nd("sinusoidal-nd-truncated", "coordinates are truncated to integers", argument(0, np.trunc)),
 )  # fmt: skip
 
-DEVIATIONS = (*TIMESTEP, *ND)
+_shift = deviations_of("sinusoidal_shift")
+SHIFT = (
+    _shift("sinusoidal-shift-back", "the matrix is transposed: it goes back by k", after(
+        lambda out, *args, **options: np.swapaxes(out, -1, -2)), "With sin_cos the sine stands to the right of the cosine."),
+    _shift("sinusoidal-shift-sin-cos", "sines come first, then cosines, whatever is asked for", option(layout=always("sin_cos"))),
+    _shift("sinusoidal-shift-interleaved", "columns are interleaved whatever is asked for", option(layout=always("interleaved"))),
+    _shift("sinusoidal-shift-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
+    _shift("sinusoidal-shift-endpoint-never", "the exponent is 2i/d whatever is asked for", option(endpoint=always(False))),
+    _shift("sinusoidal-shift-truncated", "offsets are truncated to integers", argument(0, np.trunc)),
+    _shift("sinusoidal-shift-distance", "offsets have no sign", argument(0, np.abs)),
+    _shift("sinusoidal-shift-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16"))),
+    _shift("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k)),
+)  # fmt: skip
+
+DEVIATIONS = (*TIMESTEP, *ND, *SHIFT)

@@ -75,6 +75,8 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     for every axis ``linspace(1, size / 2, K)``, with coordinates from -1 to 1. GLIGEN has 100^(k/8).
     At whole half turns sines are exactly 0: for x = 1, code that multiplies by pi first leaves 1e-7 in float32.
     Perceiver's ``sine_only`` is the first half of these columns.
+    Boxes in conditional DETR, DAB-DETR and Grounding DINO are "turns" in the order "coordinate band wave": coordinates are
+    (y, x, w, h) from 0 to 1, frequencies ``base ** (-2 * i / F)`` for F columns a coordinate.
 
     Examples
     --------
