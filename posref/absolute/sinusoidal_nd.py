@@ -82,6 +82,9 @@ def sinusoidal_nd(
     **Coordinates** are whole in MAE and timm. In diffusers they are ``i * base_size / (size * interpolation_scale)``. SD3 reads
     part of a table for M by M patches: ``i * base_size / M``, for h rows from ``(M - h) // 2`` on.
 
+    DETR counts the valid cells of a mask from 1, y down a column and x along a row, and divides by the last count plus 1e-6,
+    times 2 pi. These are coordinates for "interleaved", y first. Its columns are channels.
+
     CogVideoX has widths (d/4, 3d/8, 3d/8) of frame, column and row. vit-pytorch has ``endpoint=True``. Zeros for a class token
     are the caller's.
 

@@ -1,4 +1,4 @@
-"""As diffusers 0.42.1 computes timesteps: models/embeddings.py, lines 56-80."""
+"""As diffusers 0.42.1 computes timesteps: models/embeddings.py, lines 56-78."""
 
 import math
 
