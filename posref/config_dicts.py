@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from posref.config_layers import NEVER
 from posref.config_reading import even, first, integer, number, refuse
 from posref.config_scaling import COMMON, rope_type, rotated_share
 from posref.config_values import (
@@ -28,6 +29,8 @@ def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, An
     model = str(config.get("model_type"))
     if config.get("alibi") is True:
         refuse("config must describe a model with rotary embeddings; got 'alibi': True.")
+    if model in NEVER:
+        refuse(f"config must describe a model with rotary embeddings; got {model!r}, of which no layer rotates.")
     switch, on = SWITCHES.get(model, ("", None))
     if config.get(switch) != on:
         refuse(f"config of {model!r} must have {switch} {on!r}, or the model has no rotation; got {config.get(switch)!r}.")
@@ -38,6 +41,18 @@ def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, An
 
 def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type: str | None) -> dict[str, Any]:
     """Return the one dict of rope parameters for `layer_type`, without its null keys."""
+    given, layers = dicts_of(config, defaults)
+    if not layers and layer_type is not None:
+        refuse(f"layer_type must be None, since all layers of this config are alike; got {layer_type!r}.")
+    if layers and not isinstance(layers.get(str(layer_type)), Mapping):
+        known = tuple(name for name, value in layers.items() if isinstance(value, Mapping))
+        refuse(f"layer_type must be one of {known}, the layer types of this config; got {layer_type!r}.")
+    rope = layers[str(layer_type)] if layers else given
+    return {name: value for name, value in rope.items() if value is not None}
+
+
+def dicts_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the dict of rope parameters as it is given, and those by layer type, none where all layers are alike."""
     key = "rope_scaling" if config.get("rope_scaling") is not None else "rope_parameters"
     given = config.get(key)
     if given is None:
@@ -54,13 +69,7 @@ def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
         layers = _by_layer(model, given, config, defaults)
     elif isinstance(config.get("rope_theta"), list | tuple):
         layers = _listed(given, config)
-    if not layers and layer_type is not None:
-        refuse(f"layer_type must be None, since all layers of this config are alike; got {layer_type!r}.")
-    if layers and not isinstance(layers.get(str(layer_type)), Mapping):
-        known = tuple(name for name, value in layers.items() if isinstance(value, Mapping))
-        refuse(f"layer_type must be one of {known}, the layer types of this config; got {layer_type!r}.")
-    rope = layers[str(layer_type)] if layers else given
-    return {name: value for name, value in rope.items() if value is not None}
+    return given, layers
 
 
 def _by_layer(model: str, given: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

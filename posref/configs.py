@@ -7,9 +7,10 @@ layer type where layers differ.
 """
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
-from posref.config_dicts import base_of, check, layout_of, rope_dict, rotary_dim_of
+from posref.config_dicts import base_of, check, dicts_of, layout_of, rope_dict, rotary_dim_of
+from posref.config_layers import SLIDING, base_of_layer, number_of_layers, rotates, type_of_layer
 from posref.config_reading import first, parsed, refuse, speaking_as
 from posref.config_scaling import read_scaling, softmax_factor, table_factor
 from posref.config_types import Config, Factors, MRopeArguments, RopeArguments
@@ -23,9 +24,15 @@ __all__ = ["LAYOUTS", "factors", "mrope_from_config", "rope_from_config"]
 ALIKE = "If the model runs another type's code, set model_type to that type."
 
 
-def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout: Layout | None = None) -> RopeArguments:
+@overload
+def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout: Layout | None = None) -> RopeArguments: ...
+@overload
+def rope_from_config(config: Config, /, *, layer: int, layout: Layout | None = None) -> RopeArguments | None: ...
+def rope_from_config(
+    config: Config, /, *, layer_type: str | None = None, layer: int | None = None, layout: Layout | None = None
+) -> RopeArguments | None:
     r"""
-    Return the keyword arguments of `posref.rope` for a model's config.json.
+    Return the keyword arguments of `posref.rope` for a model's config.json, or None for a layer that does not rotate.
 
     Parameters
     ----------
@@ -34,6 +41,11 @@ def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout
         ``config["text_config"]`` is read.
     layer_type : str, optional
         Which layers to read, where they differ ("full_attention", "sliding_attention"). Required there, refused elsewhere.
+    layer : int, optional
+        Instead, the number of one layer, from 0. It has the parameters of its type, and its own base where the file lists one
+        for each layer. The result is None if it does not rotate: in Llama 4, SmolLM3 and Mistral Large 4 as
+        ``no_rope_layers`` says (where 1 means that a layer rotates); full layers of Cohere 2, AFMoE, Flint, EXAONE 4,
+        Kolibri and Beam; those of base 0 in Granite SWA and Muse; layers without attention.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Overrides the layout that `LAYOUTS` has for the model type. Required for model types that are not in it.
 
@@ -57,7 +69,7 @@ def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout
     The original length of YaRN, LongRoPE and Llama 3 is read from the top-level ``original_max_position_embeddings``, then from
     the dict, then from ``max_position_embeddings``. For a dict by layer type the top level is not read. Dynamic NTK reads only
     ``max_position_embeddings``. In YaRN, 0 for ``mscale``, ``mscale_all_dim``, ``beta_fast`` or ``beta_slow`` means "not
-    given", as in transformers; in DeepSeek's own code it means zero. These keys do not say which layers skip RoPE (NoPE).
+    given", as in transformers; in DeepSeek's own code it means zero. Without `layer` the result is that of layers that rotate.
     The layout describes the weights as transformers stores them: Meta's own Llama files are interleaved. ChatGLM's base is
     10000 times its ``rope_ratio``.
 
@@ -78,15 +90,27 @@ def rope_from_config(config: Config, /, *, layer_type: str | None = None, layout
     with speaking_as("rope_from_config"):
         whole = parsed(config)
         _check_axes(whole)
-        config, defaults = check(_text(whole))
+        own = _text(whole)
+        if layer is not None:
+            if layer_type is not None:
+                refuse(f"layer and layer_type cannot both be given; got {layer!r} and {layer_type!r}.")
+            count = number_of_layers(own, layer)
+            if not rotates(own, layer, count):
+                return None
+        config, defaults = check(own)
         known = layout_of(config, layout)
+        if layer is not None and dicts_of(config, defaults)[1]:
+            layer_type = _type_of(config, layer, count)
         rope = rope_dict(config, defaults, layer_type)
         if "mrope_section" in rope:
             _refuse_axes("a dict with 'mrope_section'")
         rotary_dim = rotary_dim_of(rope, config, defaults, layer_type)
+        base = base_of_layer(config, layer)
+        if base == 0:
+            refuse("layer_rope_theta must have a base above 0 for some layer, or the model has no rotation; got only 0.")
         found: RopeArguments = {
             "layout": known,
-            "base": base_of(rope, config, defaults),
+            "base": base or base_of(rope, config, defaults),
             "rotary_dim": rotary_dim,
             "scaling": read_scaling(rope, config, defaults, nested=layer_type is not None, pairs=rotary_dim // 2),
         }
@@ -197,6 +221,16 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
         scaling = read_scaling(rope, config, defaults, nested=layer_type is not None, pairs=pairs)
         return {"table": table_factor(scaling, length), "input": 1.0, "softmax": _softmax_factor(scaling, config)}
+
+
+def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:
+    """Return the layer type of a layer, as the file's parameters by layer type have it."""
+    kind = type_of_layer(config, layer, count)
+    if kind is None:
+        refuse("the file must have layer_types, since its layers differ and layer is given; got none. Give layer_type.")
+    if config.get("model_type") == "deepseek_v4":
+        return "main" if kind == SLIDING else "compress"
+    return kind
 
 
 def _softmax_factor(scaling: Scaling | None, config: Mapping[str, Any]) -> float:
