@@ -56,7 +56,8 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
         m, 1 for tokens and 0 for padding. Padding may be on the left, on the right or on both sides, but not between tokens.
     padding : int
-        The position given to padding; nothing should depend on it. transformers' generation has 1, vLLM 0.
+        The position given to padding; nothing should depend on it. transformers' generation has 0 (5.23.0,
+        generation/utils.py:906; older versions 1), vLLM 0.
     check : bool
         Look at the values of the mask, to refuse what is not one. Under ``jax.jit`` and ``torch.compile`` they cannot be looked
         at: pass False there.
