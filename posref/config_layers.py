@@ -25,7 +25,9 @@ _EVERY: dict[str, tuple[str, int]] = {
 _LAST_IS_FULL = ("beam", "diffusion_gemma_text", "gemma4_text", "gemma4_unified_text")
 _LISTED = ("llama4_text", "mistral_large4_text", "smollm3")  # these have no_rope_layers, where 1 means that a layer rotates
 _BASES = ("granite_swa", "granitemoe_swa", "muse_glimmer_text", "muse_spark_text")  # these have layer_rope_theta
-_FROM_THE_LAST = ("muse_glimmer_text", "muse_spark_text")
+_FROM_THE_LAST = ("muse_glimmer_text", "muse_spark_text")  # only whether an entry is 0 counts (muse_glimmer modeling, 511)
+# Some layers of these have no attention, and a file without layer_types does not say which.
+_MIXED = ("bailing_hybrid", "granitemoehybrid", "lfm2", "lfm2_moe", "minimax", "zamba2")
 _SLIDING_ROTATE = ("cohere2", "cohere2_moe", "flint")  # full layers do not; without a window no layer does
 _FULL_DO_NOT = ("exaone4", "exaone_moe", "kolibri1")  # the same, but without a window every layer rotates
 
@@ -44,6 +46,10 @@ def type_of_layer(config: Mapping[str, Any], layer: int, count: int) -> str | No
     if given is None and model == "deepseek_v4" and isinstance(config.get("compress_ratios"), list | tuple):
         given = ["compressed" if ratio else SLIDING for ratio in config["compress_ratios"][:count]]
     if given is None:
+        given = config.get("layers_block_type")
+    if given is None:
+        if model in _MIXED:
+            refuse(f"config of {model!r} must have layer_types, since some of its layers have no attention; got none.")
         rule = _TYPES.get(model)
         return None if rule is None else rule(config, layer, count)
     if not isinstance(given, list | tuple) or len(given) < count or not all(isinstance(kind, str) for kind in given):
@@ -68,22 +74,26 @@ def rotates(config: Mapping[str, Any], layer: int, count: int) -> bool:
     if model == "afmoe":
         return kind == SLIDING
     if model == "olmo_hybrid":
-        return (config.get("rope_parameters") or {}).get("rope_theta", config.get("rope_theta")) is not None
+        return (config.get("rope_parameters") or {}).get("rope_theta", 1) is not None  # without the key it has 10000
     return not _is_null(config, kind)
 
 
 def base_of_layer(config: Mapping[str, Any], layer: int | None) -> float | None:
     """Return a layer's own base, 0 where it does not rotate; None where layers have none. Without `layer`, the only one."""
     given, model = config.get("layer_rope_theta"), str(config.get("model_type"))
-    if not given or model not in _BASES:
+    if not given:
         return None
+    if model not in _BASES:
+        refuse(f"layer_rope_theta must be null for {model!r}, whose code is not known to read it; got {given!r}.")
     if not isinstance(given, list | tuple) or not all(isinstance(b, int | float) and b >= 0 for b in given):
         refuse(f"layer_rope_theta must be a list of numbers of at least 0, one for each layer; got {given!r}.")
     if layer is not None:
         if layer >= len(given):
             refuse(f"layer_rope_theta must have an entry for every layer; got {len(given)}, and layer {layer} is asked for.")
-        return float(given[layer])
+        return None if model in _FROM_THE_LAST and given[layer] else float(given[layer])
     different = sorted({float(base) for base in given if base})
+    if different and model in _FROM_THE_LAST:
+        return None
     if len(different) > 1:
         refuse(f"layer must say which layer is meant, since layer_rope_theta has several bases: {different}.")
     return different[0] if different else 0.0
@@ -171,6 +181,17 @@ def _qwen3_next(config: Mapping[str, Any], layer: int, count: int) -> str:
     return FULL if (layer + 1) % n == 0 else "linear_attention"
 
 
+def _bamba(config: Mapping[str, Any], layer: int, count: int) -> str:
+    """Return the type of a layer of Bamba (configuration, 97)."""
+    return FULL if layer in (config.get("attn_layer_indices") or ()) else "linear_attention"
+
+
+def _recurrent_gemma(config: Mapping[str, Any], layer: int, count: int) -> str:
+    """Return the type of a layer of RecurrentGemma, whose blocks repeat (configuration, 101)."""
+    blocks = config.get("block_types") or ("recurrent", "recurrent", "attention")
+    return str(blocks[layer % len(blocks)])
+
+
 def _olmo_hybrid(config: Mapping[str, Any], layer: int, count: int) -> str:
     return FULL if layer % 4 == 3 or (count < 4 and layer == count - 1) else "linear_attention"
 
@@ -180,10 +201,12 @@ _TYPES: dict[str, Callable[[Mapping[str, Any], int, int], str]] = {
     **dict.fromkeys(_FROM_THE_LAST, _from_the_last),
     **dict.fromkeys(("modernbert", "modernbert-decoder"), _modernbert),
     **dict.fromkeys(("laguna", "mellum"), lambda config, layer, count: FULL),
+    "bamba": _bamba,
     "cohere2_moe": _cohere2_moe,
     "flint": _flint,
     "lfm3": _lfm3,
     "mimo_v2_flash": _mimo,
     "olmo_hybrid": _olmo_hybrid,
     "qwen3_next": _qwen3_next,
+    "recurrent_gemma": _recurrent_gemma,
 }

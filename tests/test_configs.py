@@ -608,3 +608,40 @@ def test_a_path_that_cannot_be_read_is_named(text: str | None, tmp_path: Path) -
         path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ValueError, match=r"rope_from_config: config must be a mapping, .*the path of a config\.json"):
         rope_from_config(path)
+
+
+SIZED = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 6}
+STILL: list[tuple[dict[str, Any], list[int]]] = [  # what files without layer_types say: the layers that do not rotate
+    ({"model_type": "bamba", "attn_layer_indices": [1, 4]}, [0, 2, 3, 5]),
+    ({"model_type": "recurrent_gemma"}, [0, 1, 3, 4]),
+    ({"model_type": "zamba2", "use_mem_rope": True, "layers_block_type": ["mamba", "hybrid"] * 3}, [0, 2, 4]),
+    ({"model_type": "olmo_hybrid"}, [0, 1, 2, 4, 5]),
+    ({"model_type": "olmo_hybrid", "rope_parameters": {"rope_theta": None}}, list(range(6))),
+]
+
+
+@pytest.mark.parametrize(("config", "still"), STILL)
+def test_layers_without_attention_or_base_are_none(config: dict[str, Any], still: list[int]) -> None:
+    assert [i for i in range(6) if rope_from_config({**SIZED, **config}, layer=i) is None] == still
+
+
+def test_muse_has_one_base_whatever_its_entries() -> None:
+    file = {"model_type": "muse_glimmer_text", **SIZED, "rope_theta": 2e4, "layer_rope_theta": [0, 1e4, 5e5] * 2}
+    assert [one and one["base"] for one in (rope_from_config(file, layer=i) for i in range(6))] == [None, 2e4, 2e4] * 2
+    assert rope_from_config(file)["base"] == 2e4
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (
+            {"model_type": "lfm2"},
+            "config of 'lfm2' must have layer_types, since some of its layers have no attention; got none.",
+        ),
+        ({"model_type": "llama", "layer_rope_theta": [1e4]}, "layer_rope_theta must be null for 'llama', whose code is not"),
+    ],
+)
+def test_what_the_layers_of_a_file_are_is_not_guessed(config: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=r"^rope_from_config: ") as error:
+        rope_from_config({**SIZED, **config}, layer=0)
+    assert problem in str(error.value)
