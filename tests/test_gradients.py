@@ -460,8 +460,9 @@ def flagged(op: str, flag: str) -> set[str]:
 def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
     for op in REGISTRY:
         if array_names(op) and op != "rotation_matrix":  # whose one position is a number nearly everywhere
-            lengths = () if op == "cayley" else ("length-one", "length-zero")  # which has a matrix and no tokens
-            for flag in ("non-contiguous", "broadcast-view", "batch-one", *lengths):
+            rows = any("*" in axes.shape for axes in REGISTRY[op].arrays.values())  # or it has one table, or weights
+            lengths = () if op == "cayley" or not rows else ("length-one", "length-zero")  # cayley has a matrix and no tokens
+            for flag in ("non-contiguous", *(("broadcast-view", "batch-one") if rows else ()), *lengths):
                 assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (
                     f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/cases/forms.py make them"
                 )
