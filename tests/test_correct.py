@@ -8,7 +8,10 @@ from sources import assert_stands_alone
 from posref.conformance import check
 
 FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
-SLOW = ("jax_",)  # compiles every shape
+SLOW = (
+    "torch_half",
+    "jax_",
+)  # compiles every shape
 
 
 @pytest.mark.parametrize(

@@ -178,8 +178,12 @@ def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
 
 FEW = (  # of operations whose own cases have too few rows
     Case("cayley/parts/four", {}, {"skew": floats(4, 3, 3, seed=1)}),
+    Case("conv_positions/parts/four", {"groups": 2}, {"x": floats(4, 3, 2, seed=1), "weight": floats(2, 1, 3, seed=2),
+         "bias": floats(2, seed=3)}),
+    Case("peg/parts/four", {"residual": True}, {"x": floats(4, 2, 2, 2, seed=1), "weight": floats(2, 1, 3, 3, seed=2),
+         "bias": floats(2, seed=3)}),
     Case("rotation_matrix/parts/four", {"dim": 6, "base": 500.0, "layout": "half"}, {"position": [0, 7, 300, 5]}),
-)
+)  # fmt: skip
 
 
 def small_of_several_parts(op: str) -> Case | None:
