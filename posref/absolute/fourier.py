@@ -97,9 +97,11 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     c, count = _check_shapes(tuple(x.shape), tuple(bands.shape))
     xp = namespace(x)
     dtype = result_dtype(x, dtype)
+    values = cast(x, wide(dtype, xp))
+    if not count:  # Dask cannot reshape waves that there are none of
+        return cast(values[..., :0] if include == "none" else values, dtype)
     cos, sin = _waves(x, bands, (*x.shape[:-1], c, count), unit, dtype)
     waves = _in_order(xp.stack([sin, cos], axis=-1), order)
-    values = cast(x, wide(dtype, xp))
     if include == "by_coordinate":
         waves = xp.concat([xp.reshape(waves, (*x.shape, 2 * count)), values[..., None]], axis=x.ndim)
     columns = xp.reshape(waves, (*x.shape[:-1], c * (2 * count + (include == "by_coordinate"))))

@@ -17,7 +17,7 @@ from posref.spec import REGISTRY
 
 TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))
 OF_ARRAYS = [op for op in REGISTRY if array_names(op)]
-HOST = {"inv_freq", "frequencies"}  # may be given in float64 where the rest is narrower
+HOST = {"inv_freq", "frequencies", "bands", "matrix"}  # may be given in float64 where the rest is narrower
 
 
 def called(library: Library, case: LoadedCase, dtype: str = "float32") -> tuple[Callable[..., Any], dict[str, Any]]:
