@@ -15,6 +15,7 @@ from posref.absolute.learned import learned
 from posref.absolute.peg import peg
 from posref.absolute.random_fourier import random_fourier
 from posref.absolute.resample import resample
+from posref.absolute.sine_2d import sine_2d
 from posref.absolute.sinusoidal import sinusoidal
 from posref.absolute.sinusoidal_nd import sinusoidal_nd
 from posref.absolute.sinusoidal_shift import sinusoidal_shift
@@ -125,6 +126,7 @@ __all__ = [
     "self_extend_distances",
     "shaw_scores",
     "shaw_values",
+    "sine_2d",
     "sinusoidal",
     "sinusoidal_nd",
     "sinusoidal_shift",

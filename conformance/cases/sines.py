@@ -1,4 +1,4 @@
-"""Cases of encodings made of sines, besides sinusoidal: timestep, sinusoidal_nd and sinusoidal_shift."""
+"""Cases of encodings made of sines, besides sinusoidal: timestep, sinusoidal_nd, sinusoidal_shift and sine_2d."""
 
 from typing import Any
 
@@ -30,6 +30,18 @@ FLAGS = {
     "sinusoidal-nd-true-size": Flag("a model's own widths and coordinates not reproduced"),
     "sinusoidal-nd-empty": Flag("no cells: a crash or another shape"),
     "sinusoidal-nd-refuse": Flag("widths or axes that do not fit accepted"),
+    "sine-2d-polarity": Flag("valid cells taken for padding"),
+    "sine-2d-order": Flag("columns before rows, or counts along the other axis; square images hide it"),
+    "sine-2d-last": Flag("divided by the size of the image in place of the last count"),
+    "sine-2d-offset": Flag("half a cell subtracted, or not"),
+    "sine-2d-normalize": Flag("counts divided where they should not be, or not multiplied by the scale"),
+    "sine-2d-base": Flag("the base 10000 whatever is asked"),
+    "sine-2d-eps": Flag("a column or row of padding alone divided by zero, or epsilon left out"),
+    "sine-2d-counts": Flag("counts from 0, or in half precision: 257 cells"),
+    "sine-2d-true-size": Flag("a model's own width and options not reproduced"),
+    "sine-2d-rows": Flag("the first image's mask used for the whole batch"),
+    "sine-2d-empty": Flag("an image without rows or columns: a crash or another shape"),
+    "sine-2d-refuse": Flag("a width that axes cannot share, or a mask of numbers accepted"),
     "sinusoidal-shift-sign": Flag("the transpose, which goes back where it should go on"),
     "sinusoidal-shift-layout": Flag("sines and cosines in other columns than the layout's"),
     "sinusoidal-shift-frequency": Flag("other frequencies than those of the sinusoid"),
@@ -177,4 +189,69 @@ SHIFT = (
     *places("sinusoidal_shift", "offsets", {"dim": 4, "layout": "interleaved"}),
 )  # fmt: skip
 
-CASES: tuple[Case, ...] = (*TIMESTEP, *ND, *SHIFT)
+DETR = {"normalize": True, "offset": 0.0}
+DEFORMABLE = {"normalize": True, "offset": -0.5}
+COUNTED = {"normalize": False, "offset": 0.0}
+DINO = {**DETR, "base": 20.0}
+CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the right, as a batch of images is
+HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
+TALL = ((1, 1), (1, 0), (1, 1), (0, 1), (1, 1))
+
+_sine_2d = cases_of("sine_2d", "sine-2d-")
+_sine_2d_form = cases_of("sine_2d")
+
+
+def _image(name: str, flags: str, mask: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
+    make = _sine_2d_form if name.startswith("forms/") else _sine_2d
+    return make(name, flags, {"dim": dim, **params}, {"mask": np.asarray(mask, dtype=np.bool_)}, comment, **rest)
+
+
+def _padded(height: int, width: int, valid: tuple[int, int]) -> Any:
+    """Return an image's mask, valid in its first rows and columns."""
+    return (np.arange(height)[:, None] < valid[0]) & (np.arange(width) < valid[1])
+
+
+IMAGE = (
+    _image("detr/small", "order last eps", CORNER, 8, DETR, tier="smoke"),
+    _image("detr/holes", "polarity last order", HOLES, 8, DETR, "cells of padding between valid ones"),
+    _image("detr/tall", "order last", TALL, 12, DETR),
+    _image("detr/whole", "order normalize", np.ones((2, 3)), 8, DETR, "nothing is padding"),
+    _image("detr/model", "true-size last", _padded(7, 9, (6, 9)), 256, DETR, "d = 256"),
+    _image("detr/features", "true-size last", _padded(25, 34, (19, 34)), 16, DETR, "800 by 1066 pixels"),
+    _image("detr/scale", "normalize", HOLES, 8, {**DETR, "scale": 3.0}),
+    _image("detr/eps", "eps", HOLES, 8, {**DETR, "eps": 0.0078125}),
+    _image("detr/base", "base", TALL, 8, {**DETR, "base": 500.0}),
+    _image("detr/padding", "eps polarity", np.zeros((2, 3)), 8, DETR, "no cell is valid: all at 0"),
+    _image("detr/long", "counts true-size", np.ones((300, 2)), 4, DETR, "300 rows"),
+    _image("deformable/small", "offset order", CORNER[:2], 8, DEFORMABLE),
+    _image("deformable/holes", "offset last", HOLES, 12, DEFORMABLE),
+    _image("deformable/model", "true-size offset", _padded(6, 5, (6, 4)), 256, DEFORMABLE, "d = 256"),
+    _image("deformable/half", "offset normalize", TALL, 8, {**DEFORMABLE, "offset": 0.5}),
+    _image("deformable/padding", "eps offset", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
+    _image("dino/small", "base true-size", HOLES, 16, DINO, "Grounding DINO"),
+    _image("counts/small", "normalize counts", HOLES, 8, COUNTED),
+    _image("counts/tall", "normalize order", TALL, 8, {**COUNTED, "base": 20.0}),
+    _image("counts/long", "counts", np.ones((2, 300)), 4, COUNTED, "300 columns"),
+    _image("rows/batch", "rows last", (HOLES, tuple(row[::-1] for row in HOLES)), 8, DETR),
+    _image("rows/batches", "rows offset", (((HOLES), (HOLES[::-1])), ((HOLES[::-1]), (HOLES))), 8, DEFORMABLE),
+    _image("empty/rows", "empty", np.zeros((0, 3)), 8, DETR),
+    _image("empty/columns", "empty", np.zeros((3, 0)), 8, COUNTED),
+    _image("empty/batch", "empty", np.zeros((0, 2, 3)), 8, DEFORMABLE),
+    _image("forms/strided", "non-contiguous", (HOLES, HOLES[::-1]), 8, DETR),
+    _image("forms/strided-counts", "non-contiguous", TALL, 8, COUNTED),
+    _image("forms/expanded", "broadcast-view", (HOLES,) * 2, 8, DETR),
+    _image("forms/expanded-three", "broadcast-view", (TALL,) * 3, 4, DEFORMABLE),
+    _image("forms/batch-one", "batch-one", (HOLES,), 8, DETR),
+    _image("forms/batch-one-tall", "batch-one", (TALL,), 8, COUNTED),
+    _image("forms/length-one", "length-one batch-one", (((1,),),), 8, DETR, "one cell"),
+    _image("forms/length-one-row", "length-one", ((1, 0, 1, 1),), 8, DEFORMABLE, "one row"),
+    _image("forms/length-one-column", "length-one", ((1,), (0,), (1,)), 8, DEFORMABLE, "one column"),
+    _image("forms/length-zero", "length-zero", np.zeros((2, 3, 0)), 4, DETR),
+    _image("forms/length-zero-rows", "length-zero", np.zeros((2, 0, 3)), 4, DEFORMABLE),
+    _image("refused/width", "refuse", HOLES, 10, DETR, "two axes cannot share five pairs", kind="reject"),
+    _image("refused/offset", "refuse offset", HOLES, 8, {**COUNTED, "offset": -0.5}, "counts have none", kind="reject"),
+    _image("refused/vector", "refuse", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),
+    _sine_2d("refused/numbers", "refuse", {"dim": 8, **DETR}, {"mask": np.asarray(HOLES)}, "not a boolean mask", kind="reject"),
+)  # fmt: skip
+
+CASES: tuple[Case, ...] = (*TIMESTEP, *ND, *SHIFT, *IMAGE)

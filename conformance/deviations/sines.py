@@ -113,4 +113,44 @@ SHIFT = (
     _shift("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k)),
 )  # fmt: skip
 
-DEVIATIONS = (*TIMESTEP, *ND, *SHIFT)
+_sine_2d, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized"), deviations_of("counts")
+
+
+def _by_size(function: Function) -> Function:
+    """Counts are divided by the number of cells, valid or not."""
+
+    def deviating(places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:
+        return (places + offset) / (places.shape[axis] + eps) * scale
+
+    return deviating
+
+
+def _swapped(out: Real, mask: Any, dim: int, /, **options: Any) -> Real:
+    return np.concatenate([out[..., dim // 2 :], out[..., : dim // 2]], axis=-1)
+
+
+IMAGE = (
+    _sine_2d("sine-2d-padding", "cells are counted that are padding", argument(0, np.logical_not),
+             "DETR's mask is True where there is padding, that of transformers where there is none."),
+    _sine_2d("sine-2d-columns-first", "columns come before rows", after(_swapped)),
+    _sine_2d("sine-2d-first-image", "the first image's mask is used for the whole batch", argument(
+        0, lambda m: np.broadcast_to(m[:1], m.shape) if m.ndim > 2 else m)),
+    _sine_2d("sine-2d-all-valid", "the mask is ignored", argument(0, np.ones_like)),
+    _sine_2d("sine-2d-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
+    _sine_2d("sine-2d-not-normalized", "counts are not divided", before(
+        lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "offset": 0.0}))),
+    _counts("sine-2d-other-axis", "cells are counted along the other axis", before(lambda m, axis: ((m, -3 - axis), {}))),
+    _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64))),
+    _counts("sine-2d-indices", "the numbers of rows and columns are taken, whatever the mask says", after(
+        lambda out, m, axis: np.cumsum(np.ones_like(out), axis=axis))),
+    _counts("sine-2d-counts-bfloat16", "counts are held in bfloat16", after(lambda out, m, axis: narrowed("bfloat16")(out)),
+            "A mask in the dtype of the model counts to 256."),
+    _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
+                "Deformable DETR subtracts half a cell, DETR does not."),
+    _normalized("sine-2d-offset-half", "half a cell is subtracted whatever is asked for", option(offset=always(-0.5))),
+    _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size),
+    _normalized("sine-2d-no-scale", "counts are not multiplied by the scale", option(scale=always(1.0))),
+    _normalized("sine-2d-eps", "epsilon is 1e-6 whatever is asked for", option(eps=always(1e-6))),
+)  # fmt: skip
+
+DEVIATIONS = (*TIMESTEP, *ND, *SHIFT, *IMAGE)
