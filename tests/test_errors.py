@@ -622,20 +622,16 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         f"random_fourier: x must be (..., c), and matrix (c, m); got shapes ({len(T)}, 1) and (2, 1).",
     ),
     "sine_2d: a mask of numbers": (
-        lambda: posref.sine_2d(np.ones((2, 3)), 8, normalize=True, offset=0.0),
+        lambda: posref.sine_2d(np.ones((2, 3)), 8, normalize=True, centered=False),
         "sine_2d: mask must be boolean with rows and columns, True where a cell is valid; got float64, (2, 3).",
     ),
     "sine_2d: a width that axes cannot share": (
-        lambda: posref.sine_2d(np.ones((2, 3), dtype=bool), 6, normalize=True, offset=0.0),
+        lambda: posref.sine_2d(np.ones((2, 3), dtype=bool), 6, normalize=True, centered=False),
         "sine_2d: dim must be a multiple of 4 (a sine and a cosine for each axis); got 6.",
     ),
-    "sine_2d: an offset of counts": (
-        lambda: posref.sine_2d(np.ones((2, 3), dtype=bool), 8, normalize=False, offset=-0.5),
-        "sine_2d: offset must be 0 without normalize, which alone adds it; got -0.5.",
-    ),
-    "sine_2d: no cell left": (
-        lambda: posref.sine_2d(np.ones((2, 3), dtype=bool), 8, normalize=True, offset=-1.0),
-        "sine_2d: offset must be above -1, since counts begin at 1; got -1.0.",
+    "sine_2d: half a cell of counts": (
+        lambda: posref.sine_2d(np.ones((2, 3), dtype=bool), 8, normalize=False, centered=True),
+        "sine_2d: centered must be False without normalize, since counts are whole; got True.",
     ),
     "sinusoidal_nd: another number of axes": (
         lambda: posref.sinusoidal_nd(T, widths=[4, 4], layout="sin_cos", phases="axis"),

@@ -189,9 +189,9 @@ SHIFT = (
     *places("sinusoidal_shift", "offsets", {"dim": 4, "layout": "interleaved"}),
 )  # fmt: skip
 
-DETR = {"normalize": True, "offset": 0.0}
-DEFORMABLE = {"normalize": True, "offset": -0.5}
-COUNTED = {"normalize": False, "offset": 0.0}
+DETR = {"normalize": True, "centered": False}
+DEFORMABLE = {"normalize": True, "centered": True}
+COUNTED = {"normalize": False, "centered": False}
 DINO = {**DETR, "base": 20.0}
 CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the right, as a batch of images is
 HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
@@ -226,7 +226,7 @@ IMAGE = (
     _image("deformable/small", "offset order", CORNER[:2], 8, DEFORMABLE),
     _image("deformable/holes", "offset last", HOLES, 12, DEFORMABLE),
     _image("deformable/model", "true-size offset", _padded(6, 5, (6, 4)), 256, DEFORMABLE, "d = 256"),
-    _image("deformable/half", "offset normalize", TALL, 8, {**DEFORMABLE, "offset": 0.5}),
+    _image("deformable/scale", "offset normalize", TALL, 8, {**DEFORMABLE, "scale": 5.0}),
     _image("deformable/padding", "eps offset", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
     _image("dino/small", "base true-size", HOLES, 16, DINO, "Grounding DINO"),
     _image("counts/small", "normalize counts", HOLES, 8, COUNTED),
@@ -237,6 +237,7 @@ IMAGE = (
     _image("empty/rows", "empty", np.zeros((0, 3)), 8, DETR),
     _image("empty/columns", "empty", np.zeros((3, 0)), 8, COUNTED),
     _image("empty/batch", "empty", np.zeros((0, 2, 3)), 8, DEFORMABLE),
+    _image("empty/batches", "empty", np.zeros((2, 0, 3, 2)), 8, DETR),
     _image("forms/strided", "non-contiguous", (HOLES, HOLES[::-1]), 8, DETR),
     _image("forms/strided-counts", "non-contiguous", TALL, 8, COUNTED),
     _image("forms/expanded", "broadcast-view", (HOLES,) * 2, 8, DETR),
@@ -249,7 +250,7 @@ IMAGE = (
     _image("forms/length-zero", "length-zero", np.zeros((2, 3, 0)), 4, DETR),
     _image("forms/length-zero-rows", "length-zero", np.zeros((2, 0, 3)), 4, DEFORMABLE),
     _image("refused/width", "refuse", HOLES, 10, DETR, "two axes cannot share five pairs", kind="reject"),
-    _image("refused/offset", "refuse offset", HOLES, 8, {**COUNTED, "offset": -0.5}, "counts have none", kind="reject"),
+    _image("refused/offset", "refuse offset", HOLES, 8, {**COUNTED, "centered": True}, "counts are whole", kind="reject"),
     _image("refused/vector", "refuse", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),
     _sine_2d("refused/numbers", "refuse", {"dim": 8, **DETR}, {"mask": np.asarray(HOLES)}, "not a boolean mask", kind="reject"),
 )  # fmt: skip

@@ -113,14 +113,14 @@ SHIFT = (
     _shift("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k)),
 )  # fmt: skip
 
-_sine_2d, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized"), deviations_of("counts")
+_sine_2d, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized_counts"), deviations_of("valid_counts")
 
 
 def _by_size(function: Function) -> Function:
     """Counts are divided by the number of cells, valid or not."""
 
     def deviating(places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:
-        return (places + offset) / (places.shape[axis] + eps) * scale
+        return (places - offset) / (places.shape[axis] + eps) * scale
 
     return deviating
 
@@ -138,7 +138,7 @@ IMAGE = (
     _sine_2d("sine-2d-all-valid", "the mask is ignored", argument(0, np.ones_like)),
     _sine_2d("sine-2d-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
     _sine_2d("sine-2d-not-normalized", "counts are not divided", before(
-        lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "offset": 0.0}))),
+        lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "centered": False}))),
     _counts("sine-2d-other-axis", "cells are counted along the other axis", before(lambda m, axis: ((m, -3 - axis), {}))),
     _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64))),
     _counts("sine-2d-indices", "the numbers of rows and columns are taken, whatever the mask says", after(
@@ -147,7 +147,7 @@ IMAGE = (
             "A mask in the dtype of the model counts to 256."),
     _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
                 "Deformable DETR subtracts half a cell, DETR does not."),
-    _normalized("sine-2d-offset-half", "half a cell is subtracted whatever is asked for", option(offset=always(-0.5))),
+    _normalized("sine-2d-offset-half", "half a cell is subtracted whatever is asked for", option(offset=always(0.5))),
     _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size),
     _normalized("sine-2d-no-scale", "counts are not multiplied by the scale", option(scale=always(1.0))),
     _normalized("sine-2d-eps", "epsilon is 1e-6 whatever is asked for", option(eps=always(1e-6))),

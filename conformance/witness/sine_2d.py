@@ -21,7 +21,7 @@ from .lists import at, build, shape
 
 
 def sine_2d(
-    mask: Any, dim: int, *, normalize: bool, offset: Any, base: Any = 10000.0, scale: Any = 2 * math.pi, eps: Any = 1e-6
+    mask: Any, dim: int, *, normalize: bool, centered: bool, base: Any = 10000.0, scale: Any = 2 * math.pi, eps: Any = 1e-6
 ) -> Any:
     """Return the sines and cosines of both axes, shape (*B, H, W, dim)."""
     *_, height, width = shape(mask)
@@ -31,7 +31,7 @@ def sine_2d(
         count = mpf(sum(valid[: here + 1]))
         if not normalize:
             return count
-        return (count + mpf(offset)) / (sum(valid) + mpf(eps)) * mpf(scale)
+        return (count - mpf(centered) / 2) / (sum(valid) + mpf(eps)) * mpf(scale)
 
     def waves(place: Any) -> list[Any]:
         found = []

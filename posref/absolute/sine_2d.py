@@ -4,7 +4,7 @@ from math import pi
 
 from posref.absolute.sinusoidal import sinusoidal
 from posref.arrays import Array, DType, beside, cast, index_dtype, namespace, result_dtype, wide
-from posref.checks import check_finite, check_flag, check_integer, check_positive
+from posref.checks import check_flag, check_integer, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding, part
 from posref.types import ArrayOf
 
@@ -16,15 +16,14 @@ from posref.types import ArrayOf
     domains={
         "dim": Integer(4, step=4, usual=32),
         "normalize": Flag(),
-        "offset": Real(-1, usual=(-0.5, 0.5)),
+        "centered": Flag(),
         "base": Real(0, usual=(2, 1e5)),
         "scale": Real(0, usual=(1, 8)),
         "eps": Real(0, usual=(1e-6, 1e-2)),
     },
     arrays={"mask": Axes("*B H W", "mask")},
     result="*B H W dim",
-    rows="*B",
-    requires=("normalize or offset == 0",),
+    requires=("normalize or not centered",),
 )
 def sine_2d(
     mask: ArrayOf,
@@ -32,7 +31,7 @@ def sine_2d(
     /,
     *,
     normalize: bool,
-    offset: float,
+    centered: bool,
     base: float = 10000.0,
     scale: float = 2 * pi,
     eps: float = 1e-6,
@@ -41,10 +40,11 @@ def sine_2d(
     r"""
     Return sinusoids of the row and the column of every cell of an image, counted over its valid cells.
 
-    .. math:: [PE^{(d/2)}_{v(y)} \,\|\, PE^{(d/2)}_{v(x)}], \qquad v(y) = s \, \frac{y + o}{y_{last} + \epsilon}
+    .. math:: [PE^{(d/2)}_{v(y)} \,\|\, PE^{(d/2)}_{v(x)}], \qquad v(y) = s \, \frac{y - o}{y_{last} + \epsilon}
 
     where y is the number of valid cells of the column from the first row to this one, both included, y_last that of the whole
-    column, x and x_last the same along the row, o the offset, s the scale, and PE the interleaved `sinusoidal` of width d/2.
+    column, x and x_last the same along the row, o 1/2 if `centered`, else 0, s the scale, and PE the interleaved `sinusoidal`
+    of width d/2.
     Without `normalize`, v(y) = y.
 
     Parameters
@@ -55,8 +55,8 @@ def sine_2d(
         d, the width for both axes, a multiple of 4; ``num_pos_feats`` of DETR's code is d/2.
     normalize : bool
         Divide by the last count of each column and row (DETR and its relatives), or use the counts themselves.
-    offset : float
-        o, above -1: 0 in DETR, Mask2Former, SAM 2 and Grounding DINO, -0.5 in Deformable DETR. 0 without `normalize`.
+    centered : bool
+        Subtract half a cell (Deformable DETR), or not (DETR, Mask2Former, SAM 2, Grounding DINO). Only with `normalize`.
     base : float
         10000, or 20 in DAB-DETR and Grounding DINO (``temperature``).
     scale : float
@@ -79,7 +79,7 @@ def sine_2d(
     Notes
     -----
     Counts begin at 1. Cells of padding keep the last count before them. A column without a valid cell is at 0 / epsilon: 0
-    with offset 0, and half a scale divided by epsilon, 3.1 million radians, with offset -0.5.
+    as it is, and minus half a scale divided by epsilon, 3.1 million radians, if `centered`.
 
     Counts are integers here. transformers casts the mask to the dtype of the model before it counts: wrong from 257 cells on
     in bfloat16. The coordinates v are in float32 for results of float32 or narrower, as in all libraries.
@@ -92,7 +92,7 @@ def sine_2d(
 
     >>> import numpy as np
     >>> mask = np.asarray([[True, True, False]] * 2)
-    >>> sine_2d(mask, 8, normalize=True, offset=-0.5)[1, 0].round(4).tolist()
+    >>> sine_2d(mask, 8, normalize=True, centered=True)[1, 0].round(4).tolist()
     [-1.0, -0.0, 0.0471, 0.9989, 1.0, 0.0, 0.0157, 0.9999]
     """
     name = "sine_2d"
@@ -106,27 +106,26 @@ def sine_2d(
         msg = f"{name}: dim must be a multiple of 4 (a sine and a cosine for each axis); got {dim}."
         raise ValueError(msg)
     check_flag(name, "normalize", normalize)
-    check_finite(name, "offset", offset)
+    check_flag(name, "centered", centered)
     for option, value in (("base", base), ("scale", scale), ("eps", eps)):
         check_positive(name, option, value)
-    if offset <= -1:
-        msg = f"{name}: offset must be above -1, since counts begin at 1; got {offset!r}."
-        raise ValueError(msg)
-    if offset and not normalize:
-        msg = f"{name}: offset must be 0 without normalize, which alone adds it; got {offset!r}."
+    if centered and not normalize:
+        msg = f"{name}: centered must be False without normalize, since counts are whole; got True."
         raise ValueError(msg)
     dtype = result_dtype(mask, dtype)
     blocks = []
     for axis in (-2, -1):
-        places = counts(mask, axis)
+        places = valid_counts(mask, axis)
         if normalize:
-            places = normalized(cast(places, wide(dtype, xp)), axis, offset=offset, scale=scale, eps=eps)
+            places = normalized_counts(
+                cast(places, wide(dtype, xp)), axis, offset=0.5 if centered else 0.0, scale=scale, eps=eps
+            )
         blocks.append(sinusoidal(places, dim // 2, layout="interleaved", base=base, dtype=dtype))
     return xp.concat(blocks, axis=mask.ndim)
 
 
 @part()
-def counts(mask: Array, axis: int) -> Array:
+def valid_counts(mask: Array, axis: int) -> Array:
     """Return how many cells are valid up to each cell along an axis, itself included."""
     xp = namespace(mask)
     one = beside(1, mask, index_dtype(mask))
@@ -138,7 +137,7 @@ def counts(mask: Array, axis: int) -> Array:
 
 
 @part()
-def normalized(places: Array, axis: int, *, offset: float, scale: float, eps: float) -> Array:
-    """Return counts with an offset, divided by the last of them."""
+def normalized_counts(places: Array, axis: int, *, offset: float, scale: float, eps: float) -> Array:
+    """Return counts less an offset, divided by the last of them."""
     last = places[..., -1:, :] if axis == -2 else places[..., -1:]
-    return (places + float(offset)) / (last + float(eps)) * float(scale)
+    return (places - offset) / (last + float(eps)) * float(scale)

@@ -11,13 +11,14 @@ backend = "torch"
 dtypes = ("float32", "bfloat16")
 
 
-def sine_2d(mask, dim, /, *, normalize, offset, base=10000.0, scale=2 * math.pi, eps=1e-6, dtype=None):
+def sine_2d(mask, dim, /, *, normalize, centered, base=10000.0, scale=2 * math.pi, eps=1e-6, dtype=None):
     features = dim // 2
     y_embed = mask.cumsum(-2, dtype=torch.float32)
     x_embed = mask.cumsum(-1, dtype=torch.float32)
     if normalize:
-        y_embed = (y_embed + offset) / (y_embed[..., -1:, :] + eps) * scale
-        x_embed = (x_embed + offset) / (x_embed[..., -1:] + eps) * scale
+        offset = 0.5 if centered else 0.0
+        y_embed = (y_embed - offset) / (y_embed[..., -1:, :] + eps) * scale
+        x_embed = (x_embed - offset) / (x_embed[..., -1:] + eps) * scale
     dim_t = torch.arange(features, dtype=torch.float32)
     dim_t = base ** (2 * torch.div(dim_t, 2, rounding_mode="trunc") / features)
     parts = []

@@ -38,10 +38,10 @@ def test_sam() -> None:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (DetrSinePositionEmbedding, {"normalize": True, "offset": 0.0}),
-        (DetrSinePositionEmbedding, {"normalize": False, "offset": 0.0, "base": 500.0}),
-        (Mask2FormerSinePositionEmbedding, {"normalize": True, "offset": 0.0, "scale": 3.0}),
-        (DeformableDetrSinePositionEmbedding, {"normalize": True, "offset": -0.5}),
+        (DetrSinePositionEmbedding, {"normalize": True, "centered": False}),
+        (DetrSinePositionEmbedding, {"normalize": False, "centered": False, "base": 500.0}),
+        (Mask2FormerSinePositionEmbedding, {"normalize": True, "centered": False, "scale": 3.0}),
+        (DeformableDetrSinePositionEmbedding, {"normalize": True, "centered": True}),
     ],
 )
 def test_sines_of_masked_images(kind: Any, options: dict[str, Any]) -> None:
@@ -58,5 +58,5 @@ def test_sines_of_grounding_dino() -> None:
     mask = torch.ones(1, 5, 6, dtype=torch.bool)
     mask[0, 4:] = mask[0, :, 5:] = False
     expected = GroundingDinoSinePositionEmbedding(config)(torch.zeros(1, 3, 5, 6), mask).permute(0, 2, 3, 1)
-    found = posref.sine_2d(mask, 32, normalize=True, offset=0.0, base=float(config.positional_embedding_temperature))
+    found = posref.sine_2d(mask, 32, normalize=True, centered=False, base=float(config.positional_embedding_temperature))
     assert torch.max(torch.abs(found - expected)) <= 8 * U * 7
