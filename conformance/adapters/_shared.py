@@ -184,7 +184,7 @@ class _Stub(ModuleType):
 
 
 class _StandIn:
-    """Something that can be called, read, used as a decorator, and inherited from, and does nothing."""
+    """Something that can be called, read, used as a decorator or annotation, and inherited from, and does nothing."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         decorates = len(args) == 1 and not options and callable(args[0]) and not isinstance(args[0], _StandIn)
@@ -194,6 +194,11 @@ class _StandIn:
         if name.startswith("__"):
             raise AttributeError(name)
         return self
+
+    def __or__(self, other: Any) -> Any:  # in an annotation
+        return self
+
+    __ror__ = __or__
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         return ()
