@@ -1,0 +1,138 @@
+"""
+timm: its rotary modules and functions, mixed RoPE, sines and cosines on a grid, and the resampling of learned positions.
+
+Its layers are imported without the models around them, so that torchvision is not needed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ._shared import lacks, only_package
+
+PACKAGE = "timm"
+backend = "torch"
+dtypes = ("float32", "bfloat16", "float16")
+claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+sincos = only_package("timm.layers.pos_embed_sincos")
+learned = only_package("timm.layers.pos_embed")
+
+LIMIT = 1 << 24  # elements of an embedding of a grid of which a few cells are looked up
+LAYOUTS = ["half", "interleaved"]
+GRID: dict[str, Any] = {"axes": [2], "unequal": False, "numbers": ["integers"], "negative": False, "empty": False}
+
+supports: dict[str, dict[str, Any]] = {
+    "rope_frequencies": {"scaling": [None]},
+    "apply_rope": {"layout": LAYOUTS, "inverse": [False], "partial": False},
+    "mixed_rope": {"layout": ["interleaved"], "inverse": [False], "partial": False, "axes": [2]},
+    "axial_rope": {
+        **GRID, "layout": LAYOUTS, "allocation": ["own"], "arrangement": ["chunked"], "unit": ["radians"], "inverse": [False],
+        "partial": False,
+    },
+    "sinusoidal_nd": {**GRID, "layout": ["sin_cos"], "endpoint": [False]},
+    "resample": {"axes": [2], "empty": False, "padding": ["border"], "interpolate_offset": ["default"]},
+}  # fmt: skip
+
+
+def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None) -> tuple[Tensor, float]:
+    """freq_bands of every second number."""
+    if scaling is not None:
+        lacks(f"no {scaling!r}")
+    return sincos.freq_bands(dim, temperature=base), 1.0
+
+
+def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: str = "leading", inverse: bool = False) -> Tensor:
+    """apply_rot_embed, on tables whose columns are there twice, as _rope_layout puts them."""
+    half = _half(layout, inverse)
+    if 2 * cos.shape[-1] != x.shape[-1]:
+        lacks("all lanes of a head rotate")
+    sines, cosines = (sincos._rope_layout(table, rotate_half=half) for table in (sin, cos))
+    return sincos.apply_rot_embed(x, sines, cosines, half=half)
+
+
+def mixed_rope(x: Tensor, positions: Tensor, frequencies: Tensor, /, *, layout: str, inverse: bool = False) -> Tensor:
+    """get_mixed_freqs of two axes, each token as one of a head of its own, then apply_rot_embed_cat."""
+    lanes, rows = x.shape[-1], x.shape[:-1]
+    if layout != "interleaved" or inverse or positions.shape[0] != 2 or 2 * frequencies.shape[-1] != lanes:
+        lacks(
+            f"layout {layout!r}, inverse {inverse}, {positions.shape[0]} axes: pairs are neighbours, on all lanes, by two axes"
+        )
+    flat = x.reshape(-1, 1, lanes)
+    first, second = (torch.broadcast_to(axis, rows).reshape(-1, 1) for axis in positions)
+    spread = torch.stack([torch.broadcast_to(axis, (*rows, lanes // 2)).reshape(-1, lanes // 2) for axis in frequencies])
+    return sincos.apply_rot_embed_cat(flat, sincos.get_mixed_freqs(spread, first, second)).reshape(x.shape)
+
+
+def axial_rope(
+    x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str,
+    unit: str = "radians", inverse: bool = False,
+) -> Tensor:  # fmt: skip
+    """RotaryEmbeddingCat of a grid that has these cells, then apply_rot_embed_cat."""
+    half = _half(layout, inverse)
+    if len(dims) != 2 or dims[0] != dims[1] or sum(dims) != x.shape[-1] or x.shape[-1] % 4:
+        lacks("two axes share all lanes of a head evenly")
+    if (allocation, arrangement, unit) != ("own", "chunked", "radians"):
+        lacks(f"no frequencies that are {allocation!r}, {arrangement!r}, in {unit!r}")
+    module = sincos.RotaryEmbeddingCat(x.shape[-1], temperature=base, in_pixels=False, rotate_half=half)
+    emb = _cells(module.get_embed, positions, 2 * x.shape[-1])
+    return sincos.apply_rot_embed_cat(x, emb, half=half)
+
+
+def sinusoidal_nd(
+    positions: Tensor, /, *, widths: list[int], layout: str, phases: str, base: float = 1e4, endpoint: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    """build_sincos2d_pos_embed of a grid that has these cells."""
+    if layout != "sin_cos" or endpoint or len(widths) != 2 or widths[0] != widths[1]:
+        lacks(f"layout {layout!r}, endpoint {endpoint}, widths {widths}: sines, then cosines, of two axes that share evenly")
+
+    def table(shape: list[int]) -> Tensor:
+        return sincos.build_sincos2d_pos_embed(
+            shape, sum(widths), base, interleave_sin_cos=phases == "axis", dtype=dtype or torch.get_default_dtype()
+        )
+
+    return _cells(table, positions, sum(widths))
+
+
+def resample(
+    table: Tensor, size: list[int], /, *, old_size: list[int], prefix: int, method: str, align_corners: bool, antialias: bool,
+    interpolate_offset: float | None = None, padding: str = "border",
+) -> Tensor:  # fmt: skip
+    """resample_abs_pos_embed."""
+    if len(size) != 2 or not table.numel():
+        lacks("the grid has two axes, and the table has numbers")
+    if padding != "border" or interpolate_offset is not None:
+        lacks("no padding with zeros and no offset")
+    mode = {"linear": "bilinear", "cubic": "bicubic"}[method]
+    return learned.resample_abs_pos_embed(
+        table[None], list(size), list(old_size), prefix, mode, antialias, align_corners=align_corners
+    )[0]
+
+
+def _half(layout: str, inverse: bool) -> bool:
+    if layout not in LAYOUTS or inverse:
+        lacks(f"no layout {layout!r} with inverse={inverse}")
+    return layout == "half"
+
+
+def _cells(table: Callable[[list[int]], Tensor], positions: Tensor, width: int) -> Tensor:
+    """Return the rows at these cells of what `table` returns of the smallest grid that has them."""
+    if positions.shape[0] != 2 or positions.is_floating_point() or not positions.numel() or int(positions.min()) < 0:
+        lacks("the cells of a grid of two axes")
+    down, across = positions
+    shape = [int(down.max()) + 1, int(across.max()) + 1]
+    if shape[0] * shape[1] * width > LIMIT:
+        lacks(f"a grid of {shape[0]} by {shape[1]} cells is too large here")
+    return table(shape)[down * shape[1] + across]
+
+
+# Read and run in timm 1.0.31 with torch 2.13.0 on a CPU.
+NOTES = (
+    "Positions are the cells of a grid (layers/pos_embed_sincos.py:116), looked up in the smallest that has them.",
+    "RotaryEmbeddingMRope, whose time is always 0, and RotaryEmbeddingDinoV3, whose coordinates follow from the shape of the "
+    "grid, are not asked; nor are the relative biases of windows, for which there is no operation.",
+    "resample_abs_pos_embed gives back a table of the size that it should have (layers/pos_embed.py:34).",
+)
