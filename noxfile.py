@@ -9,15 +9,20 @@ TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine,
 RELEASED = {  # adapter: what is installed, in order; a list is installed without its dependencies
     "diffusers": [TORCH, "diffusers==0.42.1"],
     "equinox": ["equinox==0.13.8"],
+    "flash_attn": [TORCH, "einops", ["--no-build-isolation", "flash-attn==2.8.3.post2"]],
     "keras_hub": [["keras-hub==0.32.0"], "keras==3.15.1", "jax==0.10.2", "kagglehub", "regex", "sentencepiece", "tokenizers"],
     "litgpt": [TORCH, "litgpt==0.5.13"],
+    "megatron_core": [TORCH, ["megatron-core==0.16.1"]],
     "mlx": ["mlx[cpu]==0.32.4"],
     "mlx_lm": ["mlx-lm[cpu]==0.32.2"],
     "onnx": ["onnx==1.23.2"],
     "onnxruntime": ["onnxruntime==1.31.1", "onnx==1.23.2"],
     "rotary_embedding_torch": [TORCH, "rotary-embedding-torch==0.9.1"],
+    "sglang": [TORCH, "transformers==5.23.0", ["sglang==0.5.23"]],
+    "timm": [TORCH, ["timm==1.0.31"]],
     "torchtune": [TORCH, "torchtune==0.6.1", ["torchao==0.9.0"]],
     "transformers": [TORCH, "transformers==5.23.0"],
+    "vllm": [TORCH, "transformers==5.23.0", ["vllm==0.33.0"]],
     "x_transformers": [TORCH, "x-transformers==2.31.10"],
 }
 
@@ -26,6 +31,7 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
 @nox.parametrize("library", list(RELEASED), ids=list(RELEASED))
 def scoreboard(session: nox.Session, library: str) -> None:
     """Check one library at its released version, repeat what was found in it, and write the page anew."""
+    session.env["FLASH_ATTENTION_SKIP_CUDA_BUILD"] = "TRUE"
     torch = [package for package in RELEASED[library] if package == TORCH]
     session.install(*torch, ".")
     for package in RELEASED[library]:
