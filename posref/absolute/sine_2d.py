@@ -6,7 +6,7 @@ from posref.absolute.sinusoidal import sinusoidal
 from posref.arrays import Array, DType, beside, cast, index_dtype, namespace, result_dtype, wide
 from posref.checks import check_flag, check_integer, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding, part
-from posref.types import ArrayOf
+from posref.types import ArrayOf, T
 
 
 @encoding(
@@ -26,7 +26,7 @@ from posref.types import ArrayOf
     requires=("normalize or not centered",),
 )
 def sine_2d(
-    mask: ArrayOf,
+    mask: ArrayOf[T],
     dim: int,
     /,
     *,
@@ -36,7 +36,7 @@ def sine_2d(
     scale: float = 2 * pi,
     eps: float = 1e-6,
     dtype: DType | None = None,
-) -> ArrayOf:
+) -> T:
     r"""
     Return sinusoids of the row and the column of every cell of an image, counted over its valid cells.
 
