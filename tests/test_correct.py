@@ -8,10 +8,7 @@ from sources import assert_stands_alone
 from posref.conformance import check
 
 FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
-SLOW = (
-    "torch_half",
-    "jax_",
-)  # compiles every shape
+SLOW = ("torch_half", "jax_")  # every rotation in two dtypes, and code that compiles every shape
 
 
 @pytest.mark.parametrize(

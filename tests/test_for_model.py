@@ -1,6 +1,7 @@
 """A check for one model asks its own options, sizes and positions, and all of them must be answered."""
 
 import json
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,6 +85,7 @@ def short(x, positions, /, **options):
     return rope(x, positions, **options)
 
 
+@cache
 def checked(function, model=LLAMA, **options):
     return check(SimpleNamespace(rope=function, __name__="mine"), model=model, **options)
 

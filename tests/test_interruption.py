@@ -31,7 +31,7 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
         ("file", 0, {"absent", "old", "new"}),
         pytest.param("folder-ctrl-c", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
         ("file-ctrl-c", 0, {"absent", "old", "new"}),
-        ("folder-sigterm", 0, {"absent", "old", "new"}),
+        pytest.param("folder-sigterm", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
     ],
 )
 def test_a_kill_at_any_moment_leaves_the_old_the_new_or_nothing(
