@@ -80,7 +80,9 @@ def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DTy
     exact = None if has_float64(positions) else [_host_numbers(f) for f in _rows(frequencies)]
     if exact is not None and None not in exact:
         axes = [(positions[axis, ...], [f * xp.pi for f in of_axis or ()]) for axis, of_axis in enumerate(exact)]
-        return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]))
+        nothing = _nothing(positions, frequencies, [f for of_axis in exact for f in of_axis or ()])
+        nothing = None if nothing is None else xp.sum(nothing, axis=0) * xp.pi
+        return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]), None, nothing)
     frequency, angle = _dtypes(xp) if exact is None else (xp.float32, xp.float32)
     half_turns = xp.sum(cast(positions, angle) * beside(frequencies, positions, frequency), axis=0)
     if hasattr(xp, "cos_pi"):  # a number system
