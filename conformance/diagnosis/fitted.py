@@ -151,7 +151,7 @@ def _changed(op: str, word: str, change: Callable[..., Any]) -> dict[str, Wrap]:
 
 def _fixed(op: str, word: str, value: Any, values: Sequence[Any]) -> Deviation:
     """Return the deviation in which an option has one value."""
-    shown = repr(value) if isinstance(value, str) else f"{value:.9g}"
+    shown = repr(value) if isinstance(value, str | bool) else f"{value:.9g}"
     return Deviation("", f"{word} is {shown} ({_list(values)})", _changed(op, word, lambda v: value))
 
 
