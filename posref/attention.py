@@ -191,7 +191,7 @@ def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: f
     """Refuse queries, keys, a bias or a scale that cannot give logits."""
     check_queries(function, q, k)
     if scale is not None:
-        check_finite(function, "scale", scale)
+        scale = check_finite(function, "scale", scale)
     elif q.shape[-1] == 0:
         msg = f"{function}: scale must be given when q has no channels (1/sqrt(D) is infinite); got None."
         raise ValueError(msg)

@@ -1,4 +1,8 @@
-"""Errors for bad arguments, each in one sentence: function, argument, requirement and value. None reads array values."""
+"""
+Errors for bad arguments, each in one sentence: function, argument, requirement and value. None reads array values.
+
+Those of options return the option: scalars of NumPy as Python's numbers.
+"""
 
 from typing import Any
 
@@ -113,8 +117,14 @@ def _as_python(argument: str, value: Any) -> str:
     return f" Give a number of Python: {argument.rsplit('.', maxsplit=1)[-1]}.item()." if scalar else ""
 
 
-def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> None:
-    """Refuse a `value` that is not an int from `low` to 2**31 - 1."""
+def as_number(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's number, whose products are in binary64 and do not wrap, and all else unchanged."""
+    return value.item() if type(value).__module__ == "numpy" and not getattr(value, "ndim", 1) else value
+
+
+def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> int:
+    """Return `value` as an int; refuse one that is not from `low` to 2**31 - 1."""
+    value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         function = called(function, argument)
         remedy = _as_python(argument, value)
@@ -125,42 +135,47 @@ def check_integer(function: str, argument: str, value: Any, low: int, reason: st
         reason = "positions may have 32 bits"
         msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} ({reason}); got {quoted(value)}."
         raise ValueError(msg)
+    return value
 
 
-def check_integers(function: str, argument: str, values: Any, low: int) -> None:
-    """Refuse `values` that are not a list or tuple of ints of at least `low`."""
+def check_integers(function: str, argument: str, values: Any, low: int) -> tuple[int, ...]:
+    """Return `values` as a tuple; refuse those that are not a list or tuple of ints of at least `low`."""
     if isinstance(values, list | tuple):
-        for value in values:
-            check_integer(function, argument, value, low)
-        return
+        return tuple([check_integer(function, argument, value, low) for value in values])
     function = called(function, argument)
     msg = f"{function}: {argument} must be a list or tuple of ints; got {quoted(values)}."
     raise ValueError(msg)
 
 
-def check_flag(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is neither True nor False."""
+def check_flag(function: str, argument: str, value: Any) -> bool:
+    """Return `value`; refuse one that is neither True nor False."""
+    value = as_number(value)
     if value is not True and value is not False:
         function = called(function, argument)
         msg = f"{function}: {argument} must be True or False; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
+    return value
 
 
-def check_positive(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is not a finite number above 0, of full precision: powers of the others are not finite."""
+def check_positive(function: str, argument: str, value: Any) -> float:
+    """Return `value`; refuse one that is no finite number above 0, of full precision: powers of the others are not finite."""
+    value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not SMALLEST_REAL <= value <= LARGEST_REAL:
         function = called(function, argument)
         above = "of at least 2**-1022" if isinstance(value, float) and 0 < value < 1 else "above 0"
         msg = f"{function}: {argument} must be a finite number {above}; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
+    return value
 
 
-def check_finite(function: str, argument: str, value: Any) -> None:
-    """Refuse a `value` that is not a finite number."""
+def check_finite(function: str, argument: str, value: Any) -> Any:
+    """Return `value`; refuse one that is not a finite number."""
+    value = as_number(value)
     if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
         function = called(function, argument)
         msg = f"{function}: {argument} must be a finite number; got {quoted(value)}."
         raise ValueError(msg)
+    return value
 
 
 def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
@@ -193,7 +208,7 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
 
 def check_rotated(function: str, rotary_dim: Any, width: int, argument: str = "x") -> int:
     """Return how many channels rotate, all of `width` for None; refuse a number that is odd, or more."""
-    dim = width if rotary_dim is None else rotary_dim
+    dim = width if rotary_dim is None else as_number(rotary_dim)
     if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= width:
         remedy = _as_python("rotary_dim", dim)
         msg = (

@@ -43,7 +43,16 @@ def parsed(config: Any) -> Mapping[str, Any]:
         config = config.to_dict()
     if not isinstance(config, Mapping):
         refuse(f"config must be a mapping, the path of a config.json, or have to_dict(); got {type(config).__name__}.")
-    return config
+    return {name: _plain(value) for name, value in config.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a file with NumPy's scalars as Python's numbers and its arrays as lists, at any depth."""
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value.tolist() if type(value).__module__ == "numpy" else value
 
 
 def first(names: tuple[str, ...], *places: Mapping[str, Any]) -> Any:

@@ -50,7 +50,7 @@ def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST) -> N:
     cells: list[tuple[int, ...]] = [()]
     for n in sizes:
         cells = [(*cell, i) for cell in cells for i in range(n)]
-    check_integer("grid", "merge", merge, 1)
+    merge = check_integer("grid", "merge", merge, 1)
     if merge > 1:
         if len(sizes) < 2 or any(n % merge for n in sizes[-2:]):
             msg = f"grid: merge must divide the last two sizes, and there must be two or more; got {merge} and {sizes}."
@@ -141,8 +141,8 @@ def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) ->
     >>> with_origin(grid(1, 2) + 1, after=1).tolist()
     [[1, 1, 0], [1, 2, 0]]
     """
-    check_integer("with_origin", "before", before, 0)
-    check_integer("with_origin", "after", after, 0)
+    before = check_integer("with_origin", "before", before, 0)
+    after = check_integer("with_origin", "after", after, 0)
     xp = namespace(positions)
     shape, kind = tuple(positions.shape[:-1]), {"dtype": positions.dtype, **placement(positions, xp)}
     return xp.concat(

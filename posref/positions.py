@@ -186,7 +186,7 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     >>> decode(np.asarray([7, 3]), 2).tolist()
     [[7, 8], [3, 4]]
     """
-    check_integer("decode", "new", new, 0)
+    new = check_integer("decode", "new", new, 0)
     xp = namespace(cached)
     if not xp.isdtype(cached.dtype, "integral") or _first(cached, cached < 0, xp) is not None:
         msg = f"decode: cached must be integers of at least 0; got {cached.dtype}, or a negative one."
@@ -222,9 +222,9 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
     >>> zigzag(8, rank=0, ranks=2).tolist()
     [0, 1, 6, 7]
     """
-    check_integer("zigzag", "length", length, 0)
-    check_integer("zigzag", "ranks", ranks, 1)
-    check_integer("zigzag", "rank", rank, 0)
+    length = check_integer("zigzag", "length", length, 0)
+    ranks = check_integer("zigzag", "ranks", ranks, 1)
+    rank = check_integer("zigzag", "rank", rank, 0)
     if rank >= ranks or length % (2 * ranks):
         msg = f"zigzag: rank must be below ranks and length a multiple of {2 * ranks}; got {rank} of {ranks}, {length}."
         raise ValueError(msg)

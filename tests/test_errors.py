@@ -159,8 +159,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         for length in (torch.tensor([5]), np.asarray(5.0))
     },
     "rope: an array of length with another scaling": (
-        lambda: posref.rope(X, T, **ROPE, scaling=DynamicYaRN(64), length=np.asarray(5)),
-        "rope: length must be an int of at least 0; got array(5). Give a number of Python: length.item().",
+        lambda: posref.rope(X, T, **ROPE, scaling=DynamicYaRN(64), length=torch.tensor(5)),
+        "rope: length must be an int of at least 0; got tensor(5). Give a number of Python: length.item().",
     ),
     "rotated_values: keys": (
         lambda: posref.rotated_values(X[..., :4], X, T, T, **ROPE),
@@ -818,9 +818,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "self_extend: window * group must be an int of at most 2147483647 (positions may have 32 bits); got 2147483648.",
     ),
     "extension: NumPy's integers": (
-        lambda: posref.dual_chunk_distances(T, T, chunk_size=np.int64(4), local_size=1),
-        "dual_chunk_distances: chunk_size must be an int of at least 1; got np.int64(4). "
-        "Give a number of Python: chunk_size.item().",
+        lambda: posref.dual_chunk_distances(T, T, chunk_size=np.int64(0), local_size=1),
+        "dual_chunk_distances: chunk_size must be an int of at least 1; got 0.",
     ),
     "extension: queries of integers": (
         lambda: posref.rerope(X.astype(np.int64), X, T, T, window=3, **ROPE),

@@ -66,7 +66,7 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     """
     name = "conv_positions"
     check_real(name, x=x, weight=weight, bias=bias)
-    check_integer(name, "groups", groups, 1)
+    groups = check_integer(name, "groups", groups, 1)
     xp = namespace(x, weight, bias)
     if x.ndim < 2 or x.shape[-1] % groups:
         got = f"{tuple(x.shape)} for {groups} groups"

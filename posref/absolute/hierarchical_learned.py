@@ -58,7 +58,7 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     [[3.0, 1.0], [0.3333, 1.3333], [-0.6667, 3.3333], [2.3333, 0.6667]]
     """
     name = "hierarchical_learned"
-    check_positive(name, "alpha", alpha)
+    alpha = check_positive(name, "alpha", alpha)
     if alpha >= 1 or alpha == 0.5:
         msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be one); got {alpha!r}."
         raise ValueError(msg)

@@ -86,7 +86,7 @@ def layout_2d(
     """
     name = "layout_2d"
     check_word(name, "combine", combine, COMBINE)
-    check_flag(name, "clip_sizes", clip_sizes)
+    clip_sizes = check_flag(name, "clip_sizes", clip_sizes)
     xp = namespace(boxes, x_table, y_table, h_table, w_table)
     places = whole(name, "boxes", boxes)
     if boxes.ndim < 1 or boxes.shape[-1] != 4:

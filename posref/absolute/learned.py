@@ -70,8 +70,8 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     if table.ndim != 2:
         msg = f"learned: table must be 2-D, (rows, width); got shape {tuple(table.shape)}."
         raise ValueError(msg)
-    check_integer("learned", "offset", offset, 0)
-    check_flag("learned", "clip", clip)
+    offset = check_integer("learned", "offset", offset, 0)
+    clip = check_flag("learned", "clip", clip)
     index = xp.astype(positions, index_dtype(positions)) + offset
     if not clip:
         return rows(table, index)

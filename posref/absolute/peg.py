@@ -60,7 +60,7 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     >>> peg(x, weight, np.asarray([0.05]), residual=True)[..., 0].round(4).tolist()
     [[0.73, 1.35, 1.13], [0.85, 1.05, 1.01]]
     """
-    check_flag("peg", "residual", residual)
+    residual = check_flag("peg", "residual", residual)
     check_real("peg", x=x, weight=weight, bias=bias)
     size = _size(tuple(x.shape), tuple(weight.shape), tuple(bias.shape))
     xp = namespace(x, weight, bias)

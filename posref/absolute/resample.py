@@ -148,13 +148,13 @@ def resample(
     name = "resample"
     check_word(name, "method", method, METHODS)
     check_word(name, "padding", padding, PADDINGS)
-    for argument, flag in (("align_corners", align_corners), ("antialias", antialias)):
-        check_flag(name, argument, flag)
-    _check_offset(interpolate_offset, align_corners)
+    align_corners = check_flag(name, "align_corners", align_corners)
+    antialias = check_flag(name, "antialias", antialias)
+    interpolate_offset = _check_offset(interpolate_offset, align_corners)
     if padding == "zeros" and antialias:
         msg = f"{name}: padding must be 'border' with antialias=True, which drops cells outside the grid; got 'zeros'."
         raise ValueError(msg)
-    _check_table(table, size, old_size, prefix)
+    size, old_size, prefix = _check_table(table, size, old_size, prefix)
     xp, d = namespace(table), table.shape[1]
     work, beyond = wide(table.dtype, xp), 0 if antialias or padding == "zeros" else REACH
     cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
@@ -216,24 +216,27 @@ def cubic_kernel(r: Array, a: float, c: Namespace) -> Array:
     return (((a + 2) * near - (a + 3)) * near * near + 1) + (((a * far - 5 * a) * far + 8 * a) * far - 4 * a)
 
 
-def _check_offset(offset: float | None, align_corners: bool) -> None:
-    """Refuse an offset that is not between 0 and 1, or has no effect."""
+def _check_offset(offset: float | None, align_corners: bool) -> float | None:
+    """Return the offset; refuse one that is not between 0 and 1, or has no effect."""
     if offset is None:
-        return
-    check_positive("resample", "interpolate_offset", offset)
+        return None
+    offset = check_positive("resample", "interpolate_offset", offset)
     if offset >= 1:
         msg = f"resample: interpolate_offset must be below 1 (PyTorch makes whole ones new cells); got {offset!r}."
         raise ValueError(msg)
     if align_corners:
         msg = f"resample: interpolate_offset must be None with align_corners=True, where it has no effect; got {offset!r}."
         raise ValueError(msg)
+    return offset
 
 
-def _check_table(table: Array, size: Sequence[int], old_size: Sequence[int], prefix: int) -> None:
-    """Refuse sizes that do not belong together, and a table that has not their rows."""
-    check_integer("resample", "prefix", prefix, 0)
-    check_integers("resample", "size", size, 1)
-    check_integers("resample", "old_size", old_size, 1)
+def _check_table(
+    table: Array, size: Sequence[int], old_size: Sequence[int], prefix: int
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the sizes and the prefix; refuse sizes that do not belong together, and a table that has not their rows."""
+    prefix = check_integer("resample", "prefix", prefix, 0)
+    size = check_integers("resample", "size", size, 1)
+    old_size = check_integers("resample", "old_size", old_size, 1)
     if not size or len(size) != len(old_size):
         msg = f"resample: size must have an int for every axis of the grid, of old_size {tuple(old_size)}; got {tuple(size)}."
         raise ValueError(msg)
@@ -245,3 +248,4 @@ def _check_table(table: Array, size: Sequence[int], old_size: Sequence[int], pre
             f"got shape {tuple(table.shape)}."
         )
         raise ValueError(msg)
+    return size, old_size, prefix

@@ -101,14 +101,14 @@ def sine_2d(
         found = f"{mask.dtype}, {tuple(mask.shape)}"
         msg = f"{name}: mask must be boolean with rows and columns, True where a cell is valid; got {found}."
         raise ValueError(msg)
-    check_integer(name, "dim", dim, 4)
+    dim = check_integer(name, "dim", dim, 4)
     if dim % 4:
         msg = f"{name}: dim must be a multiple of 4 (a sine and a cosine for each axis); got {dim}."
         raise ValueError(msg)
-    check_flag(name, "normalize", normalize)
-    check_flag(name, "centered", centered)
-    for option, value in (("base", base), ("scale", scale), ("eps", eps)):
-        check_positive(name, option, value)
+    normalize = check_flag(name, "normalize", normalize)
+    centered = check_flag(name, "centered", centered)
+    base, scale = check_positive(name, "base", base), check_positive(name, "scale", scale)
+    eps = check_positive(name, "eps", eps)
     if centered and not normalize:
         msg = f"{name}: centered must be False without normalize, since counts are whole; got True."
         raise ValueError(msg)

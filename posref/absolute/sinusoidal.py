@@ -87,7 +87,7 @@ def sinusoidal(
     """
     check_word("sinusoidal", "layout", layout, LAYOUTS)
     check_positions("sinusoidal", "positions", positions)
-    check_positive("sinusoidal", "base", base)
+    base = check_positive("sinusoidal", "base", base)
     _check_width(dim, endpoint)
     xp = namespace(positions)
     steps = dim // 2 - 1 if endpoint else dim // 2
@@ -99,7 +99,7 @@ def sinusoidal(
 
 def _check_width(dim: int, endpoint: bool) -> None:
     """Refuse odd widths, and with `endpoint` also width 2, where the exponent's denominator is zero."""
-    check_integer("sinusoidal", "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
+    dim = check_integer("sinusoidal", "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
     if dim % 2:
         msg = f"sinusoidal: dim must be even (libraries disagree on odd widths: pad or slice the result); got {dim}."
         raise ValueError(msg)

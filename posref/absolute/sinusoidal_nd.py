@@ -99,7 +99,7 @@ def sinusoidal_nd(
     name = "sinusoidal_nd"
     check_word(name, "layout", layout, LAYOUTS)
     check_word(name, "phases", phases, PHASES)
-    check_integers(name, "widths", widths, 2)
+    widths = check_integers(name, "widths", widths, 2)
     if phases == "outer" and layout == "interleaved":
         msg = f"{name}: phases 'outer' needs layout 'sin_cos' or 'cos_sin'; got {layout!r}."
         raise ValueError(msg)

@@ -81,8 +81,8 @@ def sinusoidal_shift(
     name = "sinusoidal_shift"
     check_word(name, "layout", layout, LAYOUTS)
     check_positions(name, "offsets", offsets)
-    check_positive(name, "base", base)
-    check_integer(name, "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
+    base = check_positive(name, "base", base)
+    dim = check_integer(name, "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
     if dim % 2:
         msg = f"{name}: dim must be even (a sine needs its cosine); got {dim}."
         raise ValueError(msg)

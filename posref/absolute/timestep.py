@@ -89,13 +89,13 @@ def timestep(
     """
     name = "timestep"
     check_positions(name, "timesteps", timesteps)
-    check_flag(name, "flip", flip)
+    flip = check_flag(name, "flip", flip)
     if isinstance(shift, bool) or shift not in (0, 1):
         msg = f"{name}: shift must be 0 or 1; got {shift!r}."
         raise ValueError(msg)
-    check_integer(name, "dim", dim, 4 if shift else 2, " with shift=1, where dim // 2 - 1 divides" if shift else "")
-    check_positive(name, "scale", scale)
-    check_positive(name, "max_period", max_period)
+    dim = check_integer(name, "dim", dim, 4 if shift else 2, " with shift=1, where dim // 2 - 1 divides" if shift else "")
+    scale = check_positive(name, "scale", scale)
+    max_period = check_positive(name, "max_period", max_period)
     half = dim // 2
     frequencies = ladder(namespace(timesteps), half, half - shift, max_period) * float(scale)
     dtype = result_dtype(timesteps, dtype)

@@ -58,8 +58,8 @@ def alibi_slopes(
     >>> alibi_slopes(3).tolist()
     [0.0625, 0.00390625, 0.25]
     """
-    check_integer("alibi_slopes", "heads", heads, 1)
-    check_positive("alibi_slopes", "max_bias", max_bias)
+    heads = check_integer("alibi_slopes", "heads", heads, 1)
+    max_bias = check_positive("alibi_slopes", "max_bias", max_bias)
     c = constants(xp)
     below = 1 << heads.bit_length() - 1  # the power of two at or below heads
     steps = [2 * h for h in range(1, below + 1)] + [2 * h - 1 for h in range(1, heads - below + 1)]

@@ -68,7 +68,7 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
     if not xp.isdtype(relative_positions.dtype, "signed integer"):
         msg = f"t5_buckets: relative_positions must be signed integers; got {relative_positions.dtype}."
         raise ValueError(msg)
-    sided = _check(bidirectional, num_buckets, max_distance)
+    sided, max_distance = _check(bidirectional, num_buckets, max_distance)
     buckets = one_sided(sided, max_distance)
     after = [sided + b for b in buckets[1:]] if bidirectional else [0] * max_distance
     lookup = beside([*reversed(buckets), *after], relative_positions, None)
@@ -92,13 +92,13 @@ def one_sided(num_buckets: int, max_distance: int) -> list[int]:
     return buckets
 
 
-def _check(bidirectional: bool, num_buckets: int, max_distance: int) -> int:
-    """Return the number of buckets on one side."""
-    check_integer("t5_buckets", "num_buckets", num_buckets, 4 if bidirectional else 2)
+def _check(bidirectional: bool, num_buckets: int, max_distance: int) -> tuple[int, int]:
+    """Return the number of buckets on one side, and the distance."""
+    num_buckets = check_integer("t5_buckets", "num_buckets", num_buckets, 4 if bidirectional else 2)
     if bidirectional and num_buckets % 2:
         msg = f"t5_buckets: num_buckets must be even when bidirectional (half for each side); got {num_buckets}."
         raise ValueError(msg)
     sided = num_buckets // 2 if bidirectional else num_buckets
     reason = " (above half the buckets of one side)"
-    check_integer("t5_buckets", "max_distance", max_distance, sided // 2 + 1, reason)
-    return sided
+    max_distance = check_integer("t5_buckets", "max_distance", max_distance, sided // 2 + 1, reason)
+    return sided, max_distance

@@ -78,9 +78,9 @@ def attention_temperature(
     """
     name = "attention_temperature"
     check_word(name, "form", form, FORMS)
-    check_positive(name, "beta", beta)
-    check_integer(name, "length", length, 1)
-    check_integer(name, "offset", offset, 0)
+    beta = check_positive(name, "beta", beta)
+    length = check_integer(name, "length", length, 1)
+    offset = check_integer(name, "offset", offset, 0)
     places = whole(name, "positions", positions)
     xp = namespace(places)
     dtype = result_dtype(places, dtype)

@@ -59,7 +59,7 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
     [[False, False, True, False], [False, False, True, True]]
     """
     check_word("chunked_window", "sides", sides, SIDES)
-    check_integer("chunked_window", "chunk", chunk, 1)
+    chunk = check_integer("chunked_window", "chunk", chunk, 1)
     q, k = of_tokens("chunked_window", q_positions, k_positions)
     same = distances(q // chunk, k // chunk) == 0
     return same & (distances(q, k) >= 0) if sides == "causal" else same

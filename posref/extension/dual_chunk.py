@@ -77,7 +77,7 @@ def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *,
     >>> dual_chunk_distances(np.asarray([7, 13]), np.arange(14), chunk_size=9, local_size=3).tolist()
     [[7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, 1, 0], [9, 8, 7, 6, 5, 4, 7, 6, 5, 4, 3, 2, 1, 0]]
     """
-    _check("dual_chunk_distances", chunk_size, local_size)
+    chunk_size, local_size = _check("dual_chunk_distances", chunk_size, local_size)
     q_positions, k_positions = signed("dual_chunk_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     key, *queries = _places(q_positions, k_positions, chunk_size, local_size)
@@ -178,7 +178,7 @@ def dual_chunk(
     >>> dual_chunk(q, k, *places, chunk_size=5, local_size=1, layout="half", base=10000.0).round(4).tolist()
     [[0.2837, 0.2837, 1.0]]
     """
-    _check("dual_chunk", chunk_size, local_size)
+    chunk_size, local_size = _check("dual_chunk", chunk_size, local_size)
     q_positions, k_positions = signed("dual_chunk", q_positions, k_positions)
     scores = passes(
         "dual_chunk", q, k, q_positions, k_positions,
@@ -204,9 +204,10 @@ def _behind(q_positions: Array, k_positions: Array, size: int) -> Array:
     return distances(q_positions // size, k_positions // size)
 
 
-def _check(function: str, chunk_size: int, local_size: int) -> None:
-    check_integer(function, "chunk_size", chunk_size, 1)
-    check_integer(function, "local_size", local_size, 0)
+def _check(function: str, chunk_size: int, local_size: int) -> tuple[int, int]:
+    chunk_size = check_integer(function, "chunk_size", chunk_size, 1)
+    local_size = check_integer(function, "local_size", local_size, 0)
     if local_size >= chunk_size:
         msg = f"{function}: local_size must be below chunk_size, {chunk_size}; got {local_size}."
         raise ValueError(msg)
+    return chunk_size, local_size

@@ -67,7 +67,7 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
     >>> lambda_window(*places, sinks=1, window=2, counting="with_query").tolist()
     [[True, False, False, False, True, True]]
     """
-    check_integer("lambda_window", "sinks", sinks, 0)
+    sinks = check_integer("lambda_window", "sinks", sinks, 0)
     farthest = reach("lambda_window", window, counting)
     q, k = of_tokens("lambda_window", q_positions, k_positions)
     apart = distances(q, k)

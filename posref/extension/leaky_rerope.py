@@ -66,7 +66,7 @@ def leaky_rerope_distances(
     >>> leaky_rerope_distances(np.asarray([9]), np.asarray([0, 4, 5, 6, 9]), window=4, factor=2).tolist()
     [[6.5, 4.5, 4.0, 3.0, 0.0]]
     """
-    _check("leaky_rerope_distances", window, factor)
+    window, factor = _check("leaky_rerope_distances", window, factor)
     q_positions, k_positions = signed("leaky_rerope_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
@@ -167,7 +167,7 @@ def leaky_rerope(
     >>> leaky_rerope(q, k, *places, window=2, factor=4, layout="half", base=10000.0).round(4).tolist()
     [[-0.99, 0.5403, 1.0]]
     """
-    _check("leaky_rerope", window, factor)
+    window, factor = _check("leaky_rerope", window, factor)
     q_positions, k_positions = signed("leaky_rerope", q_positions, k_positions)
     scores = passes(
         "leaky_rerope", q, k, q_positions, k_positions,
@@ -179,7 +179,8 @@ def leaky_rerope(
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)
 
 
-def _check(function: str, window: int, factor: int) -> None:
-    check_integer(function, "window", window, 1)
-    check_integer(function, "factor", factor, 1)
+def _check(function: str, window: int, factor: int) -> tuple[int, int]:
+    window = check_integer(function, "window", window, 1)
+    factor = check_integer(function, "factor", factor, 1)
     check_integer(function, "window * (factor - 1)", window * (factor - 1), 0)
+    return window, factor

@@ -60,9 +60,9 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     >>> logn_scale(np.asarray([0, 15, 63]), length=16, offset=1, at_least_one=True).tolist()
     [1.0, 1.0, 1.5]
     """
-    check_integer("logn_scale", "length", length, 2, " (the factor divides by its logarithm)")
-    check_integer("logn_scale", "offset", offset, 0)
-    check_flag("logn_scale", "at_least_one", at_least_one)
+    length = check_integer("logn_scale", "length", length, 2, " (the factor divides by its logarithm)")
+    offset = check_integer("logn_scale", "offset", offset, 0)
+    at_least_one = check_flag("logn_scale", "at_least_one", at_least_one)
     places = whole("logn_scale", "positions", positions)
     xp, c = namespace(places), constants(namespace(places))
     dtype = result_dtype(places, dtype)

@@ -64,7 +64,7 @@ def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, win
     >>> rerope_distances(np.asarray([6]), np.asarray([0, 2, 3, 6, 8]), window=4).tolist()
     [[4, 4, 3, 0, -2]]
     """
-    check_integer("rerope_distances", "window", window, 1)
+    window = check_integer("rerope_distances", "window", window, 1)
     q_positions, k_positions = signed("rerope_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     apart = distances(q_positions, k_positions)
@@ -157,7 +157,7 @@ def rerope(
     >>> rerope(q, k, *places, window=2, layout="half", base=10000.0).round(4).tolist()
     [[-0.4161, -0.4161, 1.0]]
     """
-    check_integer("rerope", "window", window, 1)
+    window = check_integer("rerope", "window", window, 1)
     q_positions, k_positions = signed("rerope", q_positions, k_positions)
     scores = passes(
         "rerope", q, k, q_positions, k_positions,

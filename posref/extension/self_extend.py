@@ -76,7 +76,7 @@ def self_extend_distances(
     >>> self_extend_distances(np.asarray([9]), np.asarray([0, 3, 5, 7, 9]), group=2, window=5, shift="floor").tolist()
     [[7.0, 6.0, 4.0, 2.0, 0.0]]
     """
-    _check("self_extend_distances", group, window, shift)
+    group, window = _check("self_extend_distances", group, window, shift)
     q_positions, k_positions = signed("self_extend_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     dtype = result_dtype(q_positions, dtype)
@@ -178,7 +178,7 @@ def self_extend(
     >>> self_extend(q, k, *places, group=4, window=2, shift="floor", layout="half", base=10000.0).round(4).tolist()
     [[-0.6536, 0.5403, 1.0]]
     """
-    _check("self_extend", group, window, shift)
+    group, window = _check("self_extend", group, window, shift)
     q_positions, k_positions = signed("self_extend", q_positions, k_positions)
     scores = passes(
         "self_extend", q, k, q_positions, k_positions,
@@ -196,9 +196,10 @@ def _near(apart: Array, window: int) -> Array:
     return (apart >= 0) & (apart < window)
 
 
-def _check(function: str, group: int, window: int, shift: Shift) -> None:
-    check_integer(function, "group", group, 1)
-    check_integer(function, "window", window, 1)
+def _check(function: str, group: int, window: int, shift: Shift) -> tuple[int, int]:
+    group = check_integer(function, "group", group, 1)
+    window = check_integer(function, "window", window, 1)
     check_word(function, "shift", shift, SHIFTS)
     if shift == "exact":
         check_integer(function, "window * group", window * group, 1)
+    return group, window

@@ -81,7 +81,7 @@ def reach(function: str, window: int, counting: Counting) -> int:
     """Return r, the largest distance within a window."""
     check_word(function, "counting", counting, COUNTING)
     counts = counting == "with_query"
-    check_integer(function, "window", window, int(counts), " (it counts the query)" if counts else "")
+    window = check_integer(function, "window", window, int(counts), " (it counts the query)" if counts else "")
     return window - int(counts)
 
 

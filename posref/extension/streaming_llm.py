@@ -79,7 +79,7 @@ def streaming_llm_distances(
     >>> streaming_llm_distances(np.asarray([9]), np.asarray([0, 1, 7, 8, 9]), **options).tolist()
     [[4, 3, 2, 1, 0]]
     """
-    farthest = _reach("streaming_llm_distances", sinks, window, counting)
+    sinks, farthest = _reach("streaming_llm_distances", sinks, window, counting)
     q_positions, k_positions = signed("streaming_llm_distances", q_positions, k_positions)
     xp = namespace(q_positions, k_positions)
     of_sinks = distances(_in_cache(q_positions, sinks + farthest), k_positions)
@@ -183,7 +183,7 @@ def streaming_llm(
     >>> streaming_llm(q, k, *places, **options).round(4).tolist()
     [[-0.4161, 0.5403, 1.0]]
     """
-    farthest = _reach("streaming_llm", sinks, window, counting)
+    sinks, farthest = _reach("streaming_llm", sinks, window, counting)
     q_positions, k_positions = signed("streaming_llm", q_positions, k_positions)
     scores = passes(
         "streaming_llm", q, k, q_positions, k_positions,
@@ -203,8 +203,8 @@ def _sinks(k_positions: Array, sinks: int) -> Array:
     return k_positions[..., None, :] < sinks
 
 
-def _reach(function: str, sinks: int, window: int, counting: Counting) -> int:
-    check_integer(function, "sinks", sinks, 0)
+def _reach(function: str, sinks: int, window: int, counting: Counting) -> tuple[int, int]:
+    sinks = check_integer(function, "sinks", sinks, 0)
     farthest = reach(function, window, counting)
     check_integer(function, "sinks + window", sinks + window, 0)
-    return farthest
+    return sinks, farthest

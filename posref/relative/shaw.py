@@ -171,8 +171,8 @@ def _rows_of(
 ) -> Array:
     """Return the table's row of every query and key, shape ``(*P, Q, K)``."""
     check_word(function, "order", order, ORDERS)
-    check_integer(function, "left", left, 0)
-    check_integer(function, "right", right, 0)
+    left = check_integer(function, "left", left, 0)
+    right = check_integer(function, "right", right, 0)
     xp = namespace(q_positions, k_positions)
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
     if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):

@@ -85,7 +85,7 @@ def apply_rope(
     """
     check_word("apply_rope", "layout", layout, WORDS)
     check_word("apply_rope", "lanes", lanes, LANES)
-    check_flag("apply_rope", "inverse", inverse)
+    inverse = check_flag("apply_rope", "inverse", inverse)
     xp = namespace(x, cos, sin)
     shape, half = x.shape, cos.shape[-1]
     if cos.shape != sin.shape or 2 * half > shape[-1]:

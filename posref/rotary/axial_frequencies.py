@@ -76,8 +76,8 @@ def axial_frequencies(
     name = "axial_frequencies"
     check_word(name, "allocation", allocation, ALLOCATIONS)
     check_word(name, "unit", unit, UNITS)
-    check_positive(name, "base", base)
-    check_integers(name, "dims", dims, 2)
+    base = check_positive(name, "base", base)
+    dims = check_integers(name, "dims", dims, 2)
     if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
         msg = f"{name}: dims must be even (channels rotate in pairs), at least one, and equal if shared; got {tuple(dims)}."
         raise ValueError(msg)

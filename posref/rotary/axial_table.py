@@ -99,7 +99,7 @@ def axial_table(
         raise ValueError(msg)
     axes = axes_of_pairs(name, sections, arrangement)
     if not hasattr(attention_factor, "__array_namespace__"):  # balls and bounds pass as they are
-        check_finite(name, "attention_factor", attention_factor)
+        attention_factor = check_finite(name, "attention_factor", attention_factor)
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
@@ -118,7 +118,7 @@ def axial_table(
 def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> list[int]:
     """Return the axis of every pair."""
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
-    check_integers(function, "sections", sections, 0)
+    sections = check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
         msg = f"{function}: sections must have three entries with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)

@@ -109,7 +109,7 @@ def mrope(
     xp = namespace(x, positions)
     check_positions("mrope", "positions", positions)
     check_lanes("mrope", "x", x)
-    check_integers("mrope", "sections", sections, 0)
+    sections = check_integers("mrope", "sections", sections, 0)
     dim = 2 * sum(sections)
     if not 2 <= dim <= x.shape[-1] or positions.ndim < 1:
         msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (the channels of x); got {tuple(sections)}."

@@ -77,7 +77,7 @@ def longest(record: str, length: Any, original_length: int) -> int:
         function = called("rope_frequencies", "length")
         msg = f"{function}: length must be given with {record} (the number of tokens, cached ones included); got None."
         raise ValueError(msg)
-    check_integer("rope_frequencies", "length", length, 0)
+    length = check_integer("rope_frequencies", "length", length, 0)
     check_integer("rope_frequencies", f"{record}.original_length", original_length, 1)
     longer: int = max(length, original_length)
     return longer

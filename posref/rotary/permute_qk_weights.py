@@ -69,15 +69,14 @@ def permute_qk_weights(
     [0, 2, 1, 3, 4, 5]
     """
     name = "permute_qk_weights"
-    check_integer(name, "heads", heads, 1)
+    heads = check_integer(name, "heads", heads, 1)
     check_word(name, "source", source, WORDS)
     check_word(name, "target", target, WORDS)
     if weight.ndim < 1 or weight.shape[0] % heads:
         msg = f"{name}: the first axis of weight must hold {heads} heads; got shape {tuple(weight.shape)}."
         raise ValueError(msg)
     width = weight.shape[0] // heads
-    rotated = width if rotary_dim is None else rotary_dim
-    check_integer(name, "rotary_dim", rotated, 2)
+    rotated = check_integer(name, "rotary_dim", width if rotary_dim is None else rotary_dim, 2)
     if rotated % 2 or rotated > width:
         msg = f"{name}: rotary_dim must be even and at most {width} (the channels of a head); got {rotated}."
         raise ValueError(msg)

@@ -118,7 +118,7 @@ def rope_frequencies(
     [1.0, 0.01]
     """
     check_dim("rope_frequencies", dim)
-    check_positive("rope_frequencies", "base", base)
+    base = check_positive("rope_frequencies", "base", base)
     c = constants(xp, length if isinstance(scaling, DynamicNTK) else None)
     b = c.asarray(float(base), dtype=c.float64)
     factor: Any = 1.0
@@ -163,7 +163,7 @@ def powers(base: Array, dim: int, c: Namespace) -> Array:
 
 def check_dim(function: str, dim: int) -> None:
     """Refuse an odd number of channels."""
-    check_integer(function, "dim", dim, 2)
+    dim = check_integer(function, "dim", dim, 2)
     if dim % 2:
         msg = f"{function}: dim must be even (channels rotate in pairs); got {dim}."
         raise ValueError(msg)

@@ -97,7 +97,7 @@ def rotary_linear_attention(
     [[1.0806]]
     """
     check_word("rotary_linear_attention", "layout", layout, WORDS)
-    check_flag("rotary_linear_attention", "causal", causal)
+    causal = check_flag("rotary_linear_attention", "causal", causal)
     xp = namespace(q, k, v)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         msg = (

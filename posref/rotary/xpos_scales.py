@@ -89,9 +89,9 @@ def xpos_scales(
     name = "xpos_scales"
     check_dim(name, dim)
     check_word(name, "role", role, ROLES)
-    check_integer(name, "centre", centre, 0)
-    check_positive(name, "scale_base", scale_base)
-    check_positive(name, "gamma", gamma)
+    centre = check_integer(name, "centre", centre, 0)
+    scale_base = check_positive(name, "scale_base", scale_base)
+    gamma = check_positive(name, "gamma", gamma)
     check_positions(name, "positions", positions)
     xp = namespace(positions)
     c = constants(xp)
