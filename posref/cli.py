@@ -21,6 +21,7 @@ from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
 from posref.conformance.commands.fuzz import fuzz
 from posref.conformance.commands.golden import golden
+from posref.conformance.commands.plot import plot
 from posref.conformance.commands.protocol import protocol
 from posref.conformance.commands.vectors import vectors
 from posref.presets import MARKS, Preset
@@ -207,7 +208,7 @@ def doctor() -> None:
         )
 
 
-for command in (check, report, golden, vectors, protocol, fuzz, adapter):
+for command in (check, report, golden, plot, vectors, protocol, fuzz, adapter):
     cli.add_command(command)
 
 

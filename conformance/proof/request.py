@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import zlib
 from collections.abc import Sequence
@@ -13,16 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import posref
 from posref.spec import REGISTRY
 
 from ..calls import PLACED, array_names, parameters_of, positions_of
 from ..cases.numbers import floats
 from ..errors import TargetError
 from ..model import Arrays, Case
-from ..suite.options import from_json
 from .build import GOLDEN
 from .model_options import Model
+from .option_texts import options_of, pair
 from .prompt import positions_of_prompt
 
 NAME = "golden"
@@ -69,13 +67,7 @@ class Request:
 
     def _params(self) -> dict[str, Any]:
         known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
-        given = {}
-        for text in self.options:
-            name, value = _pair("--option", text, "NAME=VALUE")
-            if name not in known:
-                msg = f"{NAME}: --option must be of {', '.join(known)} for {self.op}; got {name!r}."
-                raise TargetError(msg)
-            given[name] = _option(name, value)
+        given = options_of(NAME, self.op, self.options)
         model = Model(self.preset, self.config, self.gguf, self.layer_type).options(self.op, given.get("layout"))
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
         return defaults | {n: v for n, v in model.items() if n in known} | given
@@ -86,7 +78,7 @@ class Request:
         for path in self.files:
             found |= _read(path, known)
         for text in self.arrays:
-            name, numbers = _pair("--array", text, "NAME=NUMBERS")
+            name, numbers = pair(NAME, "--array", text, "NAME=NUMBERS")
             found[name] = _numbers("--array", numbers)
         if self.prompt is not None:
             found |= self._of_prompt(self.prompt)
@@ -96,7 +88,7 @@ class Request:
         if self.positions is not None:
             found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
         for text in self.shapes:
-            name, shape = _pair("--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
+            name, shape = pair(NAME, "--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
             found[name] = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
         unknown = [n for n in found if n not in known]
         if unknown:
@@ -127,37 +119,6 @@ def _how(op: str, name: str) -> str:
     if name in positions_of(op):
         return "--prompt, --array or --input" if "arrangement" in REGISTRY[op].domains else "--positions"
     return f"--shape {name}=, --array {name}= or --input"
-
-
-def _pair(option: str, text: str, form: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not (name and sign):
-        msg = f"{NAME}: {option} must be {form}; got {text!r}."
-        raise TargetError(msg)
-    return name, value
-
-
-def _option(name: str, text: str) -> Any:
-    """Return an option's value: JSON, with a record as an object that has its type; a word that is no JSON as it is."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    if isinstance(value, dict) and "type" in value:
-        kinds = {kind.__name__: kind for kind in posref.scaling.RECORDS}
-        kind = kinds.get(value["type"])
-        if kind is not None:
-            given = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n != "type"}
-            try:
-                return kind(**given)
-            except (TypeError, ValueError) as error:
-                msg = f"{NAME}: --option {name}: {error}"
-                raise TargetError(msg) from error
-    try:
-        return from_json(value)
-    except ValueError as error:
-        msg = f"{NAME}: --option {name}: {str(error).removeprefix('from_json: ')}"
-        raise TargetError(msg) from error
 
 
 def _numbers(option: str, text: str) -> npt.NDArray[Any]:

@@ -1,0 +1,366 @@
+r"""
+What people look at before they trust an encoding: distances, correlations, wavelengths, decay, and the error of angles.
+
+Every function takes arrays of any array library and returns arrays of the same one. `posref.plots` draws what they return and
+computes nothing of its own. A *table* has shape (T, d): row p is the encoding of position p.
+"""
+
+from math import pi
+
+from posref.arrays import Array, namespace, wide
+from posref.checks import check_integer, check_real
+from posref.types import ArrayOf, T
+
+__all__ = [
+    "angle_error", "by_distance", "correlation_matrix", "decay", "decay_bound", "distance_matrix", "distances_from",
+    "frequency_ratio", "inner_products", "pairs", "rounded", "wavelengths",
+]  # fmt: skip
+
+
+def distance_matrix(table: ArrayOf[T], /) -> T:
+    r"""
+    Return the Euclidean distance of every two rows.
+
+    .. math:: D_{pq} = \lVert e_p - e_q \rVert
+
+    Parameters
+    ----------
+    table : array, shape ``(T, d)``
+        e, one row for each position.
+
+    Returns
+    -------
+    array, shape ``(T, T)``
+
+    Raises
+    ------
+    ValueError
+        If `table` is not real floating, or not 2-D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distance_matrix(np.asarray([[0.0, 0.0], [3.0, 4.0]])).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    """
+    table = _table("distance_matrix", table)
+    xp = namespace(table)
+    apart = table[:, None, :] - table[None, :, :]
+    return xp.sqrt(xp.sum(apart * apart, axis=-1))
+
+
+def distances_from(table: ArrayOf[T], chosen: tuple[int, ...], /) -> T:
+    r"""
+    Return the Euclidean distance of some rows to all rows, shape ``(len(chosen), T)``: rows of `distance_matrix`.
+
+    Raises
+    ------
+    ValueError
+        If `table` is not real floating or not 2-D, or a chosen row is not in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distances_from(np.asarray([[0.0], [3.0], [5.0]]), (1,)).tolist()
+    [[3.0, 0.0, 2.0]]
+    """
+    table = _table("distances_from", table)
+    xp = namespace(table)
+    for row in chosen:
+        if check_integer("distances_from", "chosen", row, 0) >= table.shape[0]:
+            msg = f"distances_from: chosen must be rows of the table, below {table.shape[0]}; got {row}."
+            raise ValueError(msg)
+    apart = xp.stack([table - table[row, :] for row in chosen], axis=0)
+    return xp.sqrt(xp.sum(apart * apart, axis=-1))
+
+
+def correlation_matrix(table: ArrayOf[T], /) -> T:
+    r"""
+    Return Pearson's correlation of every two rows, over their channels.
+
+    .. math:: C_{pq} = \frac{(e_p - \bar e_p) \cdot (e_q - \bar e_q)}
+        {\lVert e_p - \bar e_p \rVert \, \lVert e_q - \bar e_q \rVert}
+
+    where :math:`\bar e_p` is the mean of row p. A row of equal values has no correlation: NaN.
+
+    Raises
+    ------
+    ValueError
+        If `table` is not real floating, or not 2-D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> correlation_matrix(np.asarray([[1.0, 3.0], [2.0, 6.0], [1.0, 0.0]])).round(6).tolist()
+    [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
+    """
+    table = _table("correlation_matrix", table)
+    xp = namespace(table)
+    centred = table - xp.mean(table, axis=-1, keepdims=True)
+    products = xp.sum(centred[:, None, :] * centred[None, :, :], axis=-1)
+    lengths = xp.sqrt(xp.sum(centred * centred, axis=-1))
+    both = lengths[:, None] * lengths[None, :]
+    return xp.where(both > 0, products, xp.asarray(float("nan"), dtype=products.dtype)) / xp.where(both > 0, both, both + 1)
+
+
+def pairs(matrix: ArrayOf[T], /) -> T:
+    """
+    Return the entries of a symmetric matrix above its diagonal, row by row: one number for every pair p < q.
+
+    With it the distances of pairs are drawn against their correlations.
+
+    Raises
+    ------
+    ValueError
+        If `matrix` is not square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairs(np.asarray([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]])).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        msg = f"pairs: matrix must be square; got shape {tuple(matrix.shape)}."
+        raise ValueError(msg)
+    rows = [matrix[p, p + 1 :] for p in range(matrix.shape[0])]
+    return namespace(matrix).concat(rows or [matrix[:0, 0]], axis=0)
+
+
+def inner_products(table: ArrayOf[T], /, *, middle: int, wq: ArrayOf[T] | None = None, wk: ArrayOf[T] | None = None) -> T:
+    r"""
+    Return the inner product of one row with every row, as attention computes it.
+
+    .. math:: P_n = (W_Q e_c) \cdot (W_K e_{c+n})
+
+    where c is `middle`. Without matrices it is :math:`e_c \cdot e_{c+n}`, which for sinusoids depends on the offset n alone, is
+    symmetric in it and decays. Random matrices destroy all three.
+
+    Parameters
+    ----------
+    table : array, shape ``(T, d)``
+    middle : int
+        c, a row of the table.
+    wq, wk : array, shape ``(m, d)``, optional
+        Both or neither.
+
+    Returns
+    -------
+    array, shape ``(T,)``
+        For rows 0 to T - 1, whose offsets are -c to T - 1 - c.
+
+    Raises
+    ------
+    ValueError
+        If `table` is not real floating or not 2-D, `middle` is not a row of it, or only one matrix is given.
+
+    Examples
+    --------
+    >>> import numpy as np, posref
+    >>> table = posref.sinusoidal(np.arange(5), 8, layout="interleaved")
+    >>> inner_products(table, middle=2).round(3).tolist()
+    [2.564, 3.535, 4.0, 3.535, 2.564]
+    """
+    table = _table("inner_products", table)
+    if check_integer("inner_products", "middle", middle, 0) >= table.shape[0]:
+        msg = f"inner_products: middle must be a row of the table, below {table.shape[0]}; got {middle}."
+        raise ValueError(msg)
+    if (wq is None) != (wk is None):
+        msg = "inner_products: wq and wk must be given together; got one of them."
+        raise ValueError(msg)
+    xp = namespace(table)
+    if wq is None or wk is None:
+        return xp.matmul(table, table[middle, :])
+    return xp.matmul(xp.matmul(table, xp.matrix_transpose(wk)), xp.matmul(wq, table[middle, :]))
+
+
+def wavelengths(inv_freq: ArrayOf[T], /) -> T:
+    r"""
+    Return after how many tokens each channel pair has turned once, :math:`2\pi/\theta_i`; infinite for frequency 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> wavelengths(np.asarray([1.0, 0.01])).round(2).tolist()
+    [6.28, 628.32]
+    """
+    inv_freq = _frequencies("wavelengths", inv_freq)
+    xp = namespace(inv_freq)
+    still = inv_freq == 0
+    return xp.where(still, xp.asarray(float("inf"), dtype=inv_freq.dtype), 2 * pi / xp.where(still, inv_freq + 1, inv_freq))
+
+
+def frequency_ratio(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /) -> T:
+    """
+    Return how a context extension changes each frequency: the scaled one divided by the plain one.
+
+    Drawn against `wavelengths` of the plain ones: the ramps of Linear, NTK-aware, YaRN, Llama 3 and LongRoPE.
+
+    Examples
+    --------
+    >>> import numpy as np, posref
+    >>> plain, _ = posref.rope_frequencies(8, base=10000.0)
+    >>> halved, _ = posref.rope_frequencies(8, base=10000.0, scaling=posref.scaling.Linear(2.0))
+    >>> frequency_ratio(halved, plain).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    return _frequencies("frequency_ratio", scaled) / _frequencies("frequency_ratio", inv_freq)
+
+
+def decay(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
+    r"""
+    Return the inner product of a rotated query and key of equal ones at each distance, divided by that at distance 0.
+
+    .. math:: g(n) = \frac{2}{d} \sum_{i} \cos(n \theta_i)
+
+    Parameters
+    ----------
+    inv_freq : array, shape ``(d/2,)``
+        The frequencies, in radians per token.
+    distances : array, shape ``(N,)``
+        n, in tokens.
+
+    Returns
+    -------
+    array, shape ``(N,)``
+
+    Notes
+    -----
+    The mean has no limit of 0: beyond the longest wavelength it comes back. Source of the long-term decay: RoFormer, section
+    3.4.3, which bounds it (`decay_bound`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decay(np.asarray([1.0, 0.0]), np.asarray([0.0, np.pi])).tolist()
+    [1.0, 0.0]
+    """
+    angles = _angles("decay", inv_freq, distances)
+    xp = namespace(angles)
+    return xp.mean(xp.cos(angles), axis=-1)
+
+
+def decay_bound(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
+    r"""
+    Return RoFormer's bound on how much the inner product at each distance depends on the vectors.
+
+    .. math:: B(n) = \frac{2}{d} \sum_{j=1}^{d/2} |S_j|, \qquad S_j = \sum_{i=0}^{j-1} e^{\mathrm i n \theta_i}
+
+    The arguments and the result are those of `decay`. Source: RoFormer, arXiv:2104.09864, equation (37) and figure 2, which
+    shows it up to distance 250.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decay_bound(np.asarray([1.0, 0.5]), np.asarray([0.0])).tolist()
+    [1.5]
+    """
+    angles = _angles("decay_bound", inv_freq, distances)
+    xp = namespace(angles)
+    real = xp.cumulative_sum(xp.cos(angles), axis=-1)
+    imaginary = xp.cumulative_sum(xp.sin(angles), axis=-1)
+    return xp.mean(xp.sqrt(real * real + imaginary * imaginary), axis=-1)
+
+
+def rounded(x: ArrayOf[T], bits: int, /) -> T:
+    r"""
+    Return float64 values rounded to `bits` significant bits, to nearest: 24 for float32, 11 for float16, 8 for bfloat16.
+
+    The range of exponents is that of float64. The method is Veltkamp's: :math:`h = cx - (cx - x)` with :math:`c = 2^{53-b}+1`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rounded(np.asarray([257.0, 0.1]), 8).tolist()
+    [256.0, 0.10009765625]
+    """
+    check_integer("rounded", "bits", bits, 2)
+    x = wide_enough("rounded", x)
+    scaled = x * float(2 ** (53 - bits) + 1)
+    return scaled - (scaled - x)
+
+
+def angle_error(inv_freq: ArrayOf[T], positions: ArrayOf[T], /, *, bits: int) -> T:
+    r"""
+    Return how far the sines and cosines of each position are off where angles have few bits, the largest over all pairs.
+
+    .. math:: E(p) = \max_i \left| e^{\mathrm i \hat a} - e^{\mathrm i p \theta_i} \right|, \qquad
+        \hat a = r(r(p) \, r(\theta_i))
+
+    where r rounds to `bits` bits: 24 for float32, 8 for bfloat16. Position, frequency and angle are rounded, sine and cosine
+    are not. The largest possible error is 2.
+
+    Parameters
+    ----------
+    inv_freq : array, shape ``(d/2,)``, float64
+        The frequencies, in radians per token.
+    positions : array, shape ``(N,)``, float64
+    bits : int
+        Significant bits, at least 2.
+
+    Returns
+    -------
+    array, shape ``(N,)``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> angle_error(np.asarray([1.0, 0.01]), np.asarray([1.0, 257.0]), bits=8).round(4).tolist()
+    [0.0, 0.9589]
+    """
+    true = _angles("angle_error", wide_enough("angle_error", inv_freq), wide_enough("angle_error", positions))
+    held = rounded(rounded(positions, bits)[:, None] * rounded(inv_freq, bits), bits)
+    xp = namespace(true)
+    return xp.max(2 * xp.abs(xp.sin((held - true) / 2)), axis=-1)
+
+
+def by_distance(bias: ArrayOf[T], /) -> T:
+    """
+    Return what the last query sees at distance 0, 1, 2, ...: the last row of ``(..., Q, K)``, from the last key to the first.
+
+    Examples
+    --------
+    >>> import numpy as np, posref
+    >>> by_distance(posref.alibi(np.arange(3), np.arange(3), heads=8, form="causal"))[0].tolist()
+    [-0.0, -0.5, -1.0]
+    """
+    if bias.ndim < 2:
+        msg = f"by_distance: bias must have axes of queries and keys; got shape {tuple(bias.shape)}."
+        raise ValueError(msg)
+    return namespace(bias).flip(bias[..., -1, :], axis=-1)
+
+
+def wide_enough(function: str, x: Array) -> Array:
+    """Return `x`; refuse an array that is not float64."""
+    xp = namespace(x)
+    if x.dtype != getattr(xp, "float64", None):
+        msg = f"{function}: numbers must be float64, which holds products of narrower ones; got {x.dtype}."
+        raise ValueError(msg)
+    return x
+
+
+def _table(function: str, table: Array) -> Array:
+    """Return a table in float32 or wider."""
+    check_real(function, table=table)
+    if table.ndim != 2:
+        msg = f"{function}: table must be 2-D, a row for each position; got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    xp = namespace(table)
+    return xp.astype(table, wide(table.dtype, xp))
+
+
+def _frequencies(function: str, inv_freq: Array) -> Array:
+    check_real(function, inv_freq=inv_freq)
+    if inv_freq.ndim != 1:
+        msg = f"{function}: frequencies must have one axis; got shape {tuple(inv_freq.shape)}."
+        raise ValueError(msg)
+    return inv_freq
+
+
+def _angles(function: str, inv_freq: Array, distances: Array) -> Array:
+    """Return the angle of every distance and pair, shape ``(N, d/2)``."""
+    check_real(function, distances=distances)
+    if distances.ndim != 1:
+        msg = f"{function}: distances must have one axis; got shape {tuple(distances.shape)}."
+        raise ValueError(msg)
+    return distances[:, None] * _frequencies(function, inv_freq)

@@ -1,0 +1,68 @@
+"""
+Pictures of positional encodings: what `posref plot` draws, for notebooks and pages.
+
+A kind is named in `KINDS`. `chart` returns what a picture shows, as arrays with the names of the axes; `save` draws charts with
+matplotlib (``pip install 'posref[plots]'``).
+"""
+
+from typing import Any
+
+from posref.spec import REGISTRY
+
+from .calls import TOKENS, Asked
+from .charts import Chart, Lines, Map, Points
+from .drawing import save
+from .kinds import KINDS, Kind, kinds_of
+
+__all__ = ["KINDS", "Chart", "Kind", "Lines", "Map", "Points", "chart", "kinds_of", "save"]
+
+
+def chart(op: str, kind: str | None = None, /, *, tokens: int = TOKENS, title: str = "", **options: Any) -> Chart:
+    """
+    Return the chart of an operation.
+
+    Parameters
+    ----------
+    op : str
+        The operation: "sinusoidal", "rope", "alibi" and others of `posref list`.
+    kind : str, optional
+        What to show, one of `kinds_of(op)`; by default the first of them.
+    tokens : int
+        How many positions a table has.
+    title : str, optional
+        By default the operation and the options given.
+    **options
+        Options of the operation. What is not given is as in the operation's first case, with sizes that show something.
+
+    Returns
+    -------
+    Chart
+        `Lines`, a `Map` or `Points`; ``arrays()`` has every number that is drawn.
+
+    Raises
+    ------
+    ValueError
+        If the operation, the kind or an option is unknown, or the operation refuses the options.
+
+    Examples
+    --------
+    >>> found = chart("alibi", "bias", tokens=4, heads=8, form="causal")
+    >>> found.arrays()["head 0/y"].tolist()
+    [0.0, -0.5, -1.0, -1.5]
+    """
+    if op not in REGISTRY:
+        msg = f"chart: op must be the name of an operation; got {op!r}."
+        raise ValueError(msg)
+    unknown = sorted(set(options) - set(REGISTRY[op].domains))
+    if unknown:
+        msg = f"chart: options must be of {', '.join(REGISTRY[op].domains)} for {op}; got {', '.join(unknown)}."
+        raise ValueError(msg)
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 2 <= tokens <= 4096:
+        msg = f"chart: tokens must be an int from 2 to 4096; got {tokens!r}."
+        raise ValueError(msg)
+    kinds = {found.name: found for found in kinds_of(op)}
+    if kind is not None and kind not in kinds:
+        msg = f"chart: kind must be one of {', '.join(kinds)} for {op}; got {kind!r}."
+        raise ValueError(msg)
+    chosen = kinds[kind] if kind is not None else next(iter(kinds.values()))
+    return chosen.chart(Asked(op, options, tokens, title))

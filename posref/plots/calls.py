@@ -1,0 +1,157 @@
+"""The call that a picture shows: options and arrays of an operation's first case, with sizes at which one sees something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from posref.conformance.calls import array_names, bind, parameters_of, positions_of
+from posref.conformance.suite.reading import INSTALLED, load_groups, smoke_cases
+from posref.spec import REGISTRY, Encoding
+
+from .charts import Numbers
+
+if TYPE_CHECKING:
+    from posref.conformance.model import Call
+
+CHANNELS, TOKENS = 64, 128  # where the caller says nothing
+SIZES = {  # options at which one sees something
+    "dim": CHANNELS, "heads": 8, "rotary_dim": None, "sections": (16, 24, 24), "dims": (32, 32), "widths": (32, 32),
+    "window": 16, "chunk": 16, "sinks": 4, "chunk_size": 24, "local_size": 8,
+}  # fmt: skip
+LONGEST = 44  # characters of a title
+FREE = ("D", "d")  # letters of axes that any number of channels may have
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An operation with the options that the caller gave, and how many tokens the picture has."""
+
+    op: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tokens: int = TOKENS
+    name: str = ""
+
+    @property
+    def record(self) -> Encoding:
+        """The operation's record in the registry."""
+        return REGISTRY[self.op]
+
+    @property
+    def title(self) -> str:
+        """The name, and the options that the caller gave if they are few."""
+        if self.name:
+            return self.name
+        given = ", ".join(f"{name}={_brief(value)}" for name, value in self.options.items())
+        whole = f"{self.op}, {given}"
+        return whole if given and len(whole) <= LONGEST else self.op
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options of the call: those of the operation's first case, sizes to look at, then the caller's."""
+        tied = {"sections": "inv_freq"}  # an array of the first case that has their sizes
+        sizes = {n: v for n, v in SIZES.items() if n in self.record.domains and tied.get(n) not in self.record.arrays}
+        defaults = {n: p.default for n, p in parameters_of(self.record.function).items() if n in self.record.domains}
+        known = {n: value for n, value in defaults.items() if value is not Parameter.empty}
+        return known | dict(first_case(self.op).params) | sizes | dict(self.options)
+
+    def result(self, **arrays: Any) -> list[Numbers]:
+        """Return the results of the call with some arrays in place of those of the first case, as float64."""
+        return self._called(dict(first_case(self.op).inputs) | arrays, self.settings)
+
+    def example(self) -> list[Numbers]:
+        """Return the results of the first case, with its own options but for those that the caller gave."""
+        return self._called(first_case(self.op).inputs, {**first_case(self.op).params, **self.options})
+
+    def _called(self, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> list[Numbers]:
+        positional, keywords = bind(self.op, {n: value for n, value in inputs.items() if value is not None}, options)
+        found = self.record.function(*positional, **keywords)
+        return [np.asarray(array, dtype=np.float64) for array in (found if isinstance(found, tuple) else (found,))]
+
+    def encoded(self, positions: Numbers) -> Numbers:
+        """
+        Return the encoding of every position, shape ``(T, d)``.
+
+        An operation that makes a table gives its rows; one that rotates or changes vectors is given vectors of ones.
+        """
+        name = self.positions_name
+        values = positions / self.tokens if self.coordinates else self.in_kind(name, positions)
+        places = np.stack([values] * self.axes) if self.axes else values
+        if self.coordinates:
+            places = np.stack([values] * self.coordinates, axis=-1)
+        given = {name: places}
+        vectors = self.vectors_name
+        if vectors is not None:
+            given[vectors] = np.ones((len(positions), self.channels))
+        outputs = self.result(**given)
+        return np.concatenate([out.reshape(len(positions), -1) for out in outputs], axis=-1)
+
+    def in_kind(self, name: str, positions: Numbers) -> Any:
+        """Return positions as the numbers that an argument takes."""
+        return positions.astype(np.int64) if self.record.arrays[name].kind == "integer" else positions
+
+    @property
+    def positions_name(self) -> str:
+        """The argument that holds positions; an operation without one has no picture of a table."""
+        return positions_of(self.op)[0]
+
+    @property
+    def vectors_name(self) -> str | None:
+        """The argument that holds vectors of tokens, if there is one."""
+        return next((name for name in array_names(self.op) if _has_tokens(self.record.arrays[name].shape)), None)
+
+    @property
+    def axes(self) -> int:
+        """How many axes a position has in front, 0 where it is one number."""
+        first = self.record.arrays[self.positions_name].shape.split("|")[0].split()
+        counts = bool(first) and (first[0] == "A" or first[0].startswith("len("))
+        return first_case(self.op).inputs[self.positions_name].shape[0] if counts else 0
+
+    @property
+    def places(self) -> str:
+        """What the rows of a table are, with the unit."""
+        return f"position (1/{self.tokens} of the range)" if self.coordinates else "position (tokens)"
+
+    @property
+    def coordinates(self) -> int:
+        """How many coordinates a position has behind, 0 where it is one number."""
+        first = self.record.arrays[self.positions_name].shape.split("|")[0].split()
+        return first_case(self.op).inputs[self.positions_name].shape[-1] if first[-1:] == ["c"] else 0
+
+    @property
+    def channels(self) -> int:
+        """How many channels the vectors have: any number where the operation takes any, else those of the first case."""
+        name = self.vectors_name
+        if name is None:
+            return 0
+        if "sections" in self.record.domains:
+            return int(2 * sum(self.settings["sections"]))
+        if "dims" in self.record.domains:
+            return int(sum(self.settings["dims"]))
+        last = self.record.arrays[name].shape.split("|")[0].split()[-1]
+        tied = sum(last in axes.shape.replace("|", " ").split() for axes in self.record.arrays.values()) > 1
+        rotated = self.options.get("rotary_dim")
+        size = int(first_case(self.op).inputs[name].shape[-1])
+        return int(rotated or CHANNELS) if last in FREE and not tied else size
+
+
+def _brief(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else type(value).__name__ if hasattr(value, "requires") else str(value)
+
+
+def _has_tokens(shape: str) -> bool:
+    return "T" in shape.replace("|", " ").split() and "A" not in shape.split()
+
+
+@cache
+def first_case(op: str) -> Call:
+    """Return the call of an operation's smoke case: valid options, and arrays of fitting sizes."""
+    (case_id,) = (found for found in smoke_cases(INSTALLED) if found.split("/", maxsplit=1)[0] == op)
+    group = case_id.rsplit("/", maxsplit=1)[0]
+    cases = (case for loaded in load_groups(INSTALLED, group=group) for case in loaded.cases if case.id == case_id)
+    return next(cases).calls[0]

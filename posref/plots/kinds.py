@@ -1,0 +1,135 @@
+"""The kinds of pictures: which operations have which, and the chart of each. Every number comes from `posref.analysis`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from posref.conformance.calls import array_names, positions_of
+from posref.spec import REGISTRY, Encoding
+
+from .calls import Asked
+from .charts import Chart
+from .maps import distances, example, grid, logits, mask, matrix, table
+from .study import correlation, distance, from_some, product, scatter
+from .turning import axes, bound, decay, error, scaling, wavelengths
+from .values import bias, buckets, values
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of picture: what it shows, which operations have it, and the function that makes its chart."""
+
+    name: str
+    shows: str
+    applies: Callable[[Encoding], bool]
+    chart: Callable[[Asked], Chart]
+
+
+def _is_mask(record: Encoding) -> bool:
+    return record.returns == "mask"
+
+
+def _places(record: Encoding) -> bool:
+    """Return whether only positions of queries and keys are given."""
+    return set(record.arrays) == {"q_positions", "k_positions"}
+
+
+def _is_distances(record: Encoding) -> bool:
+    return _places(record) and record.family == "extension" and not _is_mask(record)
+
+
+def _is_bias(record: Encoding) -> bool:
+    return record.family == "bias" and {"q_positions", "k_positions"} <= set(record.arrays)
+
+
+def _is_logits(record: Encoding) -> bool:
+    """Return whether queries, keys and their positions give scores, (..., Q, K)."""
+    return {"q", "k", "q_positions", "k_positions"} <= set(record.arrays) and record.result[0].endswith("Q K")
+
+
+def _is_bucket(record: Encoding) -> bool:
+    return record.returns == "integer" and len(record.arrays) == 1
+
+
+def _has_sections(record: Encoding) -> bool:
+    return "arrangement" in record.domains
+
+
+def _has_base(record: Encoding) -> bool:
+    """Return whether frequencies are powers of a base: those of `posref.rope_frequencies`."""
+    return "base" in record.domains and "scaling" in record.domains
+
+
+def _is_value(record: Encoding) -> bool:
+    """Return whether the result is one number for each position, or of no array at all."""
+    return not record.arrays or (record.result == ("*P",) and record.returns == "real")
+
+
+def _is_table(record: Encoding) -> bool:
+    """Return whether every position has a row of numbers: of its own, or the vector of ones that it changes."""
+    places = positions_of(record.name)
+    if len(places) != 1 or _is_value(record) or _is_bucket(record):
+        return False
+    asked = Asked(record.name)
+    made_up = set(record.arrays) - {places[0], asked.vectors_name}
+    of_rows = record.arrays[places[0]]
+    whole = (of_rows.kind, of_rows.high is None) != ("integer", False) and not any(
+        dims in record.result[0] for dims in ("dim dim", "n n")
+    )
+    return whole and all(record.arrays[name].kind in ("wide", "real") for name in made_up) and _fits(asked)
+
+
+def _fits(asked: Asked) -> bool:
+    """Return whether the vectors of one head can be given alone."""
+    name = asked.vectors_name
+    tied = [axes.shape for array, axes in asked.record.arrays.items() if array != name and axes.kind == "real"]
+    return name is None or not any("G" in shape.split() or "H" in shape.split() for shape in " | ".join(tied).split(" | "))
+
+
+def _is_grid(record: Encoding) -> bool:
+    return _is_table(record) and (Asked(record.name).axes >= 2 or Asked(record.name).coordinates == 2)
+
+
+def _any(record: Encoding) -> bool:
+    return bool(array_names(record.name))
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (  # the first that applies to an operation is its picture
+        Kind("mask", "which keys each query may attend to", _is_mask, mask),
+        Kind("distances", "the distance that each query and key are given", _is_distances, distances),
+        Kind("buckets", "the bucket of each relative position", _is_bucket, buckets),
+        Kind("bias", "what is added to the logits at each distance, by head", _is_bias, bias),
+        Kind("matrix", "what is added to the logits of one head", _is_bias, matrix),
+        Kind("logits", "the logits of equal queries and keys", _is_logits, logits),
+        Kind("axes", "which position axis turns each channel pair, and how fast", _has_sections, axes),
+        Kind("decay", "the mean inner product of a rotated query and key by distance", _has_base, decay),
+        Kind("values", "one number for each position, head or pair", _is_value, values),
+        Kind("table", "every channel at every position", _is_table, table),
+        Kind("grid", "the inner product of one cell with all cells of a grid", _is_grid, grid),
+        Kind("distance", "the distance of every two rows", _is_table, distance),
+        Kind("correlation", "the correlation of every two rows", _is_table, correlation),
+        Kind("scatter", "distances of pairs of rows against their correlations", _is_table, scatter),
+        Kind("from", "the distance of some rows to all rows", _is_table, from_some),
+        Kind("product", "inner products by offset, and with random projections", _is_table, product),
+        Kind("wavelengths", "how many tokens each channel pair takes for one turn", _has_base, wavelengths),
+        Kind("scaling", "how context extensions change each frequency", _has_base, scaling),
+        Kind("bound", "RoFormer's bound on the decay", _has_base, bound),
+        Kind("error", "how far float32 and bfloat16 angles are off", _has_base, error),
+        Kind("example", "the result of the operation's first case", _any, example),
+    )
+}
+
+
+def kinds_of(op: str) -> list[Kind]:
+    """Return the kinds of pictures that an operation has, its default first."""
+    return [kind for kind in KINDS.values() if kind.applies(REGISTRY[op])]
+
+
+def positions(tokens: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the positions 0, 1, ... as float64."""
+    return np.arange(tokens, dtype=np.float64)

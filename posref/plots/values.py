@@ -1,0 +1,49 @@
+"""Curves of biases, buckets, and of operations that give one number for each position, head or pair."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from posref.analysis import by_distance
+
+from .calls import Asked, first_case
+from .charts import Lines
+
+FAR = 256  # relative positions
+
+
+def bias(asked: Asked) -> Lines:
+    """Return what each head adds to the logits at each distance."""
+    places = np.arange(asked.tokens)
+    (found,) = asked.result(q_positions=places, k_positions=places)
+    heads = by_distance(np.broadcast_to(found, (found.shape[0], len(places), len(places))))
+    distances = places.astype(np.float64)
+    series = {f"head {n}": (distances, row) for n, row in enumerate(heads)}
+    made_up = " The table is made up." if set(asked.record.arrays) - {"q_positions", "k_positions"} else ""
+    seen = f"What the last query sees, by distance.{made_up}"
+    return Lines(asked.title, "query - key (tokens)", "bias (logits)", seen, series)
+
+
+def buckets(asked: Asked) -> Lines:
+    """Return the bucket of each relative position."""
+    apart = np.arange(-FAR, FAR + 1)
+    (found,) = asked.result(**{next(iter(asked.record.arrays)): apart})
+    series = {"bucket": (apart.astype(np.float64), found)}
+    return Lines(asked.title, "key - query (tokens)", "bucket", "Near positions have buckets of their own.", series, steps=True)
+
+
+def values(asked: Asked) -> Lines:
+    """Return one number for each position, or for each head or pair."""
+    if asked.record.arrays:
+        far = 16 * max(int(value) for value in (first_case(asked.op).params.get("length"), asked.tokens) if value)
+        places = np.unique(np.geomspace(1, far, 200).astype(np.int64))
+        (found,) = asked.result(**{asked.positions_name: places})
+        series, x_label = {asked.title: (places.astype(np.float64), found)}, "position (tokens)"
+        return Lines(asked.title, x_label, "factor", "One factor for each position.", series, log_x=True)
+    found = asked.result()[0]
+    series = {asked.title: (np.arange(len(found), dtype=np.float64), found)}
+    noun = "head" if "heads" in asked.record.domains else "channel pair"
+    return Lines(
+        asked.title, noun, "slope (logits per token)" if noun == "head" else "radians per unit", f"One number for each {noun}.",
+        series, log_y=True, points=True,
+    )  # fmt: skip
