@@ -48,7 +48,7 @@ def chart(op: str, kind: str | None = None, /, *, tokens: int = TOKENS, title: s
     --------
     >>> found = chart("alibi", "bias", tokens=4, heads=8, form="causal")
     >>> found.arrays()["head 0/y"].tolist()
-    [0.0, -0.5, -1.0, -1.5]
+    [-0.0, -0.5, -1.0, -1.5]
     """
     if op not in REGISTRY:
         msg = f"chart: op must be the name of an operation; got {op!r}."
