@@ -45,6 +45,11 @@ NOT_IN_XPOS = {
 NOT_IN_STRING = {  # which is interleaved, has its lanes first and no inverse
     "layout-interleaved", "writes-interleaved", "inverse-ignored", "inverse-keeps-layout", "leading-lanes",
 }  # fmt: skip
+FIXED = {  # options of a part that the whole has not
+    "sine_2d": ("sinusoid-halves-exchanged", "sinusoid-interleaved", "endpoint-never"),
+    "axial_learned": ("offset-ignored", "clip-wraps", "clip-zeros", "clip-before-offset"),
+    "hierarchical_learned": ("offset-ignored", "clip-wraps", "clip-zeros", "clip-before-offset"),
+}
 INEXPRESSIBLE = (
     {(name, "rotation_matrix") for name in NOT_IN_A_MATRIX}
     | {
@@ -59,10 +64,16 @@ INEXPRESSIBLE = (
         ("writes-interleaved", "axial_rope"),  # nor axial_rope a mixed layout
         ("inverse-keeps-layout", "axial_rope"),
     }
+    | {(name, op) for op, names in FIXED.items() for name in names}
     | {(name, "cayley_string") for name in NOT_IN_STRING}
     | {(name, "xpos") for name in NOT_IN_XPOS}
 )
-FEW = {("positions-4096-at-0", "rotation_matrix")}  # could be expressed, but fewer than two cases ask: gaps of the suite
+FEW = {  # could be expressed, but fewer than two cases ask: gaps of the suite
+    ("positions-4096-at-0", "rotation_matrix"),
+    ("positions-4096-at-0", "sine_2d"),  # a mask of that many rows or columns
+    ("positions-clamped-4095", "sine_2d"),
+    ("positions-4096-at-0", "sinusoidal_nd"),  # a cell at just that coordinate
+}
 TIES: dict[frozenset[str], str] = {}  # pairs that no core case tells apart, and why
 
 

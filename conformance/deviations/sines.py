@@ -135,14 +135,12 @@ IMAGE = (
     _sine_2d("sine-2d-columns-first", "columns come before rows", after(_swapped)),
     _sine_2d("sine-2d-first-image", "the first image's mask is used for the whole batch", argument(
         0, lambda m: np.broadcast_to(m[:1], m.shape) if m.ndim > 2 else m)),
-    _sine_2d("sine-2d-all-valid", "the mask is ignored", argument(0, np.ones_like)),
+    _sine_2d("sine-2d-all-valid", "the mask is ignored: rows and columns are numbered", argument(0, np.ones_like)),
     _sine_2d("sine-2d-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
     _sine_2d("sine-2d-not-normalized", "counts are not divided", before(
         lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "centered": False}))),
     _counts("sine-2d-other-axis", "cells are counted along the other axis", before(lambda m, axis: ((m, -3 - axis), {}))),
     _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64))),
-    _counts("sine-2d-indices", "the numbers of rows and columns are taken, whatever the mask says", after(
-        lambda out, m, axis: np.cumsum(np.ones_like(out), axis=axis))),
     _counts("sine-2d-counts-bfloat16", "counts are held in bfloat16", after(lambda out, m, axis: narrowed("bfloat16")(out)),
             "A mask in the dtype of the model counts to 256."),
     _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
