@@ -48,6 +48,7 @@ NOT_IN_STRING = {  # which is interleaved, has its lanes first and no inverse
 FIXED = {  # options of a part that the whole has not
     "sine_2d": ("sinusoid-halves-exchanged", "sinusoid-interleaved", "endpoint-never"),
     "axial_learned": ("offset-ignored", "clip-wraps", "clip-zeros", "clip-before-offset"),
+    "layout_2d": ("offset-ignored", "clip-before-offset"),
     "hierarchical_learned": ("offset-ignored", "clip-wraps", "clip-zeros", "clip-before-offset"),
 }
 INEXPRESSIBLE = (
