@@ -8,11 +8,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import posref
+from posref.about import ABOUT, About, Words
 from posref.composition import stages
 from posref.conformance.commands.adapter import adapter
 from posref.conformance.commands.check import check, report
@@ -34,10 +37,28 @@ if TYPE_CHECKING:
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@click.group(context_settings=CONTEXT)
+START = """\
+posref is a reference for positional encodings. There are three things to do with it.
+
+Use the reference. Read what an encoding does, then call it on NumPy, PyTorch or JAX arrays:
+  posref show rope
+
+Check an implementation. A file with a function `rope` is compared with proved values:
+  posref check my_code.py --op rope
+
+Get golden data. Inputs and proved outputs, as JSON and safetensors, for tests in any language:
+  posref vectors copy golden
+
+All operations: posref list. All commands: posref --help."""
+
+
+@click.group(context_settings=CONTEXT, invoke_without_command=True)
 @click.version_option(posref.__version__, prog_name="posref")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Look up positional encodings, check implementations of them, and copy or build golden vectors."""
+    if context.invoked_subcommand is None:
+        click.echo(START)
 
 
 @cli.command("list")
@@ -125,16 +146,35 @@ def show(name: str) -> None:
     console = _console()
     signature = re.sub(r"typing\.|posref\.(types|scaling)\.|~", "", str(inspect.signature(record.function)))
     console.print(f"[bold]posref.{record.name}[/bold]{_escape(signature)}\n")
+    about = ABOUT.get(record.name, About("", ""))  # an operation of a package of one's own may have none
+    if about.title:
+        console.print(f"[bold]{_escape(about.title)}[/bold]")
+        console.print(_escape(_folded(about.idea)) + "\n", highlight=False)
     console.print(inspect.getdoc(record.function) or "", markup=False, highlight=False)
     console.print()
     facts = {"Family": record.family, "Source": record.source, "Models": ", ".join(record.models)}
     facts |= {"Stages": ", ".join(stages(record.name)), "Invariants": ", ".join(record.invariants)}
     facts |= {f"Array {n}": str(axes) for n, axes in record.arrays.items()}
-    facts |= {f"Option {n}": str(domain) for n, domain in record.domains.items()}
+    facts |= {f"Option {n}": str(domain) + _meanings(about.words.get(n, {})) for n, domain in record.domains.items()}
     facts |= {"Requires": "; ".join(record.requires)}
     for title, text in facts.items():
         if text:
             console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
+
+
+def _folded(text: str, indent: str = "") -> str:
+    """Return text in lines that a narrow terminal or a pipe can show, all but the first indented."""
+    width = min(get_terminal_size().columns, 100)
+    return "\n".join(wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False))
+
+
+def _meanings(words: Words) -> str:
+    """Return a line for every word of an option: what it means, and who uses it."""
+    lines = [
+        f"  {name}: {word.meaning}" + (f" Used by {', '.join(word.users)}." if word.users else "")
+        for name, word in words.items()
+    ]
+    return "".join("\n" + _folded(line, "    ") for line in lines)
 
 
 def _others(name: str) -> str:
