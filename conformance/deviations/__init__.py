@@ -4,6 +4,8 @@ The registry of deviations: the ways in which positional encodings go wrong, as 
 One list, three uses: hypotheses that explain a failure, mutants that measure the suite, and a page of the docs.
 """
 
+from dataclasses import replace
+
 from . import (
     absolute,
     angles,
@@ -28,6 +30,7 @@ from . import (
     xpos,
 )
 from .compose import Deviation
+from .hints import HINTS
 
 MODULES = (
     rotation,
@@ -52,6 +55,8 @@ MODULES = (
     scores,
     distances,
 )
-DEVIATIONS: dict[str, Deviation] = {d.name: d for module in MODULES for d in module.DEVIATIONS}
+DEVIATIONS: dict[str, Deviation] = {
+    d.name: d if d.hint else replace(d, hint=HINTS.get(d.name, "")) for module in MODULES for d in module.DEVIATIONS
+}
 
 __all__ = ["DEVIATIONS", "Deviation"]

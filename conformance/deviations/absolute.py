@@ -76,7 +76,7 @@ DEVIATIONS = (
     Deviation("offset-plus-1", "rows are taken one further on", {"learned": lambda f: lambda p, t, /, **o: f(
         p, np.concatenate([t[1:], t[-1:]]), **o)}, "", "lightseq#144"),
     Deviation("clip-wraps", "rows outside the table are counted around from its other end", {"learned": _outside(
-        lambda rows, count: rows % count)}, "An array library wraps negative indices."),
+        lambda rows, count: rows % count)}),
     Deviation("clip-zeros", "positions outside the table get zeros", {"learned": _zeros_outside}, "", "tinygrad#5873"),
     Deviation("clip-before-offset", "positions are limited before the offset is added", {"learned": lambda f: lambda p, t, /, *,
         offset=0, clip=False: f(np.maximum(p, 0) if clip else p, t, offset=offset, clip=clip)}),

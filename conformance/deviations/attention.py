@@ -64,9 +64,11 @@ DEVIATIONS = (
     Deviation("scale-always-1", "logits are never scaled", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, bias=b, scale=1.0))}),
     Deviation("scale-ignored", "an explicit scale is ignored", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, bias=b))}),
     Deviation("scale-by-dim", "logits are divided by D rather than its root", {"attention_logits": _logits(
-        lambda f, q, k, b, s: f(q, k, bias=b, scale=1 / q.shape[-1] if s is None else s))}),
+        lambda f, q, k, b, s: f(q, k, bias=b, scale=1 / q.shape[-1] if s is None else s))},
+        hint="Divide by the root of the size, not by the size."),
     Deviation("bias-before-scale", "the bias is added before the scale", {"attention_logits": _logits(
-        lambda f, q, k, b, s: f(q, k, bias=None if b is None else b * (q.shape[-1] ** -0.5 if s is None else s), scale=s))}, "",
+        lambda f, q, k, b, s: f(q, k, bias=None if b is None else b * (q.shape[-1] ** -0.5 if s is None else s), scale=s))},
+        "Add the bias after the scale.",
         "the convention of Falcon"),
     Deviation("bias-dropped", "the bias is not added", {"attention_logits": _logits(lambda f, q, k, b, s: f(q, k, scale=s))}),
     Deviation("heads-tiled", "key heads are tiled rather than repeated in blocks", {
@@ -78,8 +80,10 @@ DEVIATIONS = (
     Deviation("mask-constant-1e5", "masked logits are -100000 rather than excluded", _mask_constant(-1e5)),
     Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None if m is None else ~m, **s)}),
     Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None, **s)}),
-    Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": _mean_of_row}),
+    Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": _mean_of_row},
+              hint="A row that may see nothing gives zeros: treat it after the softmax."),
     Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": _plus_one},
               "A key of logit 0 and value 0 is attended to as well.", "PyTorch's add_zero_attn"),
-    Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis}),
+    Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis},
+              hint="The softmax runs over the last axis, the keys."),
 )  # fmt: skip

@@ -130,8 +130,10 @@ DEVIATIONS = (
                   _map(_arranged(name)), "Which pairs belong to which axis: Qwen2-VL has chunks, Qwen3-VL interleaves.")
         for name in ARRANGEMENTS
     ),
-    Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last)),
-    Deviation("axes-turn-goes-on", "where an axis is full, the turn goes on from the axis that stands in for it", _map(_turn_goes_on)),
+    Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last),
+              hint="Pairs that are left over belong to axis 0."),
+    Deviation("axes-turn-goes-on", "where an axis is full, the turn goes on from the axis that stands in for it", _map(_turn_goes_on),
+              hint="Pair i starts again from axis i mod A, wherever pair i - 1 went."),
     Deviation("axes-first-alone", "every pair turns with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
     Deviation("axes-exchanged", "the last two axes, height and width, are exchanged", {"axial_table": argument(0, _exchanged(-1, -2))}),
     *(
@@ -170,5 +172,6 @@ DEVIATIONS = (
     Deviation("mixed-one-based", "cells are counted from one", {"mixed_table": argument(0, lambda p: p + 1)}),
     Deviation("mixed-bfloat16", "learned frequencies are held in bfloat16", {"mixed_table": argument(1, narrowed("bfloat16"))}),
     Deviation("axial-turns-blocks", "frequencies stay one axis after the other where axes take turns",
-              {"in_pair_order": lambda function: lambda inv_freq, **options: inv_freq}),
+              {"in_pair_order": lambda function: lambda inv_freq, **options: inv_freq},
+              hint="Frequencies and axes must be put in the same order."),
 )  # fmt: skip

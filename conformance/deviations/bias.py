@@ -99,7 +99,8 @@ DEVIATIONS = (
     _slope("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form), "",
               "Baichuan2#225, TensorRT-LLM#1611"),
     _slope("slopes-next-power", "slopes are the first H of the next power of two", _slopes(_next_power), "", "Baichuan2#225"),
-    _slope("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero), "", "aprender#2143"),
+    _slope("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero),
+           "Exponents are -8h/H with h from 1.", "aprender#2143"),
     _slope("slopes-ascending", "slopes are sorted, the smallest first", after(lambda s, *a, **o: np.sort(s))),
     _slope("slopes-descending", "slopes are sorted, the largest first", after(lambda s, *a, **o: np.sort(s)[::-1])),
     _slope("slopes-reversed", "slopes are in reverse order of heads", after(lambda s, *a, **o: s[::-1])),
@@ -109,7 +110,8 @@ DEVIATIONS = (
     _product("alibi-sign", "the bias has the other sign", after(lambda b, *a, **o: -b)),
     _product("alibi-abs-missing", "form 'distance' has no absolute value", lambda f: _form(f, "distance", "causal"), "", "x-transformers@4ed4d0a"),
     _product("alibi-abs-added", "form 'causal' has an absolute value", lambda f: _form(f, "causal", "distance")),
-    _product("alibi-future-zero", "keys after the query have no bias in form 'distance'", after(_future_zero)),
+    _product("alibi-future-zero", "keys after the query have no bias in form 'distance'", after(_future_zero),
+             hint="Keys after the query have their distance too: look for a clamp or tril."),
     _product("alibi-off-by-one", "distances are one too large", argument(0, lambda q: q + 1), "", "vLLM#945"),
     _product("alibi-key-off-by-one", "keys' positions are one too large", argument(1, lambda k: k + 1)),
     _product("alibi-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)", argument(
@@ -127,16 +129,18 @@ DEVIATIONS = (
     _bucket("t5-bidirectional", "buckets are bidirectional whatever is asked for", option(bidirectional=always(True))),
     _bucket("t5-max-distance-128", "max_distance is 128 whatever is asked for", lambda f: lambda r, /, **o: f(
         r, **(o | {"max_distance": 128})), "", "llama.cpp"),
-    _bucket("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1))),
+    _bucket("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1)),
+            hint="Beyond half of the buckets, their width grows with the logarithm."),
     _bucket("t5-rounded", "the logarithm is rounded to the nearest", _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint))),
     _bucket("t5-ceil", "the logarithm is rounded up", _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12)))),
     _bucket("t5-not-limited", "distances beyond the last bucket are not brought back", _buckets(
-        lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False))),
+        lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)), hint="Limit the bucket to the last one."),
     _bucket("t5-halves-exchanged", "keys before the query use the second half of the buckets", after(_wrong_half)),
     _bucket("t5-zero-after", "the query's own position uses the second half of the buckets", after(_zero_is_after)),
     _bucket("t5-num-buckets-32", "num_buckets is 32 whatever is asked for", lambda f: lambda r, /, **o: f(
         r, **(o | {"num_buckets": 32}))),
     Deviation("t5-table-reshaped", "the table is reshaped to (heads, buckets) where it should be transposed", {"t5_rows": argument(
         0, lambda t: t.reshape(t.shape[::-1]).T)}, "A weight converter."),
-    Deviation("t5-heads-mixed", "the bias is reshaped where its axes should be moved", {"t5_rows": _heads_mixed}),
+    Deviation("t5-heads-mixed", "the bias is reshaped where its axes should be moved", {"t5_rows": _heads_mixed},
+              hint="Move the head axis with a transpose, not with a reshape."),
 )  # fmt: skip

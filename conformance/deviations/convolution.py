@@ -73,11 +73,13 @@ CONV = (
         x, np.concatenate([w, np.zeros((*w.shape[:-1], w.shape[-1] - 1))], axis=-1), b, groups=groups)),
     _conv("conv-edge-repeated", "the first and last frame go on beyond the ends", _padded("edge")),
     _conv("conv-edge-wrapped", "frames beyond an end are those of the other end", _padded("wrap")),
-    _conv("conv-groups-dealt", "channels are dealt out to groups in turn", _dealt),
+    _conv("conv-groups-dealt", "channels are dealt out to groups in turn", _dealt,
+          hint="A group is neighbouring channels: compare the reshape, (groups, channels)."),
     _conv("conv-without-bias", "the bias is left out", argument(2, lambda b: 0 * b)),
     _conv("conv-bias-inside", "the bias is added where the whole window lies inside alone", _bias_inside),
     _conv("conv-channels-transposed", "input and output channels of a group are exchanged", lambda f: lambda x, w, b, /, *,
-        groups: f(x, np.swapaxes(w.reshape(groups, w.shape[1], w.shape[1], -1), 1, 2).reshape(w.shape), b, groups=groups)),
+        groups: f(x, np.swapaxes(w.reshape(groups, w.shape[1], w.shape[1], -1), 1, 2).reshape(w.shape), b, groups=groups),
+        hint="Weights are (output, input of a group, tap)."),
     _conv("conv-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16"))),
 )  # fmt: skip
 
@@ -115,7 +117,8 @@ PEG = (
     _peg("peg-sides-exchanged", "patches are laid out with the image's height for its width", _swapped),
     _peg("peg-edge-repeated", "the image's edge is repeated beyond it", _around("edge"),
          "Zeros around the image tell its edges."),
-    _peg("peg-edge-wrapped", "patches beyond an edge are those of the other edge", _around("wrap")),
+    _peg("peg-edge-wrapped", "patches beyond an edge are those of the other edge", _around("wrap"),
+         hint="Pad zeros around the image, not the other edge."),
     _peg("peg-always-added", "x is added whatever is asked", option(residual=always(True))),
     _peg("peg-never-added", "x is not added whatever is asked", option(residual=always(False))),
     _peg("peg-without-bias", "the bias is left out", argument(2, lambda b: 0 * b)),
@@ -152,9 +155,10 @@ NORM = (
     _norm("weight-norm-absolute", "the norm is the sum of absolute values",
           _normed(lambda v, axis: np.abs(v).sum(axis=_others(axis), keepdims=True))),
     _norm("weight-norm-undivided", "directions are not divided by their length", _normed(lambda v, axis: np.ones(()))),
-    _norm("weight-norm-no-length", "lengths are left out", argument(1, np.ones_like)),
+    _norm("weight-norm-no-length", "lengths are left out", argument(1, np.ones_like), hint="Multiply by the lengths g."),
     _norm("weight-norm-zero-nan", "a direction of zeros gives NaN", lambda f: lambda v, g, /, *, axis: np.where(
-        (v * v).sum(axis=_others(axis), keepdims=True) == 0, np.nan, f(v, g, axis=axis)), "", "PyTorch's weight_norm"),
+        (v * v).sum(axis=_others(axis), keepdims=True) == 0, np.nan, f(v, g, axis=axis)),
+        "A norm of 0 must give 0: replace it before dividing.", "PyTorch's weight_norm"),
 )  # fmt: skip
 
 DEVIATIONS = (*CONV, *PEG, *NORM)

@@ -133,7 +133,8 @@ def _given(**options: Any) -> dict[str, Wrap]:
 
 DEVIATIONS = (
     Deviation("extension-plain", "distances are RoPE's: nothing is extended", _maps(
-        lambda f: lambda q, k, /, **o: q[..., :, None] - k[..., None, :])),
+        lambda f: lambda q, k, /, **o: q[..., :, None] - k[..., None, :]),
+        hint="Far keys need the second pass: look for the condition that chooses it."),
     Deviation("extension-sign", "distances have the other sign", _maps(after(lambda out, *a, **o: -out))),
     Deviation("extension-query-plus-1", "queries are one token further on", _maps(argument(0, lambda q: q + 1))),
     Deviation("extension-from-1", "positions are counted from 1", _maps(_both(lambda p: p + 1), "self_extend", "dual_chunk",
@@ -149,23 +150,25 @@ DEVIATIONS = (
     Deviation("extension-window-minus-1", "the window is one token shorter", _maps(
         option(window=lambda w: max(w - 1, 1)), "rerope", "leaky_rerope", "self_extend", "streaming_llm")),
     Deviation("rerope-clipped", "keys after the query keep their distance, however far", _after_query("rerope", lambda r, **o: r),
-              "A causal mask hides it.", "rerope's decode path"),
+              "", "rerope's decode path"),
     Deviation("rerope-both-sides", "distances are clipped on both sides: keys far after the query are at -w", _after_query(
-        "rerope", lambda r, *, window: np.maximum(r, -window)), "A causal mask hides it."),
+        "rerope", lambda r, *, window: np.maximum(r, -window))),
     Deviation("rerope-key-turned", "keys are turned in the second pass too: w - n", _far("rerope", lambda m, n, w: w - n + 0 * m)),
     Deviation("rerope-query-at-m", "the window is added to the query's position in the second pass: m + w", _far(
         "rerope", lambda m, n, w: m + w + 0 * n)),
     Deviation("rerope-unturned", "nothing is turned in the second pass", _far("rerope", lambda m, n, w: 0 * (m - n))),
     Deviation("leaky-stops", "distances stop at the window, as in ReRoPE", _far(
-        "leaky_rerope", lambda m, n, w, *, factor: w + 0 * (m - n))),
+        "leaky_rerope", lambda m, n, w, *, factor: w + 0 * (m - n)),
+        hint="Beyond the window distances go on, divided by the factor."),
     Deviation("leaky-no-offset", "distances beyond the window are (m - n)/k", _far(
         "leaky_rerope", lambda m, n, w, *, factor: (m - n) / factor), "The window's w(k - 1) is not added to the query's position."),
     Deviation("leaky-offset-wk", "distances beyond the window are w + (m - n)/k", _far(
         "leaky_rerope", lambda m, n, w, *, factor: w + (m - n) / factor), "The query's offset is wk rather than w(k - 1)."),
     Deviation("leaky-whole", "distances beyond the window are rounded down", _far(
-        "leaky_rerope", lambda m, n, w, *, factor: w + (m - n - w) // factor)),
+        "leaky_rerope", lambda m, n, w, *, factor: w + (m - n - w) // factor),
+        hint="Distances beyond the window are fractions: look for a floor."),
     Deviation("leaky-after-query", "keys after the query keep their distance, however far", _after_query(
-        "leaky_rerope", lambda r, **o: r), "A causal mask hides it."),
+        "leaky_rerope", lambda r, **o: r)),
     Deviation("self-extend-floor", "W // G is taken from the window whatever is asked for", _maps(
         option(shift=always("floor")), "self_extend"), "", "LongLM's decode paths"),
     Deviation("self-extend-exact", "W / G is taken from the window whatever is asked for", _maps(
@@ -179,11 +182,12 @@ DEVIATIONS = (
     Deviation("self-extend-window-added", "all of the window is added to grouped queries: nothing is taken from it", _far(
         "self_extend", lambda m, n, w, *, group, shift: m // group - n // group + w)),
     Deviation("self-extend-no-window", "neighbours are grouped too", _map(
-        "self_extend", lambda m, n, *, group, window, shift: m // group - n // group + window - _taken(group, window, shift))),
+        "self_extend", lambda m, n, *, group, window, shift: m // group - n // group + window - _taken(group, window, shift)),
+        hint="Keys nearer than the window keep exact distances: the first pass is missing."),
     Deviation("self-extend-inclusive", "a key W tokens back counts as a neighbour", _map("self_extend", _inclusive)),
-    Deviation("self-extend-after-query", "keys after the query keep their distance", _after_query("self_extend", lambda r, **o: r),
-              "A causal mask hides it."),
-    Deviation("dual-chunk-paper-limit", "the largest position is chunk_size - 1", _chunked(limit=lambda c: c - 1), "",
+    Deviation("self-extend-after-query", "keys after the query keep their distance", _after_query("self_extend", lambda r, **o: r)),
+    Deviation("dual-chunk-paper-limit", "the largest position is chunk_size - 1", _chunked(limit=lambda c: c - 1),
+              "The authors' code has positions to chunk_size, the paper to chunk_size - 1.",
               "arXiv:2402.17463's c - 1, with its code's sizes"),
     Deviation("dual-chunk-local-ignored", "chunks have chunk_size tokens", _chunked(size=lambda c, local: c),
               "They have chunk_size - local_size."),
@@ -198,8 +202,10 @@ DEVIATIONS = (
     Deviation("dual-chunk-inter-chunk-size", "queries for earlier chunks are at chunk_size, however short the chunks", _chunked(
         inter=lambda own, s, most: 0 * own + most), "They are where the last query for the chunk before is."),
     Deviation("dual-chunk-intra", "all keys are placed as those of the query's own chunk", _chunked(
-        successive=lambda own, s, most: own, inter=lambda own, s, most: own)),
-    Deviation("dual-chunk-late-border", "chunks end a token late, and positions in them do not", _chunked(late=1)),
+        successive=lambda own, s, most: own, inter=lambda own, s, most: own),
+        hint="Keys of other chunks need the other two queries."),
+    Deviation("dual-chunk-late-border", "chunks end a token late, and positions in them do not", _chunked(late=1),
+              hint="A chunk has s = chunk_size - local_size tokens: m // s and m % s go together."),
     Deviation("streaming-with-query", "the window counts the query whatever is asked for", _maps(
         option(counting=always("with_query")), "streaming_llm")),
     Deviation("streaming-without-query", "the window does not count the query whatever is asked for", _maps(
@@ -207,13 +213,16 @@ DEVIATIONS = (
     Deviation("streaming-sinks-plus-1", "one key too many counts as a sink", _streamed(lambda m, n, g, r: np.where(
         n <= g, np.minimum(m, g + r) - n, m - n))),
     Deviation("streaming-window-alone", "the cache has as many keys as the window: the sinks are among them", _streamed(
-        lambda m, n, g, r: np.where(n < g, np.minimum(m, r) - n, m - n)), "", "transformers' SinkCache"),
+        lambda m, n, g, r: np.where(n < g, np.minimum(m, r) - n, m - n)),
+        "The cache has the sinks and the window: their sizes add.", "transformers' SinkCache"),
     Deviation("streaming-sinks-of-cache", "the first keys that are given are the sinks, whatever their positions", _streamed(
         lambda m, n, g, r: np.where(np.arange(n.shape[-1]) < g, np.minimum(m, g + r) - n, m - n))),
     Deviation("streaming-query-alone", "queries are placed in the cache for all keys, which stay where they were", _streamed(
-        lambda m, n, g, r: np.minimum(m, g + r) - n)),
+        lambda m, n, g, r: np.minimum(m, g + r) - n),
+        hint="Only distances to sinks change: in the cache, recent keys move as the query does."),
     Deviation("streaming-clamped", "distances to sinks are clamped to the window, as in LM-Infinite", _streamed(
-        lambda m, n, g, r: np.where(n < g, np.minimum(m - n, r + 1), m - n)), "", "arXiv:2308.16137"),
+        lambda m, n, g, r: np.where(n < g, np.minimum(m - n, r + 1), m - n)),
+        "A sink is min(m, g + r) - n away, each at its own place.", "arXiv:2308.16137"),
     Deviation("extension-half", "pairs of lanes are those of half whatever is asked for", _given(layout="half")),
     Deviation("extension-interleaved", "pairs of lanes are those of interleaved whatever is asked for", _given(layout="interleaved")),
     Deviation("extension-base-10000", "the base is 10000 whatever is asked for", _given(base=10000.0)),

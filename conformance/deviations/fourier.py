@@ -47,10 +47,8 @@ def _first_row(x: Any) -> Real:
 
 _fourier = deviations_of("fourier")
 FEATURES = (
-    _fourier("fourier-radians", "angles are not multiplied by pi or 2 pi", option(unit=always("radians")),
-             "NeRF's paper has pi, its code has not."),
-    _fourier("fourier-half-turns", "angles are multiplied by pi whatever is asked for", option(unit=always("half_turns")),
-             "NeRF's paper has pi, its code has not."),
+    _fourier("fourier-radians", "angles are not multiplied by pi or 2 pi", option(unit=always("radians"))),
+    _fourier("fourier-half-turns", "angles are multiplied by pi whatever is asked for", option(unit=always("half_turns"))),
     _fourier("fourier-turns", "angles are multiplied by 2 pi whatever is asked for", option(unit=always("turns"))),
     _fourier("fourier-band-wave-coordinate", "columns run over bands, waves and coordinates whatever is asked for",
              _ordered("band wave coordinate"), "That is the order of NeRF's code."),
@@ -91,7 +89,7 @@ RANDOM = (
     _random("random-fourier-coordinates-reversed", "coordinates are exchanged: (y, x) for (x, y)", argument(
         0, lambda x: x[..., ::-1]), "SAM's points are (x, y)."),
     _random("random-fourier-transposed", "a square matrix is transposed", argument(
-        1, lambda b: b.T if b.shape[0] == b.shape[1] else b)),
+        1, lambda b: b.T if b.shape[0] == b.shape[1] else b), hint="Points are multiplied from the left: x B, not x B^T."),
     _random("random-fourier-bfloat16", "the matrix is held in bfloat16", argument(1, narrowed("bfloat16"))),
     _random("random-fourier-points-bfloat16", "points are held in bfloat16", argument(0, narrowed("bfloat16"))),
     _random("random-fourier-unit-square", "points are taken for u where they are 2u - 1", argument(0, lambda x: 2 * x - 1),

@@ -47,12 +47,14 @@ TIMESTEP = (
     _timestep("timestep-zeros-ahead", "the column of zeros is the first", after(_zero_ahead)),
     _timestep("timestep-repeated-column", "the last column of an odd width repeats the first", after(_repeated)),
     _timestep("timestep-whole-width", "the exponent of an odd width is divided by d/2 rather than h", lambda f: lambda t, dim, /, **o: f(
-        t, dim, **(o | {"max_period": o.get("max_period", 1e4) ** ((dim // 2 - o["shift"]) / (dim / 2 - o["shift"]))}))),
+        t, dim, **(o | {"max_period": o.get("max_period", 1e4) ** ((dim // 2 - o["shift"]) / (dim / 2 - o["shift"]))})),
+        hint="h is d // 2: look for d / 2."),
     _timestep("timestep-period-10000", "the longest period is 10000 whatever is asked for", option(max_period=always(10000.0))),
     _timestep("timestep-truncated", "timesteps are truncated to integers", argument(0, np.trunc)),
     _timestep("timestep-float16", "timesteps are held in float16", argument(0, lambda t: narrowed("float16")(np.clip(t, -6e4, 6e4)))),
     _timestep("timestep-bfloat16", "timesteps are multiplied by the scale in bfloat16", lambda f: lambda t, dim, /, **o: f(
-        narrowed("bfloat16")(t * o["scale"]), dim, **(o | {"scale": 1.0})), "", "diffusers' Flux, in a model in bfloat16"),
+        narrowed("bfloat16")(t * o["scale"]), dim, **(o | {"scale": 1.0})),
+                 "Multiply timestep and scale in float32.", "diffusers' Flux, in a model in bfloat16"),
     _timestep("timestep-first-row", "the first timestep is used for the whole batch", argument(
         0, lambda t: np.broadcast_to(np.reshape(t, -1)[:1], np.shape(t)) if np.size(t) else t)),
 )  # fmt: skip
@@ -92,7 +94,8 @@ ND = (
     _nd("sinusoidal-nd-reversed", "the coordinates of all axes are in the reverse order", argument(0, lambda p: p[::-1])),
     _nd("sinusoidal-nd-phases-outer", "the sines of all axes come before all cosines", after(_in_phases)),
     _nd("sinusoidal-nd-phases-axis", "axes are block after block whatever is asked for", option(phases=always("axis"))),
-    _nd("sinusoidal-nd-whole-width", "the exponent is divided by the width of all blocks", _whole_width),
+    _nd("sinusoidal-nd-whole-width", "the exponent is divided by the width of all blocks", _whole_width,
+        hint="The exponent is divided by the width of the axis's own block."),
     _nd("sinusoidal-nd-first-axis", "every block holds the first axis", argument(
         0, lambda p: np.broadcast_to(p[:1], np.shape(p)))),
     _nd("sinusoidal-nd-one-based", "cells are counted from one", argument(0, lambda p: p + 1)),
@@ -108,9 +111,11 @@ SHIFT = (
     _shift("sinusoidal-shift-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
     _shift("sinusoidal-shift-endpoint-never", "the exponent is 2i/d whatever is asked for", option(endpoint=always(False))),
     _shift("sinusoidal-shift-truncated", "offsets are truncated to integers", argument(0, np.trunc)),
-    _shift("sinusoidal-shift-distance", "offsets have no sign", argument(0, np.abs)),
+    _shift("sinusoidal-shift-distance", "offsets have no sign", argument(0, np.abs),
+           hint="Offsets may be negative: look for an abs()."),
     _shift("sinusoidal-shift-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16"))),
-    _shift("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k)),
+    _shift("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k),
+           hint="The offset does not reach the angles."),
 )  # fmt: skip
 
 _sine_2d, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized_counts"), deviations_of("valid_counts")
@@ -140,13 +145,15 @@ IMAGE = (
     _sine_2d("sine-2d-not-normalized", "counts are not divided", before(
         lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "centered": False}))),
     _counts("sine-2d-other-axis", "cells are counted along the other axis", before(lambda m, axis: ((m, -3 - axis), {}))),
-    _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64))),
+    _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64)),
+            hint="Counts of valid cells begin at 1: a cumsum of the mask."),
     _counts("sine-2d-counts-bfloat16", "counts are held in bfloat16", after(lambda out, m, axis: narrowed("bfloat16")(out)),
             "A mask in the dtype of the model counts to 256."),
     _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
                 "Deformable DETR subtracts half a cell, DETR does not."),
     _normalized("sine-2d-offset-half", "half a cell is subtracted whatever is asked for", option(offset=always(0.5))),
-    _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size),
+    _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size,
+                hint="Divide by the last count of valid cells, not by the size with padding."),
     _normalized("sine-2d-no-scale", "counts are not multiplied by the scale", option(scale=always(1.0))),
     _normalized("sine-2d-eps", "epsilon is 1e-6 whatever is asked for", option(eps=always(1e-6))),
 )  # fmt: skip
