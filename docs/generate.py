@@ -17,6 +17,7 @@ from typing import Any
 from posref.composition import reaches
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
+from posref.conformance.reports.trackers import references
 from posref.conformance.suite import load_manifest, writing
 from posref.spec import REGISTRY
 
@@ -112,6 +113,16 @@ def cell(text: str) -> str:
     return text
 
 
+def linked(seen_in: str) -> str:
+    """Return where something was seen, for a cell of a Markdown table, with links to issues."""
+    text, at = "", 0
+    for written, address in references(seen_in):
+        start = seen_in.index(written, at)
+        text += f"{cell(seen_in[at:start])}[{cell(written)}]({address})"
+        at = start + len(written)
+    return text + cell(seen_in[at:])
+
+
 def deviations() -> str:
     """Return the page of deviations, by the operations that they change."""
     sections: dict[str, list[Deviation]] = {}
@@ -121,7 +132,7 @@ def deviations() -> str:
     lines = [HEAD.format(count=len(DEVIATIONS))]
     for title in sorted(sections, key=lambda t: [order.index(op) for op in t.split(", ")]):
         lines += [f"## {title}\n", "| name | what it does | look at | seen in |", "|---|---|---|---|"]
-        lines += [f"| `{d.name}` | {cell(d.text)} | {cell(d.hint)} | {cell(d.seen_in)} |" for d in sections[title]]
+        lines += [f"| `{d.name}` | {cell(d.text)} | {cell(d.hint)} | {linked(d.seen_in)} |" for d in sections[title]]
         lines.append("")
     return "\n".join(lines).rstrip("\n") + "\n"
 
