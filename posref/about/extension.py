@@ -64,13 +64,13 @@ ABOUT = {
     ),
     "leaky_rerope_distances": About(
         "Distances of Leaky ReRoPE",
-        "Within a window, distances are exact. Beyond it they grow slowly, say by 1 for every 16 tokens. So even in a long "
-        "text no distance is larger than those that the model met in training. This gives the distances.",
+        "Within a window, distances are exact. Beyond it they grow slowly, say by 1 for every 16 tokens. So in a text "
+        "several times longer than in training, distances stay within what the model has met. This gives the distances.",
     ),
     "leaky_rerope": About(
         "Leaky ReRoPE",
         "RoPE whose distances grow slowly beyond a window: with a window of 512, a key 672 tokens back may count as 522 back. "
-        "Near keys stay exact, far ones stay in order, and no distance is larger than those met in training.",
+        "Near keys stay exact, far ones stay in order, and a text may be several times longer than in training.",
         {"layout": PAIRS},
     ),
     "logn_scale": About(

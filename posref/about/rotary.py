@@ -29,7 +29,8 @@ ABOUT = {
     "rope": About(
         "Rotary position embedding (RoPE)",
         "Two channels of a query or key are a point in the plane. RoPE rotates it by an angle that grows with the position, "
-        "fast in some pairs and slowly in others. The product of a rotated query and key then depends only on their distance.",
+        "fast in some pairs and slowly in others. The product of a rotated query and key then depends only on the offset "
+        "between them.",
         {"layout": LAYOUT, "lanes": LANES},
     ),
     "axial_frequencies": About(
@@ -134,8 +135,8 @@ ABOUT = {
     ),
     "permute_qk_weights": About(
         "Permutation of query and key weights",
-        "One library pairs channel 0 with channel 1, another with channel 64. Weights trained with one give nonsense with the "
-        "other. Reordering the rows of the query and key projections, once, makes them fit, and no logit changes.",
+        "One library pairs channel 0 of 128 with channel 1, another with channel 64. Weights trained with one give nonsense "
+        "with the other. Reordering the rows of the query and key projections, once, makes them fit, and no logit changes.",
         {"source": LAYOUT, "target": LAYOUT},
     ),
     "pope": About(
@@ -163,7 +164,7 @@ ABOUT = {
     "rotated_values": About(
         "RoPE on values, rotated back",
         "DeepSeek-V4 has one vector as key and value, so values come rotated by their position. Rotating the result back by "
-        "the query's position leaves each value rotated by its distance from the query: again only distances count.",
+        "the query's position leaves each value rotated by its offset from the query: again only offsets count.",
         {"layout": used_by(LAYOUT, interleaved=("DeepSeek-V4",)), "lanes": used_by(LANES, trailing=("DeepSeek-V4",))},
     ),
     "rotation_matrix": About(
