@@ -65,6 +65,7 @@ from posref.rotary.rotated_values import rotated_values
 from posref.rotary.rotation_matrix import rotation_matrix
 from posref.rotary.xpos import xpos
 from posref.rotary.xpos_scales import xpos_scales
+from posref.whole_models import from_config
 
 __version__ = "0.1.0"
 
@@ -89,6 +90,7 @@ __all__ = [
     "dual_chunk_distances",
     "fope",
     "fourier",
+    "from_config",
     "hierarchical_learned",
     "lambda_window",
     "layout_2d",

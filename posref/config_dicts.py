@@ -17,6 +17,7 @@ from posref.config_values import (
     SILENT_ROPE,
     SWITCHES,
 )
+from posref.model_table import positions_of, remedy
 from posref.types import Layout
 
 WORDS: tuple[Layout, ...] = get_args(Layout)
@@ -129,8 +130,11 @@ def layout_of(config: Mapping[str, Any], layout: Layout | None) -> Layout:
     """Return the given layout, or the layout of the model type."""
     model = str(config.get("model_type"))
     if layout is None and model not in LAYOUTS and model not in MROPE:
-        known = ", ".join(sorted(LAYOUTS))
-        refuse(f"config['model_type'] must be a known one; got {model!r}. Pass layout, one of {WORDS}. Known: {known}.")
+        other = positions_of(model)
+        if other is not None:
+            refuse(f"config of {model!r} has no rotary embedding; its positions are {other} (see from_config).")
+        meant = remedy(model, [*LAYOUTS, *MROPE])
+        refuse(f"config['model_type'] must be a known one; got {model!r}. Pass layout, one of {WORDS}. {meant}")
     if layout is not None and layout not in WORDS:
         refuse(f"layout must be one of {WORDS} or None; got {layout!r}.")
     if layout is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict
+from typing import Any, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict
 
 from posref.rotary.axial_table import Arrangement
 from posref.scaling import Scaling
@@ -17,6 +17,13 @@ class HasToDict(Protocol):
 
 
 Config: TypeAlias = "Mapping[str, Any] | HasToDict | str | PathLike[str]"  # as the readers take it
+
+
+class Entry(NamedTuple):
+    """One encoding of a model: an operation and its options, None if posref does not define it or the file does not decide."""
+
+    operation: str
+    options: dict[str, Any] | None
 
 
 class RopeArguments(TypedDict):

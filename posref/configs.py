@@ -88,37 +88,43 @@ def rope_from_config(
     {'layout': 'half', 'base': 500000.0, 'rotary_dim': 128, 'scaling': None}
     """
     with speaking_as("rope_from_config"):
-        whole = parsed(config)
-        _check_axes(whole)
-        own = _text(whole)
-        if layer is not None:
-            if layer_type is not None:
-                refuse(f"layer and layer_type cannot both be given; got {layer!r} and {layer_type!r}.")
-            count = number_of_layers(own, layer)
-            if not rotates(own, layer, count):
-                return None
-        config, defaults = check(own)
-        known = layout_of(config, layout)
-        if layer is not None and dicts_of(config, defaults)[1]:
-            layer_type = _type_of(config, layer, count)
-        rope = rope_dict(config, defaults, layer_type)
-        if "mrope_section" in rope:
-            _refuse_axes("a dict with 'mrope_section'")
-        rotary_dim = rotary_dim_of(rope, config, defaults, layer_type)
-        base = base_of_layer(config, layer)
-        if base == 0:
-            refuse("layer_rope_theta must have a base above 0 for some layer, or the model has no rotation; got only 0.")
-        found: RopeArguments = {
-            "layout": known,
-            "base": base or base_of(rope, config, defaults),
-            "rotary_dim": rotary_dim,
-            "scaling": read_scaling(rope, config, defaults, nested=layer_type is not None, pairs=rotary_dim // 2),
-        }
-        if config.get("model_type") in TRAILING:
-            found["lanes"] = "trailing"
-        if config.get("model_type") in INVERSE:
-            found["inverse"] = True
-        return found
+        return read_rope(parsed(config), layer_type, layer, layout)
+
+
+def read_rope(
+    whole: Mapping[str, Any], layer_type: str | None, layer: int | None, layout: Layout | None
+) -> RopeArguments | None:
+    """Return what `rope_from_config` does, for a parsed file."""
+    _check_axes(whole)
+    own = _text(whole)
+    if layer is not None:
+        if layer_type is not None:
+            refuse(f"layer and layer_type cannot both be given; got {layer!r} and {layer_type!r}.")
+        count = number_of_layers(own, layer)
+        if not rotates(own, layer, count):
+            return None
+    config, defaults = check(own)
+    known = layout_of(config, layout)
+    if layer is not None and dicts_of(config, defaults)[1]:
+        layer_type = _type_of(config, layer, count)
+    rope = rope_dict(config, defaults, layer_type)
+    if "mrope_section" in rope:
+        _refuse_axes("a dict with 'mrope_section'")
+    rotary_dim = rotary_dim_of(rope, config, defaults, layer_type)
+    base = base_of_layer(config, layer)
+    if base == 0:
+        refuse("layer_rope_theta must have a base above 0 for some layer, or the model has no rotation; got only 0.")
+    found: RopeArguments = {
+        "layout": known,
+        "base": base or base_of(rope, config, defaults),
+        "rotary_dim": rotary_dim,
+        "scaling": read_scaling(rope, config, defaults, nested=layer_type is not None, pairs=rotary_dim // 2),
+    }
+    if config.get("model_type") in TRAILING:
+        found["lanes"] = "trailing"
+    if config.get("model_type") in INVERSE:
+        found["inverse"] = True
+    return found
 
 
 def mrope_from_config(
@@ -160,17 +166,22 @@ def mrope_from_config(
     {'sections': (16, 24, 24), 'arrangement': 'chunked', 'layout': 'half', 'base': 1000000.0, 'scaling': None}
     """
     with speaking_as("mrope_from_config"):
-        config, defaults = check(_text(parsed(config)))
-        rope = rope_dict(config, defaults, None)
-        order = _arrangement(config, rope, arrangement)
-        rotary_dim = rotary_dim_of(rope, config, defaults, None)
-        return {
-            "sections": _sections(config, rope, order, rotary_dim // 2),
-            "arrangement": order,
-            "layout": layout_of(config, layout),
-            "base": base_of(rope, config, defaults),
-            "scaling": read_scaling(rope, config, defaults, nested=False, pairs=rotary_dim // 2),
-        }
+        return read_mrope(parsed(config), arrangement, layout)
+
+
+def read_mrope(whole: Mapping[str, Any], arrangement: Arrangement | None, layout: Layout | None) -> MRopeArguments:
+    """Return what `mrope_from_config` does, for a parsed file."""
+    config, defaults = check(_text(whole))
+    rope = rope_dict(config, defaults, None)
+    order = _arrangement(config, rope, arrangement)
+    rotary_dim = rotary_dim_of(rope, config, defaults, None)
+    return {
+        "sections": _sections(config, rope, order, rotary_dim // 2),
+        "arrangement": order,
+        "layout": layout_of(config, layout),
+        "base": base_of(rope, config, defaults),
+        "scaling": read_scaling(rope, config, defaults, nested=False, pairs=rotary_dim // 2),
+    }
 
 
 def factors(config: Config, /, *, layer_type: str | None = None, length: int | None = None) -> Factors:

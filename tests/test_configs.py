@@ -464,7 +464,10 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
         {},
         "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of (",
     ),
-    ({**HEADS, "model_type": "klingon"}, {}, "Known: afmoe, apertus, "),
+    ({**HEADS, "model_type": "klingon"}, {}, "If the model runs another type's code, set model_type to that type."),
+    ({**HEADS, "model_type": "lama"}, {}, "Did you mean 'llama'"),
+    ({"model_type": "gpt2"}, {}, "config of 'gpt2' has no rotary embedding; its positions are learned (see from_config)."),
+    ({"model_type": "bloom"}, {}, "its positions are alibi (see from_config)."),
     (
         {**HEADS, "model_type": "klingon"},
         {"layout": "half"},

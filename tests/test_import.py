@@ -115,7 +115,8 @@ def test_dir_shows_what_a_user_calls() -> None:
     import posref
     from posref.spec import REGISTRY
 
-    rest = {"configs", "positions", "presets", "scaling", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
+    rest = {"configs", "positions", "presets", "scaling"}
+    rest |= {"from_config", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
     assert set(dir(posref)) == set(posref.__all__) == {*REGISTRY} | rest
     assert len(posref.__all__) == len(set(posref.__all__))
 

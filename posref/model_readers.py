@@ -1,0 +1,125 @@
+"""Readers of the table of model types: options of an encoding from the keys of a configuration."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from posref.config_layers import COUNT
+from posref.config_reading import even, first, integer, number, refuse
+from posref.config_types import Entry
+from posref.config_values import MROPE
+from posref.configs import read_mrope, read_rope
+
+Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
+HIDDEN = ("embed_dim", "hidden_size", "d_model")
+HEADS = ("num_heads", "num_attention_heads")
+
+
+def value_of(key: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    """Return the value of a key, which may be inside others ("attn_config.alibi"), or the one that stands for it."""
+    inside: Any = config
+    for name in key.split("."):
+        if not isinstance(inside, Mapping) or name not in inside:
+            return defaults.get(key)
+        inside = inside[name]
+    return inside
+
+
+def options_of(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options of a row, with the file's values in the place of their keys."""
+    if row.get("options") is None:
+        return None
+    return {name: _resolved(name, given, config, defaults) for name, given in row["options"].items()}
+
+
+def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    names = [given["key"]] if isinstance(given["key"], str) else given["key"]
+    value = next((v for v in (value_of(key, config, defaults) for key in names) if v is not None), given.get("silent"))
+    if isinstance(value, list | tuple) and "item" in given:
+        value = value[given["item"]]
+    wanted = given.get("type", "int")
+    if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
+        refuse(f"the file must have {' or '.join(names)}, {wanted}, for {name}; got {value!r}.")
+    return value + given.get("plus", 0) if wanted == "int" else float(value)
+
+
+def _rotary(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return RoPE or M-RoPE: one entry if all layers are alike, else one for each."""
+    if config["model_type"] in MROPE:
+        return [Entry("mrope", {**read_mrope(config, None, None)})]
+    count = integer(COUNT, config, defaults) if first(COUNT, config, defaults) is not None else None
+    if count is None:
+        return [Entry("rope", {**found}) if (found := read_rope(config, None, None, None)) else None]
+    sized = config if first(COUNT, config) is not None else {**config, "num_hidden_layers": count}
+    layers = [read_rope(sized, None, layer, None) for layer in range(count)]
+    entries = [None if found is None else Entry("rope", {**found}) for found in layers]
+    return entries[:1] if all(entry == entries[0] for entry in entries) else entries
+
+
+def _changed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the text's rotation with another layout or other lanes: an indexer's."""
+    entries = []
+    for entry in _rotary(config, row, defaults):
+        options = None if entry is None else {**(entry.options or {}), **row["options"]}
+        entries.append(None if entry is None else Entry(entry.operation, options))
+    return entries
+
+
+def _compressed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the rotation of DeepSeek-V4's layers that compress."""
+    found = read_rope(config, "compress", None, None)
+    return [None if found is None else Entry("rope", {**found})]
+
+
+def _plain(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return RoPE over the whole head, with the base that the row names: encoders that have no rope dict."""
+    options = options_of(row, config, defaults) or {}
+    return [Entry("rope", {**options, "rotary_dim": even(_head(config, defaults)), "scaling": None})]
+
+
+def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return a rotation by the coordinates of an image or video: its widths from the head, its base from the file."""
+    axes, options = row["axes"], dict(row["options"])
+    width = even(2 * (_head(config, defaults, row.get("head")) // (2 * axes)))
+    rope = config.get("rope_parameters")
+    places = [rope] if isinstance(rope, Mapping) else []
+    base = number("base", ("rope_theta",), *places, config, defaults, low=0, strict=True)
+    return [Entry("axial_rope", {"dims": (width,) * axes, "base": base, **options})]
+
+
+def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the M-RoPE of each layer, by its type; a type whose parameters are null has none."""
+    types, given = config.get("layer_types"), config.get("rope_parameters")
+    if not isinstance(types, list | tuple) or not isinstance(given, Mapping) or not set(types) <= set(given):
+        refuse(f"rope_parameters must be by layer type, for each of layer_types; got {given!r} and {types!r}.")
+    same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
+    found = {
+        kind: None
+        if given[kind] is None
+        else Entry("mrope", {**read_mrope({**same, "rope_parameters": given[kind]}, "interleaved", "half")})
+        for kind in dict.fromkeys(types)
+    }
+    return [found[kind] for kind in types]
+
+
+def _head(config: Mapping[str, Any], defaults: Mapping[str, Any], keys: list[str] | None = None) -> int:
+    """Return the width of a head, from the keys of the hidden size and of what divides it."""
+    if keys is not None:
+        hidden, *others = (integer((key,), config, defaults) for key in keys)
+        return hidden // math.prod(others)
+    if first(("head_dim",), config, defaults) is not None:
+        return integer(("head_dim",), config, defaults)
+    hidden = integer(HIDDEN, config) if first(HIDDEN, config) is not None else integer(HIDDEN, defaults)
+    return hidden // integer(HEADS, config, defaults)
+
+
+READERS: dict[str, Reader] = {
+    "rotary": _rotary,
+    "changed": _changed,
+    "compressed": _compressed,
+    "plain": _plain,
+    "axial": _axial,
+    "compass": _compass,
+}

@@ -1,0 +1,140 @@
+"""A config.json to all encodings of a model: texts, towers, indexers, and models inside others."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import posref
+from posref import from_config, rope_from_config
+from posref.model_readers import READERS
+from posref.model_table import model_table
+from posref.spec import REGISTRY
+
+LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3, "rope_theta": 5e5}
+SMOL = {"model_type": "smollm3", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 8}
+V32 = {"model_type": "deepseek_v32", "num_hidden_layers": 2, "qk_rope_head_dim": 64}
+ROPE = {"layout": "half", "base": 5e5, "rotary_dim": 16, "scaling": None}
+VIT = {"prefix": 1, "method": "cubic", "align_corners": False, "antialias": False}
+AXIAL = {"dims": (40, 40), "base": 1e4, "allocation": "own", "arrangement": "chunked", "layout": "half"}
+CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    (LLAMA, {"text": [("rope", ROPE)]}),
+    ({"model_type": "gpt2"}, {"text": [("learned", {"offset": 0})]}),
+    ({"model_type": "opt"}, {"text": [("learned", {"offset": 2})]}),
+    ({"model_type": "roberta", "pad_token_id": 3}, {"text": [("learned", {"offset": 4})]}),
+    ({"model_type": "bertweet"}, {"text": [("learned", {"offset": 2})]}),
+    ({"model_type": "esm", "position_embedding_type": "absolute"}, {"text": [("learned", {"offset": 2})]}),
+    ({"model_type": "bloom", "n_head": 32}, {"text": [("alibi", {"heads": 32, "form": "key"})]}),
+    ({"model_type": "falcon", "alibi": True, "num_attention_heads": 8}, {"text": [("alibi", {"heads": 8, "form": "key"})]}),
+    ({"model_type": "zamba2"}, {"text": [None]}),
+    ({"model_type": "mamba"}, {"text": [None]}),
+    (
+        {"model_type": "t5", "relative_attention_max_distance": 64},
+        {
+            "encoder": [("t5_bias", {"bidirectional": True, "max_distance": 64})],
+            "decoder": [("t5_bias", {"bidirectional": False, "max_distance": 64})],
+        },
+    ),
+    (
+        {"model_type": "whisper", "d_model": 384},
+        {
+            "encoder": [("sinusoidal", {"dim": 384, "layout": "sin_cos", "endpoint": True})],
+            "decoder": [("learned", {"offset": 0})],
+        },
+    ),
+    ({"model_type": "vit"}, {"vision": [("learned", {"offset": 0})], "vision table": [("resample", VIT)]}),
+    (
+        {"model_type": "llava", "text_config": {**LLAMA, "model_type": None}, "vision_config": {}},
+        {"text": [("rope", ROPE)], "vision": [("learned", {"offset": 0})], "vision table": [("resample", VIT)]},
+    ),
+    ({"model_type": "fast_vlm", "vision_config": {}}, {"vision": [("as in timm's model", None)]}),
+    (
+        {"model_type": "qwen2_5_omni", "thinker_config": {"vision_config": {"hidden_size": 1280}}},
+        {"thinker vision": [("axial_rope", AXIAL)]},
+    ),
+    (
+        {"model_type": "detr"},
+        {
+            "vision": [("sine_2d", {"dim": 256, "normalize": True, "centered": False})],
+            "queries": [("learned", {"offset": 0})],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "expected"), CASES, ids=[config["model_type"] for config, _ in CASES])
+def test_components(config: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert from_config(config) == expected
+
+
+def test_layers() -> None:
+    rope = ("rope", rope_from_config(SMOL))
+    assert from_config(SMOL) == {"text": [rope, rope, rope, None] * 2}
+    assert from_config(SMOL, layer=3) == {"text": [None]}
+    whole = {"model_type": "idefics3", "text_config": SMOL, "vision_config": {}}
+    assert from_config(whole, layer=4) == {"text": [rope], "vision": [("learned", {"offset": 0})]}
+
+
+def test_an_indexer_has_its_own_layout() -> None:
+    found = from_config(V32)
+    (main,), (indexer,) = found["text"], found["indexer"]
+    assert main is not None
+    assert indexer == ("rope", {**(main.options or {}), "layout": "half"})
+    assert main.options == rope_from_config(V32) != indexer[1]
+    v4 = {"model_type": "deepseek_v4", "num_hidden_layers": 2, "compress_ratios": [0, 4], "rope_theta": 1e4}
+    sliding, compressed = from_config(v4)["text"]
+    assert sliding != compressed
+    assert from_config(v4)["compressed keys"] == from_config(v4)["indexer"] == [compressed]
+
+
+def test_a_path_reads_as_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA))
+    assert from_config(path) == from_config(LLAMA)
+
+
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    ([], {}, "config must be a mapping"),
+    ({"model_type": "lama"}, {}, "config['model_type'] must be a known one; got 'lama'. If the model runs"),
+    ({"model_type": "lama"}, {}, "set model_type to that type. Did you mean 'llama'"),
+    (
+        {"model_type": "llava", "text_config": {"model_type": "klingon"}},
+        {},
+        "config['text_config']['model_type'] must be",
+    ),
+    ({"model_type": "llava"}, {}, "config must have the configurations of its parts; got none of them."),
+    ({"model_type": "llama"}, {}, "the file must have hidden_size"),
+    ({"model_type": "m2m_100", "d_model": "wide"}, {}, "the file must have d_model or hidden_size, int, for dim; got 'wide'."),
+    (
+        {"model_type": "detr", "position_embedding_type": "x"},
+        {},
+        "config['position_embedding_type'] must be one of ('sine'",
+    ),
+    (SMOL, {"layer": 8}, "layer must be an int from 0 to 7, the last layer of 'text'; got 8."),
+    (SMOL, {"layer": True}, "layer must be an int of at least 0, or None; got True."),
+]
+
+
+@pytest.mark.parametrize(("config", "options", "message"), REFUSED)
+def test_errors(config: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"^from_config: ") as error:
+        from_config(config, **options)
+    assert message in str(error.value)
+    assert len(str(error.value)) < 1000
+
+
+def test_the_table_is_sound() -> None:
+    """Rows name operations and their options, or no options; parts and likenesses are in the table; sources are lines."""
+    table = model_table()
+    for model, known in table.items():
+        assert set(known) <= {"rows", "parts", "defaults", "like"}, model
+        assert known.get("like", model) in table
+        assert set(known.get("parts", {}).values()) <= set(table), model
+        for row in known.get("rows", ()):
+            assert row["confidence"] in ("high", "medium"), model
+            assert row.get("read", "axial") in READERS, model
+            if "options" in row:
+                assert set(row["options"]) <= set(inspect.signature(getattr(posref, row["operation"])).parameters), model
+                assert row["operation"] in REGISTRY, model
