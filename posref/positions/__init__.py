@@ -1,0 +1,19 @@
+"""
+Position ids: from masks, tokens, packed sequences, shards, caches, and grids of image and video.
+
+They count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Functions of host numbers
+return NumPy arrays unless `xp` is given. In 32 bits, positions 2**31 or more apart wrap around and look nearer. Only the
+functions of this package may look at array values.
+"""
+
+from posref.grids import centred, grid, multimodal, scaled, with_origin
+from posref.positions.caches import decode, evicted
+from posref.positions.masks import from_mask, from_tokens
+from posref.positions.packs import packed
+from posref.positions.shards import zigzag
+from posref.positions.tables import require_in_range
+
+__all__ = [
+    "centred", "decode", "evicted", "from_mask", "from_tokens", "grid", "multimodal", "packed", "require_in_range", "scaled",
+    "with_origin", "zigzag",
+]  # fmt: skip
