@@ -187,3 +187,118 @@ def test_host_numbers_go_where_they_are_wanted(library: Library) -> None:
         positions.centred((2, 3), xp=library.xp),
     ):
         assert type(made) is type(library.array(np.zeros(2)))
+
+
+# two documents of 8 and 4 tokens on two ranks, as Megatron-core, SGLang and torch share them out
+SHARDS = [
+    ("rank", "document", [[0, 1, 6, 7, 0, 3], [2, 3, 4, 5, 1, 2]]),
+    ("rank", "pack", [[0, 1, 6, 7, 8, 11], [2, 3, 4, 5, 9, 10]]),
+    ("halves", "document", [[0, 1, 0, 6, 7, 3], [2, 3, 1, 4, 5, 2]]),
+    ("document", "pack", [[0, 1, 6, 7, 2, 3], [4, 5, 8, 11, 9, 10]]),
+    ("document", "document", [[0, 1, 6, 7, 2, 3], [4, 5, 0, 3, 1, 2]]),
+    ("striped", "document", [[0, 2, 4, 6, 0, 2], [1, 3, 5, 7, 1, 3]]),
+]
+
+
+@pytest.mark.parametrize(("order", "within", "expected"), SHARDS)
+def test_shards_of_packed_sequences(library: Library, order: Any, within: Any, expected: list[list[int]]) -> None:
+    starts = library.array(np.asarray([0, 8, 12]))
+    for rank in range(2):
+        found = positions.packed_shard(starts, rank=rank, ranks=2, order=order, within=within)
+        assert library.host(found).tolist() == expected[rank]
+
+
+def test_chunks_with_a_token_more() -> None:
+    starts = np.asarray([0, 11])
+    shards = [positions.packed_shard(starts, rank=r, ranks=2, order="halves", within="pack").tolist() for r in range(2)]
+    assert shards == [[0, 1, 2, 9, 10], [3, 4, 5, 6, 7, 8]]
+
+
+@given(lengths=st.lists(st.integers(0, 3), max_size=4), ranks=st.integers(1, 4), order=st.sampled_from(["rank", "document"]))
+def test_packed_shards_hold_every_token_once(lengths: list[int], ranks: int, order: Any) -> None:
+    starts = np.cumsum([0, *(2 * ranks * n for n in lengths)])
+    shards = [positions.packed_shard(starts, rank=r, ranks=ranks, order=order, within="pack").tolist() for r in range(ranks)]
+    assert sorted(p for shard in shards for p in shard) == list(range(starts[-1]))
+    assert len({len(shard) for shard in shards}) == 1
+
+
+@given(length=st.integers(0, 9), ranks=st.integers(1, 4))
+def test_contiguous_and_striped_shards(length: int, ranks: int) -> None:
+    whole = [p for r in range(ranks) for p in positions.contiguous(ranks * length, rank=r, ranks=ranks).tolist()]
+    assert whole == list(range(ranks * length))
+    stripes = [positions.striped(length, rank=r, ranks=ranks).tolist() for r in range(ranks)]
+    assert stripes == [[p for p in range(length) if p % ranks == r] for r in range(ranks)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: positions.zigzag(6, rank=0, ranks=2), "^zigzag: length must be a multiple of 4"),
+        (lambda: positions.striped(6, rank=2, ranks=2), r"^striped: rank must be below ranks \(2\); got 2"),
+        (lambda: positions.contiguous(5, rank=0, ranks=2), r"^contiguous: length must be a multiple of ranks \(2\); got 5"),
+        (
+            lambda: positions.packed_shard(np.asarray([0, 6]), rank=0, ranks=2, order="rank", within="pack"),
+            "^packed_shard: every sequence must be a multiple of 4 long for order 'rank'; got 6",
+        ),
+        (
+            lambda: positions.packed_shard(np.asarray([1, 6]), rank=0, ranks=2, order="rank", within="pack"),
+            "^packed_shard: cu_seqlens must begin with 0",
+        ),
+        (lambda: positions.tree(np.asarray([3]), np.asarray([-1, 1])), "^tree: parents must come before their nodes"),
+        (lambda: positions.tree(np.asarray([3]), np.asarray([0.5])), "^tree: parents must be integers"),
+        (lambda: positions.constant_drafts(np.asarray([3]), -1), "^constant_drafts: new must be an int of at least 0"),
+        (lambda: positions.documents(np.asarray(3)), "^documents: positions must have an axis of tokens"),
+        (lambda: positions.documents(np.asarray([0.5])), "^documents: positions must be integers"),
+    ],
+)
+def test_shards_drafts_and_packs_that_are_none_are_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_shards_are_those_of_torch(ranks: int) -> None:
+    from torch.distributed.tensor.experimental._context_parallel import _load_balancer as balancers
+
+    whole = balancers._HeadTailLoadBalancer(16, ranks, "cpu")._generate_indices()[0].tolist()
+    assert whole == [p for r in range(ranks) for p in positions.zigzag(16, rank=r, ranks=ranks).tolist()]
+    theirs = balancers._PerDocumentHeadTailLoadBalancer([[16, 8]], ranks, "cpu")._generate_indices()[0].tolist()
+    starts = np.asarray([0, 16, 24])
+    shards = [positions.packed_shard(starts, rank=r, ranks=ranks, order="document", within="pack") for r in range(ranks)]
+    assert theirs == [p for shard in shards for p in shard.tolist()]
+
+
+def test_sequences_found_from_positions(library: Library) -> None:
+    rows = library.array(np.asarray([[0, 1, 2, 0, 1], [0, 0, 0, 1, 2], [5, 6, 7, 8, 9]]))
+    assert library.host(positions.documents(rows)).tolist() == [[0, 0, 0, 1, 1], [0, 1, 2, 2, 2], [0, 0, 0, 0, 0]]
+    assert positions.documents(np.zeros((2, 0), dtype=np.int64)).shape == (2, 0)
+
+
+@pytest.mark.thorough
+def test_sequences_are_those_of_transformers() -> None:
+    import torch
+    from transformers.masking_utils import find_packed_sequence_indices
+
+    rows = torch.tensor([[0, 1, 2, 0, 1, 0, 0], [0, 0, 0, 1, 2, 5, 6], [3, 4, 0, 1, 1, 1, 2]])
+    assert positions.documents(rows).tolist() == find_packed_sequence_indices(rows).tolist()
+
+
+def test_trees_of_drafts(library: Library) -> None:
+    parents = np.asarray([[-1, 0, 0, 1, 1, 2, 5], [-1, 0, 1, 2, 3, 4, 5]])
+    expected = [[10, 11, 11, 12, 12, 12, 13], [3, 4, 5, 6, 7, 8, 9]]
+    for check in (True, False):
+        found = positions.tree(library.array(np.asarray([10, 3])), library.array(parents), check=check)
+        assert library.host(found).tolist() == expected
+    two_roots = positions.tree(library.array(np.asarray([4])), library.array(np.asarray([-1, -1, 1])))
+    assert library.host(two_roots).tolist() == [[4, 4, 5]]
+    assert positions.tree(np.asarray([4]), np.zeros(0, dtype=np.int64)).shape == (1, 0)
+    held = positions.constant_drafts(library.array(np.asarray([7, 3])), 2)
+    assert library.host(held).tolist() == [[6, 6], [2, 2]]
+
+
+def test_padding_as_libraries_number_it() -> None:
+    mask = np.asarray([[0, 0, 1, 1, 1], [1, 1, 1, 0, 0]])
+    counts = np.cumsum(mask, axis=1)
+    assert np.array_equal(positions.from_mask(mask, padding=-1), counts * mask - 1)  # OPT, before its offset
+    assert np.array_equal(positions.from_mask(mask, padding=0), (counts - 1) * mask)  # BLOOM, Falcon
+    assert np.array_equal(positions.from_mask(mask, padding=-1) + 1 + 1, counts * mask + 1)  # RoBERTa, padding_idx 1

@@ -8,12 +8,13 @@ functions of this package may look at array values.
 
 from posref.grids import centred, grid, multimodal, scaled, with_origin
 from posref.positions.caches import decode, evicted
+from posref.positions.drafts import constant_drafts, tree
 from posref.positions.masks import from_mask, from_tokens
-from posref.positions.packs import packed
-from posref.positions.shards import zigzag
+from posref.positions.packs import documents, packed
+from posref.positions.shards import contiguous, packed_shard, striped, zigzag
 from posref.positions.tables import require_in_range
 
 __all__ = [
-    "centred", "decode", "evicted", "from_mask", "from_tokens", "grid", "multimodal", "packed", "require_in_range", "scaled",
-    "with_origin", "zigzag",
+    "centred", "constant_drafts", "contiguous", "decode", "documents", "evicted", "from_mask", "from_tokens", "grid",
+    "multimodal", "packed", "packed_shard", "require_in_range", "scaled", "striped", "tree", "with_origin", "zigzag",
 ]  # fmt: skip

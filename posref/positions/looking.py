@@ -1,6 +1,6 @@
 """What position functions look at in array values, to refuse those that are wrong."""
 
-from posref.arrays import Array, Namespace, index_dtype
+from posref.arrays import Array, Namespace, index_dtype, namespace
 
 
 def first_where(values: Array, where: Array, xp: Namespace) -> int | None:
@@ -22,3 +22,17 @@ def counted(function: str, mask: Array, xp: Namespace, *, check: bool) -> Array:
         msg = f"{function}: mask must be 1 for tokens and 0 for padding; got {other}. Pass a mask, not token ids."
         raise ValueError(msg)
     return ones
+
+
+def starts_of(function: str, cu_seqlens: Array) -> Array:
+    """Return where packed sequences begin and the total, in the indexing dtype; refuse what does not count up from 0."""
+    xp = namespace(cu_seqlens)
+    if cu_seqlens.ndim != 1 or not cu_seqlens.shape[0] or not xp.isdtype(cu_seqlens.dtype, "integral"):
+        shape = tuple(cu_seqlens.shape)
+        msg = f"{function}: cu_seqlens must be integers of shape (sequences + 1,); got {cu_seqlens.dtype} {shape}."
+        raise ValueError(msg)
+    starts = xp.astype(cu_seqlens, index_dtype(cu_seqlens))
+    if int(starts[0]) or bool(xp.any(starts[1:] < starts[:-1])):
+        msg = f"{function}: cu_seqlens must begin with 0 and not decrease; got {[int(s) for s in starts]}."
+        raise ValueError(msg)
+    return starts

@@ -19,7 +19,8 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
         m, 1 for tokens and 0 for padding. Padding may be on the left, on the right or on both sides, but not between tokens.
     padding : int
         The position given to padding; nothing should depend on it. transformers' generation has 0 (5.23.0,
-        generation/utils.py:906; older versions 1), vLLM 0.
+        generation/utils.py:906; older versions 1), as vLLM and BLOOM's and Falcon's ALiBi; IDEFICS, Qwen2-Audio and both
+        Qwen-Omni have 1, OPT -1.
     check : bool
         Look at the values of the mask, to refuse what is not one. Under ``jax.jit`` and ``torch.compile`` they cannot be looked
         at: pass False there.
@@ -36,7 +37,9 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
 
     Notes
     -----
-    BLOOM and OPT count in this way too. OPT then adds 2 (`posref.learned` has an offset) and gives padding row 1.
+    All these libraries count tokens in this way. OPT then adds 2 (`posref.learned` has an offset), so that padding -1 has row 1
+    of its table. RoBERTa's padding is a row too: see `from_tokens`. A model called without positions counts padding on the left
+    as well: rotary logits do not change, rows of a table do.
 
     Examples
     --------

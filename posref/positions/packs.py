@@ -1,6 +1,8 @@
-"""Positions in packed sequences."""
+"""Positions in packed sequences, and sequences found from positions."""
 
-from posref.arrays import index_dtype, namespace, placement
+from posref.arrays import namespace, placement, whole
+from posref.checks import check_tokens
+from posref.positions.looking import starts_of
 from posref.types import ArrayOf, T
 
 
@@ -29,14 +31,55 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
     [0, 1, 2, 0, 1]
     """
     xp = namespace(cu_seqlens)
-    if cu_seqlens.ndim != 1 or not cu_seqlens.shape[0] or not xp.isdtype(cu_seqlens.dtype, "integral"):
-        shape = tuple(cu_seqlens.shape)
-        msg = f"packed: cu_seqlens must be integers of shape (sequences + 1,); got {cu_seqlens.dtype} {shape}."
-        raise ValueError(msg)
-    starts = xp.astype(cu_seqlens, index_dtype(cu_seqlens))
-    if int(starts[0]) or bool(xp.any(starts[1:] < starts[:-1])):
-        msg = f"packed: cu_seqlens must begin with 0 and not decrease; got {[int(s) for s in starts]}."
-        raise ValueError(msg)
+    starts = starts_of("packed", cu_seqlens)
     every = xp.arange(int(starts[-1]), dtype=starts.dtype, **placement(cu_seqlens, xp))
     own = xp.searchsorted(starts, every, side="right") - 1
     return every - xp.take(starts, own, axis=0)
+
+
+def documents(positions: ArrayOf[T], /) -> T:
+    r"""
+    Return the number of the sequence that each token of a packed row belongs to, found from positions alone.
+
+    .. math:: d_t = \sum_{1 \le u \le t} [p_u - p_{u-1} \ne 1]
+
+    where p is the position, t the place in the row, and a bracket is 1 if true, else 0.
+
+    Parameters
+    ----------
+    positions : array of integers, shape ``(*B, T)``
+        p, which restart in every sequence, as `packed` makes them.
+
+    Returns
+    -------
+    array of integers, shape ``(*B, T)``
+        d, from 0.
+
+    Raises
+    ------
+    ValueError
+        If the positions are not integers, or have no axis of tokens.
+
+    Source
+    ------
+    transformers 5.23.0, masking_utils.py, find_packed_sequence_indices.
+
+    Notes
+    -----
+    A token begins a sequence if its position is not one more than the position before it. So padding with one position breaks
+    up: left padding 0, 0, 0 is sequences 0, 1 and 2, and the last of it belongs to the tokens 1, 2 that follow. The repeated
+    positions of an image in M-RoPE break up in the same way. Where there is either, pass the mask instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> documents(np.asarray([0, 1, 2, 0, 1])).tolist()
+    [0, 0, 0, 1, 1]
+    >>> documents(np.asarray([0, 0, 0, 1, 2])).tolist()
+    [0, 1, 2, 2, 2]
+    """
+    check_tokens("documents", positions=positions)
+    xp = namespace(positions)
+    own = whole("documents", "positions", positions)
+    begins = xp.astype(own[..., 1:] - own[..., :-1] != 1, own.dtype)
+    return xp.cumulative_sum(xp.concat([xp.zeros_like(own[..., :1]), begins], axis=-1), axis=-1)

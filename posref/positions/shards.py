@@ -1,8 +1,18 @@
-"""Positions of one rank's tokens under context parallelism."""
+"""Positions of one rank's tokens under context parallelism: how a sequence, or a pack of them, is shared out."""
 
-from posref.checks import check_integer
+from itertools import pairwise
+from typing import Literal, get_args
+
+from posref.arrays import namespace, placement
+from posref.checks import check_integer, check_word
 from posref.grids import made
-from posref.types import HOST, N, NamespaceOf
+from posref.positions.looking import starts_of
+from posref.types import HOST, ArrayOf, N, NamespaceOf, T
+
+Order = Literal["rank", "halves", "document", "striped"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+Within = Literal["document", "pack"]
+WITHIN: tuple[Within, ...] = get_args(Within)
 
 
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
@@ -27,17 +37,188 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
     ValueError
         If `length` is not a multiple of ``2 * ranks`` or `rank` is out of range.
 
+    Notes
+    -----
+    Megatron-core (bshd), torch 2.13's head-tail load balancer and ring-flash-attention's zigzag share out in this way. torch
+    gives contiguous shards where ``2 * ranks`` does not divide the length. For packed sequences see `packed_shard`.
+
     Examples
     --------
     >>> zigzag(8, rank=0, ranks=2).tolist()
     [0, 1, 6, 7]
     """
     length = check_integer("zigzag", "length", length, 0)
-    ranks = check_integer("zigzag", "ranks", ranks, 1)
-    rank = check_integer("zigzag", "rank", rank, 0)
-    if rank >= ranks or length % (2 * ranks):
-        msg = f"zigzag: rank must be below ranks and length a multiple of {2 * ranks}; got {rank} of {ranks}, {length}."
+    rank, ranks = _check_rank("zigzag", rank, ranks)
+    if length % (2 * ranks):
+        msg = f"zigzag: length must be a multiple of {2 * ranks}, two chunks for each of {ranks} ranks; got {length}."
         raise ValueError(msg)
     chunk = length // (2 * ranks)
     starts = (rank * chunk, (2 * ranks - 1 - rank) * chunk)
     return made([start + i for start in starts for i in range(chunk)], (2 * chunk,), xp)
+
+
+def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
+    """
+    Return the positions of one rank's shard if the sequence is cut into as many equal parts as there are ranks.
+
+    Rank r of c has positions r T / c to (r + 1) T / c - 1.
+
+    Parameters
+    ----------
+    length : int
+        T, tokens in the whole sequence, a multiple of `ranks`.
+    rank, ranks : int
+        r, the number of this shard, from 0, and c, how many there are.
+
+    Returns
+    -------
+    array of integers, shape ``(length // ranks,)``
+
+    Raises
+    ------
+    ValueError
+        If `length` is not a multiple of `ranks` or `rank` is out of range.
+
+    Notes
+    -----
+    SGLang's context parallelism, version 2. Causal work is not balanced: the last rank has most.
+
+    Examples
+    --------
+    >>> contiguous(6, rank=1, ranks=2).tolist()
+    [3, 4, 5]
+    """
+    length = check_integer("contiguous", "length", length, 0)
+    rank, ranks = _check_rank("contiguous", rank, ranks)
+    if length % ranks:
+        msg = f"contiguous: length must be a multiple of ranks ({ranks}); got {length}."
+        raise ValueError(msg)
+    own = length // ranks
+    return made(list(range(rank * own, (rank + 1) * own)), (own,), xp)
+
+
+def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
+    """
+    Return the positions of one rank's shard if tokens go round the ranks one by one: r, r + c, r + 2c and so on.
+
+    Parameters
+    ----------
+    length : int
+        Tokens in the whole sequence.
+    rank, ranks : int
+        r, the number of this shard, from 0, and c, how many there are.
+
+    Returns
+    -------
+    array of integers, shape ``(ceil((length - rank) / ranks),)``, or ``(0,)`` where `rank` is above `length`
+
+    Raises
+    ------
+    ValueError
+        If `rank` is out of range.
+
+    Source
+    ------
+    Brandon et al., Striped Attention, arXiv:2311.09431.
+
+    Notes
+    -----
+    ring-flash-attention's stripe and SGLang's round-robin split of sparse attention.
+
+    Examples
+    --------
+    >>> striped(8, rank=1, ranks=2).tolist()
+    [1, 3, 5, 7]
+    """
+    length = check_integer("striped", "length", length, 0)
+    rank, ranks = _check_rank("striped", rank, ranks)
+    own = list(range(rank, length, ranks))
+    return made(own, (len(own),), xp)
+
+
+def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Order, within: Within) -> T:
+    """
+    Return the positions of one rank's tokens where every sequence of a packed batch is shared out among the ranks.
+
+    Each sequence is cut into 2c chunks for c ranks, and rank r has chunks r (its head) and 2c - 1 - r (its tail) of each;
+    "striped" has no chunks.
+
+    Parameters
+    ----------
+    cu_seqlens : array of integers, shape ``(S + 1,)``
+        Where each of the S sequences begins, then the total, as for `packed`.
+    rank, ranks : int
+        r, the number of this shard, from 0, and c, how many there are.
+    order : {"rank", "halves", "document", "striped"}
+        - "rank": head and tail of the first sequence, head and tail of the second, and so on (Megatron-core's thd layout,
+          ring-flash-attention's zigzag with varlen).
+        - "halves": the heads of all sequences, then all tails (SGLang's in-seq split). A length L need not be a multiple of 2c:
+          the first L mod 2c chunks have one token more.
+        - "document": the sequences are put one after the other, each with the chunks of rank 0, of rank 1 and so on; then this
+          is cut into c equal parts (torch 2.13's per-document head-tail load balancer). A rank need not have chunk r.
+        - "striped": tokens r, r + c, r + 2c and so on of each sequence (ring-flash-attention's stripe with varlen).
+    within : {"document", "pack"}
+        What positions count from: the beginning of the token's own sequence, or of the pack. The second are indices of tokens.
+        Megatron-core takes the second if its table of angles is longer than the rank's tokens, else the first.
+
+    Returns
+    -------
+    array of integers, shape ``(tokens of this rank,)``
+
+    Raises
+    ------
+    ValueError
+        If `cu_seqlens` does not begin with 0, or decreases; if `rank` is out of range or a word unknown; or if a sequence's
+        length is not a multiple of 2c, where `order` is "rank" or "document".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> starts = np.asarray([0, 8, 12])
+    >>> packed_shard(starts, rank=0, ranks=2, order="rank", within="document").tolist()
+    [0, 1, 6, 7, 0, 3]
+    >>> packed_shard(starts, rank=0, ranks=2, order="halves", within="document").tolist()
+    [0, 1, 0, 6, 7, 3]
+    >>> packed_shard(starts, rank=0, ranks=2, order="document", within="pack").tolist()
+    [0, 1, 6, 7, 2, 3]
+    """
+    check_word("packed_shard", "order", order, ORDERS)
+    check_word("packed_shard", "within", within, WITHIN)
+    rank, ranks = _check_rank("packed_shard", rank, ranks)
+    xp = namespace(cu_seqlens)
+    starts = starts_of("packed_shard", cu_seqlens)
+    edges = [int(start) for start in starts]
+    found: list[list[tuple[int, int]]] = [[], []]  # what comes first, and what after it: tokens as (sequence's start, place)
+    for start, stop in pairwise(edges):
+        length = stop - start
+        if order in ("rank", "document") and length % (2 * ranks):
+            msg = f"packed_shard: every sequence must be a multiple of {2 * ranks} long for order {order!r}; got {length}."
+            raise ValueError(msg)
+        if order == "striped":
+            found[0] += [(start, place) for place in range(rank, length, ranks)]
+            continue
+        for one in range(ranks) if order == "document" else (rank,):
+            for half, chunk in enumerate((one, 2 * ranks - 1 - one)):
+                places = range(_edge(length, 2 * ranks, chunk), _edge(length, 2 * ranks, chunk + 1))
+                found[half if order == "halves" else 0] += [(start, place) for place in places]
+    tokens = found[0] + found[1]
+    if order == "document":
+        own = len(tokens) // ranks
+        tokens = tokens[rank * own : (rank + 1) * own]
+    values = [place if within == "document" else start + place for start, place in tokens]
+    return xp.asarray(values, dtype=starts.dtype, **placement(cu_seqlens, xp))
+
+
+def _edge(length: int, chunks: int, chunk: int) -> int:
+    """Return where a chunk begins: the first ``length % chunks`` chunks have one token more than the others."""
+    return chunk * (length // chunks) + min(chunk, length % chunks)
+
+
+def _check_rank(function: str, rank: int, ranks: int) -> tuple[int, int]:
+    """Return both as ints; refuse a rank that is not from 0 to ``ranks - 1``."""
+    ranks = check_integer(function, "ranks", ranks, 1)
+    rank = check_integer(function, "rank", rank, 0)
+    if rank >= ranks:
+        msg = f"{function}: rank must be below ranks ({ranks}); got {rank}."
+        raise ValueError(msg)
+    return rank, ranks
