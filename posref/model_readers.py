@@ -89,6 +89,12 @@ def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[
     return [Entry("axial_rope", {"dims": (width,) * axes, "base": base, **options})]
 
 
+def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return sinusoids of rows and columns, each half as wide as the model."""
+    options = options_of(row, config, defaults) or {}
+    return [Entry("sinusoidal_nd", {**options, "widths": (options["widths"] // 2,) * 2})]
+
+
 def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
     """Return the M-RoPE of each layer, by its type; a type whose parameters are null has none."""
     types, given = config.get("layer_types"), config.get("rope_parameters")
@@ -122,4 +128,5 @@ READERS: dict[str, Reader] = {
     "plain": _plain,
     "axial": _axial,
     "compass": _compass,
+    "grid": _grid,
 }

@@ -50,8 +50,9 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
     Notes
     -----
     What was read is the code of transformers 5.23.0; a key that a file leaves out has the value of its configuration classes.
-    An offset belongs to `learned`; sinusoids whose rows begin at 2 (M2M100, XGLM) have it in the positions. A tower that timm
-    defines (``timm_wrapper``) is named, since the file does not decide it.
+    ``dim`` of `sinusoidal` and `sine_2d` goes before the keywords. An offset belongs to `learned`; sinusoids whose rows begin
+    at 2 (M2M100, XGLM) have it in the positions. A tower that timm defines (``timm_wrapper``) is named, since the file does not
+    decide it.
 
     Examples
     --------
