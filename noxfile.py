@@ -39,4 +39,5 @@ def scoreboard(session: nox.Session, library: str) -> None:
     report = f"{session.create_tmp()}/{library}.json"
     session.run("posref", "check", library, "--json", report, success_codes=[0, 1], silent=True)
     session.run("python", "docs/scoreboard.py", "prove", library)
+    session.run("python", "docs/findings.py", "patched", library)
     session.run("python", "docs/scoreboard.py", "add", report)

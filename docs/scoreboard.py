@@ -18,6 +18,7 @@ from typing import Any
 
 FOLDER = Path(__file__).with_name("scoreboard")
 PAGE = FOLDER.with_suffix(".md")
+PAGES = "findings"  # the folder of a page for each defect: docs/findings.py
 BAD = ("fail", "error", "crash", "timeout", "protocol", "not-run")
 KEPT = ("op", "dtype", "claim", "achieved", "counts")
 HEAD = """\
@@ -97,10 +98,14 @@ def matching(finding: Mapping[str, Any], s: Mapping[str, Any]) -> list[dict[str,
     return [
         failure
         for failure in s["failures"]
-        if failure["op"] == finding["op"]
-        and failure["dtype"] in finding.get("dtypes", [failure["dtype"]])
+        if failure["dtype"] in finding.get("dtypes", [failure["dtype"]])
         and any(fnmatch.fnmatch(failure["id"], pattern) for pattern in finding["cases"])
     ]
+
+
+def page_of(finding: Mapping[str, Any]) -> str:
+    """Return the name of a defect's page."""
+    return f"{finding['adapter'].replace('_', '-')}-{finding['name']}.md"
 
 
 def unconfirmed(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -117,7 +122,7 @@ def version(s: Mapping[str, Any]) -> str:
 def _overview(s: Mapping[str, Any], findings: Iterable[Mapping[str, Any]]) -> str:
     shown = _shown(s)
     passed, asked = (sum(_count(o, *verdicts) for o in shown) for verdicts in (("pass",), ("pass", *BAD)))
-    kinds = list({f["title"]: f["kind"] for f in findings if matching(f, s)}.values())  # one may be seen in two operations
+    kinds = [f["kind"] for f in findings if matching(f, s)]
     counted = [f"{kinds.count(k)} {k}{'s' * (kinds.count(k) > 1)}" for k in ("defect", "convention") if k in kinds]
     counted += [f"**{len(open_)} unconfirmed**"] if (open_ := unconfirmed(s, findings)) else []
     operations = ", ".join(dict.fromkeys(o["op"] for o in shown))
@@ -148,15 +153,18 @@ def _finding(s: Mapping[str, Any], finding: Mapping[str, Any], failures: list[di
     """Return one finding: what happens, why it is a defect or a convention, where, and how to see it."""
     cases = ", ".join(f"`{case}`" for case in dict.fromkeys(f["id"] for f in failures))
     dtypes = list(dict.fromkeys(f["dtype"] for f in failures))
+    operations = ", ".join(dict.fromkeys(f["op"] for f in failures))
     first = next(f for f in failures if f["dtype"] == dtypes[0])
     said = next(o["diagnosis"] for o in s["operations"] if (o["op"], o["dtype"]) == (first["op"], first["dtype"]))
     lines = [
         f"### {finding['title']}",
         "",
-        f"**{finding['kind'].capitalize()}**, {finding['op']}, {', '.join(dtypes)}. {finding['evidence']}",
+        f"**{finding['kind'].capitalize()}**, {operations}, {', '.join(dtypes)}. {finding['evidence']}",
         "",
     ]
     lines += [f"- Source: {finding['source']}"]
+    if finding["kind"] == "defect":
+        lines.append(f"- [What should happen, a fix and a test]({PAGES}/{page_of(finding)})")
     lines += [f"- Upstream: {finding['upstream']}"] if finding.get("upstream") else []
     lines += [
         f"- Cases: {cases}",

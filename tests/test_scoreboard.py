@@ -27,12 +27,49 @@ def from_file(path: Path) -> ModuleType:
 
 
 scoreboard = from_file(ROOT / "docs" / "scoreboard.py")
+findings = from_file(ROOT / "docs" / "findings.py")
 SUMMARIES, FINDINGS = scoreboard.load()
 
 
 def test_the_page_is_a_function_of_the_reports() -> None:
     """If this fails, run `python docs/scoreboard.py`."""
     assert scoreboard.PAGE.read_text(encoding="utf-8") == scoreboard.page(SUMMARIES, FINDINGS)
+
+
+def test_every_defect_has_a_page() -> None:
+    """If this fails, run `python docs/findings.py`."""
+    found = {path.name: path.read_text(encoding="utf-8") for path in findings.FOLDER.glob("*.md")}
+    assert found == findings.pages()
+    assert len(found) == len(findings.defects())
+
+
+@pytest.mark.parametrize("finding", findings.defects(), ids=lambda f: f"{f['adapter']}: {f['title']}")
+def test_a_defect_says_what_should_happen_and_how_to_mend_it(finding: dict[str, Any]) -> None:
+    assert finding["should"]
+    assert finding["after"] != finding["prints"]
+    for change in finding["fix"]:
+        assert change["old"] != change["new"]
+        assert change["file"].split("/")[0] == finding["source"].split("/")[0]
+
+
+def test_a_fix_changes_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here of a package of three files, of which one changes."""
+    package = tmp_path / "site" / "made_up"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "inner" / "__init__.py").write_text("")
+    (package / "inner" / "other.py").write_text("C = 3\n")
+    (package / "inner" / "code.py").write_text("A = 1\nB = 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    fix = [{"file": "made_up/inner/code.py", "old": [f"{n} = {v}"], "new": [f"{n} = {v + 4}"]} for n, v in (("A", 1), ("B", 2))]
+    findings._overlay(folder, fix)
+    code = "from made_up.inner import code, other; print(code.A, code.B, other.C)"
+    assert findings._run([sys.executable, "-c", code], str(folder)) == "5 6 3\n"
+    assert (package / "inner" / "code.py").read_text() == "A = 1\nB = 2\n"
+    with pytest.raises(SystemExit, match="must have these lines once, and has them 0 times"):
+        findings._overlay(folder, fix[:1])
 
 
 @pytest.mark.parametrize("summary", SUMMARIES, ids=lambda s: s["adapter"])

@@ -36,8 +36,10 @@ def rope(
             pass
         case Linear(factor):
             options = {"scaling_factor": factor}
-        case DynamicNTK(factor):
-            options = {"rope_type": "dynamic", "scaling_factor": factor}
+        case DynamicNTK(factor, original):
+            if length is not None and length > original and length != int(positions.max(initial=0)) + 1:
+                lacks("the layer is given positions and no length")
+            options = {"rope_type": "dynamic", "scaling_factor": factor, "original_max_position_embeddings": original}
         case YaRN():
             if (scaling.attention_factor, scaling.mscale, scaling.mscale_all_dim) != (None, None, None):
                 lacks("YaRN has no attention_factor and no mscale")

@@ -4,9 +4,11 @@ LitGPT: `build_rope_cache` with `apply_rope` or `apply_rope_interleave`, as its 
 The cache has a row for every position from 0, so far positions with many lanes are too large here.
 """
 
+from types import SimpleNamespace
+
 import torch
+from litgpt.model import GPT, apply_rope_interleave
 from litgpt.model import apply_rope as apply_half
-from litgpt.model import apply_rope_interleave, build_rope_cache
 from torch import Tensor
 
 from posref.scaling import Linear, Llama3, Scaling, YaRN
@@ -26,7 +28,7 @@ ROTATE = {"half": apply_half, "interleaved_to_half": apply_rope_interleave}
 def rope(
     x: Tensor, positions: Tensor, /, *, layout: str, base: float, rotary_dim: int | None = None, scaling: Scaling | None = None
 ) -> Tensor:
-    """The rows of build_rope_cache at these positions, then the function of the layout; lanes beyond rotary_dim pass."""
+    """The rows of GPT.rope_cache at these positions, then the function of the layout; lanes beyond rotary_dim pass."""
     if layout not in ROTATE:
         lacks(f"no layout {layout!r}")
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
@@ -35,7 +37,14 @@ def rope(
         lacks("the cache has a row for every natural number, and no other")
     if (int(where.max()) + 1) * dim > LIMIT:
         lacks(f"a cache of {int(where.max()) + 1} rows is too large here")
-    cos, sin = build_rope_cache(int(where.max()) + 1, dim, base=base, extra_config=_adjustments(scaling))
+    config = SimpleNamespace(
+        rope_adjustments=_adjustments(scaling),
+        rope_n_elem=dim,
+        rope_base=base,
+        rope_condense_ratio=1,
+        rope_local_base_freq=None,
+    )
+    cos, sin = GPT.rope_cache(SimpleNamespace(config=config, max_seq_length=int(where.max()) + 1))
     flat = x.reshape(1, 1, -1, x.shape[-1])
     turned = ROTATE[layout](flat[..., :dim], cos[where][None], sin[where][None])
     return torch.cat((turned, flat[..., dim:]), -1).reshape(x.shape)  # as CausalSelfAttention.forward does
@@ -53,7 +62,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor
 
 
 def _adjustments(scaling: Scaling | None) -> dict[str, float] | None:
-    """Return Config.rope_adjustments for a record of posref.scaling, as GPT.rope_cache hands it on."""
+    """Return Config.rope_adjustments for a record of posref.scaling."""
     match scaling:
         case None:
             return None
@@ -62,12 +71,7 @@ def _adjustments(scaling: Scaling | None) -> dict[str, float] | None:
         case Llama3():
             given = dict(vars(scaling))
         case YaRN():
-            if scaling.attention_factor is not None:
-                lacks("YaRN has no attention_factor")
-            if not scaling.truncate:
-                lacks("GPT.rope_cache does not hand truncate on")
-            unused = ("truncate", "attention_factor")
-            given = {name: value for name, value in vars(scaling).items() if value is not None and name not in unused}
+            given = {name: value for name, value in vars(scaling).items() if value is not None}
         case _:
             raise Unsupported(repr(scaling))
     return {"original_max_seq_len": given.pop("original_length"), **given}

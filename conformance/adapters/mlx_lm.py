@@ -55,8 +55,6 @@ def _config(scaling: Scaling | None) -> tuple[dict[str, Any] | None, int]:
             return {"rope_type": "linear", "factor": factor}, 2048
         case DynamicNTK(factor, original):
             return {"rope_type": "dynamic", "factor": factor}, original
-        case YaRN() if scaling.attention_factor is not None:
-            raise Unsupported(repr(scaling))
         case Llama3() | YaRN():
             given = {name: value for name, value in vars(scaling).items() if value is not None}
             original = given.pop("original_length")

@@ -20,7 +20,7 @@ backend = "torch"
 dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
-LONGEST = 1 << 18  # the centre for which positions are padded
+LONGEST = 1 << 18  # the centre around which positions or tokens are added
 LARGEST = 1 << 22  # numbers in a table of which a few rows are looked up
 
 
@@ -75,17 +75,44 @@ def xpos(
     x: Tensor, positions: Tensor, /, *, role: str, layout: str, base: float, centre: int, rotary_dim: int | None = None,
     scale_base: float = 512.0, gamma: float = 0.4,
 ) -> Tensor:  # fmt: skip
-    """What RotaryEmbedding.rotate_queries_and_keys does with queries or keys, of other positions than a count from 0."""
+    """RotaryEmbedding.rotate_queries_and_keys of as many tokens as have the centre in their middle; x stands among them."""
     if layout != "interleaved":
         lacks(f"no layout {layout!r}: pairs are neighbours, read and written")
     module = _xpos_module(x.shape[-1] if rotary_dim is None else rotary_dim, base, scale_base, gamma)
-    rows = _parts(x.reshape(-1, x.shape[-1]), centre)
-    places = _parts(torch.broadcast_to(positions, x.shape[:-1]).reshape(-1).to(x.dtype), centre)
-    turned = [
-        apply_rotary_emb(module.forward(part), row, scale=_scale(module, part, centre, role).to(x.dtype))
-        for row, part in zip(rows, places, strict=True)
-    ]
-    return torch.cat(turned).to(x.dtype).reshape(x.shape)
+    rows = x.reshape(-1, x.shape[-1])
+    where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
+    count = _tokens(where, centre)
+    turned = torch.empty_like(rows)
+    for part in _apart(where.tolist()):
+        tokens = torch.zeros(1, 1, count, x.shape[-1], dtype=x.dtype)
+        tokens[0, 0, where[part].long()] = rows[part]
+        queries, keys = module.rotate_queries_and_keys(tokens, tokens)
+        turned[part] = (queries if role == "query" else keys)[0, 0, where[part].long()]
+    return turned.reshape(x.shape)
+
+
+def _apart(where: list[int]) -> list[list[int]]:
+    """Return the indices of tokens in parts in which no position occurs twice."""
+    parts: list[list[int]] = []
+    seen: dict[int, int] = {}
+    for index, position in enumerate(where):
+        turn = seen[position] = seen.get(position, -1) + 1
+        if turn == len(parts):
+            parts.append([])
+        parts[turn].append(index)
+    return parts
+
+
+def _tokens(positions: Tensor, centre: int) -> int:
+    """Return how many tokens have the centre in their middle; all positions must be among them."""
+    count = 2 * centre + 1
+    if positions.is_floating_point():
+        lacks("positions are counted, and integers")
+    if positions.numel() and not 0 <= int(positions.min()) <= int(positions.max()) < count:
+        lacks(f"positions count from 0, and the centre is half their number: with centre {centre} they end at {count - 1}")
+    if centre > LONGEST:
+        lacks(f"the centre is half the number of positions: {count} are too many here")
+    return count
 
 
 def _xpos_module(dim: int, base: float, scale_base: float, gamma: float) -> RotaryEmbedding:
@@ -129,7 +156,8 @@ NOTES = (
     "The angles of a first call are kept for later ones (:347), in whatever dtype its positions were: after a "
     "bfloat16 call float32 queries are turned by its rounded positions.",
     "xPos: the centre is half the number of positions (:261), so that it moves with every token; "
-    "rotate_queries_with_cached_keys gives queries another centre than keys (:204). Positions are padded here.",
+    "rotate_queries_with_cached_keys gives queries another centre than keys (:204). Positions and tokens are added "
+    "until it is as asked.",
     "xPos: scales are kept by length (:257): a shorter call after a longer one has the longer one's centre.",
     "A negative offset reads the kept angles from their end (:339); it is not asked.",
     "RotaryEmbedding(2) is a ZeroDivisionError (:112).",

@@ -23,22 +23,17 @@ claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 LIMIT = 1 << 27  # elements of a cache of cosines and sines
 scalings = ("Linear", "NTKAlpha", "DynamicNTK", "Llama3", "YaRN", "LongRoPE", "Proportional")
 NATURAL: dict[str, Any] = {"numbers": ["integers"], "negative": False, "empty": False, "inverse": [False]}
-GIVEN = {"YaRN.attention_factor": ["default"]}
 
 supports: dict[str, dict[str, Any]] = {
     "rope": {
         **NATURAL,
-        **GIVEN,
         "layout": ["half", "interleaved"],
         "scaling": [None, *scalings],
-        "LongRoPE.factor": ["default"],
-        "LongRoPE.attention_factor": ["default"],
         "Proportional.factor": ["default"],
         "not": [{"layout": "interleaved", "scaling": "LongRoPE"}, {"lanes": "trailing", "partial": True}],
     },
     "mrope": {
         **NATURAL,
-        **GIVEN,
         "axes": [3],
         "layout": ["half", "interleaved"],
         "scaling": [None, "YaRN"],
@@ -137,17 +132,17 @@ def _parameters(scaling: Scaling | None, dim: int, head: int) -> tuple[dict[str,
                 lacks("proportional frequencies are those of the whole head, and not divided")
             return {"rope_type": "proportional"}, None
         case LongRoPE():
-            if scaling.factor is not None or scaling.attention_factor is not None or scaling.max_length is None:
-                lacks("get_rope passes no factor and no attention_factor on: the factor follows from the lengths")
+            if scaling.max_length is None and scaling.factor is None:
+                lacks("get_rope takes max_position")
             lists = {name: list(getattr(scaling, name)) for name in ("short_factor", "long_factor")}
-            given = {name: getattr(scaling, name) for name in ("short_mscale", "long_mscale")}
+            names = ("factor", "attention_factor", "short_mscale", "long_mscale")
+            given = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
             trained = {"original_max_position_embeddings": scaling.original_length}
-            return {"rope_type": "longrope", **lists, **trained, **given}, scaling.max_length
+            longest = scaling.max_length or int(scaling.original_length * (scaling.factor or 1))
+            return {"rope_type": "longrope", **lists, **trained, **given}, longest
         case Linear(factor):
             return {"rope_type": "linear", "factor": float(factor)}, None
         case YaRN(factor, original):
-            if scaling.attention_factor is not None:
-                lacks("get_rope passes no attention_factor on")
             return hf_parameters(scaling)[0], int(original * factor)
         case _:
             return hf_parameters(scaling)[0], None

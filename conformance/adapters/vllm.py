@@ -32,8 +32,6 @@ supports: dict[str, dict[str, Any]] = {
     "rope": {
         **NATURAL,
         "scaling": [None, *scalings],
-        "LongRoPE.factor": ["default"],
-        "LongRoPE.attention_factor": ["default"],
         "Proportional.factor": ["default"],
         "not": [{"layout": "interleaved", "scaling": "LongRoPE"}, {"lanes": "trailing", "partial": True}],
     },
@@ -129,16 +127,18 @@ def _parameters(scaling: Scaling | None, dim: int, head: int, length: int | None
                 lacks("proportional frequencies are those of the whole head, not divided, and not all of them 0")
             return {"rope_type": "proportional", "partial_rotary_factor": rotated}, None
         case LongRoPE():
-            if scaling.factor is not None or scaling.attention_factor is not None or scaling.max_length is None:
-                lacks("get_rope passes no factor and no attention_factor on: the factor follows from the lengths")
+            if scaling.max_length is None and scaling.factor is None:
+                lacks("get_rope takes max_position")
             if length is None:
                 lacks("the list follows from the length of the engine")
             _model.max_model_len = length
             lists = {name: list(getattr(scaling, name)) for name in ("short_factor", "long_factor")}
-            given = {name: getattr(scaling, name) for name in ("short_mscale", "long_mscale")}
+            names = ("factor", "attention_factor", "short_mscale", "long_mscale")
+            given = {name: getattr(scaling, name) for name in names if getattr(scaling, name) is not None}
             trained = {"original_max_position_embeddings": scaling.original_length}
+            longest = scaling.max_length or int(scaling.original_length * (scaling.factor or 1))
             rotary._ROPE_DICT.clear()  # the length of the engine is no part of its key
-            return {"rope_type": "longrope", **lists, **trained, **given, **part}, scaling.max_length
+            return {"rope_type": "longrope", **lists, **trained, **given, **part}, longest
         case Linear(factor):
             return {"rope_type": "linear", "factor": float(factor), **part}, None
         case NTKAlpha() | None:
