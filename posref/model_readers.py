@@ -11,6 +11,7 @@ from posref.config_values import MROPE
 from posref.configs import read_mrope, read_rope
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
+MOST = 10_000  # layers of a model: each is read
 HIDDEN = ("embed_dim", "hidden_size", "d_model")
 HEADS = ("num_heads", "num_attention_heads")
 
@@ -50,6 +51,8 @@ def _rotary(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping
     if config["model_type"] in MROPE:
         return [Entry("mrope", {**read_mrope(config, None, None)})]
     count = integer(COUNT, config, defaults) if first(COUNT, config, defaults) is not None else None
+    if count is not None and count > MOST:
+        refuse(f"{' or '.join(COUNT)} must be at most {MOST}; got {count}.")
     if count is None:
         return [Entry("rope", {**found}) if (found := read_rope(config, None, None, None)) else None]
     sized = config if first(COUNT, config) is not None else {**config, "num_hidden_layers": count}

@@ -112,6 +112,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         {},
         "config['position_embedding_type'] must be one of ('sine'",
     ),
+    (SMOL | {"num_hidden_layers": 10**12}, {}, "must be at most 10000; got 1000000000000."),
     (SMOL, {"layer": 8}, "layer must be an int from 0 to 7, the last layer of 'text'; got 8."),
     (SMOL, {"layer": True}, "layer must be an int of at least 0, or None; got True."),
 ]
