@@ -302,3 +302,92 @@ def test_padding_as_libraries_number_it() -> None:
     assert np.array_equal(positions.from_mask(mask, padding=-1), counts * mask - 1)  # OPT, before its offset
     assert np.array_equal(positions.from_mask(mask, padding=0), (counts - 1) * mask)  # BLOOM, Falcon
     assert np.array_equal(positions.from_mask(mask, padding=-1) + 1 + 1, counts * mask + 1)  # RoBERTa, padding_idx 1
+
+
+def test_audio_and_video_in_one_timeline(library: Library) -> None:
+    prompt = [("text", 3), ("video", 2, 2, 2, 0.33), ("text", 2)]
+    for rounding, bos, chunk, times in (
+        ("down", "same", 2.0, [0, 1, 2, 3, 3, 3, 3, 11, 11, 11, 11, 12, 13]),
+        ("none", "consecutive", None, [0, 1, 2, 3, 3, 3, 3, 11.25, 11.25, 11.25, 11.25, 12.25, 13.25]),
+    ):
+        found = positions.tmrope(prompt, per_second=25, rounding=rounding, bos=bos, chunk=chunk, xp=library.xp)
+        assert library.host(found)[0].tolist() == times
+        assert library.host(found)[1].tolist()[3:11] == [3, 3, 4, 4] * 2
+    assert positions.tmrope([], per_second=25, rounding="down", bos="same", chunk=2).shape == (3, 0)
+
+
+def test_audio_in_video_by_chunks_and_by_time() -> None:
+    prompt = [("text", 2), ("audio in video", 2, 1, 1, 1.0, 4), ("text", 1)]
+    chunks = positions.tmrope(prompt, per_second=2, rounding="down", bos="same", chunk=1.0)
+    assert chunks[0].tolist() == [0, 1, 2, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8]
+    merged = positions.tmrope(prompt, per_second=2, rounding="none", bos="consecutive", chunk=None)
+    assert merged[0].tolist() == [0, 1, 2, 3, 4, 4, 5, 6, 6, 7, 8, 9, 10]
+
+
+@pytest.mark.parametrize(
+    ("segment", "message"),
+    [
+        (("speech", 3), "a segment must be"),
+        (("audio",), "a segment must be"),
+        (("image", -1, 2), "must be an int of at least 0"),
+        (("video", 1, 2, 2, -1.0), "seconds must be at least 0; got -1.0"),
+        (("video", 1, 2, 2, float("nan")), "must be a finite number"),
+    ],
+)
+def test_segments_of_omni_prompts_that_are_none_are_refused(segment: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match="^tmrope: .*" + message):
+        positions.tmrope([segment], per_second=25, rounding="down", bos="same", chunk=2)
+
+
+def test_short_chunks_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^tmrope: chunk must be at least one position long"):
+        positions.tmrope([], per_second=2, rounding="down", bos="same", chunk=0.4)
+
+
+def test_decoding_after_images(library: Library) -> None:
+    prompt = positions.multimodal([("text", 1), ("image", 2, 2), ("text", 1)], after="max")
+    padded = np.stack([np.concatenate([np.zeros((3, 2), dtype=np.int64), prompt], axis=1), np.full((3, 8), 1)], axis=1)
+    padded[:, 1] = np.arange(8)
+    mask = np.asarray([[0, 0, 1, 1, 1, 1, 1, 1], [1] * 8])
+    found = positions.decode_delta(library.array(padded), library.array(mask))
+    assert library.host(found).tolist() == [-2, 0]
+    found = positions.decode_delta(library.array(padded), library.array(mask * 0))
+    assert library.host(found).tolist() == [0, 0]
+    assert positions.decode_delta(np.zeros((3, 2, 0), dtype=np.int64), np.zeros((2, 0), dtype=bool)).tolist() == [0, 0]
+    assert positions.decode_delta(np.asarray([[0.0, 8.25]], dtype=np.float32), np.ones(2, dtype=bool)).tolist() == 7.25
+    with pytest.raises(ValueError, match=r"^decode_delta: mask must have the shape .* got \(2, 8\) for positions \(3, 6\)"):
+        positions.decode_delta(prompt, mask)
+
+
+def test_compressed_keys(library: Library) -> None:
+    assert library.host(positions.compressed(11 // 4, rate=4, first=0, xp=library.xp)).tolist() == [0, 4]
+    assert positions.compressed(2, rate=128, first=256).tolist() == [256, 384]
+    seen = positions.visible_windows(library.array(np.asarray([[2, 3, 6, 7, 10]])), rate=4)
+    assert library.host(seen).tolist() == [[0, 1, 1, 2, 2]]
+
+
+def test_images_and_text_of_qwen_image(library: Library) -> None:
+    cells, text = positions.qwen_image([(1, 5, 4)], 3, origin="centre", layered=False, xp=library.xp)
+    assert sorted(set(library.host(cells)[1].tolist())) == [-3, -2, -1, 0, 1]
+    assert sorted(set(library.host(cells)[2].tolist())) == [-2, -1, 0, 1]
+    assert library.host(text).tolist() == [[2, 3, 4]] * 3
+    cells, text = positions.qwen_image([(1, 1, 2)] * 4, 1, origin="corner", layered=True)
+    assert cells.tolist() == [[0, 0, 1, 1, 2, 2, -1, -1], [0] * 8, [0, 1] * 4]
+    assert text.tolist() == [[3]] * 3
+    assert positions.qwen_image([], 2, origin="centre", layered=False)[1].tolist() == [[0, 1]] * 3
+    with pytest.raises(ValueError, match=r"^qwen_image: an image must have three"):
+        positions.qwen_image([(1, 2)], 2, origin="centre", layered=False)
+    with pytest.raises(ValueError, match=r"^qwen_image: the last image must have one frame"):
+        positions.qwen_image([(2, 2, 2)], 2, origin="centre", layered=True)
+
+
+@pytest.mark.parametrize("xp", [np])
+def test_rotary_encodings_take_fractional_positions(xp: Any) -> None:
+    import posref
+
+    x, p = xp.asarray([[1.0, 0.0]]), xp.asarray([[2.25]])
+    for found in (
+        posref.mrope(x, p, sections=(1,), arrangement="chunked", layout="half", base=10.0),
+        posref.rope(x, p[0], rotary_dim=2, layout="half", base=10.0),
+    ):
+        assert np.allclose(found, [[np.cos(2.25), np.sin(2.25)]])

@@ -7,14 +7,17 @@ functions of this package may look at array values.
 """
 
 from posref.grids import centred, grid, multimodal, scaled, with_origin
-from posref.positions.caches import decode, evicted
+from posref.positions.caches import compressed, decode, decode_delta, evicted, visible_windows
 from posref.positions.drafts import constant_drafts, tree
+from posref.positions.joint import qwen_image
 from posref.positions.masks import from_mask, from_tokens
+from posref.positions.omni import tmrope
 from posref.positions.packs import documents, packed
 from posref.positions.shards import contiguous, packed_shard, striped, zigzag
 from posref.positions.tables import require_in_range
 
 __all__ = [
-    "centred", "constant_drafts", "contiguous", "decode", "documents", "evicted", "from_mask", "from_tokens", "grid",
-    "multimodal", "packed", "packed_shard", "require_in_range", "scaled", "striped", "tree", "with_origin", "zigzag",
+    "centred", "compressed", "constant_drafts", "contiguous", "decode", "decode_delta", "documents", "evicted", "from_mask",
+    "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "require_in_range", "scaled", "striped",
+    "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
 ]  # fmt: skip

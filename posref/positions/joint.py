@@ -1,0 +1,78 @@
+"""Positions of images and text that attend to each other in an image generator."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from posref.arrays import constants
+from posref.checks import check_flag, check_integer, check_word
+from posref.grids import grid, made
+from posref.types import HOST, N, NamespaceOf
+
+Origin = Literal["centre", "corner"]
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+
+
+def qwen_image(
+    images: Sequence[Sequence[int]], tokens: int, /, *, origin: Origin, layered: bool, xp: NamespaceOf[N] | None = HOST
+) -> tuple[N, N]:
+    r"""
+    Return Qwen-Image's positions (frame, row, column) of the cells of its images, and of its text.
+
+    Cell (f, y, x) of image i, of F frames, H rows and W columns, has frame :math:`i + f`, row :math:`y - (H - \lfloor H/2
+    \rfloor)` and column :math:`x - (W - \lfloor W/2 \rfloor)`. Token j of the text has p + j on all axes, with p the largest
+    of :math:`\lfloor H/2 \rfloor` and :math:`\lfloor W/2 \rfloor` of all images.
+
+    Parameters
+    ----------
+    images : sequence of (F, H, W)
+        Sizes in cells, after patches are merged; an image has one frame.
+    tokens : int
+        Tokens of text: the width of the batch, padding included.
+    origin : {"centre", "corner"}
+        Centre: as above (``scale_rope=True``). Corner: rows and columns count from 0, and p is the largest of H and W.
+    layered : bool
+        Whether the last image is the one that the others are layers of, as in Qwen-Image-Layered: its frame is then -1, and p
+        at least the number of layers.
+
+    Returns
+    -------
+    two arrays of integers, shapes ``(3, cells)`` and ``(3, tokens)``
+        Positions of `axial_rope`, interleaved, base 10000.
+
+    Raises
+    ------
+    ValueError
+        If an image does not have three sizes, a size is below 0, or an option is unknown; with `layered`, if the last image
+        does not have one frame.
+
+    Source
+    ------
+    diffusers 0.42.1, models/transformers/transformer_qwenimage.py, QwenEmbedRope and QwenEmbedLayer3DRope.
+
+    Examples
+    --------
+    >>> cells, text = qwen_image([(1, 3, 1)], 2, origin="centre", layered=False)
+    >>> cells.tolist(), text.tolist()
+    ([[0, 0, 0], [-2, -1, 0], [-1, -1, -1]], [[1, 2], [1, 2], [1, 2]])
+    """
+    tokens = check_integer("qwen_image", "tokens", tokens, 0)
+    check_word("qwen_image", "origin", origin, ORIGINS)
+    check_flag("qwen_image", "layered", layered)
+    centre = origin == "centre"
+    c, found, start = constants(None), [], 0
+    for i, sizes in enumerate(images):
+        if len(sizes) != 3:
+            msg = f"qwen_image: an image must have three sizes (frames, height, width); got {tuple(sizes)}."
+            raise ValueError(msg)
+        last = layered and i == len(images) - 1
+        if last and sizes[0] != 1:
+            msg = f"qwen_image: the last image must have one frame where layered is True; got {tuple(sizes)}."
+            raise ValueError(msg)
+        _, height, width = sizes
+        origins = [-1 if last else i, height // 2 - height if centre else 0, width // 2 - width if centre else 0]
+        found.append(grid(*sizes) + c.asarray([[at] for at in origins]))
+        start = max(start, height // 2 if centre else height, width // 2 if centre else width)
+    if layered:
+        start = max(start, len(images) - 1)
+    cells = c.concatenate([c.zeros((3, 0), dtype=c.int64), *found], axis=1)
+    return made(cells.tolist(), tuple(cells.shape), xp), made([start + j for j in range(tokens)] * 3, (3, tokens), xp)
