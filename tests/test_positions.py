@@ -391,3 +391,26 @@ def test_rotary_encodings_take_fractional_positions(xp: Any) -> None:
         posref.rope(x, p[0], rotary_dim=2, layout="half", base=10.0),
     ):
         assert np.allclose(found, [[np.cos(2.25), np.sin(2.25)]])
+
+
+NEVER_LOOKED_AT = [
+    (lambda x: positions.constant_drafts(x, 2), [4, 9]),
+    (lambda x: positions.decode_delta(x[None, :], x > 2), [0, 1, 2, 3, 3, 3]),
+    (positions.documents, [0, 1, 2, 0, 1]),
+    (lambda x: positions.from_tokens(x, padding_idx=1), [0, 5, 1, 1]),
+    (lambda x: positions.visible_windows(x, rate=4), [2, 3, 7]),
+    (lambda x: positions.with_origin(x[None, :], after=1), [2, 3, 7]),
+    (lambda x: positions.tree(x[:1] * 0 + 7, x, check=False), [-1, 0, 0, 1]),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("function", "values"), NEVER_LOOKED_AT)
+def test_functions_that_do_not_look_at_values_are_compiled(function: Any, values: list[int]) -> None:
+    import jax
+    import torch
+
+    expected = function(np.asarray(values)).tolist()
+    assert jax.jit(function)(jax.numpy.asarray(values)).tolist() == expected
+    function(torch.asarray(values))
+    assert torch.compile(function, fullgraph=True, backend="eager")(torch.asarray(values)).tolist() == expected
