@@ -84,3 +84,13 @@ def relative_as_encoder(q_positions: Any, k_positions: Any, table: Any) -> Any:
 def relative_to_256(q_positions: Any, k_positions: Any, table: Any) -> Any:
     rows = buckets(k_positions[None] - q_positions[:, None], bidirectional=False, farthest=256)
     return jnp.moveaxis(table[rows], -1, 0)
+
+
+def rotate_sections(x: Any, positions: Any, sections: tuple[int, ...], base: float) -> Any:
+    """Rotate the halves of (H, T, D) by time, height and width, each with its chunk of pairs; positions are (3, T)."""
+    freqs = base ** (-jnp.arange(0, x.shape[-1], 2) / x.shape[-1])
+    axis = jnp.repeat(jnp.arange(3), jnp.asarray(sections), total_repeat_length=sum(sections))
+    angles = positions[axis].T.astype(jnp.float32) * freqs
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    a, b = jnp.split(x, 2, axis=-1)
+    return jnp.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1)

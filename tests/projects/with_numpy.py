@@ -51,3 +51,9 @@ def rotate(x: Any, positions: Any, freqs: Any) -> Any:
     cos, sin = np.cos(angles), np.sin(angles)
     a, b = np.split(x, 2, axis=-1)
     return np.concatenate((a * cos - b * sin, b * cos + a * sin), axis=-1).astype(x.dtype)
+
+
+def window(q_positions: Any, k_positions: Any, size: int) -> Any:
+    """The causal mask of a window that counts the query, for queries after a cache."""
+    distance = q_positions[:, None] - k_positions[None, :]
+    return (distance >= 0) & (distance < size)

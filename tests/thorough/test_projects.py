@@ -62,6 +62,18 @@ def of_numpy_frequencies(function: Any) -> None:
     assert_conforms("rope", out, x, positions, layout="half", base=500_000.0, scaling=scaling)
 
 
+def of_jax_sections(function: Any) -> None:
+    x, sections = jnp.asarray(drawn(3, 50, 64, seed=5)), (8, 12, 12)
+    positions = jnp.stack((jnp.arange(50) // 10, jnp.arange(50) % 7, jnp.arange(50) + 100))
+    options: dict[str, Any] = {"sections": sections, "arrangement": "chunked", "layout": "half", "base": 1e6}
+    assert_conforms("mrope", function(x, positions, sections, 1e6), x, positions[:, None], **options)
+
+
+def of_numpy_window(function: Any) -> None:
+    q, k = np.arange(900, 907), np.arange(907)
+    assert_conforms("sliding_window", function(q, k, 128), q, k, window=128, counting="with_query", sides="causal")
+
+
 def in_bfloat16(function: Any) -> None:
     of_torch_rotation(function, torch.bfloat16)
 
@@ -70,6 +82,7 @@ RIGHT: list[tuple[Ask, Any]] = [
     (of_torch_rotation, with_torch.rotate), (in_bfloat16, with_torch.rotate), (of_torch_attention, with_torch.attend),
     (of_jax_rotation, with_jax.rotate), (of_jax_penalty, with_jax.penalty), (of_jax_relative, with_jax.relative),
     (of_numpy_sinusoids, with_numpy.sinusoids), (of_numpy_frequencies, with_numpy.frequencies),
+    (of_jax_sections, with_jax.rotate_sections), (of_numpy_window, with_numpy.window),
 ]  # fmt: skip
 WRONG: list[tuple[Ask, Any, str]] = [  # and a word of what is said
     (of_torch_rotation, with_torch.rotate_positions_in_bfloat16, "bfloat16"),
