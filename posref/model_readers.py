@@ -38,7 +38,7 @@ def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mappin
         return given
     names = [given["key"]] if isinstance(given["key"], str) else given["key"]
     value = next((v for v in (value_of(key, config, defaults) for key in names) if v is not None), given.get("silent"))
-    if isinstance(value, list | tuple) and "item" in given:
+    if isinstance(value, list | tuple) and value and "item" in given:
         value = value[given["item"]]
     wanted = given.get("type", "int")
     if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
@@ -87,7 +87,9 @@ def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[
     axes, options = row["axes"], dict(row["options"])
     width = even(2 * (_head(config, defaults, row.get("head")) // (2 * axes)))
     rope = config.get("rope_parameters")
-    places = [rope] if isinstance(rope, Mapping) else []
+    if rope is not None and (not isinstance(rope, Mapping) or rope.get("rope_type", "axial") not in ("axial", "default")):
+        refuse(f"rope_parameters must be null or a dict of rope_type 'axial' or 'default' here; got {rope!r}.")
+    places = [] if rope is None else [rope]
     base = number("base", ("rope_theta",), *places, config, defaults, low=0, strict=True)
     return [Entry("axial_rope", {"dims": (width,) * axes, "base": base, **options})]
 
@@ -95,13 +97,17 @@ def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[
 def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
     """Return sinusoids of rows and columns, each half as wide as the model."""
     options = options_of(row, config, defaults) or {}
+    if options["widths"] % 4 or options["widths"] < 4:
+        refuse(f"the width of sinusoids of rows and columns must be a multiple of 4; got {options['widths']}.")
     return [Entry("sinusoidal_nd", {**options, "widths": (options["widths"] // 2,) * 2})]
 
 
 def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
     """Return the M-RoPE of each layer, by its type; a type whose parameters are null has none."""
     types, given = config.get("layer_types"), config.get("rope_parameters")
-    if not isinstance(types, list | tuple) or not isinstance(given, Mapping) or not set(types) <= set(given):
+    listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
+    types = types if listed and types is not None else ()
+    if not types or not isinstance(given, Mapping) or not set(types) <= set(given):
         refuse(f"rope_parameters must be by layer type, for each of layer_types; got {given!r} and {types!r}.")
     same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
     found = {

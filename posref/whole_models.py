@@ -11,6 +11,7 @@ from posref.model_table import model_table, remedy
 __all__ = ["from_config"]
 
 MODALITIES = ("text", "vision", "audio")
+DEEPEST = 8  # configurations inside one another
 OWN_NAMES = ("indexer", "compressed keys")  # these are not named after the part that has them, where that is the text
 
 
@@ -75,6 +76,8 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
 def _components(config: Mapping[str, Any], silent: str | None, where: str) -> dict[str, list[Entry | None]]:
     """Return the components of a configuration, whose type is `silent` if it does not say."""
     table = model_table()
+    if where.count("[") > DEEPEST:
+        refuse(f"config must have at most {DEEPEST} configurations inside one another; got {where}.")
     model = str(config.get("model_type") or silent)
     if model not in table:
         refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")

@@ -95,6 +95,10 @@ def test_a_path_reads_as_its_content(tmp_path: Path) -> None:
     assert from_config(path) == from_config(LLAMA)
 
 
+def nested(depth: int) -> dict[str, Any]:
+    return {"model_type": "encoder-decoder", "encoder": nested(depth - 1) if depth else {"model_type": "bert"}}
+
+
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "config must be a mapping"),
     ({"model_type": "lama"}, {}, "config['model_type'] must be a known one; got 'lama'. If the model runs"),
@@ -113,6 +117,11 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         "config['position_embedding_type'] must be one of ('sine'",
     ),
     (SMOL | {"num_hidden_layers": 10**12}, {}, "must be at most 10000; got 1000000000000."),
+    (nested(9), {}, "config must have at most 8 configurations inside one another"),
+    ({"model_type": "pixtral", "rope_parameters": {"rope_type": "yarn"}}, {}, "rope_parameters must be null or a dict of"),
+    ({"model_type": "florence_vision", "embed_dim": []}, {}, "the file must have embed_dim, int, for dim; got []."),
+    ({"model_type": "cohere_compass_text", "layer_types": [[1]]}, {}, "rope_parameters must be by layer type"),
+    ({"model_type": "rt_detr", "encoder_hidden_dim": 2}, {}, "must be a multiple of 4; got 2."),
     (SMOL, {"layer": 8}, "layer must be an int from 0 to 7, the last layer of 'text'; got 8."),
     (SMOL, {"layer": True}, "layer must be an int of at least 0, or None; got True."),
 ]
