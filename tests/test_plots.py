@@ -207,4 +207,4 @@ def test_wrong_words(words: list[str], text: str, tmp_path: Path, monkeypatch: p
 
 def test_nothing_else_loads_matplotlib() -> None:
     code = "import sys, posref, posref.cli, posref.plots; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd="/").returncode == 0
