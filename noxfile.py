@@ -1,4 +1,8 @@
-"""Sessions in environments of their own. `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md."""
+"""
+Sessions in environments of their own.
+
+`nox -s scoreboard` checks released libraries and writes docs/scoreboard.md; `nox -s docs` builds the site.
+"""
 
 import nox
 
@@ -25,6 +29,14 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
     "vllm": [TORCH, "transformers==5.23.0", ["vllm==0.33.0"]],
     "x_transformers": [TORCH, "x-transformers==2.31.10"],
 }
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site in site/html; it needs no network once the packages are there."""
+    session.install(".[docs]")
+    session.run("python", "docs/site/pages.py", "site")
+    session.run("sphinx-build", "-W", "--keep-going", "-d", "site/trees", "site/source", "site/html")
 
 
 @nox.session

@@ -1,0 +1,234 @@
+"""
+Write the source of the site: a page for each encoding, generated, and those pages of docs that stand on their own.
+
+    python docs/site/pages.py FOLDER && sphinx-build -W --keep-going FOLDER/source FOLDER/html
+
+Everything is read from the registry, `posref.about`, the deviations, the presets and the suite. Nothing is written twice.
+"""
+
+import re
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from posref import plots
+from posref.about import ABOUT
+from posref.composition import stages
+from posref.conformance.deviations import DEVIATIONS
+from posref.conformance.reports.trackers import references
+from posref.conformance.suite import load_manifest
+from posref.conformance.suite.reading import INSTALLED
+from posref.presets import MARKS, presets
+from posref.spec import FAMILIES, REGISTRY
+
+HERE = Path(__file__).parent
+DOCS, ROOT = HERE.parent, HERE.parents[1]
+PITFALLS = 10  # shown; the rest is folded
+MODULES = ("scaling", "positions", "analysis", "plots", "testing", "conformance", "backends")
+FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config")
+
+
+def write(folder: Path) -> None:
+    """Write all pages and pictures below a folder, which is emptied first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for part in ("encodings", "guides", "findings", "pictures", "api"):
+        (folder / part).mkdir(parents=True)
+    for name in ("conf.py", "formulas.py", "index.md"):
+        shutil.copy(HERE / name, folder / name)
+    shutil.copytree(HERE / "_static", folder / "_static")
+    (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
+    for name in ("deviations.md", "diagnosis.md", "scoreboard.md"):
+        shutil.copy(DOCS / name, folder / name)
+    _findings(folder / "findings")
+    _guides(folder / "guides")
+    _pictures(folder / "pictures")
+    cases = Counter(entry["op"] for entry in load_manifest(INSTALLED)["groups"] for _ in entry["cases"])
+    for op in REGISTRY:
+        (folder / "encodings" / f"{op}.md").write_text(_encoding(op, cases[op]), encoding="utf-8")
+    (folder / "encodings" / "index.md").write_text(_families(), encoding="utf-8")
+    (folder / "gallery.md").write_text(_gallery(), encoding="utf-8")
+    (folder / "models.md").write_text(_models(), encoding="utf-8")
+    _api(folder / "api")
+
+
+# ---- a page for each encoding -----------------------------------------------------------------------------------------------
+def _encoding(op: str, cases: int) -> str:
+    record, about = REGISTRY[op], ABOUT[op]
+    chart = plots.chart(op)
+    lines = [f"# {about.title}", "", about.idea, "", f":Function: `posref.{op}`", f":Family: {record.family}"]
+    lines += [f":Source: {record.source}"]
+    lines += [f":Models: {', '.join(record.models)}"] if record.models else []
+    below = stages(op)
+    lines += [":Stages: " + ", ".join(f"[{name}]({name}.md)" if name in REGISTRY else name for name in below)] if below else []
+    lines += [
+        "",
+        *_picture(op, chart.seen, ""),
+        "",
+        "## Reference",
+        "",
+        "```{eval-rst}",
+        f".. autofunction:: posref.{op}",
+        "```",
+        "",
+    ]
+    lines += _words(op) + _pitfalls(op) + _users(op)
+    lines += ["## Check yours", "", f"{cases} cases ask this operation.", "", "```console"]
+    lines += [
+        f"$ posref check TARGET --op {op}",
+        f"$ posref vectors copy DIR --op {op}",
+        f"$ posref plot {op} --kind all",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _picture(op: str, seen: str, up: str) -> list[str]:
+    text = seen.replace("[", "").replace("]", "")
+    return [f"![{text}]({up}../pictures/{op}-{mode}.svg){{.only-{mode} .picture}}" for mode in ("light", "dark")]
+
+
+def _words(op: str) -> list[str]:
+    """Return what each word of each option means, and who uses it."""
+    lines = []
+    for option, words in ABOUT[op].words.items():
+        lines += [f"### {option}", ""]
+        for word, said in words.items():
+            users = f" *{', '.join(said.users)}.*" if said.users else ""
+            lines += [f"`{word}`", f": {said.meaning}{users}", ""]
+    return ["## Where libraries split", "", *lines] if lines else []
+
+
+def _pitfalls(op: str) -> list[str]:
+    """Return the known mistakes in this operation, then those in what it calls."""
+    below = {op, *stages(op)}
+    own = [d for d in DEVIATIONS.values() if op in d.wraps]
+    other = [d for d in DEVIATIONS.values() if op not in d.wraps and below & set(d.wraps)]
+    if not own + other:
+        return []
+    lines = [_pitfall(d.text, d.hint, d.seen_in) for d in own + other]
+    shown, folded = lines[:PITFALLS], lines[PITFALLS:]
+    more = [f":::{{dropdown}} {len(folded)} more", *folded, ":::", ""] if folded else []
+    return ["## Pitfalls", "", "Mistakes that `posref check` names:", "", *shown, "", *more]
+
+
+def _pitfall(text: str, hint: str, seen_in: str) -> str:
+    links = ", ".join(f"[{name}]({address})" for name, address in references(seen_in))
+    text = f"- {text[:1].upper()}{text[1:]}. {hint}" + (f" Seen in {links}." if links else "")
+    return text.replace("*", "\\*").replace("<", "&lt;").replace("$", "\\$")
+
+
+def _users(op: str) -> list[str]:
+    """Return the presets that call this operation."""
+    names = [p.name for p in presets.values() if (op == "rope" and p.rope) or (op == "mrope" and p.mrope)]
+    return ["## Presets", "", ", ".join(f"`{name}`" for name in names) + ".", ""] if names else []
+
+
+# ---- other pages ------------------------------------------------------------------------------------------------------------
+def _families() -> str:
+    lines = ["# Encodings", ""]
+    for family in FAMILIES:
+        names = [op for op, record in REGISTRY.items() if record.family == family]
+        if names:
+            lines += [f"## {family.capitalize()}", ""]
+            lines += [f"[{ABOUT[op].title}]({op}.md) ({op})\n: {ABOUT[op].idea.split('. ')[0].rstrip('.')}.\n" for op in names]
+            lines += ["```{toctree}", ":hidden:", *names, "```", ""]
+    return "\n".join(lines)
+
+
+def _gallery() -> str:
+    lines = ["# Gallery", "", "One picture of every encoding; `posref plot NAME --kind all` draws the others.", ""]
+    lines += ["::::{grid} 1 2 2 3", ":class-container: gallery"]
+    for op in REGISTRY:
+        lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
+        lines += [f"![{op}](pictures/{op}-{mode}.svg){{.only-{mode} loading=lazy}}" for mode in ("light", "dark")] + [":::"]
+    return "\n".join([*lines, "::::", ""])
+
+
+def _models() -> str:
+    lines = [
+        "# Models",
+        "",
+        "`posref.presets[NAME]` has these parameters; `posref.from_config` reads any model's own file.",
+        "",
+    ]
+    lines += ["| preset | function | parameters | read in |", "|---|---|---|---|"]
+    for preset in presets.values():
+        function, options = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
+        brief = ", ".join(f"{name} {_short(value)}" for name, value in (options or {}).items() if value is not None)
+        lines.append(f"| {preset.name} | [{function}](encodings/{function}.md) | {brief} | {preset.verified} |")
+    lines += ["", *(f"- {mark}: {meaning}" for mark, meaning in MARKS.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _short(value: object) -> str:
+    if hasattr(value, "requires") or type(value).__module__ == "posref.scaling":
+        return type(value).__name__
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _findings(folder: Path) -> None:
+    names = sorted(path.name for path in (DOCS / "findings").glob("*.md"))
+    for name in names:
+        shutil.copy(DOCS / "findings" / name, folder / name)
+    lines = ["# Findings", "", "Confirmed defects of released libraries, each as a report that can be filed.", ""]
+    titles = [(DOCS / "findings" / name).read_text(encoding="utf-8").splitlines()[0][2:] for name in names]
+    lines += [f"- [{title}]({name})" for title, name in zip(titles, names, strict=True)]
+    lines += ["", "```{toctree}", ":hidden:", *(name.removesuffix(".md") for name in names), "```", ""]
+    (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def _guides(folder: Path) -> None:
+    """Write sections of the README, whose code and outputs the tests run, as pages."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL))
+    for name, title in (("call", "Call"), ("check", "Check"), ("libraries", "Array libraries and extras")):
+        body = re.sub(r"^##(#+) ", r"#\1 ", sections[title], flags=re.MULTILINE)
+        body = re.sub(r"\]\((?:docs/)?(scoreboard|deviations|diagnosis)\.md", r"](../\1.md", body)
+        body = re.sub(r"\[([^\]]+)\]\((?!http|\.\./|#)[^)]+\)", r"`\1`", body)
+        (folder / f"{name}.md").write_text(f"# {title}\n{body}", encoding="utf-8")
+
+
+def _pictures(folder: Path) -> None:
+    for mode in ("light", "dark"):
+        for op in REGISTRY:
+            plots.save([plots.chart(op)], folder / f"{op}-{mode}.svg", dark=mode == "dark")
+        plots.save([plots.chart("rope", "scaling", title="RoPE")], folder / f"first-{mode}.svg", dark=mode == "dark")
+
+
+def _worked() -> str:
+    """Return one value as balls, as the second witness and as bounds have it."""
+    from mpmath import mp, mpf
+
+    with mp.workdps(40):
+        true = mp.sin(mpf(3) / mpf(10000) ** (mpf(2) / mpf(4)))
+        text = mp.nstr(true, 30)
+    nearest = float(true)
+    return (
+        "The sinusoidal encoding of position 3 with 4 channels has the value sin(3 / 10000^(2/4)) in channel 2. In arbitrary\n"
+        f"precision it is {text}... The nearest float64 is `{nearest!r}`. Both ends of the ball round to it, and\n"
+        "the second witness has the same bits. In class angle32 the frequency may be off by the error of a float32 power, the\n"
+        "angle by that of a product, and the sine by four units in the last place. Together they are the tolerance beside the\n"
+        "value."
+    )
+
+
+def _api(folder: Path) -> None:
+    """Write a page for each module, and one for the readers of configurations."""
+    for name in MODULES:
+        lines = [f"# posref.{name}", "", "```{eval-rst}", f".. automodule:: posref.{name}", "   :members:", "```", ""]
+        (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
+    lines = ["# API", "", "Operations have [pages of their own](../encodings/index.md).", ""]
+    lines += ["```{toctree}", *MODULES, "```", "", "## Configurations", "", "```{eval-rst}"]
+    lines += [f".. autofunction:: posref.{name}" for name in FUNCTIONS] + ["```", ""]
+    (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Write the source into the folder that is given."""
+    write(Path(arguments[0]) / "source")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

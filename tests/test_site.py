@@ -1,0 +1,84 @@
+"""The site: every operation has its page, every link inside leads somewhere, and nothing comes from a network."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote
+
+import pytest
+
+from posref.about import ABOUT
+from posref.spec import REGISTRY
+
+SITE = Path(__file__).resolve().parents[1] / "docs" / "site"
+
+
+def pages() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pages", SITE / "pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source of the site, with its pictures not drawn."""
+    folder = tmp_path_factory.mktemp("site") / "source"
+    writer = pages()
+    writer._pictures = lambda folder: None
+    writer.write(folder)
+    return folder
+
+
+def test_every_operation_has_a_page(source: Path) -> None:
+    for op in REGISTRY:
+        text = (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
+        assert text.startswith(f"# {ABOUT[op].title}\n\n{ABOUT[op].idea}\n")
+        assert f".. autofunction:: posref.{op}" in text
+        assert f"posref check TARGET --op {op}" in text
+        for words in ABOUT[op].words.values():
+            assert all(said.meaning in text for said in words.values())
+    assert set(re.findall(r":link: encodings/(\w+)", (source / "gallery.md").read_text(encoding="utf-8"))) == set(REGISTRY)
+
+
+def test_links_between_pages_lead_somewhere(source: Path) -> None:
+    found = 0
+    for page in source.rglob("*.md"):
+        text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#\s]+)", text):
+            if not target.startswith(("http", "mailto:")) and "pictures/" not in target:
+                assert (page.parent / target).exists(), f"{page.relative_to(source)}: {target}"
+                found += 1
+    assert found > 100
+
+
+def test_what_is_worked_through_is_true(source: Path) -> None:
+    import math
+
+    text = (source / "proved.md").read_text(encoding="utf-8")
+    assert f"`{math.sin(0.03)!r}`" in text
+    assert "{" not in text
+
+
+@pytest.mark.thorough
+def test_the_site_is_built_without_warnings_and_without_a_network(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, SITE / "pages.py", tmp_path], check=True)
+    html = tmp_path / "html"
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "trees", tmp_path / "source", html]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for page in html.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(r"(?:src|srcset)=\"(?:https?:)?//", text), page
+        assert not re.findall(r"<link[^>]*rel=\"(?:stylesheet|preload|preconnect)\"[^>]*href=\"(?:https?:)?//", text), page
+        for target in re.findall(r'(?:href|src)="(?!https?:|mailto:|data:|#)([^"#?]+)', text):
+            assert (page.parent / unquote(target)).exists(), f"{page.relative_to(html)}: {target}"
+        assert page.stat().st_size < 400_000, page
+    assert "yarn" in (html / "searchindex.js").read_text(encoding="utf-8")
+    drawn = (html / "encodings" / "rope.html").read_text(encoding="utf-8")
+    assert drawn.count('<svg role="img" aria-label=') >= 2
