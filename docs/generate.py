@@ -1,5 +1,6 @@
 """
-Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations, and the README's output blocks.
+Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations, and what commands print in the
+README and the guides.
 
     python docs/generate.py              # all but the diagnosis, whose measurement takes ten minutes
     python docs/generate.py --measure    # the diagnosis too, and which cases catch which deviation
@@ -28,7 +29,8 @@ import operation_table  # noqa: E402
 import scoreboard  # noqa: E402
 
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
-PAGE, DIAGNOSIS, README = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md", ROOT / "README.md"
+PAGE, DIAGNOSIS = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md"
+SHOWING = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]  # pages that show what commands print
 CAUGHT = ROOT / "conformance" / "deviations" / "caught.json"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
@@ -184,8 +186,8 @@ def run(command: str, text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 
 
-def readme(text: str) -> str:
-    """Return the README with every output block as it is now."""
+def shown(text: str) -> str:
+    """Return a page with every output block as it is now."""
     return OUTPUT.sub(lambda block: block[1] + run(block[2], text) + block[4], text)
 
 
@@ -195,7 +197,7 @@ def pages(*, measured: bool) -> dict[Path, str]:
         PAGE: deviations(),
         VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
-        README: readme(README.read_text(encoding="utf-8")),
+        **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING},
     }
     return found | ({DIAGNOSIS: diagnosis(), CAUGHT: strength.record()} if measured else {})
 

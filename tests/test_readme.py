@@ -16,7 +16,8 @@ import pytest
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in PAGES}
 VECTORS = (ROOT / "conformance" / "vectors" / "README.md").read_text(encoding="utf-8")
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 READER = SimpleNamespace(**runpy.run_path(str(ROOT / "examples" / "read_vectors.py")))
@@ -31,29 +32,41 @@ def skeleton(text: str) -> str:
     return re.sub(r" +", " ", re.sub(r"\d+(\.\d[\w.+]*|e[+-]\d+)(-\d+)?", "#", text))
 
 
-BLOCKS = [(block[2], block[3]) for block in GENERATE.OUTPUT.finditer(README)]
+BLOCKS = [(page, block[2], block[3]) for page, text in TEXTS.items() for block in GENERATE.OUTPUT.finditer(text)]
 
 
-def test_the_readme_shows_output() -> None:
-    assert "check examples/broken_rope.py" in dict(BLOCKS)
-    assert README.count("<!-- output of:") == len(BLOCKS)
+def test_the_readme_is_short_and_shows_output() -> None:
+    assert "check examples/broken_rope.py" in {command for _, command, _ in BLOCKS}
+    assert sum(text.count("<!-- output of:") for text in TEXTS.values()) == len(BLOCKS)
+    assert len(TEXTS["README.md"].splitlines()) <= 150
 
 
-@pytest.mark.parametrize(("command", "shown"), BLOCKS, ids=[command for command, _ in BLOCKS])
-def test_a_command_prints_what_the_readme_shows(command: str, shown: str) -> None:
-    assert skeleton(GENERATE.run(command, README)) == skeleton(shown), "if the change is meant: python docs/generate.py"
+@pytest.mark.parametrize(("page", "command", "shown"), BLOCKS, ids=[f"{page}: {command}" for page, command, _ in BLOCKS])
+def test_a_command_prints_what_the_pages_show(page: str, command: str, shown: str) -> None:
+    assert skeleton(GENERATE.run(command, TEXTS[page])) == skeleton(shown), "if the change is meant: python docs/generate.py"
 
 
-def test_the_examples_of_the_readme_run() -> None:
-    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    source = "\n".join(re.findall(r"```pycon\n(.*?)```", README, re.DOTALL))
-    test = parser.get_doctest(source, {}, "README.md", "README.md", 0)
-    assert len(test.examples) > 15
-    runner.run(test)
-    assert runner.summarize(verbose=False).failed == 0
+def test_the_examples_of_the_guides_run() -> None:
+    """Those of a page in one go, since later ones use what earlier ones made."""
+    count = 0
+    for page, text in TEXTS.items():
+        parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+        source = "\n".join(re.findall(r"```pycon\n(.*?)```", text, re.DOTALL))
+        test = parser.get_doctest(source, {}, page, page, 0)
+        count += len(test.examples)
+        runner.run(test)
+        assert runner.summarize(verbose=False).failed == 0
+    assert count > 15
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "conformance/vectors/README.md"])
+def test_the_first_example_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", TEXTS["README.md"], re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert tuple(names["out"].shape) == (1, 32, 10, 128)
+
+
+@pytest.mark.parametrize("page", [*TEXTS, "CONTRIBUTING.md", "conformance/vectors/README.md"])
 def test_links_lead_to_files(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):

@@ -180,14 +180,10 @@ def _findings(folder: Path) -> None:
 
 
 def _guides(folder: Path) -> None:
-    """Write sections of the README, whose code and outputs the tests run, as pages."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL))
-    for name, title in (("call", "Call"), ("check", "Check"), ("libraries", "Array libraries and extras")):
-        body = re.sub(r"^##(#+) ", r"#\1 ", sections[title], flags=re.MULTILINE)
-        body = re.sub(r"\]\((?:docs/)?(scoreboard|deviations|diagnosis)\.md", r"](../\1.md", body)
-        body = re.sub(r"\[([^\]]+)\]\((?!http|\.\./|#)[^)]+\)", r"`\1`", body)
-        (folder / f"{name}.md").write_text(f"# {title}\n{body}", encoding="utf-8")
+    """Copy the guides; what they link to outside docs is named."""
+    for path in (DOCS / "guides").glob("*.md"):
+        text = re.sub(r"\[([^\]]+)\]\(\.\./\.\./[^)]+\)", r"`\1`", path.read_text(encoding="utf-8"))
+        (folder / path.name).write_text(text, encoding="utf-8")
 
 
 def _pictures(folder: Path) -> None:
