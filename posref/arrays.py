@@ -80,7 +80,7 @@ class Beside:
 
     def arange(self, start: int, stop: int, step: int, dtype: DType) -> Array:
         """Return evenly spaced integers in `dtype`."""
-        return self._arange(start, stop, step, dtype=dtype, **placement(self._x, namespace(self._x)))
+        return spread(self._arange(start, stop, step, dtype=dtype, **placement(self._x, namespace(self._x))), self._x)
 
 
 def placement(x: Array, xp: Namespace) -> dict[str, Any]:
@@ -95,7 +95,16 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
     xp = namespace(x)
     if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
         return cast(values, dtype)
-    return xp.asarray(values, dtype=dtype, **placement(x, xp))
+    return spread(xp.asarray(values, dtype=dtype, **placement(x, xp)), x)
+
+
+def spread(made: Array, x: Array) -> Array:
+    """Return a constant made beside `x`. PyTorch's DTensor mixes with its own kind alone: there it is on every device."""
+    if type(x).__name__ != "DTensor":
+        return made
+    from torch.distributed.tensor import DTensor, Replicate
+
+    return DTensor.from_local(made, x.device_mesh, [Replicate()] * x.device_mesh.ndim, run_check=False)
 
 
 def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:

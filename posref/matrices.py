@@ -6,7 +6,7 @@ squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix takes the s
 fewer, so that nothing branches on values.
 """
 
-from posref.arrays import Array, DType, beside, has_float64, namespace, placement
+from posref.arrays import Array, DType, beside, has_float64, namespace, placement, spread
 
 DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, at generators of norm 2^17
 
@@ -20,7 +20,7 @@ def matrix_dtype(x: Array) -> DType:
 def skew_symmetric(x: Array) -> Array:
     """Return S with :math:`S_{ij} = x_{ij}` and :math:`S_{ji} = -x_{ij}` for i < j, from the strict upper triangles of `x`."""
     xp, n = namespace(x), x.shape[-1]
-    above = xp.asarray([[i < j for j in range(n)] for i in range(n)], **placement(x, xp))
+    above = spread(xp.asarray([[i < j for j in range(n)] for i in range(n)], **placement(x, xp)), x)
     upper = xp.where(above, x, beside([[0.0]], x, x.dtype))
     return upper - xp.matrix_transpose(upper)
 

@@ -1,6 +1,6 @@
 """Convolutional positions: a grouped convolution over the frames. Source: Baevski et al., wav2vec 2.0, arXiv:2006.11477."""
 
-from posref.arrays import beside, cast, index_dtype, namespace, placement, wide
+from posref.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
 from posref.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -84,7 +84,7 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     zero = beside(0.0, x, work)
     around = [xp.broadcast_to(zero, (*lead, n, width)) for n in (taps // 2, (taps - 1) // 2)]
     padded = xp.concat([around[0], cast(x, work), around[1]], axis=x.ndim - 2)
-    each, ahead = (xp.arange(n, dtype=index_dtype(x), **placement(x, xp)) for n in (frames, taps))
+    each, ahead = (spread(xp.arange(n, dtype=index_dtype(x), **placement(x, xp)), x) for n in (frames, taps))
     seen = xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=x.ndim - 2)  # slices, one a tap, are slow in Dask
     seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, taps, groups, per_group)), -3, -1)
     seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, groups, per_group * taps)), -2, -3)

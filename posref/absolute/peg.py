@@ -1,6 +1,6 @@
 """Positional encoding generator: a depthwise convolution. Source: Chu et al., CPVT, arXiv:2102.10882, section 3.3."""
 
-from posref.arrays import beside, cast, index_dtype, namespace, placement, wide
+from posref.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
 from posref.checks import check_flag, check_real
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
@@ -82,7 +82,7 @@ def _taps(x: ArrayOf[T], axis: int, size: int) -> T:
     xp = namespace(x)
     before, count, after = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])
     nothing = xp.broadcast_to(beside(0.0, x, x.dtype), (*before, size // 2, *after))
-    each, ahead = (xp.arange(n, dtype=index_dtype(x), **placement(x, xp)) for n in (count, size))
+    each, ahead = (spread(xp.arange(n, dtype=index_dtype(x), **placement(x, xp)), x) for n in (count, size))
     padded = xp.concat([nothing, x, nothing], axis=axis)
     return xp.reshape(xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=axis), (*before, count, size, *after))
 

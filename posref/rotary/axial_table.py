@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.angles import cos_sin_of_pairs
-from posref.arrays import DType, cast, index_dtype, namespace, placement, result_dtype
+from posref.arrays import DType, beside, cast, index_dtype, namespace, result_dtype
 from posref.callers import called
 from posref.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
@@ -109,7 +109,7 @@ def axial_table(
         raise ValueError(msg)
     xp = namespace(positions)
     dtype = result_dtype(positions, dtype)
-    index = xp.asarray(axes, dtype=index_dtype(positions), **placement(positions, xp))
+    index = beside(axes, positions, index_dtype(positions))
     of_pairs = xp.moveaxis(xp.take(positions, index, axis=0), 0, -1)
     cos, sin = cos_sin_of_pairs(of_pairs, inv_freq, dtype=dtype)
     return cast(cos * attention_factor, dtype), cast(sin * attention_factor, dtype)

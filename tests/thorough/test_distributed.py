@@ -1,0 +1,17 @@
+"""PyTorch's DTensor: constants join it, so that every operation takes it, whole or cut along tokens."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+TARGET = Path(__file__).parents[1] / "targets" / "distributed.py"
+CUT = {"circulant_string True": "redistribute"}  # the coefficients are cut where they are folded: PyTorch asks to gather them
+
+
+def test_every_operation_takes_dtensors() -> None:
+    done = subprocess.run([sys.executable, str(TARGET)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    off = json.loads(done.stdout.splitlines()[-1])
+    assert off.keys() == CUT.keys(), off
+    assert all(word in off[name] for name, word in CUT.items()), off
