@@ -69,7 +69,8 @@ def test_what_is_worked_through_is_true(source: Path) -> None:
 def test_the_site_is_built_without_warnings_and_without_a_network(tmp_path: Path) -> None:
     subprocess.run([sys.executable, SITE / "pages.py", tmp_path], check=True)
     html = tmp_path / "html"
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "trees", tmp_path / "source", html]
+    command = [sys.executable, "-P", "-m", "sphinx", "-q", "-W", "--keep-going"]  # -P: the installed posref, not this folder's
+    command += ["-d", tmp_path / "trees", tmp_path / "source", html]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     for page in html.rglob("*.html"):
