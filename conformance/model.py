@@ -248,6 +248,7 @@ class Operation:
     heat: dict[str, Any] | None = None  # error over tolerance in the worst case
     meaning: dict[str, Any] | None = None  # what the achieved class means at the longest position
     missed: dict[str, Any] | None = None  # the next tighter class, and the worst error over what it allows
+    coverage: list[dict[str, Any]] = field(default_factory=list)  # cases asked, answered and passed by option and position
     systematic: dict[str, Any] | None = None  # slope and offset of its results against what is expected: systematic.py
     unjudged: list[CaseResult] = field(default_factory=list)
     scope: Scope | None = None  # of the operation in all dtypes
@@ -383,7 +384,7 @@ def _operation(op: Operation) -> dict[str, Any]:
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
         "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
         "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning, "missed": _missed(op.missed),
-        "systematic": op.systematic,
+        "coverage": op.coverage, "systematic": op.systematic,
         "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
     }  # fmt: skip
 

@@ -352,7 +352,7 @@ def test_the_snippet_of_a_failure_repeats_it(target: str, op: str, expected: str
     assert done.stderr == ""
     assert done.stdout.startswith(f"{op} {{")
     assert expected in done.stdout
-    nearest = next(c for c in html._operations(report)[0]["cases"] if c["verdict"] == "fail")
+    nearest = next(c for c in html._operations(report)[0]["parts"][0]["cases"] if c["verdict"] == "fail")
     assert f"got np.float64({nearest['worst']['got']!r}" in done.stdout or nearest["worst"]["output"] in done.stdout
 
 

@@ -13,7 +13,7 @@ from ..calls import ladder
 from ..model import Answer, Operation
 from ..suite import value_positions
 from ..target import comparing
-from . import curves, kernel, meaning, systematic
+from . import coverage, curves, kernel, meaning, systematic
 
 
 def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
@@ -21,6 +21,8 @@ def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
     judged = [(operation, [answer.part or answer for answer in answers]) for operation, answers in operations]
     for operation, answers in judged:
         _summarise(operation, answers)
+    for operation, answers in operations:
+        coverage.fill(operation, answers)
     _explain(operations)
 
 

@@ -10,13 +10,21 @@ from xml.sax.saxutils import escape
 
 from ..suite.quoting import printable
 
-WIDTH, TOP, LEFT, RIGHT = 540, 26, 76, 84  # of a figure, in its own units; the margins hold labels
+WIDTH, TOP, LEFT, RIGHT = 560, 28, 84, 96  # of a figure, in its own units; the margins hold labels
 PLOT = WIDTH - LEFT - RIGHT
 HEIGHT, MAP, LANE, LINE = 220, 300, 22, 15  # of the axes, a map, a lane for 0 or infinity (which have no logarithm), a line
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SCALE = ((0.0, "exact"), (0.01, "≤ 1/100"), (0.1, "≤ 1/10"), (0.5, "≤ 1/2"), (1.0, "≤ 1"),
          (10.0, "≤ 10"), (1000.0, "≤ 1000"), (math.inf, "> 1000"))  # fmt: skip
 ROWS = {"position": "position", "row": "index on the axes before the last"}
+MARKS = (("point", "within the bound"), ("beyond", "beyond it; the stem starts at the bound"),
+         ("allowed", "what the class claimed allows"), ("others", "what other classes allow"),
+         ("from", "first failing position"))  # fmt: skip
+DRAWN = {
+    "point": '<g class="within"><circle cx="8" cy="5"/></g>', "beyond": '<path class="over" d="M8 1l4 4l-4 4l-4 -4z"/>',
+    "allowed": '<g class="bound claim"><path d="M0 5h16"/></g>', "others": '<g class="bound"><path d="M0 5h16"/></g>',
+    "from": '<line class="first" x1="8" x2="8" y1="0" y2="10"/>',
+}  # fmt: skip
 LEGEND = (*(name for _, name in SCALE), "not finite or must be exact")
 
 

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from ..errors import PosrefError
@@ -65,7 +65,8 @@ def render(document: Mapping[str, Any]) -> str:
     }
     inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
     return environment.get_template("report.html.j2").render(
-        document=document, target=document["target"], state=state(document), shown=told(document),
+        document=document, target=document["target"], title=_title(document["target"]), state=state(document),
+        shown=told(document), marks=drawing.MARKS, drawn=drawing.DRAWN,
         scopes=scope_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]),
         legend=drawing.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
@@ -92,7 +93,8 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
         "anchor": re.sub(r"[^A-Za-z0-9]+", "-", f"{op['op']}-{op['dtype']}"),
         "standing": standing(op["conformant"], op["counts"]),
         "counts": _counts(op["counts"]),
-        "cases": [{**c, "shown": _shown(c)} for c in (*bad, *(c for c in cases if id(c) not in chosen))],
+        "parts": _parts(bad, [c for c in cases if id(c) not in chosen]),
+        "coverage": _coverage(op.get("coverage") or []),
         "asked": sum(op["counts"].values()),
         "curve": drawing.curve(curve, op["claim"], op["first_failing_position"]) if curve else "",
         "map": drawing.heat(heat) if heat and len(heat["values"]) * len(heat["values"][0]) > 1 else "",
@@ -100,6 +102,38 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
         "reproduce": bad[0].get("reproduce", "") if bad else whole,
         "snippet": _snippet(bad[0], target) if bad and target.get("kind", "python") == "python" else "",
     }
+
+
+def _parts(bad: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cases in parts: those that fail, which are open, then those that pass, invalid calls, and those outside."""
+    outside = [c for c in others if c["verdict"] == "unsupported"]
+    invalid = [c for c in others if c["verdict"] != "unsupported" and c["kind"] == "reject"]
+    passing = [c for c in others if c["verdict"] != "unsupported" and c["kind"] != "reject"]
+    parts = (("failing", bad), ("passing", passing), ("invalid calls", invalid), ("outside the scope", outside))
+    return [
+        {
+            "name": name,
+            "look": name.replace(" ", "-"),
+            "open": name == "failing",
+            "cases": [{**case, "shown": _shown(case)} for case in cases],
+        }
+        for name, cases in parts
+        if cases
+    ]
+
+
+def _coverage(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of coverage, with the name of an axis in its first row alone."""
+    axes = [None, *(row["axis"] for row in rows)]
+    return [{**row, "axis": "" if row["axis"] == before else row["axis"]} for row, before in zip(rows, axes, strict=False)]
+
+
+def _title(target: Mapping[str, Any]) -> str:
+    """Return the name of a target without the folders in which it lies."""
+    name = str(target["name"])
+    if target.get("kind", "python") == "python":
+        return PurePath(name).stem if name.endswith(".py") else name
+    return " ".join(PurePath(word).name or word for word in name.split())
 
 
 def _counts(counts: Mapping[str, int]) -> dict[str, int]:

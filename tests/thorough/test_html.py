@@ -79,7 +79,9 @@ def page(browser: webdriver.Chrome, broken: dict[str, Any], tmp_path: Path) -> P
 
 
 def test_the_page_says_whether_what_and_where(page: Page) -> None:
-    assert page.texts("h1") == [str(ROOT / "examples/broken_rope.py")]
+    assert page.texts("h1") == ["broken_rope"]
+    assert page.browser.title == "Not conformant: broken_rope"
+    assert str(ROOT / "examples/broken_rope.py") in page.texts(".facts")[0]
     assert page.texts(".state strong") == ["NOT CONFORMANT"]
     assert "126 pass, 12 fail, 389 unsupported" in page.texts(".facts")[0]
     findings = page.texts(".findings li")
@@ -114,7 +116,34 @@ def test_the_figures_show_bounds_and_what_is_beyond_them(page: Page, broken: dic
     titles = page.run(f"return {marks}.map(e => e.textContent)")
     title = r"position 2049: error 4\.2, 5\.8e2 times the bound; rope/usual/half-128-decode"
     assert any(re.fullmatch(title, t) for t in titles)
-    assert len(page.texts("#rope-float32 .legend li")) == 9
+    assert len(page.texts("#rope-float32 .map .legend li")) == 9
+    assert [text.split(";")[0] for text in page.texts("#rope-float32 .marks li")] == [
+        "within the bound", "beyond it", "what the class claimed allows", "what other classes allow", "first failing position",
+    ]  # fmt: skip
+    assert page.texts("#rope-float32 .axes")[0].startswith("Up: error")
+
+
+def test_cases_that_pass_or_lie_outside_are_folded_until_asked(page: Page) -> None:
+    assert page.texts("#rope-float32 details > summary")[2:] == [
+        "Coverage by option and position", "6 failing", "49 passing", "4 invalid calls", "241 outside the scope",
+    ]  # fmt: skip
+    assert len(page.texts("#rope-float32 .cases tbody tr")) == 6
+    assert not [text for text in page.texts(".outside li") if text]
+    page.all("#rope-float32 details.outside-the-scope > summary")[0].click()
+    assert len(page.texts("#rope-float32 .cases tbody tr")) == 6 + 241
+    page.all(".facts details.outside > summary")[-1].click()
+    assert any(text.startswith("rope_frequencies 5 of 90") for text in page.texts(".outside li"))
+
+
+def test_coverage_is_told_by_option_and_position(page: Page, broken: dict[str, Any]) -> None:
+    page.all("#rope-float32 details.coverage > summary")[0].click()
+    rows = [row.text.split() for row in page.all("#rope-float32 .coverage tbody tr")]
+    assert rows[0] == ["layout", "half", "149", "55", "49"]
+    assert rows[-1] == ["65536", "and", "beyond", "23", "2", "0"]
+    rope = next(op for op in broken["operations"] if op["op"] == "rope")
+    for axis in {row["axis"] for row in rope["coverage"]} - {"positions"}:  # sequences may count under two words
+        asked = sum(row["asked"] for row in rope["coverage"] if row["axis"] == axis)
+        assert asked >= sum(rope["counts"].values())
 
 
 def test_a_map_reads_out_the_value_under_the_pointer(page: Page) -> None:
@@ -151,14 +180,16 @@ def test_filtering(page: Page) -> None:
     form.find_element(By.NAME, "text").clear()
     form.find_element(By.NAME, "verdict").send_keys("fail")
     assert page.texts("#summary tbody th") == ["rope_table", "rope"]
-    cases = page.all("#rope-float32 form.tools")[0]
-    cases.find_element(By.NAME, "verdict").send_keys("fail")
-    shown = page.texts("#rope-float32 .cases tbody tr")
+    shown = page.texts("#rope-float32 .failing tbody tr")
     assert len(shown) == 6  # calls that were not refused are not among them
     assert all("fail" in row for row in shown)
-    cases.find_element(By.NAME, "text").send_keys("decode")
-    found = [row.split()[0] for row in page.texts("#rope-float32 .cases tbody tr")]
-    assert found == ["rope/half/decode", "rope/usual/half-128-decode"]
+    page.all("#rope-float32 details.passing > summary")[0].click()
+    cases = page.all("#rope-float32 .passing form.tools")[0]
+    cases.find_element(By.NAME, "text").send_keys("DECODE")
+    found = [row.split()[0] for row in page.texts("#rope-float32 .passing tbody tr")]
+    assert found
+    assert any("decode" in name for name in found)
+    assert cases.find_element(By.TAG_NAME, "output").text == f"{len(found)} of 49"
 
 
 def test_sections_of_what_passes_are_closed_until_their_link_is_followed(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -216,16 +247,17 @@ def test_the_page_can_be_read_without_script(browser: webdriver.Chrome, broken: 
     try:
         page = Page(browser, broken, tmp_path)
         assert page.texts(".state strong") == ["NOT CONFORMANT"]
-        assert len(page.texts("#rope-float32 .cases tbody tr")) == 300
+        assert len(page.texts("#rope-float32 .cases tbody tr")) == 6
+        assert len(page.all("#rope-float32 .cases tbody tr")) == 300
         assert page.texts("form") == []  # what needs script is not shown
         assert page.texts("#rope-float32 svg.curve text.claim") == ["angle32"]
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-@pytest.mark.parametrize("width", [390, 820, 1400])
+@pytest.mark.parametrize("width", [390, 420, 820, 1400])
 def test_nothing_overflows(browser: webdriver.Chrome, broken: dict[str, Any], tmp_path: Path, width: int) -> None:
-    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width == 390}
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
         for report in (broken, hostile(), every_verdict()):
