@@ -384,8 +384,7 @@ def _operation(op: Operation) -> dict[str, Any]:
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
         "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
         "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning, "missed": _missed(op.missed),
-        "coverage": op.coverage, "systematic": op.systematic,
-        "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
+        "coverage": op.coverage, "systematic": op.systematic, "diagnosis": None if op.diagnosis is None else dict(op.diagnosis),
     }  # fmt: skip
 
 
