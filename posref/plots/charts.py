@@ -9,7 +9,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chart:
     """What every chart has: a title, the names of its axes with units, and a sentence that says what is to be seen."""
 
@@ -22,8 +22,18 @@ class Chart:
         """Return every number that is drawn, by name."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        """Name the chart, without its numbers."""
+        return f"<{type(self).__name__}: {self.title}>"
 
-@dataclass(frozen=True)
+    def _repr_png_(self) -> bytes:
+        """Draw the chart where a notebook shows it."""
+        from .drawing import png  # matplotlib is loaded by who draws
+
+        return png([self])
+
+
+@dataclass(frozen=True, repr=False)
 class Lines(Chart):
     """Curves over common or own x values; `marks` are vertical lines by name, `ranges` bands around a curve."""
 
@@ -45,7 +55,7 @@ class Lines(Chart):
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Map(Chart):
     """A heat map: row 0 at the top; `values` may hold NaN, which is left blank. `whole` says that axes count from 0."""
 
@@ -59,7 +69,7 @@ class Map(Chart):
         return {"values": self.values}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Points(Chart):
     """One dot for each pair of numbers; `colour` has a number for each, named by `unit`."""
 

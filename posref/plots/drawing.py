@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,6 +46,15 @@ DARK_COLOURS = ("#56B4E9", "#E69F00", "#3fc79a", "#CC79A7", "#F0E442", "#8fa8ff"
 
 def save(charts: Sequence[Chart], path: Path, *, dark: bool = False) -> None:
     """Write charts side by side as .png, .svg or .pdf; the bytes depend on nothing but the numbers and matplotlib."""
+    path.write_bytes(_drawn(charts, path.suffix[1:], dark=dark))
+
+
+def png(charts: Sequence[Chart]) -> bytes:
+    """Return charts side by side as the bytes of a .png file."""
+    return _drawn(charts, "png", dark=False)
+
+
+def _drawn(charts: Sequence[Chart], form: str, *, dark: bool) -> bytes:
     with _style(dark=dark) as plt:
         figure, places = plt.subplots(
             1, len(charts), figsize=(WIDTH * len(charts), HEIGHT), squeeze=False, sharey=_alike(charts)
@@ -52,9 +62,11 @@ def save(charts: Sequence[Chart], path: Path, *, dark: bool = False) -> None:
         for place, chart in zip(places[0], charts, strict=True):
             _draw(place, chart, DARK_COLOURS if dark else COLOURS)
         about = {"Description": " ".join(chart.seen for chart in charts)}
-        metadata = {"svg": {**about, "Date": None}, "pdf": {"CreationDate": None}, "png": about}[path.suffix[1:]]
-        figure.savefig(path, metadata=metadata)
+        metadata = {"svg": {**about, "Date": None}, "pdf": {"CreationDate": None}, "png": about}[form]
+        file = io.BytesIO()
+        figure.savefig(file, format=form, metadata=metadata)
         plt.close(figure)
+    return file.getvalue()
 
 
 def _alike(charts: Sequence[Chart]) -> bool:
