@@ -17,6 +17,8 @@ SITE = Path(__file__).resolve().parents[1] / "docs" / "site"
 
 
 def pages() -> ModuleType:
+    if str(SITE) not in sys.path:
+        sys.path.append(str(SITE))  # for its own modules
     spec = importlib.util.spec_from_file_location("pages", SITE / "pages.py")
     assert spec is not None
     assert spec.loader is not None
@@ -55,6 +57,44 @@ def test_links_between_pages_lead_somewhere(source: Path) -> None:
                 assert (page.parent / target).exists(), f"{page.relative_to(source)}: {target}"
                 found += 1
     assert found > 100
+
+
+def test_every_model_has_a_page(source: Path) -> None:
+    from posref.presets import presets
+
+    pages = {page: page.read_text(encoding="utf-8") for page in (source / "models").glob("*.md")}
+    code = [block for text in pages.values() for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+    for name in presets:
+        assert any(re.search(rf"^## (.*, )?{re.escape(name)}(,|$)", text, re.MULTILINE) for text in pages.values()), name
+    assert len(code) > 50
+    for block in code:
+        found: dict[str, object] = {}
+        exec(block, found)
+        assert getattr(found["q"], "shape", ())[2] == 10
+
+
+def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
+    import choose
+
+    text = (source / "choose.md").read_text(encoding="utf-8")
+    for groups in choose.PROPERTIES.values():
+        named = [op for holds in groups.values() for op in choose.whole() if holds(REGISTRY[op])]
+        assert set(named) == set(choose.whole())
+    assert {"learned", "t5_bias", "liere"} <= set(_chosen("Weights", 0))
+    assert {"rope", "alibi", "sinusoidal"} <= set(_chosen("Weights", 1))
+    assert {"mrope", "axial_rope", "sine_2d", "layout_2d"} <= set(_chosen("One axis or several", 0))
+    assert {"rope", "t5_bias", "shaw_values"} <= set(_chosen("Relative or absolute", 0))
+    assert {"learned", "axial_learned"} <= set(_chosen("Longer texts than in training", 2))
+    assert all(f"(encodings/{op}.md)" in text for op in choose.whole())
+    types = (source / "models" / "types.md").read_text(encoding="utf-8")
+    assert "`bloom`\n: text [Attention with linear biases (ALiBi)](../encodings/alibi.md)\n" in types
+
+
+def _chosen(title: str, group: int) -> list[str]:
+    import choose
+
+    holds = list(choose.PROPERTIES[title].values())[group]
+    return [op for op in choose.whole() if holds(REGISTRY[op])]
 
 
 def test_what_is_worked_through_is_true(source: Path) -> None:

@@ -13,6 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import choose
+import families
+
 from posref import plots
 from posref.about import ABOUT
 from posref.composition import stages
@@ -20,7 +23,7 @@ from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
 from posref.conformance.suite import load_manifest
 from posref.conformance.suite.reading import INSTALLED
-from posref.presets import MARKS, presets
+from posref.presets import presets
 from posref.spec import FAMILIES, REGISTRY
 
 HERE = Path(__file__).parent
@@ -33,7 +36,7 @@ FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_co
 def write(folder: Path) -> None:
     """Write all pages and pictures below a folder, which is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("encodings", "guides", "findings", "pictures", "api"):
+    for part in ("encodings", "guides", "findings", "pictures", "api", "models"):
         (folder / part).mkdir(parents=True)
     for name in ("conf.py", "formulas.py", "index.md"):
         shutil.copy(HERE / name, folder / name)
@@ -49,7 +52,11 @@ def write(folder: Path) -> None:
         (folder / "encodings" / f"{op}.md").write_text(_encoding(op, cases[op]), encoding="utf-8")
     (folder / "encodings" / "index.md").write_text(_families(), encoding="utf-8")
     (folder / "gallery.md").write_text(_gallery(), encoding="utf-8")
-    (folder / "models.md").write_text(_models(), encoding="utf-8")
+    (folder / "choose.md").write_text(choose.page(families.links("models/")), encoding="utf-8")
+    (folder / "models" / "index.md").write_text(families.index(), encoding="utf-8")
+    (folder / "models" / "types.md").write_text(choose.types(), encoding="utf-8")
+    for family in families.families():
+        (folder / "models" / f"{families.slug(family)}.md").write_text(families.page(family), encoding="utf-8")
     _api(folder / "api")
 
 
@@ -121,8 +128,9 @@ def _pitfall(text: str, hint: str, seen_in: str) -> str:
 
 def _users(op: str) -> list[str]:
     """Return the presets that call this operation."""
-    names = [p.name for p in presets.values() if (op == "rope" and p.rope) or (op == "mrope" and p.mrope)]
-    return ["## Presets", "", ", ".join(f"`{name}`" for name in names) + ".", ""] if names else []
+    found = [p for p in presets.values() if (op == "rope" and p.rope) or (op == "mrope" and p.mrope)]
+    pages = {p.name: families.slug(family) for family, members in families.families().items() for p in members}
+    return ["## Presets", "", ", ".join(f"[{p.name}](../models/{pages[p.name]}.md)" for p in found) + ".", ""] if found else []
 
 
 # ---- other pages ------------------------------------------------------------------------------------------------------------
@@ -144,28 +152,6 @@ def _gallery() -> str:
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
         lines += [f"![{op}](pictures/{op}-{mode}.svg){{.only-{mode} loading=lazy}}" for mode in ("light", "dark")] + [":::"]
     return "\n".join([*lines, "::::", ""])
-
-
-def _models() -> str:
-    lines = [
-        "# Models",
-        "",
-        "`posref.presets[NAME]` has these parameters; `posref.from_config` reads any model's own file.",
-        "",
-    ]
-    lines += ["| preset | function | parameters | read in |", "|---|---|---|---|"]
-    for preset in presets.values():
-        function, options = ("rope", preset.rope) if preset.mrope is None else ("mrope", preset.mrope)
-        brief = ", ".join(f"{name} {_short(value)}" for name, value in (options or {}).items() if value is not None)
-        lines.append(f"| {preset.name} | [{function}](encodings/{function}.md) | {brief} | {preset.verified} |")
-    lines += ["", *(f"- {mark}: {meaning}" for mark, meaning in MARKS.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _short(value: object) -> str:
-    if hasattr(value, "requires") or type(value).__module__ == "posref.scaling":
-        return type(value).__name__
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _findings(folder: Path) -> None:
