@@ -595,7 +595,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "sinusoidal: odd dim": (
         lambda: posref.sinusoidal(T, 5, layout="sin_cos"),
-        "sinusoidal: dim must be even (libraries disagree on odd widths: pad or slice the result); got 5.",
+        "sinusoidal: dim must be even unless odd says what its columns are (libraries disagree); got 5.",
     ),
     "sinusoidal: one pair with endpoint": (
         lambda: posref.sinusoidal(T, 2, layout="sin_cos", endpoint=True),

@@ -146,7 +146,7 @@ def test_memory_is_what_stops_a_large_allocation() -> None:
 def test_a_right_program_is_conformant_in_its_operation_and_refuses() -> None:
     report = asked("right", case=None, op="sinusoidal", timeout=30.0)
     assert report.conformant
-    assert report.validation == (3, 3)
+    assert report.validation == (6, 6)
     assert report.target["kind"] == "program"
     assert report.target["versions"] == {"right": "1.0"}
     failing = asked("one_element", case=None, op="sinusoidal").failures[0]

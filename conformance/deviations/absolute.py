@@ -10,7 +10,8 @@ from .compose import Deviation, Function, Real, Wrap, after, always, argument, n
 def _pairs_swapped(out: Real, *args: Any, layout: str, **options: Any) -> Real:
     half = out.shape[-1] // 2
     if layout == "interleaved":
-        return out.reshape(*out.shape[:-1], half, 2)[..., ::-1].reshape(out.shape)
+        pairs = out[..., : 2 * half].reshape(*out.shape[:-1], half, 2)[..., ::-1]
+        return np.concatenate([pairs.reshape(*out.shape[:-1], 2 * half), out[..., 2 * half :]], axis=-1)
     return np.concatenate([out[..., half:], out[..., :half]], axis=-1)
 
 
@@ -22,12 +23,32 @@ def _cos_exponent(function: Function) -> Function:
     """Every column has its own exponent."""
 
     def deviating(p: Any, dim: int, /, *, layout: str, base: float = 10_000.0, endpoint: bool = False, **rest: Any) -> Any:
+        if dim % 2:
+            return function(p, dim, layout=layout, base=base, endpoint=endpoint, **rest)
         half, step = dim // 2, 1 / (dim // 2 - 1) if endpoint else 2 / dim
-        options = {"layout": "sin_cos", "base": base, "endpoint": endpoint, "dtype": np.float64}
+        options = {
+            "layout": "sin_cos",
+            "base": base,
+            "endpoint": endpoint,
+            "scale": rest.get("scale", 1.0),
+            "dtype": np.float64,
+        }
         sin, cos = function(p, dim, **options)[..., :half], function(p * base ** (-step / 2), dim, **options)[..., half:]
         if layout == "interleaved":
             return np.stack([sin, cos], axis=-1).reshape(*sin.shape[:-1], dim)
         return np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
+
+    return deviating
+
+
+def _zero_first(out: Real, p: Any, dim: int, /, *, odd: str = "refused", **options: Any) -> Real:
+    """The first column holds the zeros that belong into the last."""
+    return np.roll(out, 1, axis=-1) if dim % 2 and odd == "zeros" else out
+
+
+def _angle_scaled(function: Function) -> Function:
+    def deviating(p: Any, dim: int, /, *, scale: float = 1.0, **options: Any) -> Any:
+        return function(p if scale == 1 else p * scale, dim, **options)
 
     return deviating
 
@@ -64,11 +85,20 @@ DEVIATIONS = (
     Deviation("sinusoid-cos-exponent", "the cosine of a pair has the exponent (2i + 1)/d", {"sinusoidal": _cos_exponent},
               "2 * (i // 2) is forgotten.", "the TensorFlow tutorial's slip"),
     Deviation("endpoint-always", "the exponent is i/(d/2 - 1) whatever is asked for",
-              {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": dim > 2}))}, "", "hojonathanho/diffusion#15"),
+              {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": dim > 3}))}, "", "hojonathanho/diffusion#15"),
     Deviation("endpoint-never", "the exponent is 2i/d whatever is asked for",
               {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": False}))}),
     Deviation("sinusoid-base-10000", "the base is 10000 whatever is asked for",
               {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"base": 10000.0}))}, "", "croco#44"),
+    Deviation("odd-as-zeros", "an odd width gets a column of zeros whatever the rule", {"sinusoidal": option(odd=always("zeros"))}),
+    Deviation("odd-truncated", "an odd width is cut from the next even one whatever the rule",
+              {"sinusoidal": option(odd=always("truncated"))}),
+    Deviation("odd-extra-sine", "an odd width keeps its own exponents, and a sine more, whatever the rule",
+              {"sinusoidal": option(odd=always("extra_sine"))}),
+    Deviation("odd-zero-first", "the column of zeros is the first", {"sinusoidal": after(_zero_first)}, "Pad behind the last column."),
+    Deviation("sinusoid-unscaled", "the result is not scaled", {"sinusoidal": option(scale=always(1.0))}),
+    Deviation("sinusoid-angle-scaled", "the scale multiplies positions, not the result", {"sinusoidal": _angle_scaled},
+              "Multiply sines and cosines, not what they are taken of."),
     Deviation("sinusoid-bfloat16", "the table is held in bfloat16", {"sinusoidal": after(lambda t, *a, **o: narrowed("bfloat16")(t))}, "",
               "keras-hub's compute_dtype"),
     Deviation("offset-ignored", "the offset into the table is ignored",

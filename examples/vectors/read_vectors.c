@@ -22,13 +22,20 @@
 static const char OP[] = "sinusoidal", CLASS[] = "angle32";
 typedef enum { INTERLEAVED, SIN_COS, COS_SIN } layout;
 
-/* Sines and cosines of `count` positions, `dim` numbers each. `steps` is dim/2, less 1 with an endpoint. */
-static void sinusoidal(float *out, const float *positions, size_t count, size_t dim, layout order, float base, size_t steps) {
-    for (size_t row = 0; row < count; row++, out += dim)
-        for (size_t i = 0; i < dim / 2; i++) {
-            float angle = positions[row] * powf(base, -(float)i / (float)steps);
-            out[order == INTERLEAVED ? 2 * i : order == SIN_COS ? i : i + dim / 2] = sinf(angle);
-            out[order == INTERLEAVED ? 2 * i + 1 : order == COS_SIN ? i : i + dim / 2] = cosf(angle);
+typedef enum { ZEROS, TRUNCATED, EXTRA_SINE } rule; /* of an odd width */
+
+/* Sines and cosines of `count` positions, `dim` numbers each. */
+static void sinusoidal(float *out, const float *positions, size_t count, size_t dim, layout order, rule odd, bool endpoint,
+                       float base, float scale) {
+    size_t sines = odd == ZEROS ? dim / 2 : (dim + 1) / 2, cosines = odd == EXTRA_SINE ? dim / 2 : sines;
+    size_t first = order == COS_SIN ? cosines : sines;
+    float steps = endpoint ? (float)sines - 1 : (float)(sines + cosines) / 2;
+    for (size_t row = 0; row < count; row++)
+        for (size_t column = 0; column < dim; column++, out++) {
+            size_t second = order == INTERLEAVED ? column % 2 : column >= first;
+            size_t i = order == INTERLEAVED ? column / 2 : column - second * first;
+            float angle = positions[row] * powf(base, -(float)i / steps);
+            *out = column < sines + cosines ? scale * (second == (order == COS_SIN) ? sinf(angle) : cosf(angle)) : 0;
         }
 }
 
@@ -168,9 +175,11 @@ static const char *params_of(const char *call, const char *name) { return member
 /* Call the function, with its options; absent ones have the defaults of the README's table. */
 static void ask(const char *call, const float *positions, size_t count, float *out) {
     const char *order = params_of(call, "layout"), *base = params_of(call, "base"), *endpoint = params_of(call, "endpoint");
-    size_t dim = (size_t)strtoull(params_of(call, "dim"), NULL, 10), half = dim / 2;
+    const char *odd = params_of(call, "odd"), *scale = params_of(call, "scale");
+    size_t dim = (size_t)strtoull(params_of(call, "dim"), NULL, 10);
     sinusoidal(out, positions, count, dim, is(order, "sin_cos") ? SIN_COS : is(order, "cos_sin") ? COS_SIN : INTERLEAVED,
-               base ? strtof(base, NULL) : 10000, endpoint && *endpoint == 't' ? half - 1 : half);
+               is(odd, "truncated") ? TRUNCATED : is(odd, "extra_sine") ? EXTRA_SINE : ZEROS,
+               endpoint && *endpoint == 't', base ? strtof(base, NULL) : 10000, scale ? strtof(scale, NULL) : 1);
 }
 
 static void judge(const char *id, const char *call, file data, file widths) {

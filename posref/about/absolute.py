@@ -117,7 +117,21 @@ ABOUT = {
                 interleaved=("the Transformer's paper",),
                 sin_cos=("tensor2tensor", "fairseq", "Whisper", "Marian"),
                 cos_sin=("diffusers with flip_sin_to_cos",),
-            )
+            ),
+            "odd": {
+                "refused": Word("An odd width is an error."),
+                "zeros": Word(
+                    "The last column is zeros, the others are the encoding of the even width below.",
+                    ("tensor2tensor", "fairseq", "M2M100", "diffusers' timesteps"),
+                ),
+                "truncated": Word(
+                    "The encoding of the even width above loses its last column.", ("positional-encodings by tatp22",)
+                ),
+                "extra_sine": Word(
+                    "There is one more sine than cosines, and the odd width stays in the exponents.",
+                    ("RoFormer, Marian and Pegasus in transformers", "Keras Hub"),
+                ),
+            },
         },
     ),
     "sine_2d": About(

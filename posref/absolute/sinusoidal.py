@@ -2,15 +2,17 @@
 
 from typing import Literal, get_args
 
-from posref.absolute.sines import arranged, ladder
+from posref.absolute.sines import arranged, followed_by_zeros, ladder
 from posref.angles import cos_sin
-from posref.arrays import DType, cast, namespace, result_dtype
+from posref.arrays import Array, DType, cast, namespace, result_dtype
 from posref.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
 Layout = Literal["interleaved", "sin_cos", "cos_sin"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+Odd = Literal["refused", "zeros", "truncated", "extra_sine"]
+ODD: tuple[Odd, ...] = get_args(Odd)
 
 
 @encoding(
@@ -18,15 +20,17 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     source="arXiv:1706.03762, section 3.5",
     models=("Transformer", "Whisper encoder", "M2M100", "Marian", "Pegasus"),
     domains={
-        "dim": Integer(2, step=2, usual=64),
+        "dim": Integer(2, usual=64),
         "layout": OneOf(LAYOUTS),
         "base": Real(0, usual=(2, 1e6)),
         "endpoint": Flag(),
+        "odd": OneOf(ODD),
+        "scale": Real(0),
     },
     arrays={"positions": Axes("*P", "position")},
     result="*P dim",
     rows="*P",
-    requires=("dim >= 4 or not endpoint",),
+    requires=("dim >= 4 or not endpoint", "dim % 2 == 0 or odd != 'refused'"),
     invariants=("bounded", "distinct", "linear in PE(p)"),
     rounded=("positions", "result"),
 )
@@ -38,6 +42,8 @@ def sinusoidal(
     layout: Layout,
     base: float = 10000.0,
     endpoint: bool = False,
+    odd: Odd = "refused",
+    scale: float = 1.0,
     dtype: DType | None = None,
 ) -> T:
     r"""
@@ -46,14 +52,15 @@ def sinusoidal(
     .. math:: PE_{p,2i} = \sin(p \, b^{-2i/d}), \qquad PE_{p,2i+1} = \cos(p \, b^{-2i/d}), \qquad i = 0 \dots d/2-1
 
     where p is the position, d the width and b the base. This is `layout` "interleaved". "sin_cos" has sine i in column i and
-    cosine i in column d/2 + i; "cos_sin" exchanges the two halves. With `endpoint` the exponent is -i/(d/2 - 1).
+    cosine i in column d/2 + i; "cos_sin" exchanges the two halves. With `endpoint` the exponent is -i/(d/2 - 1). The result is
+    multiplied by `scale`. If d is odd, `odd` says what the columns are.
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         p, in tokens.
     dim : int
-        d, even, at least 2 (at least 4 with `endpoint`).
+        d, at least 2 (at least 4 with `endpoint`).
     layout : {"interleaved", "sin_cos", "cos_sin"}
         The order of the columns: the paper's, sine and cosine side by side; sines first (tensor2tensor, fairseq, Whisper,
         Marian); cosines first (diffusers with ``flip_sin_to_cos``).
@@ -62,22 +69,32 @@ def sinusoidal(
     endpoint : bool
         False is the paper's text. True makes the last frequency exactly 1/b: tensor2tensor, fairseq, M2M100 and Whisper. The
         first Transformers were trained with True.
+    odd : {"refused", "zeros", "truncated", "extra_sine"}
+        What an odd d means; without effect if d is even. "zeros": the encoding of width d - 1, then a column of zeros
+        (tensor2tensor, fairseq, M2M100, diffusers' timesteps). "truncated": that of width d + 1 without its last column
+        (positional-encodings). "extra_sine": (d + 1)/2 frequencies with exponents -2i/d, of which the last has a sine and no
+        cosine (RoFormer, Marian, Pegasus in transformers; Keras Hub); with `endpoint` the exponent is -2i/(d - 1).
+    scale : float
+        Multiplies the result, above 0. 1 in the paper, sqrt(2/d) in MLX unless it is told another; a learned number that begins
+        as 1/sqrt(d) in x-transformers.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*P, d)``
-        Between -1 and 1.
+        Between -`scale` and `scale`.
 
     Raises
     ------
     ValueError
-        If `dim` is odd or too small, `base` is not positive, `layout` is unknown, or positions are half precision.
+        If `dim` is too small, or odd with `odd` "refused", `base` or `scale` is not positive, a word is unknown, or positions
+        are half precision.
 
     Notes
     -----
-    Odd widths are refused, since libraries differ: they pad with zeros (fairseq), truncate, or add a sine (Pegasus).
+    No two of the rules for odd widths agree, so none is the default. Interleaved columns are alike in "truncated" and
+    "extra_sine"; the exponents differ, -2i/(d + 1) and -2i/d.
 
     Examples
     --------
@@ -86,20 +103,31 @@ def sinusoidal(
     [[0.0, 0.0, 1.0, 1.0], [0.8415, 0.01, 0.5403, 1.0]]
     """
     check_word("sinusoidal", "layout", layout, LAYOUTS)
+    check_word("sinusoidal", "odd", odd, ODD)
     check_positions("sinusoidal", "positions", positions)
     base = check_positive("sinusoidal", "base", base)
-    _check_width(dim, endpoint)
-    xp = namespace(positions)
-    steps = dim // 2 - 1 if endpoint else dim // 2
-    frequencies = ladder(xp, dim // 2, steps, base)
+    scale = check_positive("sinusoidal", "scale", scale)
+    _check_width(dim, endpoint, odd)
     dtype = result_dtype(positions, dtype)
+    count = dim // 2 if odd == "zeros" else (dim + 1) // 2
+    width = dim if odd == "extra_sine" else 2 * count
+    frequencies = ladder(namespace(positions), count, count - 1 if endpoint else width / 2, base)
     cos, sin = cos_sin(positions, frequencies, dtype=dtype)
-    return cast(arranged(sin, cos, layout), dtype)
+    waves = followed_by_zeros(_columns(sin, cos, layout, dim, odd), dim)
+    return cast(waves if scale == 1 else waves * scale, dtype)
 
 
-def _check_width(dim: int, endpoint: bool) -> None:
-    """Refuse odd widths, and with `endpoint` also width 2, where the exponent's denominator is zero."""
+def _columns(sin: Array, cos: Array, layout: Layout, dim: int, odd: Odd) -> Array:
+    """Return sines and cosines in their order, at most `dim` columns: too many are cut, or the last cosine is left out."""
+    if odd == "extra_sine" and dim % 2 and layout != "interleaved":
+        cos = cos[..., :-1]
+    columns = arranged(sin, cos, layout)
+    return columns[..., :dim]
+
+
+def _check_width(dim: int, endpoint: bool, odd: Odd) -> None:
+    """Refuse odd widths without a rule, and with `endpoint` also widths below 4, where the exponent's denominator may be 0."""
     dim = check_integer("sinusoidal", "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
-    if dim % 2:
-        msg = f"sinusoidal: dim must be even (libraries disagree on odd widths: pad or slice the result); got {dim}."
+    if dim % 2 and odd == "refused":
+        msg = f"sinusoidal: dim must be even unless odd says what its columns are (libraries disagree); got {dim}."
         raise ValueError(msg)

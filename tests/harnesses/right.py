@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import sys
+from itertools import zip_longest
 
 STATED = {
     "protocol": 1,
@@ -26,25 +27,35 @@ def tensor(values, shape, dtype="F32"):
     return {"dtype": dtype, "shape": shape, "data": base64.b64encode(data).decode()}
 
 
+def counts(params):
+    """Return how many sines and how many cosines there are; of an odd width, what is too much is cut, or zeros are added."""
+    more = (params["dim"] + 1) // 2
+    return {"zeros": (more - params["dim"] % 2,) * 2, "extra_sine": (more, params["dim"] // 2)}.get(params["odd"], (more, more))
+
+
 def angle(position, i, params):
-    pairs = params["dim"] // 2
-    return position / params["base"] ** (i / (pairs - 1 if params["endpoint"] else pairs))
+    sines, cosines = counts(params)
+    return position / params["base"] ** (i / (sines - 1 if params["endpoint"] else (sines + cosines) / 2))
 
 
 def sinusoidal(request, angle=angle):
     params, positions = request["params"], request["inputs"]["positions"]
-    bad = params["dim"] % 2 or params["layout"] not in ("interleaved", "sin_cos", "cos_sin")
-    if bad or params["dim"] == 2 * params["endpoint"]:
+    dim, odd = params["dim"], params["odd"]
+    bad = params["layout"] not in ("interleaved", "sin_cos", "cos_sin") or params["scale"] <= 0
+    bad = bad or odd not in ("refused", "zeros", "truncated", "extra_sine") or (dim % 2 and odd == "refused")
+    if bad or (params["endpoint"] and dim < 4):
         raise ValueError(params)
+    sine_count, cosine_count = counts(params)
     values = []
     for position in numbers(positions):
-        angles = [angle(position, i, params) for i in range(params["dim"] // 2)]
-        sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles]
+        angles = [angle(position, i, params) for i in range(sine_count)]
+        sines, cosines = [math.sin(a) for a in angles], [math.cos(a) for a in angles[:cosine_count]]
         if params["layout"] == "interleaved":
-            values += [v for pair in zip(sines, cosines, strict=True) for v in pair]
+            row = [v for pair in zip_longest(sines, cosines) for v in pair if v is not None]
         else:
-            values += sines + cosines if params["layout"] == "sin_cos" else cosines + sines
-    return values, [*positions["shape"], params["dim"]]
+            row = sines + cosines if params["layout"] == "sin_cos" else cosines + sines
+        values += [params["scale"] * v for v in [*row, 0.0][:dim]]
+    return values, [*positions["shape"], dim]
 
 
 def reply(request):

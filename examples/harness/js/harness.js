@@ -220,16 +220,21 @@ function sinusoidal(message, params, dtype) {
   const layout = word(params, "layout", ["interleaved", "sin_cos", "cos_sin"]);
   const dim = integer(params, "dim", params.endpoint ? 4 : 2);
   const base = positive(params, "base");
-  if (dim % 2) throw new Refusal("rejected", `dim must be even; got ${dim}`);
-  const pairs = dim / 2;
-  const steps = params.endpoint ? pairs - 1 : pairs;
+  const scale = positive(params, "scale");
+  const odd = word(params, "odd", ["refused", "zeros", "truncated", "extra_sine"]);
+  if (dim % 2 && odd === "refused") throw new Refusal("rejected", `dim must be even; got ${dim}`);
+  const sines = odd === "zeros" ? Math.floor(dim / 2) : Math.ceil(dim / 2);
+  const cosines = odd === "extra_sine" ? Math.floor(dim / 2) : sines;
+  const steps = params.endpoint ? sines - 1 : (sines + cosines) / 2;
   const out = array(dtype, [...positions.shape, dim]);
   positions.values.forEach((position, row) => {
-    for (let i = 0; i < pairs; i++) {
+    for (let column = 0; column < Math.min(dim, sines + cosines); column++) {
+      const first = layout === "cos_sin" ? cosines : sines; // how many columns the first half has
+      const half = layout === "interleaved" ? column % 2 : Number(column >= first);
+      const i = layout === "interleaved" ? column >> 1 : column - half * first;
       const angle = position * base ** (-i / steps);
-      const [first, second] = LANES[layout === "interleaved" ? "interleaved" : "half"](i, pairs);
-      out.values[row * dim + (layout === "cos_sin" ? second : first)] = Math.sin(angle);
-      out.values[row * dim + (layout === "cos_sin" ? first : second)] = Math.cos(angle);
+      const isSine = (half === 1) === (layout === "cos_sin");
+      out.values[row * dim + column] = scale * (isSine ? Math.sin(angle) : Math.cos(angle));
     }
   });
   return out;
