@@ -73,6 +73,21 @@ def test_every_model_has_a_page(source: Path) -> None:
         assert getattr(found["q"], "shape", ())[2] == 10
 
 
+@pytest.mark.parametrize("library", ["NumPy", "PyTorch", pytest.param("JAX", marks=pytest.mark.thorough)])
+def test_the_calls_on_the_pages_run(library: str) -> None:
+    pages()
+    import snippets
+
+    for op, record in REGISTRY.items():
+        lines = snippets.code(op, library)
+        assert max(map(len, lines)) <= 60, op
+        found: dict[str, object] = {}
+        exec("\n".join(lines), found)
+        result = found[record.outputs[0]]
+        assert tuple(getattr(result, "shape", ())) == snippets.shape(op), op
+        assert type(result).__module__.split(".")[0] in {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jaxlib"}[library], op
+
+
 def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
     import choose
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import choose
 import families
+import snippets
 
 from posref import plots
 from posref.about import ABOUT
@@ -73,6 +74,7 @@ def _encoding(op: str, cases: int) -> str:
         "",
         *_picture(op, chart.seen, ""),
         "",
+        *snippets.tabs(op),
         "## Reference",
         "",
         "```{eval-rst}",
