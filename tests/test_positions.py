@@ -359,6 +359,34 @@ def test_decoding_after_images(library: Library) -> None:
         positions.decode_delta(prompt, mask)
 
 
+def test_randomised_positions(library: Library) -> None:
+    draws = [[9, 0, 4, 7], [1, 8, 2, 5]]
+    for length in range(5):
+        found = positions.randomised(library.array(np.asarray(draws)), length=length, maximum=10)
+        assert library.host(found).tolist() == [sorted(row[:length]) for row in draws]
+    given_draws = np.asarray(draws[0])
+    positions.randomised(given_draws, length=4, maximum=10)
+    assert given_draws.tolist() == draws[0]  # not sorted in place
+    assert positions.randomised(np.zeros((2, 0), dtype=np.int64), length=0, maximum=0).shape == (2, 0)
+    assert positions.randomised(np.asarray([3, 3, 4, 4]), length=1, maximum=4).tolist() == [3]  # the rest is not read
+
+
+@pytest.mark.parametrize(
+    ("draws", "length", "message"),
+    [
+        ([4, 0, 4], 3, "draws must be distinct .*; got 4 twice"),
+        ([4, 0, 6], 3, "draws must lie between 0 and 5, below maximum; got 6"),
+        ([4, -1, 5], 3, "draws must lie between 0 and 5, below maximum; got -1"),
+        ([4, 0], 3, "length must be at most 2, the number of draws; got 3"),
+        ([4.0, 0.0], 2, "draws must be integers with an axis"),
+        (4, 0, "draws must be integers with an axis"),
+    ],
+)
+def test_draws_that_are_none_are_refused(draws: Any, length: int, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^randomised: {message}"):
+        positions.randomised(np.asarray(draws), length=length, maximum=6)
+
+
 def test_compressed_keys(library: Library) -> None:
     assert library.host(positions.compressed(11 // 4, rate=4, first=0, xp=library.xp)).tolist() == [0, 4]
     assert positions.compressed(2, rate=128, first=256).tolist() == [256, 384]
@@ -401,6 +429,7 @@ NEVER_LOOKED_AT = [
     (lambda x: positions.visible_windows(x, rate=4), [2, 3, 7]),
     (lambda x: positions.with_origin(x[None, :], after=1), [2, 3, 7]),
     (lambda x: positions.tree(x[:1] * 0 + 7, x, check=False), [-1, 0, 0, 1]),
+    (lambda x: positions.randomised(x, length=3, maximum=8, check=False), [7, 2, 5, 0]),
 ]
 
 

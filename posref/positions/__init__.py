@@ -1,16 +1,18 @@
 """
-Position ids: from masks, tokens, packed sequences, shards, caches, and grids of image and video.
+Position ids: from masks, tokens, draws, packed sequences, shards, caches, and grids of image and video.
 
 They count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Functions of host numbers
 return NumPy arrays unless `xp` is given. In 32 bits, positions 2**31 or more apart wrap around and look nearer. Only the
 functions of this package may look at array values. Compilers (``jax.jit``, ``torch.compile``) need those that do not:
-`constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or `from_mask` and `tree`
-with ``check=False``. The results of `packed` and `packed_shard` have shapes that depend on values: call these two outside.
+`constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or `from_mask`, `randomised`
+and `tree` with ``check=False``. The results of `packed` and `packed_shard` have shapes that depend on values: call these two
+outside.
 """
 
 from posref.grids import centred, grid, multimodal, scaled, with_origin
 from posref.positions.caches import compressed, decode, decode_delta, evicted, visible_windows
 from posref.positions.drafts import constant_drafts, tree
+from posref.positions.draws import randomised
 from posref.positions.joint import qwen_image
 from posref.positions.masks import from_mask, from_tokens
 from posref.positions.omni import tmrope
@@ -20,6 +22,6 @@ from posref.positions.tables import require_in_range
 
 __all__ = [
     "centred", "compressed", "constant_drafts", "contiguous", "decode", "decode_delta", "documents", "evicted", "from_mask",
-    "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "require_in_range", "scaled", "striped",
-    "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
+    "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "randomised", "require_in_range", "scaled",
+    "striped", "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
 ]  # fmt: skip

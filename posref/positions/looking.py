@@ -5,8 +5,10 @@ from posref.arrays import Array, Namespace, index_dtype, namespace
 
 def first_where(values: Array, where: Array, xp: Namespace) -> int | None:
     """Return the first of `values` at which `where` is true, or None."""
+    if 0 in values.shape:  # Dask reshapes no empty array to (-1,)
+        return None
     flat, chosen = xp.reshape(values, (-1,)), xp.reshape(where, (-1,))
-    if not flat.shape[0] or not bool(xp.any(chosen)):
+    if not bool(xp.any(chosen)):
         return None
     return int(flat[int(xp.argmax(xp.astype(chosen, xp.int8)))])
 
