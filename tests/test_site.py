@@ -88,6 +88,21 @@ def test_the_calls_on_the_pages_run(library: str) -> None:
         assert type(result).__module__.split(".")[0] in {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jaxlib"}[library], op
 
 
+def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> None:
+    from posref.conformance.suite.reading import INSTALLED, load_manifest
+
+    groups = load_manifest(INSTALLED)["groups"]
+    for op in REGISTRY:
+        text = (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
+        number = sum(len(group["cases"]) for group in groups if group["op"] == op)
+        assert f"\n{number} cases ask this operation: " in text
+    rope = (source / "encodings" / "rope.md").read_text(encoding="utf-8")
+    bounds = {name: float(largest) for name, largest in re.findall(r"^\| (\S+) \| \S+ \| (\S+) \|$", rope, re.MULTILINE)[1:]}
+    assert bounds["float64"] < bounds["angle64"] < bounds["angle32"] < bounds["low-float16"]
+    assert "- far-position (" in rope
+    assert "Results are exact in every class." in (source / "encodings" / "learned.md").read_text(encoding="utf-8")
+
+
 def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
     import choose
 

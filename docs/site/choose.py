@@ -9,6 +9,7 @@ from posref.model_table import model_table
 from posref.spec import REGISTRY, Encoding
 
 TOOLS = ("permute_qk_weights", "resample", "rope_cos_sin", "rotation_matrix", "sinusoidal_shift", "weight_norm")
+TABLE = model_table()
 PLACES = ("position", "integer")  # kinds of arrays that can hold positions
 
 
@@ -49,18 +50,17 @@ def whole() -> list[str]:
 
 
 def _used() -> set[str]:
-    return {row["operation"] for known in model_table().values() for row in known.get("rows", ())}
+    return {row["operation"] for known in TABLE.values() for row in known.get("rows", ())}
 
 
 def _types() -> dict[str, dict[str, list[str]]]:
     """Return the encodings of each model type by component; types that are only parts of others are with those."""
-    table = model_table()
-    inside = {part for known in table.values() for part in known.get("parts", {}).values()}
-    return {name: _components(name) for name in sorted(set(table) - inside, key=str.lower)}
+    inside = {part for known in TABLE.values() for part in known.get("parts", {}).values()}
+    return {name: _components(name) for name in sorted(set(TABLE) - inside, key=str.lower)}
 
 
 def _components(name: str) -> dict[str, list[str]]:
-    known = model_table()[name]
+    known = TABLE[name]
     if "like" in known:
         return _components(known["like"])
     found: dict[str, list[str]] = {}
@@ -68,7 +68,7 @@ def _components(name: str) -> dict[str, list[str]]:
         if row["operation"] is not None:
             found.setdefault(row["component"], []).append(row["operation"])
     for part in known.get("parts", {}).values():
-        for component, ops in (_components(part) if part in model_table() else {}).items():
+        for component, ops in (_components(part) if part in TABLE else {}).items():
             found.setdefault(component, []).extend(ops)
     return {component: list(dict.fromkeys(ops)) for component, ops in found.items()}
 

@@ -9,21 +9,19 @@ Everything is read from the registry, `posref.about`, the deviations, the preset
 import re
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import choose
 import families
 import snippets
+import stored
 
 from posref import plots
 from posref.about import ABOUT
 from posref.composition import stages
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
-from posref.conformance.suite import load_manifest
-from posref.conformance.suite.reading import INSTALLED
 from posref.presets import presets
 from posref.spec import FAMILIES, REGISTRY
 
@@ -48,9 +46,8 @@ def write(folder: Path) -> None:
     _findings(folder / "findings")
     _guides(folder / "guides")
     _pictures(folder / "pictures")
-    cases = Counter(entry["op"] for entry in load_manifest(INSTALLED)["groups"] for _ in entry["cases"])
     for op in REGISTRY:
-        (folder / "encodings" / f"{op}.md").write_text(_encoding(op, cases[op]), encoding="utf-8")
+        (folder / "encodings" / f"{op}.md").write_text(_encoding(op), encoding="utf-8")
     (folder / "encodings" / "index.md").write_text(_families(), encoding="utf-8")
     (folder / "gallery.md").write_text(_gallery(), encoding="utf-8")
     (folder / "choose.md").write_text(choose.page(families.links("models/")), encoding="utf-8")
@@ -62,7 +59,7 @@ def write(folder: Path) -> None:
 
 
 # ---- a page for each encoding -----------------------------------------------------------------------------------------------
-def _encoding(op: str, cases: int) -> str:
+def _encoding(op: str) -> str:
     record, about = REGISTRY[op], ABOUT[op]
     chart = plots.chart(op)
     lines = [f"# {about.title}", "", about.idea, "", f":Function: `posref.{op}`", f":Family: {record.family}"]
@@ -82,8 +79,8 @@ def _encoding(op: str, cases: int) -> str:
         "```",
         "",
     ]
-    lines += _words(op) + _pitfalls(op) + _users(op)
-    lines += ["## Check yours", "", f"{cases} cases ask this operation.", "", "```console"]
+    lines += _words(op) + _pitfalls(op) + stored.accuracy(op) + _users(op)
+    lines += ["## Check yours", "", *stored.asked(op), "```console"]
     lines += [
         f"$ posref check TARGET --op {op}",
         f"$ posref vectors copy DIR --op {op}",

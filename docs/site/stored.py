@@ -1,0 +1,65 @@
+"""What the stored vectors say of an operation: the bounds of each class of accuracy, and the cases by option and flag."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.conformance.accuracy import BASE
+from posref.conformance.cases.catalogue import all_flags
+from posref.conformance.model import LoadedCase
+from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.spec import REGISTRY, Flag, OneOf
+
+
+@cache
+def cases(op: str) -> tuple[LoadedCase, ...]:
+    """Return the core cases of an operation."""
+    return tuple(case for group in load_groups(INSTALLED, ops={op}) for case in group.cases)
+
+
+def accuracy(op: str) -> list[str]:
+    """Return the section that tells how far results may be off: the median and the largest bound of each class."""
+    widths = {name: np.concatenate(found) for name in BASE if (found := list(_widths(op, name)))}
+    if not widths:
+        return []
+    if not any(width.any() for width in widths.values()):
+        return ["## Accuracy", "", "Results are exact in every class. Storing them in a narrower dtype may round once.", ""]
+    lines = ["## Accuracy", "", f"How far a result may be from the true value, over {len(widths[BASE[0]])} values of the core"]
+    lines += ["cases, in each [class](../scoreboard.md). The largest bounds belong to far positions and to large values.", ""]
+    rows = [f"| {name} | {np.median(width):.2g} | {width.max():.2g} |" for name, width in widths.items()]
+    return [*lines, "| class | median | largest |", "|---|---|---|", *rows, ""]
+
+
+def asked(op: str) -> list[str]:
+    """Return the number of cases, and a list of them by option and flag."""
+    found = cases(op)
+    flags = all_flags()
+    kinds = Counter(case.kind for case in found)
+    said = ", ".join(f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind])
+    lines = [f"{len(found)} cases ask this operation: {said}.", "", ":::{dropdown} Cases by option and flag", ""]
+    for option, domain in REGISTRY[op].domains.items():
+        if isinstance(domain, OneOf | Flag):
+            given = [{call.params.get(option) for call in case.calls} for case in found if case.kind != "reject"]
+            words = Counter(str(word) for each in given for word in each if word is not None)
+            known = [f"`{word}` {number}" for word, number in words.most_common()]
+            lines += [f"- {option}: {', '.join(known)}"] if known else []
+    counts = Counter(flag for case in found for flag in case.flags)
+    lines += [f"- {flag} ({number}): {_plain(flags[flag].catches)}" for flag, number in counts.most_common() if flag in flags]
+    return [*lines, "", ":::", ""]
+
+
+KINDS = {"value": "with values", "vjp": "with gradients", "sequence": "of several calls", "reject": "that must be refused"}
+
+
+def _widths(op: str, name: str) -> Iterable[npt.NDArray[Any]]:
+    for case in cases(op):
+        for call in case.calls if case.kind == "value" else ():
+            yield from (np.ravel(width) for width in call.widths.get(name, {}).values())
+
+
+def _plain(text: str) -> str:
+    return text.replace("*", "\\*").replace("<", "&lt;").replace("$", "\\$")
