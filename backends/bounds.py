@@ -76,6 +76,8 @@ class Bounds(MatrixBounds):
         if dtype.kind != "real floating":
             if dtype.kind == x.dtype.kind:
                 return Array(x.parts, dtype, self)
+            if x.dtype.kind == "bool":
+                return Array((x.parts[0].astype(np.int64),), dtype, self)
             whole = self.floor(x)
             return Array((whole.parts[0].astype(np.int64),), dtype, self)
         if x.dtype.kind != "real floating":

@@ -73,6 +73,8 @@ class Exact(NumberSystem):
     def astype(self, x: Array, dtype: Label) -> Array:
         if x.dtype.kind == dtype.kind:
             return Array(x.parts, dtype, self)
+        if dtype is self.int64 and x.dtype.kind == "bool":
+            return Array((x.parts[0].astype(np.int64),), dtype, self)
         if dtype.kind == "real floating":
             return self.real(x.parts[0].astype(np.int64), dtype)
         whole = np.frompyfunc(lambda b: int(_whole(b).unique_fmpz()), 1, 1)(x.parts[0])

@@ -142,8 +142,10 @@ class NumberSystem(ABC):
         return Info(self)
 
     # ---- dtypes -------------------------------------------------------------------------------------------------------
-    def isdtype(self, dtype: Label, kind: str) -> bool:
-        """Return whether `dtype` is of `kind`."""
+    def isdtype(self, dtype: Label, kind: str | tuple[str, ...]) -> bool:
+        """Return whether `dtype` is of `kind`, or of one of several."""
+        if isinstance(kind, tuple):
+            return any(self.isdtype(dtype, one) for one in kind)
         return dtype.kind == kind or (kind == "signed integer" and dtype is int64)
 
     def result_type(self, *dtypes: Label) -> Label:
@@ -266,6 +268,13 @@ class NumberSystem(ABC):
         """Return a/b, for reals."""
         a, b = self.pair(a, b)
         return self.real_divide(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
+
+    def cumulative_sum(self, x: Array, *, axis: int) -> Array:
+        """Return the sums of all elements up to each one, for integers."""
+        if x.dtype is not int64:
+            msg = f"cumulative_sum is for integers; got {x.dtype}"
+            raise TypeError(msg)
+        return Array((np.cumsum(x.parts[0], axis=axis),), int64, self)
 
     def floor_divide(self, a: Any, b: Any) -> Array:
         """Return the largest integer not above a/b, for integers only: for reals it would have to be proved."""

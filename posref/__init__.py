@@ -38,6 +38,12 @@ from posref.extension.self_extend import self_extend, self_extend_distances
 from posref.extension.sliding_window import sliding_window
 from posref.extension.streaming_llm import streaming_llm, streaming_llm_distances
 from posref.gguf import rope_from_gguf
+from posref.positions.caches import visible_windows
+from posref.positions.masks import from_tokens as positions_from_tokens
+from posref.positions.masks import positions_from_mask
+from posref.positions.packs import documents as packed_documents
+from posref.positions.shards import striped as striped_shard
+from posref.positions.shards import zigzag as zigzag_shard
 from posref.presets import presets
 from posref.relative.shaw import shaw_scores, shaw_values
 from posref.rotary.apply_rope import apply_rope
@@ -105,10 +111,13 @@ __all__ = [
     "mla_logits",
     "mrope",
     "mrope_from_config",
+    "packed_documents",
     "peg",
     "permute_qk_weights",
     "pope",
     "positions",
+    "positions_from_mask",
+    "positions_from_tokens",
     "presets",
     "random_fourier",
     "rerope",
@@ -135,12 +144,15 @@ __all__ = [
     "sliding_window",
     "streaming_llm",
     "streaming_llm_distances",
+    "striped_shard",
     "t5_bias",
     "t5_buckets",
     "timestep",
+    "visible_windows",
     "weight_norm",
     "xpos",
     "xpos_scales",
+    "zigzag_shard",
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FAMILIES = ("absolute", "rotary", "bias", "relative", "attention", "extension")
+FAMILIES = ("absolute", "rotary", "bias", "relative", "attention", "extension", "positions")
 RESULTS = ("real", "integer", "mask")
 
 
@@ -171,6 +171,7 @@ def encoding(
     sums: bool = False,
     rounded: tuple[str, ...] | None = None,
     rows: str = "",
+    name: str = "",
 ) -> Callable[[F], F]:
     """
     Register a definition and return it unchanged.
@@ -180,7 +181,8 @@ def encoding(
     of the argument x; reports read off it at which position a value stands. `requires` lists what else must be true of options
     and axes, as expressions; one that uses an absent name does not apply. These are enough to draw calls at random. `returns`
     says what the results are: "real", "integer", or "mask", true where a query may attend to a key. `rows` lists the letters of
-    axes along which every index stands for itself: cut out of the arguments that have it, it is cut out of every result.
+    axes along which every index stands for itself: cut out of the arguments that have it, it is cut out of every result. `name`
+    is by default the function's.
 
     The rest is about operations that call each other (`posref.composition`):
 
@@ -200,14 +202,14 @@ def encoding(
         raise ValueError(msg)
 
     def register(function: F) -> F:
-        name = function.__name__
+        op = name or function.__name__
         results = (result,) * len(outputs) if isinstance(result, str) else result
         _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
-        if name in REGISTRY and REGISTRY[name].function.__module__ != function.__module__:
-            msg = f"encoding: names must be unique; {name!r} is already defined in {REGISTRY[name].function.__module__}."
+        if op in REGISTRY and REGISTRY[op].function.__module__ != function.__module__:
+            msg = f"encoding: names must be unique; {op!r} is already defined in {REGISTRY[op].function.__module__}."
             raise ValueError(msg)
-        REGISTRY[name] = Encoding(
-            name, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
+        REGISTRY[op] = Encoding(
+            op, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
             results or (), requires, returns, noun, equals, closed, sums, rounded,
             rows,
         )  # fmt: skip

@@ -421,6 +421,19 @@ def test_rotary_encodings_take_fractional_positions(xp: Any) -> None:
         assert np.allclose(found, [[np.cos(2.25), np.sin(2.25)]])
 
 
+def test_operations_are_the_functions_of_this_package() -> None:
+    import posref
+
+    assert posref.positions_from_tokens is positions.from_tokens
+    assert posref.packed_documents is positions.documents
+    assert posref.visible_windows is positions.visible_windows
+    assert posref.zigzag_shard is positions.zigzag
+    assert posref.striped_shard is positions.striped
+    masks = np.asarray([[0, 1, 1], [1, 1, 0]])
+    assert np.array_equal(positions.from_mask(masks, padding=5), posref.positions_from_mask(masks, padding=5))
+    assert posref.positions_from_mask(np.asarray([1, 0, 1]), padding=5).tolist() == [0, 5, 1]  # from_mask refuses it
+
+
 NEVER_LOOKED_AT = [
     (lambda x: positions.constant_drafts(x, 2), [4, 9]),
     (lambda x: positions.decode_delta(x[None, :], x > 2), [0, 1, 2, 3, 3, 3]),

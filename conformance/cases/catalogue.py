@@ -8,7 +8,7 @@ from ..model import Case, Flag
 MODULES = (
     "absolute", "sines", "fourier", "learned", "resample", "rope_stages", "rope", "rope_extended", "rope_cos_sin",
     "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "convolution", "weights", "bias", "relative", "attention",
-    "rotated", "scores", "distances", "forms", "gradients", "long", "twice", "usual",
+    "rotated", "scores", "distances", "positions", "forms", "gradients", "long", "twice", "usual",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from . import (
     learned,
     lie,
     pope,
+    positions,
     relative,
     resample,
     rotated,
@@ -54,6 +55,7 @@ MODULES = (
     attention,
     scores,
     distances,
+    positions,
 )
 DEVIATIONS: dict[str, Deviation] = {
     d.name: d if d.hint else replace(d, hint=HINTS.get(d.name, "")) for module in MODULES for d in module.DEVIATIONS

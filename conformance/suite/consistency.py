@@ -130,12 +130,13 @@ def _check_values(op: str, kind: str, call: Mapping[str, Any], name: str, data: 
 
 @cache
 def sizes(op: str) -> frozenset[str]:
-    """Return the options that are the size of an axis, or a factor of one: they say how much is computed."""
+    """Return the options that are the size of an axis, or a factor of one, without a limit: they say how much is computed."""
     record = REGISTRY[op]
     shapes = (*record.result, *(axes.shape for axes in record.arrays.values()))
     axes = {axis.lstrip("~") for shape in shapes if shape[:1] != "=" for way in alternatives(shape) for axis in way}
     named = {name for axis in axes if not is_star(axis) and "+" not in axis for name in names_in(axis)}
-    return frozenset(name for name, domain in record.domains.items() if isinstance(domain, Integer) and name in named)
+    unlimited = {name for name, domain in record.domains.items() if isinstance(domain, Integer) and domain.high is None}
+    return frozenset(unlimited & named)
 
 
 def check_places(cases: Iterable[LoadedCase]) -> None:

@@ -5,11 +5,12 @@ A file for each family, as for definitions; words that several operations share 
 it here. Definitions do not, so that a better sentence proves nothing anew.
 """
 
-from . import absolute, attention, bias, extension, relative, rotary
+from . import absolute, attention, bias, extension, positions, relative, rotary
 from .record import About, Word, Words
 
 FAMILIES = {
     "absolute": absolute, "rotary": rotary, "bias": bias, "relative": relative, "attention": attention, "extension": extension,
+    "positions": positions,
 }  # fmt: skip
 ABOUT: dict[str, About] = {name: said for family in FAMILIES.values() for name, said in family.ABOUT.items()}
 

@@ -7,6 +7,10 @@ functions of this package may look at array values. Compilers (``jax.jit``, ``to
 `constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or `from_mask`, `randomised`
 and `tree` with ``check=False``. The results of `packed` and `packed_shard` have shapes that depend on values: call these two
 outside.
+
+Some are operations too, which `posref check` asks of an implementation: `visible_windows`; `from_mask` without looking at the
+mask, as `posref.positions_from_mask`; and under longer names `from_tokens` (`posref.positions_from_tokens`), `documents`
+(`posref.packed_documents`), `zigzag` (`posref.zigzag_shard`) and `striped` (`posref.striped_shard`).
 """
 
 from posref.grids import centred, grid, multimodal, scaled, with_origin

@@ -4,6 +4,7 @@ from posref.arrays import index_dtype, namespace, placement, whole
 from posref.checks import check_integer, check_tokens
 from posref.grids import made
 from posref.positions.looking import counted, first_where
+from posref.spec import Axes, Integer, encoding
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 
@@ -168,6 +169,16 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
     return made([w * rate + first for w in range(windows)], (windows,), xp)
 
 
+@encoding(
+    family="positions",
+    source="DeepSeek-V4: transformers 5.23.0, modeling_deepseek_v4.py, lines 448 and 589",
+    models=("DeepSeek-V4",),
+    domains={"rate": Integer(1)},
+    arrays={"q_positions": Axes("*R Q", "integer")},
+    result="*R Q",
+    rows="*R Q",
+    returns="integer",
+)
 def visible_windows(q_positions: ArrayOf[T], /, *, rate: int) -> T:
     r"""
     Return how many compressed windows each query sees: those that are complete, :math:`\lfloor (m + 1) / r \rfloor`.

@@ -2,7 +2,54 @@
 
 from posref.arrays import index_dtype, namespace, placement
 from posref.positions.looking import counted
+from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
+
+
+@encoding(
+    family="positions",
+    source="transformers 5.23.0, generation/utils.py:906; vLLM; BLOOM",
+    domains={"padding": Integer(-1)},
+    arrays={"mask": Axes("*R T", "mask")},
+    result="*R T",
+    rows="*R",
+    returns="integer",
+)
+def positions_from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
+    r"""
+    Return the position of every token of padded rows: the number of tokens before it, padding not counted.
+
+    .. math:: p_t = \sum_{u \le t} m_u - 1 \text{ where } m_t = 1, \text{ else } \mathrm{padding}
+
+    where m is the mask and t the place in the row. The values of the mask are not looked at: `posref.positions.from_mask` is
+    this function after it has refused what is no mask, and padding between tokens, which here is not counted either.
+
+    Parameters
+    ----------
+    mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
+        m, 1 for tokens and 0 for padding.
+    padding : int
+        The position given to padding; see `posref.positions.from_mask` for who gives which.
+
+    Returns
+    -------
+    array of integers, shape ``(*B, T)``
+
+    Raises
+    ------
+    ValueError
+        If the mask is neither boolean nor integer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> positions_from_mask(np.asarray([[0, 0, 1, 1], [1, 1, 1, 0]]), padding=0).tolist()
+    [[0, 0, 0, 1], [0, 1, 2, 0]]
+    """
+    xp = namespace(mask)
+    ones = counted("positions_from_mask", mask, xp, check=False)
+    counts = xp.cumulative_sum(ones, axis=-1)
+    return xp.where(ones == 1, counts - 1, xp.asarray(padding, dtype=ones.dtype, **placement(mask, xp)))
 
 
 def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
@@ -49,16 +96,26 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     """
     xp = namespace(mask)
     ones = counted("from_mask", mask, xp, check=check)
-    counts = xp.cumulative_sum(ones, axis=-1)
     if check and mask.shape[-1]:
         begins = xp.astype((ones[..., 1:] == 1) & (ones[..., :-1] == 0), ones.dtype)
         runs = xp.sum(begins, axis=-1) + ones[..., 0]
         if bool(xp.any(runs > 1)):
             msg = "from_mask: padding must come before or after the tokens of a row; got some between them. Use packed()."
             raise ValueError(msg)
-    return xp.where(ones == 1, counts - 1, xp.asarray(padding, dtype=ones.dtype, **placement(mask, xp)))
+    return positions_from_mask(ones, padding=padding)
 
 
+@encoding(
+    family="positions",
+    name="positions_from_tokens",
+    source="fairseq, utils.make_positions; transformers 5.23.0, RoBERTa",
+    models=("RoBERTa", "XLM-R", "M2M100"),
+    domains={"padding_idx": Integer(0)},
+    arrays={"tokens": Axes("*R T", "integer")},
+    result="*R T",
+    rows="*R",
+    returns="integer",
+)
 def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     r"""
     Return RoBERTa's and fairseq's rows of a learned table: tokens count from ``padding_idx + 1``, padding is `padding_idx`.

@@ -3,6 +3,7 @@
 from posref.arrays import namespace, placement, whole
 from posref.checks import check_tokens
 from posref.positions.looking import starts_of
+from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 
 
@@ -37,6 +38,15 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
     return every - xp.take(starts, own, axis=0)
 
 
+@encoding(
+    family="positions",
+    name="packed_documents",
+    source="transformers 5.23.0, masking_utils.py, find_packed_sequence_indices",
+    arrays={"positions": Axes("*R T", "integer")},
+    result="*R T",
+    rows="*R",
+    returns="integer",
+)
 def documents(positions: ArrayOf[T], /) -> T:
     r"""
     Return the number of the sequence that each token of a packed row belongs to, found from positions alone.
@@ -81,5 +91,7 @@ def documents(positions: ArrayOf[T], /) -> T:
     check_tokens("documents", positions=positions)
     xp = namespace(positions)
     own = whole("documents", "positions", positions)
+    if not positions.shape[-1]:
+        return own
     begins = xp.astype(own[..., 1:] - own[..., :-1] != 1, own.dtype)
-    return xp.cumulative_sum(xp.concat([xp.zeros_like(own[..., :1]), begins], axis=-1), axis=-1)
+    return xp.cumulative_sum(xp.concat([0 * own[..., :1], begins], axis=-1), axis=-1)

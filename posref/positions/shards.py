@@ -7,6 +7,7 @@ from posref.arrays import namespace, placement
 from posref.checks import check_integer, check_word
 from posref.grids import made
 from posref.positions.looking import starts_of
+from posref.spec import Domain, Integer, encoding
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 Order = Literal["rank", "halves", "document", "striped"]
@@ -15,6 +16,18 @@ Within = Literal["document", "pack"]
 WITHIN: tuple[Within, ...] = get_args(Within)
 
 
+RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1, 64, usual=4)}  # what is asked; more are made
+
+
+@encoding(
+    family="positions",
+    name="zigzag_shard",
+    source="Megatron-core; torch 2.13, head-tail load balancer; zhuzilin/ring-flash-attention",
+    domains={"length": Integer(0, 2**20, step=2), **RANKS},
+    requires=("rank < ranks", "length % (2*ranks) == 0"),
+    result="length//ranks",
+    returns="integer",
+)
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
     """
     Return the positions of one rank's shard under context parallelism, shared out so that causal work is balanced.
@@ -97,6 +110,15 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
     return made(list(range(rank * own, (rank + 1) * own)), (own,), xp)
 
 
+@encoding(
+    family="positions",
+    name="striped_shard",
+    source="arXiv:2311.09431; zhuzilin/ring-flash-attention; SGLang",
+    domains={"length": Integer(0, 2**20), **RANKS},
+    requires=("rank < ranks",),
+    result="max(0,(length-rank+ranks-1)//ranks)",
+    returns="integer",
+)
 def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
     """
     Return the positions of one rank's shard if tokens go round the ranks one by one: r, r + c, r + 2c and so on.
