@@ -78,14 +78,38 @@ def _first_row(p: Real) -> Real:
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
 
 
-def _one_ladder(f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", **rest: Any) -> Real:
-    whole = base ** -(2 * np.arange(sum(dims) // 2) / sum(dims))
-    return np.asarray(whole * (2 * np.pi if unit == "turns" else 1.0))
+def _powers(pairs: int, width: int, base: float, unit: str, *, endpoint: bool, first: float) -> Real:
+    each = base ** -(2 * np.arange(pairs) / (width - 2 * endpoint))
+    return np.asarray(each * first * (2 * np.pi if unit == "turns" else 1.0))
 
 
-def _whole_width(f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", **rest: Any) -> Real:
-    each = np.concatenate([base ** -(2 * np.arange(dim // 2) / sum(dims)) for dim in dims])
-    return f if allocation == "shared" else each * (2 * np.pi if unit == "turns" else 1.0)
+def _one_ladder(
+    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False, first: float = 1.0,
+    **rest: Any,
+) -> Real:  # fmt: skip
+    return _powers(sum(dims) // 2, sum(dims), base, unit, endpoint=endpoint, first=first)
+
+
+def _whole_width(
+    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False, first: float = 1.0,
+    **rest: Any,
+) -> Real:  # fmt: skip
+    each = np.concatenate([_powers(dim // 2, sum(dims), base, unit, endpoint=endpoint, first=first) for dim in dims])
+    return f if allocation == "shared" else each
+
+
+def _inverted(function: Function) -> Function:
+    def deviating(dims: Any, /, *, first: float = 1.0, **options: Any) -> Any:
+        return function(dims, first=1 / first, **options)
+
+    return deviating
+
+
+def _ends(function: Function) -> Function:
+    def deviating(dims: Any, /, *, endpoint: bool = False, **options: Any) -> Any:
+        return function(dims, endpoint=min(dims) > 2, **options)
+
+    return deviating
 
 
 def _laid_out(layout: str, other: str) -> dict[str, Wrap]:
@@ -154,6 +178,12 @@ DEVIATIONS = (
     Deviation("ladder-whole-width", "the exponent is divided by the lanes of all axes, not of its own",
               {"axial_frequencies": after(_whole_width)}, "RoPE-ViT has b^(-4k/d) for d lanes of two axes: b^(-2k/(d/2))."),
     Deviation("ladder-radians", "coordinates are not multiplied by 2 pi", {"axial_frequencies": option(unit=lambda _: "radians")}),
+    Deviation("ladder-endpoint-never", "the last frequency is one step before 1/base whatever is asked for",
+              {"axial_frequencies": option(endpoint=lambda _: False)}),
+    Deviation("ladder-endpoint-always", "the last frequency is 1/base whatever is asked for", {"axial_frequencies": _ends}),
+    Deviation("ladder-first-1", "the first frequency is 1 whatever is asked for", {"axial_frequencies": option(first=lambda _: 1.0)}),
+    Deviation("ladder-first-inverted", "the first frequency is taken for a period, or the other way", {"axial_frequencies": _inverted},
+              "Divide the coordinate by a period; multiply it by a frequency."),
     Deviation("ladder-base-10000", "the base of the ladders is 10000 whatever is asked for",
               {"axial_frequencies": option(base=lambda _: 10000.0)}),
     Deviation("axial-over-head", "pairs are halves of the whole head where each axis has lanes of its own",

@@ -49,7 +49,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
     ),
     (
         "A default is used: follow the option from the configuration to the formula.",
-        "base-10000 ladder-base-10000 xpos-base-512 xpos-gamma-0.4 pope-base-10000 fope-base-10000 inside-base-10000 "
+        "base-10000 ladder-base-10000 ladder-first-1 xpos-base-512 xpos-gamma-0.4 pope-base-10000 fope-base-10000 inside-base-10000 "
         "sinusoid-base-10000 sinusoid-unscaled timestep-period-10000 sinusoidal-shift-base-10000 sine-2d-base-10000 sine-2d-eps max-bias-8 "
         "t5-max-distance-128 t5-num-buckets-32 temperature-beta-0.1 temperature-length-8192 extension-base-10000 "
         "hierarchical-alpha-fixed resample-offset-0.1 yarn-default-betas llama3-factor-8 xpos-centre-0 ntk-mixed-exponent",
@@ -57,7 +57,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
     (
         "One branch is taken whatever the option says: look where it is compared.",
         "trailing-lanes leading-lanes pope-cos-sin pope-interleaved inside-layout-half inside-layout-interleaved "
-        "sinusoid-interleaved sinusoid-concatenated odd-as-zeros odd-truncated odd-extra-sine endpoint-always endpoint-never timestep-not-flipped timestep-shift-0 "
+        "sinusoid-interleaved sinusoid-concatenated odd-as-zeros odd-truncated odd-extra-sine ladder-endpoint-never ladder-endpoint-always endpoint-always endpoint-never timestep-not-flipped timestep-shift-0 "
         "sinusoidal-nd-phases-axis sinusoidal-nd-phases-outer sinusoidal-shift-sin-cos sinusoidal-shift-interleaved "
         "sinusoidal-shift-endpoint-never sine-2d-offset-half fourier-turns random-fourier-sin-cos random-fourier-cos-sin "
         "peg-always-added peg-never-added resample-linear resample-cubic resample-corners resample-border t5-causal "

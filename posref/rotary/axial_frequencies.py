@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from posref.arrays import DType, constants, created
-from posref.checks import check_integers, check_positive, check_word
-from posref.spec import Integers, OneOf, Real, encoding
+from posref.checks import check_flag, check_integers, check_positive, check_word
+from posref.spec import Flag, Integers, OneOf, Real, encoding
 from posref.types import HOST, N, NamespaceOf
 
 Allocation = Literal["own", "shared"]
@@ -17,10 +17,17 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 @encoding(
     family="rotary",
     source="arXiv:2403.13298, section 3.2",
-    models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "CogVideoX", "Wan", "Flux"),
-    domains={"dims": Integers(2, step=2), "base": Real(0), "allocation": OneOf(ALLOCATIONS), "unit": OneOf(UNITS)},
+    models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "CogVideoX", "Wan", "Flux", "LTX-Video"),
+    domains={
+        "dims": Integers(2, step=2),
+        "base": Real(0),
+        "allocation": OneOf(ALLOCATIONS),
+        "unit": OneOf(UNITS),
+        "endpoint": Flag(),
+        "first": Real(0),
+    },
     result="sum(dims)//2",
-    requires=("allocation == 'own' or max(dims) == min(dims)",),
+    requires=("allocation == 'own' or max(dims) == min(dims)", "min(dims) >= 4 or not endpoint"),
 )
 def axial_frequencies(
     dims: Sequence[int],
@@ -29,6 +36,8 @@ def axial_frequencies(
     base: float,
     allocation: Allocation,
     unit: Unit = "radians",
+    endpoint: bool = False,
+    first: float = 1.0,
     xp: NamespaceOf[N] | None = HOST,
     device: Any = None,
     dtype: DType | None = None,
@@ -41,19 +50,27 @@ def axial_frequencies(
     .. math:: \text{own}: \; \theta_{a,k} = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_{a,k} = b^{-2(kA + a)/d}, \qquad
         k = 0 \dots d_a/2 - 1
 
+    With `endpoint` the exponents are :math:`-2k/(d_a - 2)` and :math:`-2(kA + a)/(d - 2)`, so that the last frequency is 1/b.
+    Every frequency is multiplied by `first`.
+
     Parameters
     ----------
     dims : sequence of A ints
         d_a, channels of each axis, even: (d/2, d/2) for images; Flux has (16, 56, 56), CogVideoX (d/4, 3d/8, 3d/8), and Wan
         (d - 4 floor(d/6), 2 floor(d/6), 2 floor(d/6)).
     base : float
-        b, above 0: 10000 (Qwen2-VL, Pixtral, Flux), 100 (RoPE-ViT, DINOv3, Gemma 4's encoder).
+        b, above 0: 10000 (Qwen2-VL, Pixtral, Flux), 100 (RoPE-ViT, DINOv3, Gemma 4's encoder). Below 1 the frequencies rise.
     allocation : {"own", "shared"}
         Own: axis a has the frequencies of RoPE over its own d_a channels (nearly all models). Shared: the axes share the d/2
         frequencies of RoPE over d channels, and axis a takes every A-th of them, from number a on (Pixtral: even ones for the
         height, odd ones for the width).
     unit : {"radians", "turns"}
         "turns" multiplies by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3; see `posref.positions.centred`).
+    endpoint : bool
+        False is RoPE. True spreads the frequencies from `first` to ``first / base``, both included (LTX-Video, DINOv3 with
+        least and greatest periods).
+    first : float
+        The frequency of the first pair, above 0: 1 in RoPE.
     xp, device, dtype : optional
         Where the frequencies go; by default host NumPy float64. With `xp` float64 too where the library computes in it, else
         float32, unless `dtype` says otherwise.
@@ -66,7 +83,18 @@ def axial_frequencies(
     Raises
     ------
     ValueError
-        If a width is odd, `base` is not positive, or widths differ and `allocation` is "shared".
+        If a width is odd (or 2 with `endpoint`), `base` or `first` is not positive, or widths differ and `allocation` is
+        "shared".
+
+    Notes
+    -----
+    **DINOv3 with periods** p to P, in its code and in timm (transformers has a base alone): ``endpoint=True``, ``first=1/p``,
+    ``base=P/p``, ``unit="turns"``. **LTX-Video and LTX-2** in diffusers have frequencies from pi/2 up to 10000 pi/2 for
+    coordinates from -1 to 1: ``endpoint=True``, ``first=1/4``, ``base=1e-4``, ``unit="turns"``. Their axes take turns
+    ("round_robin"), and the pairs that are left over do not rotate and are the first ones.
+
+    **A base for each axis** is a call for each axis, end to end. Cosmos has (44, 42, 42) with base
+    :math:`10000 \rho^{d_a/(d_a - 2)}`, where rho is 2 for time and 1 for the others.
 
     Examples
     --------
@@ -77,16 +105,21 @@ def axial_frequencies(
     check_word(name, "allocation", allocation, ALLOCATIONS)
     check_word(name, "unit", unit, UNITS)
     base = check_positive(name, "base", base)
+    endpoint = check_flag(name, "endpoint", endpoint)
+    first = check_positive(name, "first", first)
     dims = check_integers(name, "dims", dims, 2)
     if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
         msg = f"{name}: dims must be even (channels rotate in pairs), at least one, and equal if shared; got {tuple(dims)}."
         raise ValueError(msg)
+    if endpoint and min(dims) < 4:
+        msg = f"{name}: dims must be at least 4 with endpoint=True (two frequencies are the ends); got {tuple(dims)}."
+        raise ValueError(msg)
     c = constants(xp)
-    b, axes = c.asarray(float(base), dtype=c.float64), len(dims)
+    b, axes, less = c.asarray(float(base), dtype=c.float64), len(dims), 2 if endpoint else 0
     if allocation == "own":
-        exponents = [(2 * k, dim) for dim in dims for k in range(dim // 2)]
+        exponents = [(2 * k, dim - less) for dim in dims for k in range(dim // 2)]
     else:
-        exponents = [(2 * (k * axes + axis), sum(dims)) for axis, dim in enumerate(dims) for k in range(dim // 2)]
+        exponents = [(2 * (k * axes + axis), sum(dims) - less) for axis, dim in enumerate(dims) for k in range(dim // 2)]
     over, under = (c.asarray([float(pair[n]) for pair in exponents], dtype=c.float64) for n in (0, 1))
-    inv_freq = c.pow(b, -over / under)
+    inv_freq = c.pow(b, -over / under) if first == 1 else c.pow(b, -over / under) * float(first)
     return created(2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)
