@@ -135,6 +135,22 @@ def test_what_is_worked_through_is_true(source: Path) -> None:
     assert "{" not in text
 
 
+def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
+    pages()
+    import slim
+
+    assert slim._drawn("M 1.04 2 L 3.06 2 Q 4 5 6.02 7 Z M 2 2 L 9 9", 10) == 'd="m1 2l2.1 0q.9 3 2.9 5zm1 0l7 7"'
+    assert slim._drawn("M 8 16 A 1 1 0 0 0 2 2", 10) == 'd="M 8 16 A 1 1 0 0 0 2 2"'  # an arc is left alone
+    light = '<svg><style>a{}</style><path id="m1" style="fill: #ffffff; stroke: #0072b2"/><use xlink:href="#m1"/></svg>'
+    merged = slim.picture(light, light.replace("#ffffff", "#131416").replace("m1", "m2"))
+    assert ":root{--0:#ffffff;}@media(prefers-color-scheme:dark){:root{--0:#131416;}}" in merged
+    assert '<path id="a0" style="fill:var(--0);stroke:#0072b2"/><use href="#a0"/>' in merged
+    with pytest.raises(ValueError, match="differ by colours only"):
+        slim.picture(light, light.replace("</svg>", "<g/></svg>"))
+    glyph = '<symbol id="m7"><path d="m0 0"/></symbol><use href="#m7"/>'
+    assert slim.once(glyph + glyph) == glyph + '<use href="#m7"/>'
+
+
 @pytest.mark.thorough
 def test_the_site_is_built_without_warnings_and_without_a_network(tmp_path: Path) -> None:
     subprocess.run([sys.executable, SITE / "pages.py", tmp_path], check=True)
@@ -150,6 +166,7 @@ def test_the_site_is_built_without_warnings_and_without_a_network(tmp_path: Path
         for target in re.findall(r'(?:href|src)="(?!https?:|mailto:|data:|#)([^"#?]+)', text):
             assert (page.parent / unquote(target)).exists(), f"{page.relative_to(html)}: {target}"
         assert page.stat().st_size < 400_000, page
+    assert sum(path.stat().st_size for path in html.rglob("*") if path.is_file()) < 10_000_000
     assert "yarn" in (html / "searchindex.js").read_text(encoding="utf-8")
     drawn = (html / "encodings" / "rope.html").read_text(encoding="utf-8")
     assert drawn.count('<svg role="img" aria-label=') >= 2

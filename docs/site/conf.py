@@ -8,7 +8,7 @@ sys.path.insert(0, str(HERE))
 
 project, author, copyright = "posref", "The posref authors", "The posref authors"
 extensions = [
-    "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design", "sphinx_copybutton", "formulas",
+    "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design", "sphinx_copybutton", "formulas", "slim",
 ]  # fmt: skip
 html_theme, html_title = "furo", "posref"
 html_math_renderer = "svg"

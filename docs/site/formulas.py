@@ -4,6 +4,7 @@ import html
 import re
 from typing import Any
 
+import slim
 import ziamath
 
 SIZE = {"inline": 16, "block": 19}  # pixels
@@ -13,7 +14,7 @@ def svg(latex: str, kind: str) -> str:
     """Return a formula as SVG in the colour of the text, with its LaTeX for those who hear the page."""
     latex = " ".join(latex.split()).replace(r"\bmod", r"\;\text{mod}\;")  # whose spaces ziamath forgets
     drawn: str = ziamath.Latex(latex, size=SIZE[kind], color="currentColor", inline=kind == "inline").svg()
-    return drawn.replace("<svg ", f'<svg role="img" aria-label="{html.escape(latex, quote=True)}" ', 1)
+    return slim.formula(drawn).replace("<svg ", f'<svg role="img" aria-label="{html.escape(latex, quote=True)}" ', 1)
 
 
 def _inline(page: Any, node: Any) -> None:

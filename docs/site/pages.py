@@ -11,9 +11,11 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import choose
 import families
+import slim
 import snippets
 import stored
 
@@ -27,6 +29,7 @@ from posref.spec import FAMILIES, REGISTRY
 
 HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parents[1]
+BRACKETS = str.maketrans("", "", "[]")  # of alternative texts
 PITFALLS = 10  # shown; the rest is folded
 MODULES = ("scaling", "positions", "analysis", "plots", "testing", "conformance", "backends")
 FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config")
@@ -37,7 +40,7 @@ def write(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for part in ("encodings", "guides", "findings", "pictures", "api", "models"):
         (folder / part).mkdir(parents=True)
-    for name in ("conf.py", "formulas.py", "index.md"):
+    for name in ("conf.py", "formulas.py", "slim.py", "index.md"):
         shutil.copy(HERE / name, folder / name)
     shutil.copytree(HERE / "_static", folder / "_static")
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
@@ -69,7 +72,7 @@ def _encoding(op: str) -> str:
     lines += [":Stages: " + ", ".join(f"[{name}]({name}.md)" if name in REGISTRY else name for name in below)] if below else []
     lines += [
         "",
-        *_picture(op, chart.seen, ""),
+        f"![{chart.seen.translate(BRACKETS)}](../pictures/{op}.svg){{.picture}}",
         "",
         *snippets.tabs(op),
         "## Reference",
@@ -88,11 +91,6 @@ def _encoding(op: str) -> str:
         "```",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _picture(op: str, seen: str, up: str) -> list[str]:
-    text = seen.replace("[", "").replace("]", "")
-    return [f"![{text}]({up}../pictures/{op}-{mode}.svg){{.only-{mode} .picture}}" for mode in ("light", "dark")]
 
 
 def _words(op: str) -> list[str]:
@@ -149,7 +147,7 @@ def _gallery() -> str:
     lines += ["::::{grid} 1 2 2 3", ":class-container: gallery"]
     for op in REGISTRY:
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
-        lines += [f"![{op}](pictures/{op}-{mode}.svg){{.only-{mode} loading=lazy}}" for mode in ("light", "dark")] + [":::"]
+        lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", ":::"]
     return "\n".join([*lines, "::::", ""])
 
 
@@ -172,10 +170,21 @@ def _guides(folder: Path) -> None:
 
 
 def _pictures(folder: Path) -> None:
-    for mode in ("light", "dark"):
-        for op in REGISTRY:
-            plots.save([plots.chart(op)], folder / f"{op}-{mode}.svg", dark=mode == "dark")
-        plots.save([plots.chart("rope", "scaling", title="RoPE")], folder / f"first-{mode}.svg", dark=mode == "dark")
+    for op in REGISTRY:
+        _both(plots.chart(op), folder / f"{op}.svg")
+    _both(plots.chart("rope", "scaling", title="RoPE"), folder / "first.svg")
+
+
+def _both(chart: Any, path: Path) -> None:
+    """Draw one picture for both themes; matplotlib writes the colour of a text only where it is not black."""
+    import matplotlib as mpl
+
+    drawn = []
+    for dark in (False, True):
+        with mpl.rc_context(dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), "#010101")):
+            plots.save([chart], path, dark=dark)
+        drawn.append(path.read_text(encoding="utf-8"))
+    path.write_text(slim.picture(*drawn), encoding="utf-8")
 
 
 def _worked() -> str:

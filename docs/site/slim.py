@@ -1,0 +1,107 @@
+"""Smaller pages with the same look: paths of few digits, each glyph once, and links to the open section only."""
+
+import re
+from typing import Any
+
+STEPS = re.compile(r"([MLQCZz])|(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+LETTER = re.compile(r'\bd="([^"]*)"\s+transform="scale\(0\.015625\)"')
+ENDS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # numbers of each command
+PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
+SYMBOL = re.compile(r'<symbol id="([^"]+)".*?</symbol>', re.DOTALL)
+
+
+def picture(light: str, dark: str) -> str:
+    """Return one picture of matplotlib for both themes, where light and dark differ by colours only."""
+    light, dark = _short(light), _short(dark)
+    pairs = list(zip(COLOUR.findall(light), COLOUR.findall(dark), strict=True))
+    if COLOUR.sub("", light) != COLOUR.sub("", dark):
+        msg = "the light and the dark picture must differ by colours only."
+        raise ValueError(msg)
+    names = {pair: f"--{number}" for number, pair in enumerate(dict.fromkeys(pairs)) if pair[0] != pair[1]}
+    each = iter(pairs)
+    merged = COLOUR.sub(lambda found: f"var({names[pair]})" if (pair := next(each)) in names else found[0], light)
+    days, nights = ("".join(f"{name}:{pair[k]};" for pair, name in names.items()) for k in (0, 1))
+    rules = f":root{{{days}}}@media(prefers-color-scheme:dark){{:root{{{nights}}}}}"
+    return merged.replace("</style>", f"{rules}</style>", 1)
+
+
+def _short(svg: str) -> str:
+    """Return a picture with a tenth of a point for its lines, a 512th of an em for its letters, and short names."""
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<!DOCTYPE[^>]*>", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r"#([\w-]+)", svg))
+    names = {name: f"a{n}" for n, name in enumerate(name for name in re.findall(r' id="([^"]+)"', svg) if name in used)}
+    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
+    svg = re.sub(r"(?:xlink:)?(href=\"|url\()#([\w-]+)", lambda found: f"{found[1]}#{names[found[2]]}", svg)
+    svg = re.sub(r'\bd="([^"]*)"(?!\s+transform="scale)', lambda found: _drawn(found[1], 10), svg)
+    svg = re.sub(LETTER, lambda found: f'{_drawn(found[1], 0.125)} transform="scale(.125)"', svg)
+    svg = re.sub(r'style="[^"]*"', lambda found: found[0].replace(": ", ":").replace("; ", ";"), svg)
+    svg = re.sub(r"\b(\d+\.\d\d)\d+", r"\1", svg)
+    return re.sub(r">\s+<", "><", svg)
+
+
+def formula(svg: str) -> str:
+    """Return a formula of ziamath; its colour is the page's affair."""
+    svg = re.sub(r'\bd="([^"]*)"', lambda found: _drawn(found[1], 100), svg)
+    svg = svg.replace("STIXTwoMathRegular_", "m").replace(' xmlns="http://www.w3.org/2000/svg"', "")
+    return re.sub(r"(\.\d\d)\d+", r"\1", svg).replace(' fill="currentColor"', "").replace(" />", "/>")
+
+
+def once(page: str) -> str:
+    """Return a page on which every glyph is defined where it comes first, and code without marks that have no colour."""
+    page = PLAIN.sub(r"\1", page)
+    seen: set[str] = set()
+
+    def first(found: re.Match[str]) -> str:
+        known = found[1] in seen
+        seen.add(found[1])
+        return "" if known else found[0]
+
+    return SYMBOL.sub(first, page)
+
+
+def _drawn(path: str, scale: float) -> str:
+    """Return a path's attribute in relative steps of 1/scale, whose rounding does not add up; below 1 the path shrinks."""
+    if set(re.findall(r"[A-Za-df-z]", path)) - set("MLQCZz"):
+        return f'd="{path}"'
+    unit = max(scale, 1)
+    out: list[str] = []
+    numbers: list[int] = []
+    command = ""
+    here = start = (0, 0)
+    for letter, number in STEPS.findall(path):
+        if letter in "Zz" and letter:
+            out.append("z")
+            here = start
+        elif letter:
+            command = letter
+        else:
+            numbers.append(round(float(number) * scale))
+        if command and len(numbers) == ENDS[command]:
+            steps = [value - here[k % 2] for k, value in enumerate(numbers)]
+            here = (numbers[-2], numbers[-1])
+            if command == "M":
+                start = here
+            if command != "L" or any(steps):
+                out.append(command.lower() + "".join(_number(step, unit, first=k == 0) for k, step in enumerate(steps)))
+            numbers = []
+    return f'd="{"".join(out)}"'
+
+
+def _number(step: int, scale: float, *, first: bool) -> str:
+    text = re.sub(r"^(-?)0\.", r"\1.", f"{step / scale:.15g}")
+    return text if first or text.startswith("-") else f" {text}"
+
+
+def _page(app: Any, name: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Define each glyph once; list the pages of the section that is open, and of no other."""
+    context["body"] = once(context.get("body", ""))
+    whole = context.get("toctree")
+    if whole is not None:
+        context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Add this to Sphinx, before the theme makes its list of pages."""
+    app.connect("html-page-context", _page, priority=100)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
