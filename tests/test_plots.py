@@ -208,3 +208,18 @@ def test_wrong_words(words: list[str], text: str, tmp_path: Path, monkeypatch: p
 def test_nothing_else_loads_matplotlib() -> None:
     code = "import sys, posref, posref.cli, posref.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd="/").returncode == 0
+
+
+def test_ids_show_every_row_and_every_rank() -> None:
+    rows = plots.chart("positions_from_mask", "ids", padding=7).arrays()["values"]
+    assert rows[0].tolist() == list(range(24))
+    assert rows[2].tolist() == [7] * 9 + list(range(15))
+    assert rows[3].tolist() == list(range(16)) + [7] * 8
+    shards = plots.chart("zigzag_shard", "ids").arrays()["values"]
+    assert np.argwhere(~np.isnan(shards))[:, 0].tolist() == [rank for rank in range(4) for _ in range(12)]
+    assert [int(k) for k in np.flatnonzero(~np.isnan(shards[1]))] == [*range(6, 12), *range(36, 42)]
+    assert np.nansum(shards, axis=1).tolist() == [66.0] * 4  # 0 to 11 in each
+    steps = plots.chart("visible_windows", "ids", rate=8, tokens=20).arrays()
+    assert steps["windows/y"].tolist() == [0] * 7 + [1] * 8 + [2] * 5
+    documents = plots.chart("packed_documents", "ids").arrays()["values"]
+    assert documents[2].tolist() == [0] * 5 + [1] * 8 + [2] * 11

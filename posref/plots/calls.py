@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHANNELS, TOKENS = 64, 128  # where the caller says nothing
 SIZES = {  # options at which one sees something
     "dim": CHANNELS, "heads": 8, "rotary_dim": None, "sections": (16, 24, 24), "dims": (32, 32), "widths": (32, 32),
-    "window": 16, "chunk": 16, "sinks": 4, "chunk_size": 24, "local_size": 8,
+    "window": 16, "chunk": 16, "sinks": 4, "chunk_size": 24, "local_size": 8, "ranks": 4,
 }  # fmt: skip
 LONGEST = 44  # characters of a title
 FREE = ("D", "d")  # letters of axes that any number of channels may have

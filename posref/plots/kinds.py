@@ -12,6 +12,7 @@ from posref.spec import REGISTRY, Encoding
 
 from .calls import Asked
 from .charts import Chart
+from .ids import ids
 from .maps import distances, example, grid, logits, mask, matrix, table
 from .study import correlation, distance, from_some, product, scatter
 from .turning import axes, bound, decay, error, scaling, wavelengths
@@ -26,6 +27,10 @@ class Kind:
     shows: str
     applies: Callable[[Encoding], bool]
     chart: Callable[[Asked], Chart]
+
+
+def _is_ids(record: Encoding) -> bool:
+    return record.family == "positions"
 
 
 def _is_mask(record: Encoding) -> bool:
@@ -51,7 +56,7 @@ def _is_logits(record: Encoding) -> bool:
 
 
 def _is_bucket(record: Encoding) -> bool:
-    return record.returns == "integer" and len(record.arrays) == 1
+    return record.returns == "integer" and len(record.arrays) == 1 and not _is_ids(record)
 
 
 def _has_sections(record: Encoding) -> bool:
@@ -65,13 +70,13 @@ def _has_base(record: Encoding) -> bool:
 
 def _is_value(record: Encoding) -> bool:
     """Return whether the result is one number for each position, or of no array at all."""
-    return not record.arrays or (record.result == ("*P",) and record.returns == "real")
+    return (not record.arrays or (record.result == ("*P",) and record.returns == "real")) and not _is_ids(record)
 
 
 def _is_table(record: Encoding) -> bool:
     """Return whether every position has a row of numbers: of its own, or the vector of ones that it changes."""
     places = positions_of(record.name)
-    if len(places) != 1 or _is_value(record) or _is_bucket(record):
+    if len(places) != 1 or _is_value(record) or _is_bucket(record) or _is_ids(record):
         return False
     asked = Asked(record.name)
     made_up = set(record.arrays) - {places[0], asked.vectors_name}
@@ -100,6 +105,7 @@ def _any(record: Encoding) -> bool:
 KINDS = {
     kind.name: kind
     for kind in (  # the first that applies to an operation is its picture
+        Kind("ids", "the number that each token of a row, or each rank, is given", _is_ids, ids),
         Kind("mask", "which keys each query may attend to", _is_mask, mask),
         Kind("distances", "the distance that each query and key are given", _is_distances, distances),
         Kind("buckets", "the bucket of each relative position", _is_bucket, buckets),
