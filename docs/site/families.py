@@ -129,7 +129,7 @@ def _code(preset: Preset) -> list[str]:
         "",
         f'preset = posref.presets["{preset.name}"]',
         f"positions = {places}",
-        f"q = np.ones((1, {heads}, 10, {width}), dtype=np.float32)",
+        f"q = np.ones((1, {heads}, 10, {width}), np.float32)",
         f"q = posref.{function}(q, positions, **preset.{function}{length})",
         "```",
         "",
