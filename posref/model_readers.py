@@ -104,11 +104,7 @@ def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[s
 
 def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
     """Return the M-RoPE of each layer, by its type; a type whose parameters are null has none."""
-    types, given = config.get("layer_types"), config.get("rope_parameters")
-    listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
-    types = types if listed and types is not None else ()
-    if not types or not isinstance(given, Mapping) or not set(types) <= set(given):
-        refuse(f"rope_parameters must be by layer type, for each of layer_types; got {given!r} and {types!r}.")
+    types, given = _by_type(config)
     same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
     found = {
         kind: None
@@ -116,6 +112,28 @@ def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mappin
         else Entry("mrope", {**read_mrope({**same, "rope_parameters": given[kind]}, "interleaved", "half")})
         for kind in dict.fromkeys(types)
     }
+    return [found[kind] for kind in types]
+
+
+def _by_type(config: Mapping[str, Any]) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the type of each layer, and the rope parameters of each type."""
+    types, given = config.get("layer_types"), config.get("rope_parameters")
+    listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
+    types = list(types) if listed and types is not None else []
+    if not types or not isinstance(given, Mapping) or not set(types) <= set(given):
+        refuse(f"rope_parameters must be by layer type, for each of layer_types; got {given!r} and {types!r}.")
+    return types, given
+
+
+def _axial_by_type(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the axial rotation of each layer, by its type: its base, and the part of the head that turns."""
+    types, given = _by_type(config)
+    axes, head, found = row["axes"], integer(("head_dim",), config, defaults), {}
+    for kind in dict.fromkeys(types):
+        rope = given[kind] if isinstance(given[kind], Mapping) else {}
+        share = number("partial_rotary_factor", ("partial_rotary_factor",), rope, {"partial_rotary_factor": 1.0}, low=0)
+        base = number("base", ("rope_theta",), rope, low=0, strict=True)
+        found[kind] = Entry("axial_rope", {"dims": (even(int(head * share) // axes),) * axes, "base": base, **row["options"]})
     return [found[kind] for kind in types]
 
 
@@ -136,6 +154,7 @@ READERS: dict[str, Reader] = {
     "compressed": _compressed,
     "plain": _plain,
     "axial": _axial,
+    "axial by layer": _axial_by_type,
     "compass": _compass,
     "grid": _grid,
 }

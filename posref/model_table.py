@@ -17,7 +17,8 @@ def model_table() -> Mapping[str, Mapping[str, Any]]:
     ``operation``, null where nothing has positions; ``options``, values or where the file has them; ``when``, values of keys
     for which the row holds; ``read``, the function that reads it; ``source``, a file and line of transformers/models; and
     ``confidence``, "high" if that code was read or compared. ``parts`` has the keys of configurations inside, and their default
-    types. ``defaults`` has what the configuration class puts in the place of missing keys.
+    types; ``without`` has components of these that the model leaves out. ``defaults`` has what the configuration class puts in
+    the place of missing keys.
     """
     table: Mapping[str, Mapping[str, Any]] = json.loads(
         files("posref").joinpath("data/models.json").read_text(encoding="utf-8")

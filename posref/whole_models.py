@@ -90,6 +90,7 @@ def _components(config: Mapping[str, Any], silent: str | None, where: str) -> di
         part = config.get(key)
         if isinstance(part, Mapping):
             found |= _named(key, _components(part, inner, f"{where}[{key!r}]"), table, part.get("model_type") or inner)
+    found = {name: entries for name, entries in found.items() if name not in known.get("without", ())}
     defaults = known.get("defaults", {})
     _check_words(known.get("rows", ()), config, defaults, where)
     for row in known.get("rows", ()):

@@ -19,6 +19,8 @@ V32 = {"model_type": "deepseek_v32", "num_hidden_layers": 2, "qk_rope_head_dim":
 ROPE = {"layout": "half", "base": 5e5, "rotary_dim": 16, "scaling": None}
 VIT = {"prefix": 1, "method": "cubic", "align_corners": False, "antialias": False}
 AXIAL = {"dims": (40, 40), "base": 1e4, "allocation": "own", "arrangement": "chunked", "layout": "half"}
+HALF = {"layout": "half", "scaling": None}
+ROUND = {"allocation": "shared", "arrangement": "round_robin", "layout": "half"}
 CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (LLAMA, {"text": [("rope", ROPE)]}),
     ({"model_type": "gpt2"}, {"text": [("learned", {"offset": 0})]}),
@@ -59,6 +61,33 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {
             "vision": [("sine_2d", {"dim": 256, "normalize": True, "centered": False})],
             "queries": [("learned", {"offset": 0})],
+        },
+    ),
+    (
+        {"model_type": "musicgen", "text_encoder": {"model_type": "t5"}},  # of which it takes the encoder
+        {"text encoder encoder": [("t5_bias", {"bidirectional": True, "max_distance": 128})]},
+    ),
+    (
+        {"model_type": "evolla", "hidden_size": 64, "num_attention_heads": 4, "protein_encoder_config": {"rope_theta": 1e5}},
+        {
+            "text": [("rope", {**HALF, "base": 5e5, "rotary_dim": 16})],
+            "protein encoder": [("rope", {**HALF, "base": 1e5, "rotary_dim": 64})],
+        },
+    ),
+    (
+        {
+            "model_type": "neomme",
+            "layer_types": ["sliding_attention", "full_attention"],
+            "rope_parameters": {
+                "sliding_attention": {"rope_theta": 1e4},
+                "full_attention": {"rope_theta": 1e6, "partial_rotary_factor": 0.25},
+            },
+        },
+        {
+            "text": [
+                ("axial_rope", {**ROUND, "dims": (32, 32), "base": 1e4}),
+                ("axial_rope", {**ROUND, "dims": (8, 8), "base": 1e6}),
+            ]
         },
     ),
 ]
@@ -121,6 +150,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ({"model_type": "pixtral", "rope_parameters": {"rope_type": "yarn"}}, {}, "rope_parameters must be null or a dict of"),
     ({"model_type": "florence_vision", "embed_dim": []}, {}, "the file must have embed_dim, int, for dim; got []."),
     ({"model_type": "cohere_compass_text", "layer_types": [[1]]}, {}, "rope_parameters must be by layer type"),
+    ({"model_type": "neomme", "layer_types": ["x"], "rope_parameters": {}}, {}, "rope_parameters must be by layer type"),
+    ({"model_type": "neomme", "layer_types": ["x"], "rope_parameters": {"x": None}}, {}, "the file must have rope_theta"),
     ({"model_type": "rt_detr", "encoder_hidden_dim": 2}, {}, "must be a multiple of 4; got 2."),
     (SMOL, {"layer": 8}, "layer must be an int from 0 to 7, the last layer of 'text'; got 8."),
     (SMOL, {"layer": True}, "layer must be an int of at least 0, or None; got True."),
@@ -139,7 +170,7 @@ def test_the_table_is_sound() -> None:
     """Rows name operations and their options, or no options; parts and likenesses are in the table; sources are lines."""
     table = model_table()
     for model, known in table.items():
-        assert set(known) <= {"rows", "parts", "defaults", "like"}, model
+        assert set(known) <= {"rows", "parts", "without", "defaults", "like"}, model
         assert known.get("like", model) in table
         assert set(known.get("parts", {}).values()) <= set(table), model
         for row in known.get("rows", ()):
