@@ -32,6 +32,7 @@ from posref.extension.chunked_window import chunked_window
 from posref.extension.dual_chunk import dual_chunk, dual_chunk_distances
 from posref.extension.lambda_window import lambda_window
 from posref.extension.leaky_rerope import leaky_rerope, leaky_rerope_distances
+from posref.extension.learned_logn_scale import learned_logn_scale
 from posref.extension.logn_scale import logn_scale
 from posref.extension.rerope import rerope, rerope_distances
 from posref.extension.self_extend import self_extend, self_extend_distances
@@ -103,6 +104,7 @@ __all__ = [
     "leaky_rerope",
     "leaky_rerope_distances",
     "learned",
+    "learned_logn_scale",
     "liere",
     "liere_rotations",
     "logn_scale",

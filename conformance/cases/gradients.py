@@ -127,6 +127,10 @@ TABLES = (
     _rows("learned", "repeated", "repeat unused", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)}, (5, 3)),
     _rows("learned", "rows", "repeat unused offsets bits", {"positions": ((0, 3, 1), (3, 3, 4)),
           "table": reals("learned rows", 8, 2, bits=24)}, (2, 3, 2), offset=2, bits=24),
+    _rows("learned_logn_scale", "heads", "gain broadcast", {"positions": (0, 4, 90), "scale": reals("learned logn", 2),
+          "bias": reals("learned logn bias", 2)}, (2, 3)),
+    _rows("learned_logn_scale", "rows", "gain offsets", {"positions": ((1, 4, 0, 7), (300, 2, 5, 9)), "scale":
+          reals("logn rows", 3), "bias": reals("logn rows bias", 3)}, (2, 3, 4)),
     _rows("learned", "clip", "repeat unused", {"positions": (-1, 4, 0, 9, 300), "table": reals("learned clip", 5, 3)}, (5, 3),
           offset=1, clip=True),
     _rows("t5_bias", "bidirectional", "repeat unused", {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7),

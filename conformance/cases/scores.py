@@ -6,6 +6,7 @@ import numpy as np
 
 from ..model import Case, Flag, Step
 from .forms import pairs, places
+from .numbers import floats
 
 FLAGS = {
     "window-counting": Flag("a window of W keys besides the query's for W with it, or the reverse",
@@ -260,11 +261,52 @@ TEMPERATURE = (
                  offset=1, kind="reject"),
 )  # fmt: skip
 
+
+def _learned(name: str, flags: str, positions: Any, heads: int, comment: str = "", **more: Any) -> Case:
+    """Return a case of learned_logn_scale with a scale and a bias for each head."""
+    bits = more.pop("bits", 8)
+    learned = {n: floats(heads, seed=len(name) * 31 + k, bits=bits) for k, n in enumerate(("scale", "bias"))}
+    inputs = {"positions": positions, **learned, **more.pop("given", {})}
+    return Case(f"learned_logn_scale/{name}", {}, inputs, _flags("factor", flags), comment, **more)
+
+
+def _given(positions: Any, scale: Any, bias: Any) -> dict[str, Any]:
+    return {"positions": positions, "scale": np.asarray(scale), "bias": np.asarray(bias)}
+
+
+LEARNED_LOGN = (
+    _learned("heads/small", "offset ids strength", (0, 1, 9, 99), 3, tier="smoke"),
+    _learned("heads/mistral-large-4", "true-size far", EDGES, 64, "as many heads"),
+    _learned("heads/rows", "rows ids strength", TEXTS, 2),
+    _learned("heads/more-axes", "rows ids", np.asarray(TEXTS)[:, None, :3], 5, "two axes before the tokens"),
+    _learned("heads/24-bits", "bits strength", (3, 70, 700, 5), 7, bits=24),
+    _learned("heads/beyond-float32", "far bits", (BEYOND, BEYOND + 1, 2**30), 3, bits=24),
+    _learned("heads/one", "ids offset", (40, 2, 2047), 1, "one head"),
+    _learned("heads/decode", "decode ids", (5000,), 4),
+    _learned("heads/unsorted", "ids decode", UNSORTED, 3),
+    _learned("heads/negative", "offset ids", (-7, -1, 40, 0), 2, "as at position 0"),
+    _learned("heads/negative-rows", "offset rows", ((-3, -1, 5), (8, -2, 300)), 3),
+    _learned("heads/no-heads", "empty", (0, 3, 9), 0),
+    _learned("heads/no-query", "empty", NONE, 3),
+    _learned("learned/ssmax", "strength offset", (), 0, "no bias; the first factors are 0",
+             given=_given((0, 1, 2, 511, 4095), (0.43, 1.0), (0.0, 0.0))),
+    _learned("learned/neutral", "strength", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 3, (1.0,) * 3)),
+    _learned("learned/falling", "strength inverse", (), 0, "below 0 from some position on",
+             given=_given((0, 6, 7, 300), (-0.5, 0.25), (1.0, -1.5))),
+    Case("learned_logn_scale/sequence/decode", flags=("factor-decode", "factor-ids"), kind="sequence",
+         steps=tuple(Step({}, _given(p, (0.5, -0.25), (1.0, 0.375))) for p in ((0, 1, 40, 77), (78,), (1000, 3)))),
+    _learned("refused/fractions", "refuse", (1.5, 2.0), 2, "positions are integers", kind="reject"),
+    _learned("refused/shapes", "refuse", (), 0, "a bias for each head", given=_given((1, 2), (0.5, 1.0), (1.0,)),
+             kind="reject"),
+    _learned("refused/no-axis", "refuse", 3, 2, "queries have an axis", kind="reject"),
+)  # fmt: skip
+
 CASES: tuple[Case, ...] = (
-    *SLIDING, *CHUNKED, *LAMBDA, *LOGN, *TEMPERATURE,
+    *SLIDING, *CHUNKED, *LAMBDA, *LOGN, *TEMPERATURE, *LEARNED_LOGN,
     *pairs("sliding_window", {"window": 3, "counting": WITH, "sides": "causal"}),
     *pairs("chunked_window", {"chunk": 5, "sides": "causal"}),
     *pairs("lambda_window", {"sinks": 2, "window": 3, "counting": WITHOUT}),
     *places("logn_scale", "positions", {"length": 3, "offset": 1, "at_least_one": True}),
+    *places("learned_logn_scale", "positions", {}, scale=floats(3, seed=71), bias=floats(3, seed=72)),
     *places("attention_temperature", "positions", {"form": "steps", "beta": 0.5, "length": 2, "offset": 1}),
 )  # fmt: skip

@@ -68,6 +68,7 @@ USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing el
     "rotated_values": ROTARY,
     "mla_logits": ROTARY,
     "rotary_linear_attention": {**ROTARY, "causal": False},
+    "learned_logn_scale": {},
     "logn_scale": {"length": 16, "offset": 1, "at_least_one": True},
     "attention_temperature": {"form": "steps", "beta": 0.75, "length": 8, "offset": 0},
     **MASKS,

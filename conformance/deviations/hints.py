@@ -4,7 +4,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
     (
         "These numbers must stay float32: look for a cast of the model that reaches buffers and constants too.",
         "table-bfloat16 table-float16 xpos-scales-bfloat16 xpos-scales-float16 xpos-powers-bfloat16 fope-mixes-bfloat16 "
-        "slopes-bfloat16 string-bfloat16 lie-bfloat16 mixed-bfloat16 exponents-bfloat16 sinusoid-bfloat16 "
+        "slopes-bfloat16 string-bfloat16 lie-bfloat16 mixed-bfloat16 learned-logn-bfloat16 exponents-bfloat16 sinusoid-bfloat16 "
         "fourier-bands-bfloat16 random-fourier-bfloat16 factor-bfloat16 sinks-bfloat16 table-through-bfloat16 "
         "shaw-table-bfloat16 conv-bfloat16 peg-bfloat16 alibi-bfloat16 alibi-all-bfloat16",
     ),
@@ -39,7 +39,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
     ),
     (
         "Each head has numbers of its own: look for an index [0], or a head axis that is missing.",
-        "mixed-first-head lie-first-head string-first-head pope-first-head fope-first-head sinks-first-head",
+        "mixed-first-head lie-first-head string-first-head pope-first-head fope-first-head learned-logn-first-head sinks-first-head",
     ),
     (
         "Pass the positions on: arange is right only without a cache, padding or packing.",

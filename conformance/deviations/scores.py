@@ -9,6 +9,7 @@ from .compose import Deviation, Function, Real, Wrap, after, always, argument, b
 
 MASKS = ("sliding_window", "chunked_window", "lambda_window")
 FACTORS = ("logn_scale", "attention_temperature")
+ALL_FACTORS = (*FACTORS, "learned_logn_scale")
 
 
 def _all(ops: tuple[str, ...], wrap: Wrap) -> dict[str, Wrap]:
@@ -196,15 +197,28 @@ DEVIATIONS = (
     Deviation("factor-offset-0", "the position is taken for the number of keys whatever is asked for", _all(FACTORS,
               option(offset=always(0))), "", "fastllm's Qwen"),
     Deviation("factor-offset-1", "one is added to the position whatever is asked for", _all(FACTORS, option(offset=always(1)))),
-    Deviation("factor-arange", "queries are at 0, 1, 2, ... whatever their positions", _all(FACTORS, argument(0, _arange))),
-    Deviation("factor-first-row", "the first row's positions serve every row", _all(FACTORS, argument(0, _first_row))),
-    Deviation("factor-of-last", "every query has the factor of the last", _all(FACTORS, argument(
+    Deviation("factor-arange", "queries are at 0, 1, 2, ... whatever their positions", _all(ALL_FACTORS, argument(0, _arange))),
+    Deviation("factor-first-row", "the first row's positions serve every row", _all(ALL_FACTORS, argument(0, _first_row))),
+    Deviation("factor-of-last", "every query has the factor of the last", _all(ALL_FACTORS, argument(
         0, lambda p: np.broadcast_to(p[..., -1:], p.shape) if p.ndim else p)), "Counting the keys counts the whole text."),
     Deviation("factor-inverse", "queries are divided by the factor", _all(FACTORS, after(lambda f, *a,
               **o: 1 / np.where(f == 0, 1.0, f))), hint="Queries are multiplied by the factor."),
-    Deviation("factor-bfloat16", "the factor is held in bfloat16", _all(FACTORS, after(lambda f, *a,
+    Deviation("factor-bfloat16", "the factor is held in bfloat16", _all(ALL_FACTORS, after(lambda f, *a,
               **o: narrowed("bfloat16")(f))), "", "transformers' Mistral Large 4"),
-    Deviation("factor-positions-bfloat16", "positions are held in bfloat16", _all(FACTORS, argument(0, _held_in("bfloat16")))),
+    Deviation("factor-positions-bfloat16", "positions are held in bfloat16", _all(ALL_FACTORS, argument(0, _held_in("bfloat16")))),
+    Deviation("learned-logn-position", "the logarithm is of the position, not of the number of keys", {"learned_logn_scale":
+              argument(0, lambda p: np.maximum(p - 1, 0))}, "A causal query at p sees p + 1 keys."),
+    Deviation("learned-logn-no-bias", "the bias is left out", {"learned_logn_scale": argument(2, lambda c: 0 * c)},
+              "Add the bias to scale times logarithm."),
+    Deviation("learned-logn-no-scale", "the logarithm is not scaled", {"learned_logn_scale": argument(1, lambda a: 0 * a + 1)},
+              "Every head has a scale of its own."),
+    Deviation("learned-logn-first-head", "every head has the scale and the bias of the first", {"learned_logn_scale":
+              lambda f: lambda p, a, c, /, **o: f(p, *(np.broadcast_to(x[:1], x.shape) for x in (a, c)), **o)}),
+    Deviation("learned-logn-exchanged", "scale and bias are exchanged", {"learned_logn_scale":
+              lambda f: lambda p, a, c, /, **o: f(p, c, a, **o)}, "The scale multiplies the logarithm, the bias does not."),
+    Deviation("learned-logn-bfloat16", "the logarithm is held in bfloat16", {"learned_logn_scale":
+              lambda f: lambda p, a, c, /, **o: a[:, None] * narrowed("bfloat16")(np.log(np.maximum(p + 1, 1)))[..., None, :] + c[:, None]},
+              "", "transformers' Mistral Large 4"),
     Deviation("logn-limited", "the factor is at least 1 whatever is asked for", _option_of("logn_scale",
               at_least_one=always(True))),
     Deviation("logn-free", "the factor falls below 1 whatever is asked for", _option_of("logn_scale",

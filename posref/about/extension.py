@@ -73,6 +73,11 @@ ABOUT = {
         "Near keys stay exact, far ones stay in order, and a text may be several times longer than in training.",
         {"layout": PAIRS},
     ),
+    "learned_logn_scale": About(
+        "Learned log-n attention scaling (SSMax)",
+        "With more keys, the softmax spreads its weight more thinly. Here every head learns how much sharper its queries "
+        "become with the logarithm of how many keys they see, and from what start.",
+    ),
     "logn_scale": About(
         "Log-n attention scaling",
         "With more keys, the softmax spreads its weight more thinly. Log-n scaling multiplies a query by the logarithm of its "

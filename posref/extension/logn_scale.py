@@ -51,8 +51,8 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     -----
     Qwen (``use_logn_attn``) and ReRoPE have an offset of 1 and at least one; Grok-2 (``xai_temperature_len`` in SGLang) and
     fastllm's Qwen an offset of 0 and at least one. Su derives it for training from the start, without a lower limit: the first
-    position then has the factor 0. SSMax, arXiv:2501.19399, learns a multiple of it. In JAX with 32-bit integers, positions
-    plus the offset must stay below 2**31.
+    position then has the factor 0. `learned_logn_scale` is a multiple that every head learns. In JAX with 32-bit integers,
+    positions plus the offset must stay below 2**31.
 
     Examples
     --------

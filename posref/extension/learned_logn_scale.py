@@ -1,0 +1,67 @@
+"""Log-n attention with learned factors. Sources: Mistral Large 4 in transformers; SSMax, Nakanishi, arXiv:2501.19399."""
+
+from posref.arrays import beside, cast, namespace, whole, wide
+from posref.checks import check_real, check_tokens
+from posref.spec import Axes, encoding
+from posref.types import ArrayOf, T
+
+
+@encoding(
+    family="extension",
+    source="transformers 5.23, modeling_mistral_large4.py",
+    models=("Mistral Large 4",),
+    arrays={"positions": Axes("*B T", "integer"), "scale": Axes("H"), "bias": Axes("H")},
+    result="*B H T",
+    rows="*B H T",
+    sums=True,
+)
+def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T], /) -> T:
+    r"""
+    Return the factor that multiplies every query: a line in the logarithm of how many keys it sees, learned for each head.
+
+    .. math:: f_{h,i} = a_h \ln \max(p_i + 1, 1) + c_h
+
+    Here :math:`p_i` is the position of query i, and :math:`a_h` and :math:`c_h` are the scale and the bias of head h.
+
+    Parameters
+    ----------
+    positions : array, integer, shape ``(*B, T)``
+        p, positions of the queries, in tokens. A causal query at p sees p + 1 keys, its own included.
+    scale, bias : arrays, real floating, shape ``(H,)``
+        a and c, learned. Zeros and ones change nothing.
+
+    Returns
+    -------
+    array, shape ``(*B, H, T)``
+        In the dtype of `scale`. Multiply queries by it, before or after RoPE: it is one number for each query and head.
+
+    Raises
+    ------
+    ValueError
+        If positions are not integers or have no axis of tokens, or `scale` and `bias` are not real or not of one shape (H,).
+
+    Notes
+    -----
+    Mistral Large 4 has it on all layers, after RoPE. transformers rounds the logarithm to the dtype of the queries first, and
+    then the product and the sum. SSMax has a scale and no bias (it also tried one): pass zeros. Then the first query has the
+    factor 0 and attends evenly, to itself alone if it is causal. `logn_scale` has a fixed scale, 1 over the logarithm of a
+    length. In JAX with 32-bit integers, positions must stay below 2**31 - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> learned_logn_scale(np.asarray([0, 1, 9, 99]), np.asarray([0.5]), np.asarray([1.0])).round(4).tolist()
+    [[1.0, 1.3466, 2.1513, 3.3026]]
+    """
+    name = "learned_logn_scale"
+    xp = namespace(positions, scale, bias)
+    check_real(name, scale=scale, bias=bias)
+    if scale.ndim != 1 or tuple(scale.shape) != tuple(bias.shape):
+        msg = f"{name}: scale and bias must both be (heads,); got {tuple(scale.shape)} and {tuple(bias.shape)}."
+        raise ValueError(msg)
+    check_tokens(name, positions=positions)
+    places = whole(name, "positions", positions)
+    work = wide(scale.dtype, xp)
+    logs = xp.log(cast(xp.maximum(places + 1, beside(1, places, places.dtype)), work))
+    factors = cast(scale, work)[:, None] * logs[..., None, :] + cast(bias, work)[:, None]
+    return cast(factors, scale.dtype)
