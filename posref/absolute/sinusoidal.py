@@ -122,7 +122,7 @@ def _columns(sin: Array, cos: Array, layout: Layout, dim: int, odd: Odd) -> Arra
     if odd == "extra_sine" and dim % 2 and layout != "interleaved":
         cos = cos[..., :-1]
     columns = arranged(sin, cos, layout)
-    return columns[..., :dim]
+    return columns[..., :dim] if columns.shape[-1] > dim else columns
 
 
 def _check_width(dim: int, endpoint: bool, odd: Odd) -> None:
