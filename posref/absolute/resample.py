@@ -127,8 +127,11 @@ def resample(
 
     Qwen3-VL then orders the cells by merged blocks, as ``posref.positions.grid(h, w, merge=2)`` does. SigLIP 2 pads a batch
     with copies of row 0. Muse Spark exchanges the new height and width. JAX's cubic without antialias is another one: a = -0.5,
-    divided by Z. BEiT has its rows for the class token last. Its authors and timm resample relative tables in another way, in
-    which distances grow geometrically.
+    divided by Z. BEiT has its rows for the class token last.
+
+    Another operation is timm's ``resize_rel_pos_bias_table``, after BEiT's fine-tuning: the old rows stand at the uneven
+    distances 1, 1 + q, 1 + q + q^2 and so on, with q from a bisection that ends at 1e-6, so that the result depends on how it
+    was stopped. Between them timm takes straight lines, and with SciPy a cubic spline through all rows, not four taps.
 
     PyTorch 2.13 on a CPU differs twice. With antialias and a new width of 1 it repeats the first row, unless the image is
     stored with channels last: a column of 1, 2, 4, 8 becomes 1.3, 1.3, 1.3. transformers' SigLIP 2 has this for images
