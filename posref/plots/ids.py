@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from posref.conformance.calls import bind
 
 from .calls import Asked
-from .charts import Chart, Lines, Map, Numbers
+from .charts import Chart, Lines, Map
 
 PLACES = 24  # of a row
 LEFT, RIGHT = (0, 4, 9, 0, 6), (0, 0, 0, 8, 5)  # padding of the rows shown
@@ -32,14 +34,14 @@ def _rows(asked: Asked, name: str) -> Map:
     return Map(asked.title, "place in the row", "row", seen, found, "number")
 
 
-def _given(asked: Asked, name: str) -> Numbers:
+def _given(asked: Asked, name: str) -> npt.NDArray[Any]:
     if name == "positions":
         return np.stack([np.concatenate([np.arange(length) for length in lengths]) for lengths in PACKED])
     places = np.arange(PLACES)
     mask = np.stack([(places >= left) & (places < PLACES - right) for left, right in zip(LEFT, RIGHT, strict=True)])
     if name == "mask":
         return mask
-    padding = asked.settings["padding_idx"]
+    padding = int(asked.settings["padding_idx"])
     return np.where(mask, padding + 1, padding)
 
 
