@@ -46,17 +46,30 @@ def test_a_command_prints_what_the_pages_show(page: str, command: str, shown: st
     assert skeleton(GENERATE.run(command, TEXTS[page])) == skeleton(shown), "if the change is meant: python docs/generate.py"
 
 
-def test_the_examples_of_the_guides_run() -> None:
-    """Those of a page in one go, since later ones use what earlier ones made."""
-    count = 0
-    for page, text in TEXTS.items():
-        parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-        source = "\n".join(re.findall(r"```pycon\n(.*?)```", text, re.DOTALL))
-        test = parser.get_doctest(source, {}, page, page, 0)
-        count += len(test.examples)
-        runner.run(test)
-        assert runner.summarize(verbose=False).failed == 0
-    assert count > 15
+SLOW = ("docs/guides/port.md", "docs/guides/compile.md")  # they load transformers and JAX, and compile
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.thorough if page in SLOW else ())
+        for page, text in TEXTS.items()
+        if "```pycon" in text
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # torch.compile warns of what it skips
+def test_the_examples_of_a_page_run(page: str) -> None:
+    """All in one go, since later ones use what earlier ones made."""
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    source = "\n".join(re.findall(r"```pycon\n(.*?)```", TEXTS[page], re.DOTALL))
+    test = parser.get_doctest(source, {}, page, page, 0)
+    assert test.examples
+    runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def test_the_guides_have_examples() -> None:
+    assert sum(text.count(">>> ") for text in TEXTS.values()) > 100
 
 
 def test_the_first_example_runs() -> None:
