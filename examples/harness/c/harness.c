@@ -243,23 +243,19 @@ static array rope(const char *message, const char *params, format dtype) {
 
 static array sinusoidal(const char *message, const char *params, format dtype) {
     array p = input(message, "positions");
-    const char *layout = member(params, "layout");
+    const char *layout = member(params, "layout"), *odd = member(params, "odd");
     bool halves = !is(layout, "interleaved"), cos_first = is(layout, "cos_sin"), endpoint = flag(params, "endpoint");
-    bool zeros = is(member(params, "odd"), "zeros"), cut = is(member(params, "odd"), "truncated");
-    bool more = is(member(params, "odd"), "extra_sine"), refused = is(member(params, "odd"), "refused");
-    size_t dim = integer(params, "dim", endpoint ? 4 : 2), sines = zeros ? dim / 2 : (dim + 1) / 2;
-    size_t cosines = more ? dim / 2 : sines, first = cos_first ? cosines : sines, all = sines + cosines;
-    double base = positive(params, "base"), scale = positive(params, "scale");
-    double steps = endpoint ? (double)sines - 1 : (double)all / 2;
-    if (!zeros && !cut && !more && !refused) refuse("rejected", "odd", "must be refused, zeros, truncated or extra_sine");
+    size_t dim = integer(params, "dim", endpoint ? 4 : 2), sines = is(odd, "zeros") ? dim / 2 : (dim + 1) / 2;
+    size_t cosines = is(odd, "extra_sine") ? dim / 2 : sines, first = cos_first ? cosines : sines, all = sines + cosines;
+    double base = positive(params, "base"), scale = positive(params, "scale"), steps = endpoint ? sines - 1.0 : all / 2.0;
     if (halves && !cos_first && !is(layout, "sin_cos")) refuse("rejected", "layout", "must be interleaved, sin_cos or cos_sin");
-    if (dim % 2 && refused) refuse("rejected", "dim", "must be even");
+    if (!is(odd, "zeros") && !is(odd, "truncated") && !is(odd, "extra_sine") && (dim % 2 || !is(odd, "refused")))
+        refuse("rejected", "odd", "must say what an odd dim means");
     p.shape[p.axes] = dim;
     array out = create(dtype, p.axes + 1, p.shape);
     for (size_t n = 0; n < p.size * dim; n++) {
         size_t column = n % dim, second = halves ? column >= first : column % 2;
-        size_t i = halves ? column - second * first : column / 2;
-        double angle = get(&p, n / dim) * pow(base, -(double)i / steps);
+        double i = (double)(halves ? column - second * first : column / 2), angle = get(&p, n / dim) * pow(base, -i / steps);
         put(&out, n, column < all ? scale * (second == cos_first ? sin(angle) : cos(angle)) : 0);
     }
     return out;

@@ -219,24 +219,22 @@ function sinusoidal(message, params, dtype) {
   const positions = input(message, "positions");
   const layout = word(params, "layout", ["interleaved", "sin_cos", "cos_sin"]);
   const dim = integer(params, "dim", params.endpoint ? 4 : 2);
-  const base = positive(params, "base");
-  const scale = positive(params, "scale");
+  const [base, scale] = [positive(params, "base"), positive(params, "scale")];
   const odd = word(params, "odd", ["refused", "zeros", "truncated", "extra_sine"]);
   if (dim % 2 && odd === "refused") throw new Refusal("rejected", `dim must be even; got ${dim}`);
-  const sines = odd === "zeros" ? Math.floor(dim / 2) : Math.ceil(dim / 2);
-  const cosines = odd === "extra_sine" ? Math.floor(dim / 2) : sines;
+  const sines = odd === "zeros" ? dim >> 1 : (dim + 1) >> 1;
+  const cosines = odd === "extra_sine" ? dim >> 1 : sines;
+  const first = layout === "cos_sin" ? cosines : sines; // how many columns the first half has
   const steps = params.endpoint ? sines - 1 : (sines + cosines) / 2;
   const out = array(dtype, [...positions.shape, dim]);
-  positions.values.forEach((position, row) => {
-    for (let column = 0; column < Math.min(dim, sines + cosines); column++) {
-      const first = layout === "cos_sin" ? cosines : sines; // how many columns the first half has
-      const half = layout === "interleaved" ? column % 2 : Number(column >= first);
-      const i = layout === "interleaved" ? column >> 1 : column - half * first;
-      const angle = position * base ** (-i / steps);
-      const isSine = (half === 1) === (layout === "cos_sin");
-      out.values[row * dim + column] = scale * (isSine ? Math.sin(angle) : Math.cos(angle));
-    }
-  });
+  for (let n = 0; n < out.values.length; n++) {
+    const column = n % dim;
+    const half = layout === "interleaved" ? column % 2 : Number(column >= first);
+    const i = layout === "interleaved" ? column >> 1 : column - half * first;
+    const angle = positions.values[(n - column) / dim] * base ** (-i / steps);
+    const wave = (half === 1) === (layout === "cos_sin") ? Math.sin : Math.cos;
+    out.values[n] = column < sines + cosines ? scale * wave(angle) : 0;
+  }
   return out;
 }
 
