@@ -75,6 +75,8 @@ NATURAL = {"numbers": ["integers"], "negative": False, "empty": False, "position
 supports: dict[str, dict[str, Any]] = {
     "sinusoidal": {
         "layout": ["sin_cos", "interleaved"],
+        "odd": ["refused"],
+        "scale": ["default"],
         **NATURAL,
         "not": [{"layout": "interleaved", "endpoint": True}, {"endpoint": False, "base": "given"}],
     },
