@@ -199,10 +199,10 @@ class Scope:
         if self.refused:
             ids = dict.fromkeys(case for case, _ in self.refused)
             named = ", ".join(list(ids)[:2]) + (", ..." if len(ids) > 2 else "")
-            which = f"{len(self.refused)} case{'s' * (len(self.refused) != 1)}"
+            which = f"{len(ids)} case{'s' * (len(ids) != 1)}"
             if self.stated:
                 return f"{self.op} refuses {which} inside the scope that it states ({named})"
-            return f"{self.op} refuses {which} that nothing explains ({named}): answer or state them"
+            return f"{self.op} refuses {which} that nothing explains ({named}): answer them, or state the lack in `supports`"
         return self.narrow
 
     @property
@@ -228,6 +228,7 @@ class CaseResult:
     worst: Mapping[str, Any] | None = None
     flags: tuple[str, ...] = ()
     reproduce: str = ""
+    call: str = ""  # what was asked, in words, of a case that fails
 
 
 @dataclass
@@ -354,8 +355,7 @@ class Record:
             "target": dict(self.target), "tier": self.tier, "part": self.part, "for": self.model, "verdict": self.verdict,
             "conformant": self.conformant, "scopes": [_scope(one) for one in self.scopes], "unmet": list(self.unmet),
             "counts": _counts(self.counts), "missing": list(self.missing), "validation": {"rejected": rejected, "asked": asked},
-            "operations": [_operation(op) for op in self.operations],
-            "cases": [_case(case) for case in cases],
+            "operations": [_operation(op) for op in self.operations], "cases": [_case(case) for case in cases],
             "totals": {"operations": len(self.operations), "cases": len(cases)},
         }  # fmt: skip
 
@@ -396,5 +396,5 @@ def _case(case: CaseResult) -> dict[str, Any]:
     return {
         "id": case.id, "op": case.op, "kind": case.kind, "dtype": case.dtype, "verdict": case.verdict,
         "achieved": case.achieved, "message": case.message, "worst": None if case.worst is None else dict(case.worst),
-        "flags": list(case.flags), "reproduce": case.reproduce,
+        "flags": list(case.flags), "reproduce": case.reproduce, "call": case.call,
     }  # fmt: skip

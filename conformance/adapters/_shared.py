@@ -100,6 +100,9 @@ def hf_parameters(scaling: Scaling | None) -> tuple[dict[str, Any], int]:
     """
     Return what a record of posref.scaling means in a configuration of transformers: its rope parameters without the base, and
     max_position_embeddings; `Unsupported` for a record that no rope type stands for.
+
+    The second is the length in training for "dynamic", the extended length for "yarn", "llama3" and "longrope" (the record's
+    own, or factor times the original one), and 2048 where nothing depends on it.
     """
     match scaling:
         case None:
@@ -116,7 +119,8 @@ def hf_parameters(scaling: Scaling | None) -> tuple[dict[str, Any], int]:
             given = {name: getattr(scaling, name) for name in ("factor", "attention_factor")}
             lists = {"short_factor": list(short), "long_factor": list(long), "original_max_position_embeddings": original}
             parameters = {name: value for name, value in given.items() if value is not None}
-            return {"rope_type": "longrope", **lists, **parameters}, scaling.max_length or original
+            longest = scaling.max_length or math.ceil(original * (scaling.factor or 1))
+            return {"rope_type": "longrope", **lists, **parameters}, longest
         case Llama3() | YaRN():
             given = {name: value for name, value in vars(scaling).items() if value is not None}
             original = given.pop("original_length")
@@ -193,6 +197,9 @@ class _StandIn:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        return self
+
+    def __getitem__(self, key: Any) -> Any:  # a generic class
         return self
 
     def __or__(self, other: Any) -> Any:  # in an annotation

@@ -81,6 +81,8 @@ FREQUENCIES = (
                  scaling=YaRN(6, 512, mscale=1.5)),
     _frequencies("yarn/mscale-all-dim-alone", "yarn-mscale", 14, "nor the reverse",
                  scaling=YaRN(6, 512, mscale_all_dim=0.5)),
+    _frequencies("yarn/mscale-all-dim-only", "yarn-mscale", 10, "mscale is not 1 where it is not given",
+                 scaling=YaRN(12, 700, mscale_all_dim=1.25)),
     _frequencies("yarn/zero-mscale", "yarn-zero", 12, scaling=YaRN(9, 800, mscale=0.0, mscale_all_dim=0.8)),
     _frequencies("yarn/zero-mscale-all-dim", "yarn-zero", 14, scaling=YaRN(9, 800, mscale=0.5, mscale_all_dim=0.0)),
     _frequencies("yarn/given-factor", "yarn-gain yarn-betas", 12, scaling=GIVEN),

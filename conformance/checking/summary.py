@@ -10,10 +10,10 @@ import numpy as np
 from posref.composition import stages
 
 from ..calls import ladder
-from ..model import Answer, Operation
+from ..model import Answer, Operation, decides
 from ..suite import value_positions
 from ..target import comparing
-from . import coverage, curves, kernel, meaning, systematic
+from . import coverage, curves, kernel, meaning, systematic, telling
 
 
 def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
@@ -23,7 +23,16 @@ def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
         _summarise(operation, answers)
     for operation, answers in operations:
         coverage.fill(operation, answers)
+        _tell(operation, answers)
     _explain(operations)
+
+
+def _tell(operation: Operation, answers: list[Answer]) -> None:
+    """Say of every failing case what its call is."""
+    asked = {answer.case.id: answer.asked or answer.case for answer in answers}
+    for case in operation.cases:
+        if decides(case.kind, case.verdict) and case.id in asked:
+            case.call = telling.told(asked[case.id])
 
 
 def _summarise(operation: Operation, answers: list[Answer]) -> None:

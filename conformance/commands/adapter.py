@@ -21,18 +21,24 @@ def adapter() -> None:
 @adapter.command("new")
 @click.argument("name")
 @click.option("--like", "kind", type=click.Choice(KINDS), required=True, help="What the library's functions are like.")
-@click.option("-o", "--output", type=FILE, help="The file; NAME.py if it is not given. It must not exist.")
+@click.option("-o", "--output", type=FILE, help="The file; posref_NAME.py if it is not given. It must not exist.")
 def new(name: str, kind: str, output: Path | None) -> None:
     """
     Write a target that runs, for the library NAME.
 
-    vllm: flat tokens, in place. flash-attn: an offset for every row. transformers: a module made from a configuration. jax:
-    functions of JAX arrays. table: a cache from position 0 on.
+    \b
+    vllm          rotate(positions, query, key, head_size, cos_sin_cache, is_neox): flat tokens, in place
+    flash-attn    rotate(x, cos, sin, interleaved, seqlen_offsets): an offset for every row
+    transformers  cos, sin = Module(config)(x, position_ids), then apply(q, k, cos, sin)
+    jax           rotate(x, positions, base) of JAX arrays
+    table         make(rows, dim, base) from position 0 on, then apply(x, cos, sin)
+
+    Choose by the form of the functions, not by the framework.
     """
     from ..errors import TargetError
 
     with errors():
-        path = output or Path(f"{name.replace('-', '_')}.py")
+        path = output or Path(f"posref_{name.replace('-', '_')}.py")  # not the library's own name: the file imports that
         if path.exists():
             msg = f"adapter new: {path} must not exist yet; give another file with -o."
             raise TargetError(msg)

@@ -226,6 +226,11 @@ def _exponents(dim: int, dtype: str, base: float) -> Real:
     return np.asarray(base ** -narrowed(dtype)(2 * np.arange(dim // 2) / dim))
 
 
+def _mscale_one(s: YaRN, factor: float) -> float:
+    given = s.attention_factor is not None or s.mscale is not None or s.mscale_all_dim is None
+    return factor if given else _g(1, s.factor) / _g(s.mscale_all_dim, s.factor)
+
+
 DEVIATIONS = (
     Deviation("positions-plus-1", "positions are one too large", _positions(lambda p: p + 1), "A length is read after an append.",
               "mlx-vlm#1983, fla#766"),
@@ -356,4 +361,6 @@ DEVIATIONS = (
     Deviation("yarn-mscale-zero", "an mscale of 0 counts as not given", _factor_of(
         lambda s, f: f if s.attention_factor is not None or (s.mscale and s.mscale_all_dim) else _g(1, s.factor)),
         "0 is falsy.", "transformers 5.23, MLX#4098"),
+    Deviation("yarn-mscale-one", "an mscale that is not given counts as 1 beside mscale_all_dim", _factor_of(_mscale_one),
+              "mscale_all_dim counts only where mscale is given too.", "LMDeploy 0.18.0"),
 )  # fmt: skip

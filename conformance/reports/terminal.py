@@ -107,6 +107,8 @@ def _explain(operation: Operation, console: Console) -> None:
         console.print(f"  first failing position: {operation.first_failing_position:g}{below}")
     for case in bad[:SHOWN]:
         console.print(f"  {_line(case)}")
+        if case is bad[0] and case.call:
+            console.print(f"    asked: {plain(case.call)}")
     if len(bad) > SHOWN:
         console.print(f"  and {len(bad) - SHOWN} more")
     if bad:

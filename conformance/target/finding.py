@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import re
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,6 +58,13 @@ def package_of(adapter: str) -> str:
     return found[1]
 
 
+def _where(error: BaseException) -> str:
+    """Return the file and the line where an exception was raised, if that is known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith("<") and Path(frame.filename) != Path(__file__)]
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         msg = f"{path}: no such file."
@@ -73,6 +81,6 @@ def _from_file(path: Path) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        msg = f"{path}: running it raised {in_one_line(error)}"
+        msg = f"{path}: running it raised {in_one_line(error)}{_where(error)}"
         raise TargetError(msg) from error
     return module
