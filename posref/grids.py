@@ -18,7 +18,7 @@ By = Literal["axis", "min", "max"]
 BY: tuple[By, ...] = get_args(By)
 
 
-def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST) -> N:
+def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
     Return the coordinates of the cells of a grid, counted from 0 at its corner; the last axis varies fastest.
 
@@ -56,10 +56,10 @@ def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST) -> N:
             msg = f"grid: merge must divide the last two sizes, and there must be two or more; got {merge} and {sizes}."
             raise ValueError(msg)
         cells.sort(key=lambda cell: (cell[:-2], cell[-2] // merge, cell[-1] // merge))  # stable: rows first within a block
-    return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp)
+    return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp, device)
 
 
-def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | None = HOST) -> N:
+def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
     Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1` for cell i, as in DINOv3.
 
@@ -84,10 +84,10 @@ def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | No
     check_word("centred", "by", by, BY)
     cells, c = grid(*sizes), constants(None)
     over = [{"axis": n, "min": min(sizes), "max": max(sizes)}[by] for n in sizes]
-    return _real((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp)
+    return _real((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, device)
 
 
-def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf[N] | None = HOST) -> N:
+def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
     Return the coordinates of a grid's cells on the grid that a model was trained on: :math:`i \, r / n` for cell i.
 
@@ -118,7 +118,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf
         check_integer("scaled", "reference", n, 1)
     c = constants(None)
     over, under = (c.asarray([[float(n)] for n in lengths]) for lengths in (reference, sizes))
-    return _real(grid(*sizes) * over / under, xp)
+    return _real(grid(*sizes) * over / under, xp, device)
 
 
 def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) -> T:
@@ -150,7 +150,9 @@ def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) ->
     )
 
 
-def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: After, xp: NamespaceOf[N] | None = HOST) -> N:
+def multimodal(
+    segments: Sequence[tuple[Any, ...]], /, *, after: After, xp: NamespaceOf[N] | None = HOST, device: Any = None
+) -> N:
     r"""
     Return M-RoPE's three positions (time, height, width) of every token in a prompt of text, images and videos.
 
@@ -203,12 +205,13 @@ def multimodal(segments: Sequence[tuple[Any, ...]], /, *, after: After, xp: Name
             start += max(height, width)
         else:
             start = max((max(cell) + 1 for cell in cells), default=start)
-    return made([cell[axis] for axis in range(3) for cell in found], (3, len(found)), xp)
+    return made([cell[axis] for axis in range(3) for cell in found], (3, len(found)), xp, device)
 
 
-def _real(values: Array, xp: Namespace | None) -> Array:
-    """Return host reals in NumPy's float64, or in the default real dtype of `xp`."""
-    return values if xp is None else xp.asarray(values, dtype=default_real(xp))
+def _real(values: Array, xp: Namespace | None, device: Any) -> Array:
+    """Return host reals in NumPy's float64, or in the default real dtype of `xp` (and there on `device`)."""
+    where = {} if device is None else {"device": device}
+    return values if xp is None else xp.asarray(values, dtype=default_real(xp, device), **where)
 
 
 def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
@@ -234,8 +237,8 @@ def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
     return (*sizes, interval)
 
 
-def made(values: list[int], shape: tuple[int, ...], xp: Namespace | None) -> Array:
-    """Return host integers as an array of the given shape, in NumPy or in `xp`."""
+def made(values: list[int], shape: tuple[int, ...], xp: Namespace | None, device: Any = None) -> Array:
+    """Return host integers as an array of the given shape, in NumPy or in `xp` (and there on `device`)."""
     c = constants(None)
     host = c.reshape(c.asarray(values, dtype=c.int64), shape)
-    return host if xp is None else xp.asarray(host)
+    return host if xp is None else xp.asarray(host, **({} if device is None else {"device": device}))

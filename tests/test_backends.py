@@ -5,6 +5,7 @@ Calls and bounds are those of a few stored cases of every operation (`sample`); 
 """
 
 import functools
+import inspect
 import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -63,7 +64,8 @@ def assert_right(library: Library, case: LoadedCase, dtype: str) -> None:
     @functools.wraps(function)
     def noted(*given: Any, **options: Any) -> Any:
         if makes_constants(op):
-            options |= {"xp": library.xp, "dtype": library.dtype(dtype), "device": library.device}
+            made = {"xp": library.xp, "dtype": library.dtype(dtype), "device": library.device}
+            options |= {name: value for name, value in made.items() if name in inspect.signature(function).parameters}
         with building(library):
             found = function(*given, **options)
         results.extend(found if isinstance(found, tuple) else (found,))

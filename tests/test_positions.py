@@ -421,6 +421,27 @@ def test_rotary_encodings_take_fractional_positions(xp: Any) -> None:
         assert np.allclose(found, [[np.cos(2.25), np.sin(2.25)]])
 
 
+def test_positions_made_of_numbers_are_placed_on_a_device() -> None:
+    import array_api_strict as xp
+
+    device = xp.Device("device1")
+    segments = [("text", 2), ("image", 2, 2)]
+    there: dict[str, Any] = {"xp": xp, "device": device}
+    made = [
+        positions.grid(2, 3, **there),
+        positions.centred((2, 3), **there),
+        positions.scaled((2, 2), (4, 4), **there),
+        positions.multimodal(segments, after="max", **there),
+        positions.compressed(2, rate=4, first=0, **there),
+        positions.zigzag(8, rank=0, ranks=2, **there),
+        positions.contiguous(8, rank=0, ranks=2, **there),
+        positions.striped(8, rank=0, ranks=2, **there),
+        positions.tmrope(segments, per_second=25.0, rounding="down", bos="same", chunk=None, **there),
+        *positions.qwen_image([(1, 2, 2)], 3, origin="centre", layered=False, **there),
+    ]
+    assert [array.device for array in made] == [device] * len(made)
+
+
 def test_operations_are_the_functions_of_this_package() -> None:
     import posref
 

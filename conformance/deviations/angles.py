@@ -227,8 +227,9 @@ def _exponents(dim: int, dtype: str, base: float) -> Real:
 
 
 def _mscale_one(s: YaRN, factor: float) -> float:
-    given = s.attention_factor is not None or s.mscale is not None or s.mscale_all_dim is None
-    return factor if given else _g(1, s.factor) / _g(s.mscale_all_dim, s.factor)
+    if s.attention_factor is not None or s.mscale is not None or s.mscale_all_dim is None:
+        return factor
+    return _g(1, s.factor) / _g(s.mscale_all_dim, s.factor)
 
 
 DEVIATIONS = (

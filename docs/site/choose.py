@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable
 
 from posref.about import ABOUT
-from posref.about.lengths import DOES, LONGER, WEIGHTS
+from posref.about.lengths import DOES, LONGER, TOOLS, WEIGHTS
 from posref.composition import stages
 from posref.model_table import model_table
 from posref.spec import REGISTRY, Encoding
 
-TOOLS = ("permute_qk_weights", "resample", "rope_cos_sin", "rotation_matrix", "sinusoidal_shift", "weight_norm")
 TABLE = model_table()
 PLACES = ("position", "integer")  # kinds of arrays that can hold positions
 

@@ -25,3 +25,5 @@ DOES = {  # what the encodings of a family do
     "relative": "Adds a learned vector to keys or values",
     "extension": "Changes distances, the mask or the scale of a trained model",
 }
+# not encodings in themselves: what one chooses among leaves them out
+TOOLS = ("permute_qk_weights", "resample", "rope_cos_sin", "rotation_matrix", "sinusoidal_shift", "weight_norm")

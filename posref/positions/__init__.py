@@ -2,8 +2,8 @@
 Position ids: from masks, tokens, draws, packed sequences, shards, caches, and grids of image and video.
 
 They count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Functions of host numbers
-return NumPy arrays unless `xp` is given. In 32 bits, positions 2**31 or more apart wrap around and look nearer. Only the
-functions of this package may look at array values. Compilers (``jax.jit``, ``torch.compile``) need those that do not:
+return NumPy arrays, or those of `xp`, on `device`. In 32 bits, positions 2**31 or more apart wrap around and look nearer. Only
+the functions of this package may look at array values. Compilers (``jax.jit``, ``torch.compile``) need those that do not:
 `constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or `from_mask`, `randomised`
 and `tree` with ``check=False``. The results of `packed` and `packed_shard` have shapes that depend on values: call these two
 outside.

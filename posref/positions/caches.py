@@ -1,5 +1,7 @@
 """Positions beside a cache of keys: of the next tokens, of the keys that are left, and of keys compressed from many."""
 
+from typing import Any
+
 from posref.arrays import index_dtype, namespace, placement, whole
 from posref.checks import check_integer, check_tokens
 from posref.grids import made
@@ -127,7 +129,7 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
     return xp.max(largest, axis=0) + 1 - xp.astype(xp.sum(ones, axis=-1), own.dtype)
 
 
-def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | None = HOST) -> N:
+def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
     Return the positions of keys that stand for whole windows of tokens: :math:`w r + s` for window w, its first token.
 
@@ -166,7 +168,7 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
     windows = check_integer("compressed", "windows", windows, 0)
     rate = check_integer("compressed", "rate", rate, 1)
     first = check_integer("compressed", "first", first, 0)
-    return made([w * rate + first for w in range(windows)], (windows,), xp)
+    return made([w * rate + first for w in range(windows)], (windows,), xp, device)
 
 
 @encoding(

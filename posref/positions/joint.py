@@ -1,7 +1,7 @@
 """Positions of images and text that attend to each other in an image generator."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from posref.arrays import constants
 from posref.checks import check_flag, check_integer, check_word
@@ -13,7 +13,14 @@ ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 
 def qwen_image(
-    images: Sequence[Sequence[int]], tokens: int, /, *, origin: Origin, layered: bool, xp: NamespaceOf[N] | None = HOST
+    images: Sequence[Sequence[int]],
+    tokens: int,
+    /,
+    *,
+    origin: Origin,
+    layered: bool,
+    xp: NamespaceOf[N] | None = HOST,
+    device: Any = None,
 ) -> tuple[N, N]:
     r"""
     Return Qwen-Image's positions (frame, row, column) of the cells of its images, and of its text.
@@ -75,4 +82,5 @@ def qwen_image(
     if layered:
         start = max(start, len(images) - 1)
     cells = c.concatenate([c.zeros((3, 0), dtype=c.int64), *found], axis=1)
-    return made(cells.tolist(), tuple(cells.shape), xp), made([start + j for j in range(tokens)] * 3, (3, tokens), xp)
+    words = [start + j for j in range(tokens)] * 3
+    return made(cells.tolist(), tuple(cells.shape), xp, device), made(words, (3, tokens), xp, device)

@@ -24,6 +24,7 @@ def tmrope(
     bos: Bos,
     chunk: float | None,
     xp: NamespaceOf[N] | None = HOST,
+    device: Any = None,
 ) -> N:
     r"""
     Return TMRoPE's three positions (time, height, width) of every token in a prompt of text, audio, images and videos.
@@ -118,14 +119,15 @@ def tmrope(
             length = int(per_second * chunk)
             pieces += _alternating(video, _cuts(video[0], length), audio, _cuts(audio[0], length), start)
         pieces.append(marks + _following(pieces))
-    return _placed(c.concatenate(pieces, axis=1), rounding, xp)
+    return _placed(c.concatenate(pieces, axis=1), rounding, xp, device)
 
 
-def _placed(found: Array, rounding: Rounding, xp: Namespace | None) -> Array:
+def _placed(found: Array, rounding: Rounding, xp: Namespace | None, device: Any) -> Array:
     """Return host positions in NumPy or in `xp`: integers in its default dtype, fractions in float32."""
     if xp is None:
         return found
-    return xp.asarray(found) if rounding == "down" else xp.asarray(found, dtype=xp.float32)
+    where = {} if device is None else {"device": device}
+    return xp.asarray(found, **where) if rounding == "down" else xp.asarray(found, dtype=xp.float32, **where)
 
 
 def _following(pieces: list[Array]) -> float:

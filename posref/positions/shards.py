@@ -1,7 +1,7 @@
 """Positions of one rank's tokens under context parallelism: how a sequence, or a pack of them, is shared out."""
 
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from posref.arrays import namespace, placement
 from posref.checks import check_integer, check_word
@@ -28,7 +28,7 @@ RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1,
     result="length//ranks",
     returns="integer",
 )
-def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
+def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
     Return the positions of one rank's shard under context parallelism, shared out so that causal work is balanced.
 
@@ -67,10 +67,10 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
         raise ValueError(msg)
     chunk = length // (2 * ranks)
     starts = (rank * chunk, (2 * ranks - 1 - rank) * chunk)
-    return made([start + i for start in starts for i in range(chunk)], (2 * chunk,), xp)
+    return made([start + i for start in starts for i in range(chunk)], (2 * chunk,), xp, device)
 
 
-def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
+def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
     Return the positions of one rank's shard if the sequence is cut into as many equal parts as there are ranks.
 
@@ -107,7 +107,7 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
         msg = f"contiguous: length must be a multiple of ranks ({ranks}); got {length}."
         raise ValueError(msg)
     own = length // ranks
-    return made(list(range(rank * own, (rank + 1) * own)), (own,), xp)
+    return made(list(range(rank * own, (rank + 1) * own)), (own,), xp, device)
 
 
 @encoding(
@@ -119,7 +119,7 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
     result="max(0,(length-rank+ranks-1)//ranks)",
     returns="integer",
 )
-def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST) -> N:
+def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
     Return the positions of one rank's shard if tokens go round the ranks one by one: r, r + c, r + 2c and so on.
 
@@ -155,7 +155,7 @@ def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None 
     length = check_integer("striped", "length", length, 0)
     rank, ranks = _check_rank("striped", rank, ranks)
     own = list(range(rank, length, ranks))
-    return made(own, (len(own),), xp)
+    return made(own, (len(own),), xp, device)
 
 
 def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Order, within: Within) -> T:
