@@ -220,9 +220,10 @@ def compare_sines_of_cells(config: Any, model: Any, entries: list[Any], compared
         if SINES.search(type(module).__name__) and "width" in inspect.signature(module.forward).parameters:
             theirs.append(module(width=GRID[1], height=GRID[0], device=torch.device("cpu"), dtype=torch.float32)[0])
     if not theirs:
-        for _, code in codes(config):
+        for node, code in codes(config):
             builds = getattr(code, "build_2d_sinusoidal_position_embedding", None)
-            for width in {sum(options["widths"]) for options in given} if builds is not None else ():
+            keys = ("hidden_size", "decoder_hidden_size") if builds is not None else ()
+            for width in {getattr(node, key) for key in keys if hasattr(node, key)}:
                 theirs.append(builds(GRID[0], GRID[1], embed_dim=width))
     cells = positions.grid(*GRID)
     columns = positions.grid(*GRID[::-1])[::-1]  # row by row of the transposed image
@@ -231,10 +232,6 @@ def compare_sines_of_cells(config: Any, model: Any, entries: list[Any], compared
         ours = [posref.sinusoidal_nd(where, **options) for where in (cells, cells[::-1], columns, columns[::-1])]
         if not any(near(a, b, 2e-6) for a in ours for b in theirs):
             wrong.append("sines of cells that the model does not compute")
-
-
-def table(operation: str, options: dict[str, Any], rows: int) -> Any:
-    return posref.sinusoidal(np.arange(rows), options["dim"], **{k: v for k, v in options.items() if k != "dim"})
 
 
 def ctrl(code: Any, dim: int) -> Any:
@@ -259,16 +256,17 @@ def compare_own_tables(config: Any, entries: list[Any], compared: Counter[str], 
         for options in [e.options for e in entries if e.operation == "sinusoidal" and e.options] if makes else ():
             compared["sinusoidal"] += 1
             assert makes is not None
-            if not near(table("sinusoidal", options, 9), makes(code, options["dim"]), 2e-6):
+            ours = posref.sinusoidal(np.arange(9), options["dim"], **{k: v for k, v in options.items() if k != "dim"})
+            if not near(ours, makes(code, node.hidden_size), 2e-6):
                 wrong.append(f"the table of {node.model_type} is not ours")
 
 
-def gptj(code: Any, node: Any, x: torch.Tensor, lanes: int) -> torch.Tensor:
+def gptj(code: Any, x: torch.Tensor, lanes: int) -> torch.Tensor:
     sin, cos = code.create_sinusoidal_positions(8, lanes)[None].chunk(2, -1)
     return code.apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
 
 
-def roformer(code: Any, node: Any, x: torch.Tensor, lanes: int) -> torch.Tensor:
+def roformer(code: Any, x: torch.Tensor, lanes: int) -> torch.Tensor:
     rows = code.RoFormerSinusoidalPositionalEmbedding(8, lanes).create_weight()
     return code.RoFormerSelfAttention.apply_rotary_position_embeddings(rows[None, None], x, x)[0]
 
@@ -282,8 +280,9 @@ def compare_own_rotations(config: Any, entries: list[Any], compared: Counter[str
         turns = ROTATIONS.get(node.model_type)
         for options in [e.options for e in entries if e.operation == "rope" and e.options] if turns else ():
             assert turns is not None
-            x = np.random.default_rng(5).standard_normal((1, 2, 8, options["rotary_dim"])).astype(np.float32)
-            found = turns(code, node, torch.asarray(x), options["rotary_dim"])
+            lanes = getattr(node, "rotary_dim", None) or node.hidden_size // node.num_attention_heads
+            x = np.random.default_rng(5).standard_normal((1, 2, 8, lanes)).astype(np.float32)
+            found = turns(code, torch.asarray(x), lanes)
             compared["rotation"] += 1
             if not near(posref.rope(x, np.arange(8), **options), found, 1e-5):
                 wrong.append(f"the rotation of {node.model_type} is not ours")
@@ -312,11 +311,11 @@ def compare_buckets(model: torch.nn.Module, entries: list[Any], compared: Counte
 
 def compare_alibi(config: Any, entries: list[Any], compared: Counter[str], wrong: list[str]) -> None:
     for options in [e.options for e in entries if e.operation == "alibi" and e.options]:
-        for node, code in codes(config):
+        for node, code in [(node, code) for node, code in codes(config) if hasattr(node, "num_attention_heads")]:
             if hasattr(code, "build_alibi_tensor"):
-                theirs, first = code.build_alibi_tensor(torch.ones(1, 5), options["heads"], torch.float32), 0
+                theirs, first = code.build_alibi_tensor(torch.ones(1, 5), node.num_attention_heads, torch.float32), 0
             elif hasattr(code, "build_mpt_alibi_tensor"):
-                theirs, first = code.build_mpt_alibi_tensor(options["heads"], 5), -4
+                theirs, first = code.build_mpt_alibi_tensor(node.num_attention_heads, 5), -4
             else:
                 continue
             compared["alibi"] += 1

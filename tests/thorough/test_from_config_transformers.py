@@ -2,10 +2,10 @@
 All default configurations of transformers as from_config reads them, against the models' own code.
 
 Compared by value, without weights: frequencies of every rotary module (both ways: each of ours is theirs, each of theirs is
-ours), rotations of images, tables of sinusoids, sinusoids of cells and of masked images, T5's and ALiBi's biases, offsets of
-learned tables, groups of convolutions. Encodings that posref does not define are there if, and only if, the model has the
-parameters or modules of that encoding. Where a default configuration does not fit together, FITTING has another. Run with -s to
-see counts, and what is not compared.
+ours), rotations of texts, indexers and images, tables of sinusoids, sinusoids of cells and of masked images, biases of T5 and
+ALiBi, offsets of learned tables, groups of convolutions. Encodings that posref does not define are there if, and only if, the
+model has the parameters or modules of that encoding. Where a default configuration does not fit together, FITTING has another.
+Run with -s to see counts, and what is not compared.
 """
 
 import inspect
@@ -32,7 +32,7 @@ from model_comparisons import (
     nodes,
 )
 from rotary_modules import code_of
-from rotation_comparisons import compare_axial
+from rotation_comparisons import compare_axial, compare_layouts
 from transformers import CONFIG_MAPPING
 
 import posref
@@ -236,6 +236,7 @@ def outcome(model_type: str) -> Outcome:
     entries = [entry for listed in found.values() for entry in listed if entry is not None]
     compare_rotary(config, entries, compared, wrong)
     compare_sinusoids(config, entries, compared, wrong)
+    compare_layouts(config, found, compared, wrong)
     for compare in (compare_axial, compare_own_tables, compare_own_rotations, compare_alibi, compare_named):
         compare(config, entries, compared, wrong)
     named = {entry.operation for entry in entries}
@@ -286,3 +287,36 @@ NOT_RUN = {
     "timm_backbone": "the encoding is that of the timm model that the file names",
     "timm_wrapper": "the encoding is that of the timm model that the file names",
 }
+
+
+WRONG = [
+    ("llama", "text", {"layout": "interleaved"}),
+    ("llama", "text", {"base": 500.0}),
+    ("deepseek_v32", "indexer", {"layout": "interleaved_to_half"}),
+    ("qwen2_vl", "text", {"sections": (24, 24, 16)}),
+    ("qwen2_vl", "vision", {"layout": "interleaved"}),
+    ("kimi_k25_vision", "vision attention", {"arrangement": "chunked"}),
+    ("opt", "text", {"offset": 0}),
+    ("t5", "encoder", {"bidirectional": False}),
+    ("bloom", "text", {"heads": 4}),
+    ("wav2vec2", "audio", {"groups": 8}),
+    ("deformable_detr", "vision", {"centered": False}),
+    ("rt_detr", "vision", {"layout": "interleaved"}),
+    ("whisper", "encoder", {"endpoint": False}),
+    ("swin", "vision attention", None),
+]
+
+
+@pytest.mark.parametrize(("model", "component", "change"), WRONG, ids=str)
+def test_a_wrong_answer_is_found(monkeypatch: pytest.MonkeyPatch, model: str, component: str, change: dict[str, Any]) -> None:
+    """One option of one component is another, or the component is left out."""
+
+    def altered(config: Any) -> dict[str, list[Any]]:
+        found = posref.from_config(config)
+        if change is None:
+            return {name: entries for name, entries in found.items() if name != component}
+        return found | {component: [entry._replace(options={**entry.options, **change}) for entry in found[component]]}
+
+    assert not outcome(model).wrong
+    monkeypatch.setitem(globals(), "from_config", altered)
+    assert outcome(model).wrong
