@@ -3,9 +3,9 @@ All default configurations of transformers as from_config reads them, against th
 
 Compared by value, without weights: frequencies of every rotary module (both ways: each of ours is theirs, each of theirs is
 ours), rotations of texts, indexers and images, tables of sinusoids, sinusoids of cells and of masked images, biases of T5 and
-ALiBi, offsets of learned tables, groups of convolutions. Encodings that posref does not define are there if, and only if, the
-model has the parameters or modules of that encoding. Where a default configuration does not fit together, FITTING has another.
-Run with -s to see counts, and what is not compared.
+ALiBi, offsets of learned tables, groups of convolutions, and how most tables are fitted to another grid. Encodings that posref
+does not define are there if, and only if, the model has the parameters or modules of that encoding. Where a default
+configuration does not fit together, FITTING has another. Run with -s to see counts, and what is not compared.
 """
 
 import inspect
@@ -31,6 +31,7 @@ from model_comparisons import (
     is_whole,
     nodes,
 )
+from resample_comparisons import compare_resampled
 from rotary_modules import code_of
 from rotation_comparisons import compare_axial, compare_layouts
 from transformers import CONFIG_MAPPING
@@ -237,7 +238,7 @@ def outcome(model_type: str) -> Outcome:
     compare_rotary(config, entries, compared, wrong)
     compare_sinusoids(config, entries, compared, wrong)
     compare_layouts(config, found, compared, wrong)
-    for compare in (compare_axial, compare_own_tables, compare_own_rotations, compare_alibi, compare_named):
+    for compare in (compare_axial, compare_resampled, compare_own_tables, compare_own_rotations, compare_alibi, compare_named):
         compare(config, entries, compared, wrong)
     named = {entry.operation for entry in entries}
     model = built(config) if not named or named - {"rope", "mrope"} else None
@@ -303,6 +304,7 @@ WRONG = [
     ("deformable_detr", "vision", {"centered": False}),
     ("rt_detr", "vision", {"layout": "interleaved"}),
     ("whisper", "encoder", {"endpoint": False}),
+    ("vit", "vision table", {"align_corners": True}),
     ("swin", "vision attention", None),
 ]
 
