@@ -182,6 +182,9 @@ FEW = (  # of operations whose own cases have too few rows
          "bias": floats(2, seed=3)}),
     Case("peg/parts/four", {"residual": True}, {"x": floats(4, 2, 2, 2, seed=1), "weight": floats(2, 1, 3, 3, seed=2),
          "bias": floats(2, seed=3)}),
+    Case("positions_from_mask/parts/four", {"padding": 1}, {"mask": np.tri(4, 5, 1)[:, ::-1] > 0}),
+    Case("positions_from_tokens/parts/four", {"padding_idx": 1}, {"tokens": 1 + np.tri(4, 5, 1, dtype=np.int64)[:, ::-1]}),
+    Case("packed_documents/parts/four", {}, {"positions": np.arange(20).reshape(4, 5) % 3}),
     Case("rotation_matrix/parts/four", {"dim": 6, "base": 500.0, "layout": "half"}, {"position": [0, 7, 300, 5]}),
 )  # fmt: skip
 

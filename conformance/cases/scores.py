@@ -290,7 +290,7 @@ LEARNED_LOGN = (
     _learned("heads/no-query", "empty", NONE, 3),
     _learned("learned/ssmax", "strength offset", (), 0, "no bias; the first factors are 0",
              given=_given((0, 1, 2, 511, 4095), (0.43, 1.0), (0.0, 0.0))),
-    _learned("learned/neutral", "strength", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 3, (1.0,) * 3)),
+    _learned("learned/neutral", "strength", (), 0, "nothing changes", given=_given((0, 7, 100), (0.0,) * 2, (1.0,) * 2)),
     _learned("learned/falling", "strength inverse", (), 0, "below 0 from some position on",
              given=_given((0, 6, 7, 300), (-0.5, 0.25), (1.0, -1.5))),
     Case("learned_logn_scale/sequence/decode", flags=("factor-decode", "factor-ids"), kind="sequence",
