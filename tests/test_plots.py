@@ -121,6 +121,7 @@ def test_every_operation_has_a_picture() -> None:
         assert sum(array.size for array in chart.arrays().values()) > 1
 
 
+@pytest.mark.thorough
 def test_every_kind_is_drawn_of_some_operation(tmp_path: Path) -> None:
     left = set(plots.KINDS)
     for op in REGISTRY:
