@@ -45,8 +45,13 @@ NOT_IN_XPOS = {
 NOT_IN_STRING = {  # which is interleaved, has its lanes first and no inverse
     "layout-interleaved", "writes-interleaved", "inverse-ignored", "inverse-keeps-layout", "leading-lanes",
 }  # fmt: skip
+ODD_AND_SCALE = (
+    "odd-as-zeros", "odd-truncated", "odd-extra-sine", "odd-zero-first", "sinusoid-unscaled", "sinusoid-angle-scaled",
+)  # fmt: skip
 FIXED = {  # options of a part that the whole has not
-    "sine_2d": ("sinusoid-halves-exchanged", "sinusoid-interleaved", "endpoint-never"),
+    "sine_2d": ("sinusoid-halves-exchanged", "sinusoid-interleaved", "endpoint-never", *ODD_AND_SCALE),
+    "sinusoidal_nd": ODD_AND_SCALE,
+    "axial_rope": ("ladder-endpoint-never", "ladder-first-1", "ladder-first-inverted"),
     "axial_learned": ("offset-ignored", "clip-wraps", "clip-zeros", "clip-before-offset"),
     "layout_2d": ("offset-ignored", "clip-before-offset"),
     "hierarchical_learned": ("offset-ignored", "clip-wraps", "clip-zeros", "clip-before-offset"),
@@ -70,6 +75,9 @@ INEXPRESSIBLE = (
     | {(name, "xpos") for name in NOT_IN_XPOS}
 )
 FEW = {  # could be expressed, but fewer than two cases ask: gaps of the suite
+    ("yarn-mscale-one", "rope"),
+    ("yarn-mscale-one", "mrope"),
+    ("yarn-mscale-one", "rotation_matrix"),
     ("positions-4096-at-0", "rotation_matrix"),
     ("positions-4096-at-0", "sine_2d"),  # a mask of that many rows or columns
     ("positions-clamped-4095", "sine_2d"),
