@@ -1,6 +1,7 @@
 """Smaller pages with the same look: paths of few digits, each glyph once, and links to the open section only."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 STEPS = re.compile(r"([MLQCZz])|(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
@@ -101,7 +102,14 @@ def _page(app: Any, name: str, template: str, context: dict[str, Any], tree: Any
         context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
 
 
+def _without_maps(app: Any, error: Exception | None) -> None:
+    """Remove what only a debugger of the theme's own scripts and styles reads."""
+    for path in Path(app.outdir).rglob("*.map"):
+        path.unlink()
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Add this to Sphinx, before the theme makes its list of pages."""
     app.connect("html-page-context", _page, priority=100)
+    app.connect("build-finished", _without_maps)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
