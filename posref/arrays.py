@@ -4,7 +4,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from posref.callers import called
+from posref.callers import called, names_of
 
 Array = Any
 Namespace = Any
@@ -24,8 +24,12 @@ def namespace(*arrays: Array) -> Namespace:
         try:
             xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
-            names = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
-            msg = f"{called('posref')}: arguments must be arrays of one library (convert lists with its asarray); got {names}."
+            types = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
+            *others, last = names_of(arrays)
+            names = f"{', '.join(others)} and {last}" if others else last
+            alone = not others and last != "arguments"
+            need = "an array (convert numbers and lists" if alone else "arrays of one library (convert numbers and lists"
+            msg = f"{called('posref')}: {names} must be {need} with its asarray); got {types}."
             raise TypeError(msg) from error
         if not getattr(xp, "computes_constants", False):  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp
@@ -176,7 +180,7 @@ def check_dtype(dtype: DType, xp: Namespace) -> None:
         except (TypeError, AttributeError):
             fits = False
     if not fits:
-        msg = f"posref: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
+        msg = f"{called('posref', 'dtype')}: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
         raise ValueError(msg)
 
 

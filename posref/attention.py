@@ -231,7 +231,8 @@ def _column(logits: Array, sinks: Array) -> Array:
 def _check_mask(logits: Array, mask: Array) -> None:
     """Refuse a mask that is not boolean, or does not broadcast with the logits."""
     if not namespace(logits, mask).isdtype(mask.dtype, "bool"):
-        msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}."
+        remedy = " Numbers that are added to logits are a bias." if namespace(mask).isdtype(mask.dtype, "real floating") else ""
+        msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}.{remedy}"
         raise ValueError(msg)
     check_broadcast("attention", "logits and mask", logits.shape, mask.shape)
 

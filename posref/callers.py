@@ -1,19 +1,33 @@
 """Which function of posref a caller has called, for its errors: definitions call each other."""
 
 import sys
+from typing import Any
 
 
 def called(function: str, *arguments: str) -> str:
-    """Return the outermost definition on the stack that has the arguments, which may be `function` itself."""
+    """Return the outermost definition on the stack that has the arguments, a scaling for its field; it may be `function`."""
     frame = sys._getframe(1)
-    found = function
+    found, wanted = function, {"scaling" if "." in argument else argument for argument in arguments}
     while frame is not None and _is_definition(frame.f_globals.get("__name__", "")):
         code = frame.f_code
         own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if not code.co_name.startswith(("_", "check_")) and frame.f_globals.get(code.co_name) and {*arguments} <= {*own}:
+        if not code.co_name.startswith(("_", "check_")) and frame.f_globals.get(code.co_name) and wanted <= {*own}:
             found = code.co_name
         frame = frame.f_back  # type: ignore[assignment]  # None at the end
     return found
+
+
+def names_of(values: tuple[Any, ...]) -> list[str]:
+    """Return what the outermost definition on the stack calls the values; "arguments" where it has no name for one."""
+    frame = sys._getframe(1)
+    found: dict[str, Any] = {}
+    while frame is not None and _is_definition(frame.f_globals.get("__name__", "")):
+        code = frame.f_code
+        if not code.co_name.startswith("_") and frame.f_globals.get(code.co_name):
+            found = {name: frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]}
+        frame = frame.f_back  # type: ignore[assignment]  # None at the end
+    names = [next((name for name, own in found.items() if own is value), "") for value in values]
+    return names if all(names) else ["arguments"]
 
 
 def _is_definition(module: str) -> bool:

@@ -178,9 +178,24 @@ def check_finite(function: str, argument: str, value: Any) -> Any:
     return value
 
 
-def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...]) -> None:
+def check_coordinates(function: str, shape: tuple[int, ...], axes: int, rows: tuple[int, ...]) -> None:
+    """Refuse positions whose first axis is not of `axes`, or whose others do not broadcast to `rows`."""
+    if not shape or shape[0] != axes:
+        remedy = " Move the last axis to the front." if len(shape) > 1 and shape[-1] == axes else ""
+        msg = (
+            f"{function}: positions must have coordinates along {axes} axes, the first axis; got shape {tuple(shape)}.{remedy}"
+        )
+        raise ValueError(msg)
+    check_rows(function, "positions", shape[1:], rows, (axes,))
+
+
+def check_rows(
+    function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...], first: tuple[int, ...] = ()
+) -> None:  # fmt: skip
     """
-    Refuse positions of `shape` that do not broadcast, aligned from the right, to `rows` (the leading axes of x).
+    Refuse positions of `shape`, after the axes `first`, that do not broadcast, aligned from the right, to `rows`.
+
+    `rows` are the leading axes of x.
 
     Positions with two or more axes must have as many as `rows`: a (B, T) against (B, H, T) would broadcast silently when B
     equals H. The one exception is (T, 1) against (B, T, H) where H is not 1, since its last axis shows what is meant.
@@ -189,26 +204,32 @@ def check_rows(function: str, argument: str, shape: tuple[int, ...], rows: tuple
         return
     shape, rows = tuple(shape), tuple(rows)
     if 1 < len(shape) < len(rows) and not shape[-1] == 1 < rows[-1]:
-        example = (shape[0], *(1,) * (len(rows) - len(shape)), *shape[1:])
+        example = (*first, shape[0], *(1,) * (len(rows) - len(shape)), *shape[1:])
         msg = (
-            f"{function}: {argument} with more than one axis must have all {len(rows)} of the leading axes of x, "
-            f"{rows}; got {shape}. Insert axes of size 1, for instance reshape to {example}."
+            f"{function}: {argument} with more than one axis{' of tokens' if first else ''} must have all {len(rows)} of the "
+            f"leading axes of x, {rows}; got {(*first, *shape)}. Insert axes of size 1, for instance reshape to {example}."
         )
         raise ValueError(msg)
     fits = len(shape) <= len(rows) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(rows), strict=False))
     if not fits:
         remedy = ""
         if len(shape) == 1 and shape[0] in rows[:-1]:
-            remedy = f" If x is (B, T, H, D), reshape them to ({shape[0]}, 1)."
+            remedy = f" If x is (B, T, H, D), reshape them to {(*first, shape[0], 1)}."
+        elif argument == "cos" and rows and shape[-1:] > rows[-1:]:
+            remedy = " Of a table from position 0 on, give the rows of the tokens: cos[positions]."
         elif not rows:
             remedy = f" Does x come first, and then {argument}?"
-        msg = f"{function}: {argument} must broadcast to the leading axes of x, {rows}, without enlarging them; got {shape}."
-        raise ValueError(msg + remedy)
+        requirement = f"must broadcast to the leading axes of x, {rows}, without enlarging them"
+        msg = f"{function}: {argument} {requirement}; got {(*first, *shape)}.{remedy}"
+        raise ValueError(msg)
 
 
 def check_rotated(function: str, rotary_dim: Any, width: int, argument: str = "x") -> int:
     """Return how many channels rotate, all of `width` for None; refuse a number that is odd, or more."""
     dim = width if rotary_dim is None else as_number(rotary_dim)
+    if rotary_dim is None and (dim % 2 or dim < 2):
+        msg = f"{function}: the last axis of {argument} must be even and at least 2, or rotary_dim given; got {width}."
+        raise ValueError(msg)
     if isinstance(dim, bool) or not isinstance(dim, int) or dim % 2 or not 2 <= dim <= width:
         remedy = _as_python("rotary_dim", dim)
         msg = (

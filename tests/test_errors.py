@@ -57,7 +57,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rope: odd last axis": (
         lambda: posref.rope(X[..., :63], T, **ROPE),
-        "rope: rotary_dim must be even and at most 63 (the last axis of x); got 63.",
+        "rope: the last axis of x must be even and at least 2, or rotary_dim given; got 63.",
     ),
     "rope: layout": (
         lambda: posref.rope(X, T, layout="neox", base=10000.0),
@@ -280,7 +280,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
             lambda positions=positions, dtype=dtype: posref.logn_scale(
                 positions, length=2, offset=1, at_least_one=True, dtype=dtype
             ),
-            f"posref: dtype must be a real floating data type of the arrays' library; got {dtype!r}.",
+            f"logn_scale: dtype must be a real floating data type of the arrays' library; got {dtype!r}.",
         )
         for positions, dtype in (
             (T, np.int32),
@@ -293,7 +293,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "axial_frequencies: dtype": (
         lambda: posref.axial_frequencies((4, 4), base=100.0, allocation="own", dtype=np.int64),
-        f"posref: dtype must be a real floating data type of the arrays' library; got {np.int64!r}.",
+        f"axial_frequencies: dtype must be a real floating data type of the arrays' library; got {np.int64!r}.",
     ),
     "frequencies: a base beyond all reals": (
         frequencies(base=10**400),
@@ -501,12 +501,26 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mrope: sections": (
         lambda: posref.mrope(X, AXES, **MROPE | {"sections": (16, 24, 24)}),
-        "mrope: sections must add up to 1 to 32 pairs (the channels of x); got (16, 24, 24).",
+        "mrope: sections must add up to 1 to 32 pairs (half the channels of x); got (16, 24, 24).",
     ),
     "mrope: positions": (
         lambda: posref.mrope(X, np.zeros((3, 2, 5)), **MROPE),
-        "mrope: positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
-        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+        "mrope: positions with more than one axis of tokens must have all 3 of the leading axes of x, (2, 3, 5); "
+        "got (3, 2, 5). Insert axes of size 1, for instance reshape to (3, 2, 1, 5).",
+    ),
+    "mrope: coordinates last": (
+        lambda: posref.mrope(X, AXES.T, **MROPE),
+        "mrope: positions must have coordinates along 3 axes, the first axis; got shape (5, 3). "
+        "Move the last axis to the front.",
+    ),
+    "mrope: one axis": (
+        lambda: posref.mrope(X, T, **MROPE),
+        "mrope: positions must have coordinates along 3 axes, the first axis; got shape (5,).",
+    ),
+    "mrope: tokens before heads": (
+        lambda: posref.mrope(np.ones((2, 5, 3, 64)), AXES, **MROPE),
+        "mrope: positions must broadcast to the leading axes of x, (2, 5, 3), without enlarging them; got (3, 5). "
+        "If x is (B, T, H, D), reshape them to (3, 5, 1).",
     ),
     "axial_rope: lanes": (
         lambda: posref.axial_rope(X, AXES, **AXIAL | {"dims": (32, 32, 32)}),
@@ -523,8 +537,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_rope: axes": (
         lambda: posref.axial_rope(X, AXES[:2], **AXIAL),
-        "axial_table: sections must add up to 32 (the pairs of inv_freq), one for each axis of positions; "
-        "got (8, 12, 12) and positions of shape (2, 5).",
+        "axial_rope: positions must have coordinates along 3 axes, the first axis; got shape (2, 5).",
     ),
     "mixed_table: axes": (
         lambda: posref.mixed_table(AXES, np.ones((2, 4))),
@@ -884,7 +897,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "attention: a mask of integers where there is no key": (
         lambda: posref.attention(X, X[:, :, :0], X[:, :, :0], mask=np.ones((5, 0))),
-        "attention: mask must be boolean, True where a query may attend; got float64.",
+        "attention: mask must be boolean, True where a query may attend; got float64. "
+        "Numbers that are added to logits are a bias.",
     ),
     "attention: scale": (
         lambda: posref.attention_logits(X, X, scale=float("inf")),
@@ -1054,15 +1068,30 @@ def test_arrays_of_two_libraries() -> None:
     with pytest.raises(TypeError) as caught:
         posref.rope(torch.ones(5, 4), T, **ROPE)
     assert str(caught.value) == (
-        "rope: arguments must be arrays of one library (convert lists with its asarray); got torch.Tensor, numpy.ndarray."
+        "rope: x and positions must be arrays of one library (convert numbers and lists with its asarray); "
+        "got torch.Tensor, numpy.ndarray."
     )
 
 
 def test_an_error_names_the_function_that_was_called() -> None:
     with pytest.raises(ValueError, match=r"^mla_logits: base must be a finite number above 0; got -1\."):
         posref.mla_logits(X, X, X, X[:, 0], T, T, layout="half", base=-1, scale=1.0)
-    with pytest.raises(TypeError, match=r"^mrope: scaling must be a record"):
+    with pytest.raises(TypeError, match=r"^mrope: scaling must be a record .* For instance posref\.scaling\.YaRN\("):
         posref.mrope(X, np.stack([T] * 3), sections=(8, 12, 12), arrangement="chunked", scaling="yarn", **ROPE)
+    with pytest.raises(ValueError, match=r"^rope: LongRoPE\.short_factor must have one entry for each of 32 pairs; got 4\."):
+        posref.rope(X, T, scaling=LONG, length=5, **ROPE)
+    with pytest.raises(ValueError, match=r"^rope: YaRN\.factor must be"):
+        posref.rope(X, T, scaling=YaRN(-1.0, 32), **ROPE)
+    with pytest.raises(ValueError, match=r"^t5_bias: table must have at least 4 rows, .*; got shape \(3, 8\)\."):
+        posref.t5_bias(T, T, np.ones((3, 8)), bidirectional=True)
+    with pytest.raises(ValueError, match=r"^t5_bias: table must have at least 2 rows; got shape \(1, 8\)\."):
+        posref.t5_bias(T, T, np.ones((1, 8)), bidirectional=False)
+
+
+def test_a_table_from_position_0_on_is_told_how_to_be_read() -> None:
+    cos, sin = posref.rope_table(np.arange(9), np.ones(32))
+    with pytest.raises(ValueError, match=r" got \(9,\)\. Of a table from position 0 on, give .*: cos\[positions\]\.$"):
+        posref.apply_rope(X, cos, sin, layout="half")
 
 
 def test_tables_of_twice_the_frequencies_are_told_how_to_be_cut() -> None:
@@ -1081,7 +1110,7 @@ def test_lists_are_not_arrays() -> None:
     with pytest.raises(TypeError) as caught:
         posref.sinusoidal([1, 2], 4, layout="sin_cos")
     assert str(caught.value) == (
-        "sinusoidal: arguments must be arrays of one library (convert lists with its asarray); got builtins.list."
+        "sinusoidal: positions must be an array (convert numbers and lists with its asarray); got builtins.list."
     )
 
 
@@ -1098,7 +1127,7 @@ def test_lists_are_not_arrays() -> None:
     ],
 )
 def test_lists_in_the_second_place(call: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match=r"^[a-z_]+: arguments must be arrays of one library \(convert lists"):
+    with pytest.raises(TypeError, match=r"^[a-z_]+: [a-z_, ]+ must be (an array|arrays of one library) \(convert numbers and"):
         call()
 
 

@@ -71,6 +71,14 @@ def t5_bias(
         raise ValueError(msg)
     check_real("t5_bias", table=table)
     check_tokens("t5_bias", q_positions=q_positions, k_positions=k_positions)
+    if table.shape[0] < (4 if bidirectional else 2) or (bidirectional and table.shape[0] % 2):
+        least = (
+            "at least 4 rows, and an even number, when bidirectional (half for each side)"
+            if bidirectional
+            else "at least 2 rows"
+        )
+        msg = f"t5_bias: table must have {least}; got shape {tuple(table.shape)}."
+        raise ValueError(msg)
     relative = -distances(q_positions, k_positions)
     buckets = t5_buckets(relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance)
     return t5_rows(table, buckets)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.arrays import Array, constants, namespace, wide
-from posref.checks import check_lanes, check_positions, check_rows, check_word
+from posref.checks import check_coordinates, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies
 from posref.rotary.axial_table import axes_of_pairs, axial_table
@@ -130,10 +130,10 @@ def axial_rope(
     check_positions(name, "positions", positions)
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=system)
-    if not sum(dims) <= x.shape[-1] or positions.ndim < 1:
+    if not sum(dims) <= x.shape[-1]:
         msg = f"{name}: dims must add up to at most {x.shape[-1]} (the channels of x); got {tuple(dims)}."
         raise ValueError(msg)
-    check_rows(name, "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
+    check_coordinates(name, tuple(positions.shape), len(dims), tuple(x.shape[:-1]))
     sections = [dim // 2 for dim in dims]
     inv_freq = in_pair_order(inv_freq, sections=sections, arrangement=arrangement)
     cos, sin = axial_table(positions, inv_freq, sections=sections, arrangement=arrangement, dtype=wide(x.dtype, xp))

@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.arrays import cast, namespace, wide
-from posref.checks import check_frequencies, check_positions, check_rows, check_word
+from posref.checks import check_coordinates, check_frequencies, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table
@@ -93,13 +93,13 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
             f"{rows} (the leading axes of x); got {s}."
         )
         raise ValueError(msg)
-    if len(f) < 2 or not _fits(f[1:-1], rows) or 2 * f[-1] > width or positions.ndim < 1:
+    if len(f) < 2 or not _fits(f[1:-1], rows) or 2 * f[-1] > width:
         msg = (
             f"{name}: frequencies must be (A, d/2), or (A, *F, d/2) with F of {len(rows)} axes that broadcast to {rows} (the "
             f"leading axes of x), and d at most {width}; got {f}."
         )
         raise ValueError(msg)
-    check_rows(name, "positions", tuple(positions.shape[1:]), rows)
+    check_coordinates(name, tuple(positions.shape), f[0], rows)
     work = wide(x.dtype, xp)
     basis = cayley(skew, dtype=work)
     first = xp.matrix_transpose(basis) if form == "conjugate" else basis

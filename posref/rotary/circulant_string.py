@@ -3,7 +3,7 @@
 from typing import Any
 
 from posref.arrays import Array, beside, cast, constants, namespace, wide
-from posref.checks import check_positions, check_rows
+from posref.checks import check_coordinates, check_positions
 from posref.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
@@ -84,13 +84,13 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     check_positions(name, "positions", positions)
     rows, c, width = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))
-    if not fits or c[-1] < 3 or c[-2] * c[-1] > width or positions.ndim < 1:
+    if not fits or c[-1] < 3 or c[-2] * c[-1] > width:
         msg = (
             f"{name}: coefficients must be (A, G, n), or (A, *F, G, n) with F of {len(rows)} axes that broadcast to {rows} "
             f"(the leading axes of x), n at least 3 and G n at most {width}; got {c}."
         )
         raise ValueError(msg)
-    check_rows(name, "positions", tuple(positions.shape[1:]), rows)
+    check_coordinates(name, tuple(positions.shape), c[0], rows)
     work, (blocks, n) = wide(x.dtype, xp), c[-2:]
     learned = matrix_dtype(coefficients)
     basis, sines = _fourier(n, constants(xp))

@@ -1,7 +1,7 @@
 """LieRE, rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
 from posref.arrays import cast, namespace, wide
-from posref.checks import check_positions, check_rows
+from posref.checks import check_coordinates, check_positions
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
@@ -69,13 +69,13 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
     check_positions(name, "positions", positions)
     rows, g, width = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
     fits = len(g) == 4 or (len(g) == len(rows) + 4 and all(n in (1, m) for n, m in zip(g[1:-3], rows, strict=True)))
-    if not fits or g[-3] * g[-1] > width or positions.ndim < 1:
+    if not fits or g[-3] * g[-1] > width:
         msg = (
             f"{name}: generators must be (A, G, n, n), or (A, *F, G, n, n) with F of {len(rows)} axes that broadcast to {rows} "
             f"(the leading axes of x), and G n at most {width}; got {g}."
         )
         raise ValueError(msg)
-    check_rows(name, "positions", tuple(positions.shape[1:]), rows)
+    check_coordinates(name, tuple(positions.shape), g[0], rows)
     work = wide(x.dtype, xp)
     rotations = liere_rotations(positions, generators, dtype=work)
     if inverse:

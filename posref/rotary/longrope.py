@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from posref.arrays import Array, Namespace
+from posref.callers import called
 from posref.checks import check_integer, check_positive
 from posref.rotary.ntk import longest
 from posref.scaling import LongRoPE
@@ -24,7 +25,8 @@ def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Arr
     pairs = inv_freq.shape[0]
     for name, values in lists.items():
         if len(values) != pairs:
-            msg = f"rope_frequencies: LongRoPE.{name} must have one entry for each of {pairs} pairs; got {len(values)}."
+            function = called("rope_frequencies", "scaling")
+            msg = f"{function}: LongRoPE.{name} must have one entry for each of {pairs} pairs; got {len(values)}."
             raise ValueError(msg)
         for value in values:
             check_positive("rope_frequencies", f"LongRoPE.{name}", value)

@@ -1,7 +1,7 @@
 """RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.arrays import namespace, wide
-from posref.checks import check_frequencies, check_lanes, check_positions, check_rows, check_word
+from posref.checks import check_coordinates, check_frequencies, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -75,12 +75,12 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     check_positions(name, "positions", positions)
     rows, f = tuple(x.shape[:-1]), tuple(frequencies.shape)
     fits = len(f) == 2 or (len(f) == len(rows) + 2 and all(n in (1, m) for n, m in zip(f[1:-1], rows, strict=True)))
-    if not fits or 2 * f[-1] > x.shape[-1] or positions.ndim < 1:
+    if not fits or 2 * f[-1] > x.shape[-1]:
         msg = (
             f"{name}: frequencies must be (A, d/2), or (A, *F, d/2) with F of {len(rows)} axes that broadcast to {rows} (the "
             f"leading axes of x), and d at most {x.shape[-1]}; got {f}."
         )
         raise ValueError(msg)
-    check_rows(name, "positions", tuple(positions.shape[1:]), rows)
+    check_coordinates(name, tuple(positions.shape), f[0], rows)
     cos, sin = mixed_table(positions, frequencies, dtype=wide(x.dtype, xp))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from posref.arrays import namespace, wide
-from posref.checks import check_integers, check_lanes, check_positions, check_rows, check_word
+from posref.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -111,10 +111,10 @@ def mrope(
     check_lanes("mrope", "x", x)
     sections = check_integers("mrope", "sections", sections, 0)
     dim = 2 * sum(sections)
-    if not 2 <= dim <= x.shape[-1] or positions.ndim < 1:
-        msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (the channels of x); got {tuple(sections)}."
+    if not 2 <= dim <= x.shape[-1]:
+        msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (half the channels of x); got {tuple(sections)}."
         raise ValueError(msg)
-    check_rows("mrope", "positions", tuple(positions.shape[1:]), tuple(x.shape[:-1]))
+    check_coordinates("mrope", tuple(positions.shape), len(sections), tuple(x.shape[:-1]))
     system = xp if getattr(xp, "computes_constants", False) else None
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
     cos, sin = axial_table(

@@ -149,7 +149,11 @@ def rope_frequencies(
         case Proportional():
             inv_freq = proportional(powers(b, dim, c), scaling, c)
         case _:
-            remedy = " posref.rope_from_config reads a configuration's dict." if isinstance(scaling, dict) else ""
+            remedy = ""
+            if isinstance(scaling, dict):
+                remedy = " posref.rope_from_config reads a configuration's dict."
+            elif isinstance(scaling, str | type):
+                remedy = " For instance posref.scaling.YaRN(factor=4.0, original_length=32768)."
             function = called("rope_frequencies", "scaling")
             msg = f"{function}: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
             raise TypeError(msg)
