@@ -49,7 +49,9 @@ def load(name: str) -> ModuleType:
     else:
         found = [point.value for point in _added() if point.name == name]
         if not found:
-            msg = f"backends.load: name must be one of {', '.join(names())}; got {name!r}."
+            near = [known for known in names() if known in str(name) or str(name) in known]
+            meant = f" Did you mean {near[0]!r}?" if near and name else ""
+            msg = f"backends.load: name must be one of {', '.join(names())}; got {name!r}.{meant}"
             raise ValueError(msg)
         target = found[0]
     try:

@@ -1,5 +1,20 @@
 """Named errors of the conformance suite."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from posref.checks import quoted
+from posref.spec import REGISTRY
+
+
+def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, hint: str = "") -> str:
+    """Return the sentence that refuses what is no operation's name: with the nearest ones, else a hint or where all are."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name if isinstance(name, str) else getattr(name, "__name__", ""), list(known), n=3)
+    remedy = f" Did you mean {' or '.join(near)}?" if near else "" if hint else " posref list prints them all."
+    return f"{argument} must be the name of an operation; got {quoted(name)}.{remedy}{hint}"
+
 
 class PosrefError(Exception):
     """Something that could not run: a bad file, target or option. The message says what, where and what to do."""

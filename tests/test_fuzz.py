@@ -429,7 +429,7 @@ def find_message(output: str) -> str:
     ("arguments", "message"),
     [
         (("nowhere",), "cannot import 'nowhere'"),
-        (("posref", "--op", "ropes"), "op must be one of"),
+        (("posref", "--op", "ropes"), "op must be the name of an operation; got"),
         (("posref", "--scheduler", "tcp://127.0.0.1:9", "--seconds", "1"), "no scheduler answers"),
         (("mine.py", "--op", "rope"), "has no rope"),
     ],

@@ -244,6 +244,14 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
     [
         (("rope",), "rope needs x, positions, layout, base; give --shape x=.* and --positions and --option layout="),
         (("ropes",), "NAME must be the name of an operation"),
+        (("learned", "--array", "positions=0,9", "--shape", "table=5,3"), "learned does not take this call: index 9 is out of"),
+        (
+            ("alibi", "--option", "num_heads=8"),
+            "--option must be of heads, form for alibi; got 'num_heads'. Did you mean heads",
+        ),
+        (("rope", "--preset", "phi-3.5-mini", "--positions", "1", "--shape", "1,96"), "LongRoPE .* --option length=TOKENS"),
+        ((*ROPE, "--format", "json"), "-o must end in .json with --format json; got"),
+        ((*ROPE, "--format", "suite"), "-o must end in nothing that a file ends in with --format suite"),
         ((*ROPE[:3], "--positions", "x", "--shape", "2,128"), "--positions must be numbers in commas, or ranges"),
         ((*ROPE[:3], "--positions", "1", "--shape", "2,a"), "--shape must be sizes in commas"),
         (("rope", "--preset", "llama"), "presets: name must be a preset's name; got 'llama'. See"),
@@ -286,6 +294,13 @@ def test_misuse_is_refused_in_a_sentence(arguments: tuple[str, ...], message: st
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_of_a_form_that_is_not_written_is_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["golden", *ROPE, "-o", str(tmp_path / "a.pt")])
+    assert done.exit_code == 2
+    assert "-o must end in .npz, .safetensors, .json, or be a folder; got" in done.output
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_witness_is_said_and_is_no_proof(tmp_path: Path) -> None:
     assert "one witness" in run(*ROPE, "--witnesses", "1", "-o", tmp_path / "one.npz")
     run(*ROPE, "-o", tmp_path / "two.npz")
@@ -314,7 +329,7 @@ def test_calls_of_ones_own_become_a_suite(tmp_path: Path) -> None:
         "rope/golden/call-1", "rope/golden/call-2", "alibi_slopes/golden/call-1",
     }  # fmt: skip
     for wrong, text in (
-        (("ropes", {}, {}), "op must be one of"),
+        (("ropes", {}, {}), "op must be the name of an operation; got"),
         (("rope", {"x": x, "positions": positions}, {"layout": "halves", "base": 1e4}), "does not take call 1: rope: layout"),
     ):
         with pytest.raises(TargetError, match=text):

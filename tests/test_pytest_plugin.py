@@ -110,7 +110,7 @@ def test_unsupported_operations_do_not_pass(pytester: pytest.Pytester) -> None:
         (["--posref-target", "no_such_module"], "cannot import 'no_such_module'"),
         (["--posref-claim", "angle32"], "give --posref-target"),
         (["--posref-target", EXAMPLE, "--posref-claim", "perfect"], "must be one of angle64, frequency32, product32, angle32"),
-        (["--posref-target", EXAMPLE, "--posref-op", "rppe"], "op must be one of"),
+        (["--posref-target", EXAMPLE, "--posref-op", "rppe"], "op must be the name of an operation; got"),
         (["--posref-target", EXAMPLE, "--posref-expected-failures", "none.txt"], "cannot be read"),
     ],
 )

@@ -101,6 +101,22 @@ def test_the_shape_of_a_large_result_is_judged() -> None:
             assert_conforms("rope", wrong, x, positions, **ROTARY)
 
 
+@pytest.mark.parametrize(("wrong", "message"), [
+    (None, "rope: out must be an array of numpy; got None."),
+    ((X, X), "rope: must return one result, out; got a tuple of 2."),
+])  # fmt: skip
+def test_what_is_no_array_is_named(wrong: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=f"^{message}"):
+        assert_conforms("rope", wrong, X, POSITIONS, **ROTARY)
+
+
+def test_a_mask_is_right_or_not() -> None:
+    options = {"window": 2, "counting": "with_query", "sides": "causal"}
+    wrong = ~posref.sliding_window(POSITIONS, POSITIONS, **options)
+    with pytest.raises(AssertionError, match=r"^sliding_window is not right:\n  out\[0, 0\]: got 0, expected 1"):
+        assert_conforms("sliding_window", wrong, POSITIONS, POSITIONS, **options)
+
+
 def test_a_tighter_claim_is_held_to() -> None:
     x, positions = arrays("numpy")
     angles = (POSITIONS[:, None].astype(np.float32) * np.float32(500.0) ** np.float32([0, -0.25, -0.5, -0.75])).astype(float)
@@ -115,7 +131,9 @@ def test_a_tighter_claim_is_held_to() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("ropes", X, X, POSITIONS), {}, "op must be an operation of posref; got 'ropes'. Did you mean 'rope'?"),
+        (("ropes", X, X, POSITIONS), {}, "op must be the name of an operation; got 'ropes'. Did you mean rope"),
+        ((posref.rope, X, X, POSITIONS), ROTARY, "op must be the name of an operation; got .*Did you mean rope"),
+        ((X, X, POSITIONS), ROTARY, "op must be the name of an operation; got an array of shape"),
         (("rope", X, X, POSITIONS), {**ROTARY, "bse": 1.0}, "rope takes x, positions, layout, base, .*; got 'bse'."),
         (("rope", X, X), ROTARY, "rope needs positions; give the arguments and options of the call that was made."),
         (("rope", X, X, POSITIONS, 3), ROTARY, "rope takes 2 arguments by position, x, positions; got 3."),

@@ -345,7 +345,7 @@ def test_a_target_that_is_no_function_is_refused(module: Any, target: tuple[Any,
     [
         ("rope", "like must return None, .*; got str."),
         (("rope", POSITIONS, OPTIONS), "like must return"),
-        (("ropes", (POSITIONS,), OPTIONS), "op must be an operation of posref; got 'ropes'. Did you mean 'rope'?"),
+        (("ropes", (POSITIONS,), OPTIONS), "op must be the name of an operation; got 'ropes'. Did you mean rope"),
         (("rope", (POSITIONS,), OPTIONS), "rope needs positions; give the arguments"),
     ],
 )

@@ -41,7 +41,8 @@ def check_apart(target: Any, options: Mapping[str, Any], watch: Watch) -> Report
         If the process ends before the target is loaded.
     """
     if not isinstance(target, str):
-        msg = f"check: child needs a target by name (module, module:object or file.py); got {type(target).__name__}."
+        kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
+        msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
         raise TargetError(msg)
     sent = dict(options, target=target, suite=str(options["suite"].absolute()))
     work = Apart("check", sent, options["timeout"])

@@ -11,7 +11,7 @@ from typing import Any
 from posref.spec import REGISTRY
 
 from ..cases import of_model
-from ..errors import TargetError
+from ..errors import TargetError, no_operation
 from ..model import LoadedCase
 from ..suite.quoting import shown
 from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
@@ -51,8 +51,7 @@ class Choice:
         wanted = None if op is None else [op] if isinstance(op, str) else list(op)
         unknown = [name for name in wanted or () if name not in REGISTRY]
         if unknown:
-            msg = f"check: op must be one of {', '.join(REGISTRY)}; got {shown(unknown[0])!r}."
-            raise TargetError(msg)
+            raise TargetError(no_operation("check: op", shown(unknown[0])))
         if self.tier not in TIERS:
             of = "smoke, core or kernel (full is built on demand: posref vectors build DIR --tier full)"
             msg = f"check: tier must be {of}; got {self.tier!r}."

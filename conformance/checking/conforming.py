@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -16,7 +15,7 @@ from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
 from ..calls import PLACED, array_names, parameters_of
-from ..errors import Failure, TargetError
+from ..errors import Failure, TargetError, no_operation
 from ..model import Answer, Arrays, Call, LoadedCase
 from ..proof import live, screening
 from ..target import calling
@@ -69,18 +68,17 @@ def fault_in(
     wrong = [verdict for verdict in verdicts if verdict.verdict == "fail"]
     if not wrong:
         return None
-    lines = [f"{op} in {dtype} is not within {accuracy}:", *(f"  {verdict}" for verdict in wrong)]
+    exact = all(outputs[verdict.output].dtype.kind != "f" for verdict in wrong)  # masks and indices have no accuracy
+    first = f"{op} is not right:" if exact else f"{op} in {dtype} is not within {accuracy}:"
+    lines = [first, *(f"  {verdict}" for verdict in wrong)]
     lines += [f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"] if why else []
     return "\n".join(lines)
 
 
 def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
     """Return a call of an operation, its arrays as NumPy, its options with those that have their default."""
-    if op not in REGISTRY:
-        near = difflib.get_close_matches(op, REGISTRY, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else " posref list prints them all."
-        msg = f"{who}: op must be an operation of posref; got {op!r}.{hint}"
-        raise TargetError(msg)
+    if not isinstance(op, str) or op not in REGISTRY:
+        raise TargetError(no_operation(f"{who}: op", op))
     parameters = parameters_of(REGISTRY[op].function)
     known = [n for n in parameters if n not in PLACED]
     unknown = [n for n in options if n not in known]

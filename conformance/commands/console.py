@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -17,7 +16,7 @@ import click
 from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
-from ..errors import PosrefError, TargetError
+from ..errors import PosrefError, TargetError, no_operation
 from ..suite.quoting import printable
 
 if TYPE_CHECKING:
@@ -42,12 +41,9 @@ def writable(*paths: Path | None) -> None:
 
 
 def operation(name: str, option: str = "NAME", hint: str = "") -> str:
-    """Return the name of an operation, or raise an error that has the nearest ones or lists all, and may end in a hint."""
+    """Return the name of an operation, or raise an error that has the nearest ones or where all are, and may end in a hint."""
     if name not in REGISTRY:
-        near = get_close_matches(name, REGISTRY, n=3)
-        meant = f" Did you mean {' or '.join(near)}?" if near else "" if hint else f" The operations are {', '.join(REGISTRY)}."
-        msg = f"{option} must be the name of an operation; got {name!r}.{meant}{hint}"
-        raise TargetError(msg)
+        raise TargetError(no_operation(option, name, hint=hint))
     return name
 
 
@@ -93,6 +89,8 @@ def errors() -> Iterator[None]:
 
 def _sentence(error: Exception) -> str:
     """Return an error's text in one line that a terminal holds, whatever it quotes."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        error = OSError(f"{error.filename}: cannot be opened: {error.strerror}.")
     text = printable(str(error))
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from posref.spec import REGISTRY
 
-from ..errors import TargetError
+from ..errors import TargetError, no_operation
 from ..target.base import Target
 from ..target.loading import load
 from .hunt import Hunt, Progress, Searched
@@ -76,8 +76,7 @@ def fuzz(
     wanted = None if op is None else (op,) if isinstance(op, str) else tuple(op)
     unknown = [name for name in wanted or () if name not in REGISTRY]
     if unknown:
-        msg = f"fuzz: op must be one of {', '.join(REGISTRY)}; got {unknown[0]!r}."
-        raise TargetError(msg)
+        raise TargetError(no_operation("fuzz: op", unknown[0]))
     seconds = SECONDS if seconds is None and examples is None else seconds
     until = None if seconds is None else time.monotonic() + seconds
     given = {"target": target, **options}

@@ -58,7 +58,7 @@ class Model:
         found = preset.mrope if several else preset.rope
         if found is None:
             other = "one position axis" if several else "several position axes"
-            msg = f"golden: preset {name} is of {other}; got {op}."
+            msg = f"golden: preset {name} is of {other}; got {op}. Ask for {'rope' if several else 'mrope'}."
             raise TargetError(msg)
         return found
 

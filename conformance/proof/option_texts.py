@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import posref
@@ -28,7 +29,9 @@ def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, value = pair(command, "--option", text, "NAME=VALUE")
         if name not in known:
-            msg = f"{command}: --option must be of {', '.join(known)} for {op}; got {name!r}."
+            near = [n for n in known if n in name] or get_close_matches(name, known, n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            msg = f"{command}: --option must be of {', '.join(known)} for {op}; got {name!r}.{meant}"
             raise TargetError(msg)
         given[name] = _value(command, name, value)
     return given

@@ -19,7 +19,7 @@ from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, UNIT, tolerance_of
 from ..calls import judged_as
-from ..errors import TargetError
+from ..errors import TargetError, no_operation
 from ..model import Arrays, Case, Flag
 from ..suite.atomic import whole_directory
 from ..suite.options import to_json
@@ -31,6 +31,7 @@ from .running import askable
 
 OF_SUITE = 32  # bytes that a suite's largest file has for each value, at most
 FILES = ("npz", "safetensors", "json")
+TENSOR_FILES = ("npy", "pt", "pth", "bin", "h5", "hdf5", "pkl", "csv", "txt", "gguf", "onnx", "pb", "parquet", "mat", "zip")
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,14 @@ class Wanted:
     def format_of(self, path: Path) -> str:
         """Return the format in which a path is written."""
         ending = path.suffix.removeprefix(".")
+        foreign = ending in TENSOR_FILES and not path.is_dir() if self.format is None else ending in FILES
+        if foreign and ending != self.format:
+            folder = f"{', '.join(f'.{form}' for form in FILES)}, or be a folder"
+            need = folder if self.format is None else f".{self.format} with --format {self.format}"
+            if self.format is not None and self.format not in FILES:
+                need = f"nothing that a file ends in with --format {self.format}, which writes a folder"
+            msg = f"golden: -o must end in {need}; got {path}."
+            raise TargetError(msg)
         return self.format or (ending if ending in FILES else "suite")
 
 
@@ -62,13 +71,13 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     TargetError
         If it would take too long or too much memory, the values do not fit the dtype, or stages that are wanted are not there.
     """
-    inputs = {n: np.asarray(v) for n, v in case.inputs.items()}
+    form, inputs = wanted.format_of(path), {n: np.asarray(v) for n, v in case.inputs.items()}
     try:
         shapes = shapes_of(case.op, inputs, case.params)
-    except (TypeError, ValueError) as error:
-        msg = f"golden: {case.op} does not take this call: {error}"
+    except (TypeError, ValueError, IndexError) as error:
+        remedy = " Say --option length=TOKENS." if ": length must be given" in str(error) else ""
+        msg = f"golden: {case.op} does not take this call: {error}{remedy}"
         raise TargetError(msg) from error
-    form = wanted.format_of(path)
     if form == "onnx":
         if wanted.effort.stages:
             msg = "golden: --stages has no place in ONNX's tests. Write .npz or .safetensors."
@@ -184,12 +193,11 @@ def golden_suite(
     for op, arrays, options in calls:
         own = by_op.setdefault(op, [])
         if op not in REGISTRY:
-            msg = f"golden_suite: op must be one of {', '.join(REGISTRY)}; got {op!r}."
-            raise TargetError(msg)
+            raise TargetError(no_operation("golden_suite: op", op))
         inputs = {name: np.asarray(value) for name, value in arrays.items()}
         try:
             shapes = shapes_of(op, inputs, options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, IndexError) as error:
             msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
             raise TargetError(msg) from error
         _require_room("golden_suite", shapes)

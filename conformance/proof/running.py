@@ -15,7 +15,7 @@ from posref.spec import REGISTRY, Encoding
 
 from ..accuracy import OF_DTYPE
 from ..calls import bind, given_dtype, is_wide, makes_constants, positions_of, takes_dtype
-from ..errors import BuildError
+from ..errors import BuildError, no_operation
 from ..model import Arrays
 
 
@@ -31,8 +31,7 @@ def encoding_of(op: str | Callable[..., Any]) -> Encoding:
     """Return the registry's record of an operation, given by name or function."""
     name = op if isinstance(op, str) else op.__name__
     if name not in REGISTRY:
-        msg = f"op must be one of {', '.join(REGISTRY)}; got {name!r}."
-        raise BuildError(msg)
+        raise BuildError(no_operation("op", name))
     return REGISTRY[name]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..errors import VectorError
+from ..errors import VectorError, no_operation
 from .atomic import whole_directory
 from .reading import document, load_manifest
 from .writing import copy_groups, copy_static, finish, write_json
@@ -20,8 +20,7 @@ def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
     unknown = wanted - {entry["op"] for entry in manifest["groups"]}
     if unknown:
         known = sorted({entry["op"] for entry in manifest["groups"]})
-        msg = f"vectors copy: --op must be one of {', '.join(known)}; got {', '.join(sorted(unknown))}."
-        raise VectorError(msg)
+        raise VectorError(no_operation("vectors copy: --op", min(unknown), known))
     entries = [entry for entry in manifest["groups"] if not wanted or entry["op"] in wanted]
     with whole_directory(directory) as new:
         if directory.exists() and any(directory.iterdir()):

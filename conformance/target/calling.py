@@ -124,6 +124,9 @@ def text_of(error: BaseException) -> str:
 def collected(target: InProcess, op: str, result: Any) -> Collected:
     """Return a call's results by name, on the host, each with the name of its dtype; `Failure` if there are more or fewer."""
     names = REGISTRY[op].outputs
+    if len(names) == 1 and isinstance(result, tuple) and any(hasattr(part, "shape") for part in result):
+        msg = f"must return one result, {names[0]}; got a tuple of {len(result)}"
+        raise Failure(msg)
     results = result if isinstance(result, tuple | list) and len(names) > 1 else (result,)
     if len(results) != len(names):
         msg = f"must return {len(names)} results, {', '.join(names)}; got {len(results)}"
@@ -133,6 +136,9 @@ def collected(target: InProcess, op: str, result: Any) -> Collected:
 
 def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any], str | None]:
     """Return a result as NumPy, reals widened to float64, and the name of its dtype; None for a Python number."""
+    if result is None:
+        msg = f"{name} must be an array of {target.backend.name}; got None"
+        raise Failure(msg)
     if isinstance(result, np.ndarray):
         result = np.asarray(result)  # no class of its own says what is in the memory
     native = not isinstance(result, np.ndarray | np.generic | int | float) or (

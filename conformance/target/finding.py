@@ -42,7 +42,8 @@ def _import(module: str, target: str) -> Any:
     except ModuleNotFoundError as error:
         hint = f"pip install '{package_of(target)}'" if target in ADAPTERS else "is it installed?"
         kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
-        msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}."
+        file = f" A file is given alone: {module}." if module.endswith(".py") else ""
+        msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}.{file}"
         raise TargetError(msg) from error
     except KeyboardInterrupt:
         raise

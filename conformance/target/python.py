@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
+from inspect import isroutine
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -105,10 +107,20 @@ def load_python(
     except (PosrefError, backends.BackendMissing, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if isinstance(error, ValueError) and str(error).startswith("backends."):
-            raise
+        if isinstance(error, ValueError) and str(error).startswith("backends.load: name "):
+            raise TargetError(str(error).replace("backends.load: name", "check: backend", 1)) from error
         msg = f"{target if isinstance(target, str) else type(target).__name__}: loading it raised {calling.in_one_line(error)}"
         raise TargetError(msg) from error
+
+
+def _without_operations(name: str, implementation: Any) -> str:
+    """Return the sentence that refuses a target of whose functions none is named as an operation."""
+    if isroutine(implementation):
+        return f"{name}: is itself a function; must have functions named as operations. Name the module or file that has it."
+    near = {word: get_close_matches(word, REGISTRY, n=1, cutoff=0.75) for word in dir(implementation) if word[0] != "_"}
+    close = ", ".join(f"{word} (is it {found[0]}?)" for word, found in near.items() if found and found != [word])
+    has = f"it has {close}" if close else "got none. posref list prints them all"
+    return f"{name}: must have at least one function named as an operation; {has}."
 
 
 def _loaded(
@@ -124,8 +136,7 @@ def _loaded(
         msg = f"{name}: backend {library.name!r} has no {', '.join(absent)} here; it has {', '.join(library.dtypes)}."
         raise TargetError(msg)
     if not any(callable(offered(implementation, op)) for op in REGISTRY):
-        msg = f"{name}: must have at least one function named as an operation: {', '.join(REGISTRY)}; got none."
-        raise TargetError(msg)
+        raise TargetError(_without_operations(name, implementation))
     if device is not None:
         _try_device(name, library, dtypes[0], device)
     stated = dict(offered(implementation, "claims", {}))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...accuracy import OF_DTYPE
-from ...errors import Stopped, TargetError, Unsupported, VectorError
+from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation
 from ...model import Arrays, Call, LoadedCase, LoadedGroup
 from ...suite import safe_reading, tensors
 from ...suite.atomic import whole_directory
@@ -39,8 +39,7 @@ def export(source: Path, directory: Path, ops: Collection[str] = (), *, tier: st
     manifest = load_manifest(source)
     known = {entry["op"] for entry in manifest["groups"]}
     if not set(ops) <= known:
-        msg = f"vectors export: --op must be one of {', '.join(sorted(known))}; got {', '.join(sorted(set(ops) - known))}."
-        raise VectorError(msg)
+        raise VectorError(no_operation("vectors export: --op", min(set(ops) - known), sorted(known)))
     withdrawn, entries = withdrawn_cases(source), []
     with whole_directory(directory) as new:
         if directory.exists() and any(directory.iterdir()):
