@@ -1,5 +1,6 @@
 """The forms of a report: its figures' numbers, Markdown, JUnit and the badge."""
 
+import io
 import json
 import subprocess
 import sys
@@ -379,3 +380,20 @@ def test_one_case_that_does_not_pass_is_enough(verdict: str) -> None:
     assert verdict == "selective" or wrong.reason == "1 of 6 cases do not pass"
     refused = Operation("rope", "float32", "angle32", [*cases, replace(cases[0], kind="reject", verdict=verdict)])
     assert refused.conformant is (verdict not in ("crash", "timeout", "protocol"))
+
+
+def test_one_mistake_in_two_dtypes_is_explained_once() -> None:
+    def one_later(positions: Any, inv_freq: Any, /, **options: Any) -> Any:
+        return posref.rope_table(positions + 1, inv_freq, **options)
+
+    def twice(positions: Any, inv_freq: Any, /, *, dtype: Any = None, **options: Any) -> Any:
+        shift = 1 if dtype == np.float64 else -1
+        return posref.rope_table(positions + shift, inv_freq, dtype=dtype, **options)
+
+    for function, times in ((one_later, 1), (twice, 2)):
+        target = SimpleNamespace(__name__="t", rope_table=function, dtypes=("float64", "float32"))
+        console = Console(width=200, record=True, file=io.StringIO())
+        terminal.show(check(target, tier="smoke"), console)
+        text = console.export_text()
+        assert text.count("diagnosis:") == text.count("repeat:") == times, text
+        assert ("  the same in float32: 1 of 1 cases" in text) is (times == 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -31,8 +32,8 @@ def show(report: Report, console: Console) -> None:
     for line in meanings(document):
         console.print(plain(line))
     console.print(_table(report, console.width))
-    for operation in report.operations:
-        _explain(operation, console)
+    for same in _alike(report.operations):
+        _explain(same[0], same[1:], console)
     rejected, asked = report.validation
     if asked:
         console.print(f"validation: refused {rejected} of {asked} invalid calls (does not decide conformance)")
@@ -91,10 +92,18 @@ def _table(report: Report, width: int) -> Table:
     return table
 
 
-def _explain(operation: Operation, console: Console) -> None:
-    """Print why an operation is not conformant."""
-    if operation.conformant:
-        return
+def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
+    """Return those that are not conformant, dtypes of one operation together where the same is wrong with them."""
+    groups: dict[tuple[object, ...], list[Operation]] = {}
+    for operation in operations:
+        names = tuple((operation.diagnosis or {}).get("names", ()))
+        if not operation.conformant:
+            groups.setdefault((operation.op, *names) if names else (id(operation),), []).append(operation)
+    return list(groups.values())
+
+
+def _explain(operation: Operation, alike: Sequence[Operation], console: Console) -> None:
+    """Print why an operation is not conformant, and in which other dtypes it fails alike."""
     console.print(f"\n[bold]{operation.op}[/bold] {operation.dtype}: {plain(operation.reason)}")
     if operation.diagnosis:
         console.print(f"  [bold]diagnosis[/bold]: {plain(operation.diagnosis['text'])}")
@@ -113,6 +122,8 @@ def _explain(operation: Operation, console: Console) -> None:
         console.print(f"  and {len(bad) - SHOWN} more")
     if bad:
         console.print(f"  repeat: {plain(bad[0].reproduce)}")
+    for other in alike:
+        console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
 
 
 def _nearest(case: CaseResult) -> float:
