@@ -247,6 +247,26 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
     assert "consecutive positions (refused: " in report.scopes[0].line
 
 
+@pytest.mark.parametrize(
+    ("op", "refuses", "words"),
+    [
+        ("learned", lambda c: c.offset != 2, "offset 2 (refused: 1 and less, 5 and more)"),
+        ("random_fourier", lambda c: c.x.shape[-1] != 1, "axes 1"),
+        ("peg", lambda c: c.weight.shape[-1] != 3, "taps 3"),
+    ],
+    ids=["offset", "coordinates", "taps"],
+)
+def test_what_is_built_for_one_number_conforms(op: str, refuses: Condition, words: str) -> None:
+    report = check(refusing(refuses, op=op), op=op, dtype="float32")
+    assert report.verdict == "conformant in its scope", report.operations[0].reason
+    assert words in report.scopes[0].line
+
+
+def test_a_number_that_is_answered_and_refused_is_no_scope() -> None:
+    """Offsets of 2 and of 5 answered, of 1 refused: nothing explains that."""
+    assert not check(refusing(lambda c: c.offset == 1, op="learned"), op="learned", dtype="float32").conformant
+
+
 # ---- too little -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("refuses", [lambda c: c.x.size, lambda c: True], ids=["empty arrays alone", "everything"])
 def test_what_answers_no_value_is_not_conformant(refuses: Condition) -> None:
@@ -329,6 +349,22 @@ def test_a_stated_scope_in_which_no_case_lies_is_none() -> None:
     report = check(refusing(lambda _: False, supports={"rope": {"layout": []}}), op="rope", tier="core")
     assert not report.conformant
     assert "no case that it answers lies in the scope that it states" in report.operations[0].reason
+
+
+def test_a_number_that_has_a_default_is_stated_by_word_or_by_value() -> None:
+    for offset, refuses in (
+        ([2], lambda c: c.offset != 2),
+        ({"max": 2}, lambda c: c.offset > 2),
+        (["given"], lambda c: not c.offset),
+    ):
+        stated = {"learned": {"offset": offset}}
+        report = check(refusing(refuses, op="learned", supports=stated), op="learned", dtype="float32")
+        assert report.conformant, report.operations[0].reason
+        assert "offset" in report.scopes[0].line
+    report = check(
+        refusing(lambda c: c.offset != 5, op="learned", supports={"learned": {"offset": [2]}}), op="learned", dtype="float32"
+    )
+    assert not report.conformant
 
 
 def test_a_refusal_inside_a_stated_scope_is_selective() -> None:

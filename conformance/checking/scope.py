@@ -2,8 +2,9 @@
 What an implementation offers of an operation: stated by itself, or inferred from what it answered.
 
 An unanswered case is *explained* by a word of an option, or a dtype, that no answered case has; by another trait that none has
-and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; and, only where
-none of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All else is
+and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; by a number that
+is the same wherever answered and not its default, as an offset of 2, where at least two cases have others; and, only where none
+of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All else is
 *selective*. The scope is told with the fewest axes: first the one that explains most cases, with all that it lacks.
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
-from .traits import Traits, defaults, is_word
+from .traits import DEFAULT, GIVEN, Traits, defaults, is_word
 
 BOUNDS = frozenset({"positions", "position", "tokens", "queries", "keys", "head_size", "rows"})  # from above alone
 FEW = 3  # sizes of a head that are told one by one
@@ -96,6 +97,9 @@ def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
 
     def excludes(traits: Traits) -> bool:
         words, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis)
+        if sizes is not None and words:  # a number that has a default: its scope is told in words, or in numbers
+            told = not isinstance(allowed, Bound) and not allowed.isdisjoint((DEFAULT, GIVEN))
+            words, sizes = (words, None) if told else (frozenset(), sizes)
         if isinstance(allowed, Bound):
             return not all(allowed.holds(one) for one in (*((w, w) for w in words), *([sizes] if sizes else [])))
         return not words <= allowed or not allowed.issuperset(sizes or ())
@@ -133,7 +137,7 @@ def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
         if missing:
             found.append(Candidate((axis,), allowed, _has_one_of(axis, missing)))
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
-        bound = _bound(asked, axis, enough)
+        bound = _always(asked, axis, enough) if axis in defaults(op) else _bound(asked, axis, enough)
         if bound != Bound():
             found.append(Candidate((axis,), bound, _excludes(axis, bound)))
     return [*found, *_few(asked, "head_size", enough)]
@@ -179,6 +183,16 @@ def _bound(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
     if low == high and axis not in BOUNDS and len(below | above) >= enough:
         return Bound(low, high)
     return Bound(low if len(below) >= enough and axis not in BOUNDS else None, high if len(above) >= enough else None)
+
+
+def _always(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
+    """Return the one number that every answered case has, not its default, where enough cases have others."""
+    answered = {one.traits.sizes[axis] for one in asked if one.answered and axis in one.traits.sizes}
+    if len(answered) != 1 or any(DEFAULT in one.traits.words[axis] for one in asked if one.answered):
+        return Bound()
+    [(low, high)] = answered
+    others = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis] != (low, high)}
+    return Bound(low, high) if low == high and len(others) >= enough else Bound()
 
 
 def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:

@@ -9,7 +9,7 @@ from posref.spec import REGISTRY
 
 from ..errors import TargetError
 from .scope import Bound
-from .traits import FORMS, LISTS, vocabulary
+from .traits import DEFAULT, FORMS, GIVEN, LISTS, defaults, vocabulary
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 
@@ -73,8 +73,11 @@ def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
     words = known[axis]
     if axis == "positions":
         return Bound(high=float(_form(name, op, value)))
+    number = words == (DEFAULT, GIVEN) and axis in defaults(op)  # told in words, or in numbers
+    if number and isinstance(value, list) and value and not {DEFAULT, GIVEN} & {*value}:
+        words = None
     if isinstance(value, dict):
-        if words is not None:
+        if words is not None and not number:
             raise TargetError(_wrong(name, op, axis, f"a list of {_of(words)}", value))
         return Bound(value.get("min"), value.get("max"), value.get("multiple_of"))
     if isinstance(value, bool):

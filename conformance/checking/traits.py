@@ -26,6 +26,7 @@ FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wide
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
 HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
           "heads_not_power_of_two", "unequal_coordinates", "step")  # fmt: skip
+COORDINATES = "*P c"  # the shape of points
 ONE = {"T": "token", "Q": "query", "K": "key"}
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}
@@ -106,10 +107,11 @@ def _fields(value: Scaling | None) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
-    """Yield the whole numbers among the options of a call that have no default."""
+    """Yield the numbers among the options of a call; of those without a default, the whole ones."""
     for name, domain in REGISTRY[op].domains.items():
-        if isinstance(domain, Integer) and name not in defaults(op):
-            yield name, float(call.params[name])
+        value = call.params.get(name, defaults(op).get(name))
+        if value is not None and (isinstance(domain, Integer) or (isinstance(domain, Real) and name in defaults(op))):
+            yield name, float(value)
 
 
 # ---- arrays ---------------------------------------------------------------------------------------------------------------
@@ -175,6 +177,8 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     for name, axes in record.arrays.items():
         if axes.optional and name in call.inputs:
             yield name, True
+        if axes.shape.endswith(COORDINATES):
+            yield "axes", call.inputs[name].shape[-1]
         if axes.kind == "wide" and name in call.inputs and call.inputs[name].ndim > len(alternatives(axes.shape)[0]):
             yield "per_head", name
         if name == "mask":
@@ -309,6 +313,8 @@ def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
         for letter, size in sizes.items():
             if letter in ("N", "left+right+1") and REGISTRY[op].arrays[name].kind == "real" and len(sizes) == 2:
                 yield "rows", float(size[0])
+            elif letter == "k":
+                yield "taps", float(size[0])
     if main is not None and call.inputs[main].ndim:
         yield "head_size", float(call.inputs[main].shape[-1])
 
@@ -350,5 +356,7 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     found |= dict.fromkeys(("positions", "position") if positions_of(op) else ())
     found |= dict.fromkeys(("rank", "head_size") if main_array(op) is not None else ())
     found |= dict.fromkeys(("rows",) if {"N", "left+right+1"} & {*shapes} else ())
+    found |= dict.fromkeys(("taps",) if "k" in shapes else ())
     coordinates = has_coordinates(op) or any(isinstance(domain, Integers) for domain in record.domains.values())
+    coordinates |= any(axes.shape.endswith(COORDINATES) for axes in record.arrays.values())
     return found | dict.fromkeys(("axes",) if coordinates else ())

@@ -70,7 +70,7 @@ def _stated(op: str, axis: str, allowed: Any) -> Any:
     if isinstance(allowed, Bound):
         ends = {"min": allowed.low, "max": allowed.high, "multiple_of": allowed.multiple_of}
         return {name: _whole(value) for name, value in ends.items() if value is not None}
-    if axis in LACKS or not allowed or (allowed == {True} and not is_option(op, axis)):
+    if axis in LACKS or not allowed or (allowed == {True} and axis != "axes" and not is_option(op, axis)):
         return True in allowed
     return sorted(map(_whole, allowed), key=lambda w: (w is not None, isinstance(w, str), 0 if w is None else w))
 
@@ -152,7 +152,7 @@ def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) 
 def _trait(op: str, axis: str, allowed: frozenset[Any]) -> str:
     if allowed <= {DEFAULT} and not is_fixed(op, axis) and axis not in ("rank", "axes"):
         return f"{axis} at its default" if allowed else f"no {axis}"
-    if allowed == {True}:
+    if allowed == {True} and axis != "axes":
         return f"{axis} alone"
     if not allowed:
         return f"no {axis}"
