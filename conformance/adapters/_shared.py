@@ -17,6 +17,7 @@ from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Propo
 from ..errors import Unsupported
 
 ROWS = 1 << 18  # of a table that is made to look up a few
+NUMBERS = 1 << 24  # in a table of a grid of which a few cells are looked up
 
 
 def lacks(what: str) -> NoReturn:
@@ -78,6 +79,24 @@ def from_table(make: Callable[[int], Any], positions: Array, *, rows: int = ROWS
     shape, flat = tuple(positions.shape), xp.reshape(positions, (len(numbers),))
     parts = [xp.reshape(xp.take(part, flat, axis=0), (*shape, *part.shape[1:])) for part in _parts(made)]
     return tuple(parts) if isinstance(made, tuple | list) else parts[0]
+
+
+def from_grid(make: Callable[[int, int], Any], positions: Array, width: int, *, square: bool = False) -> Any:
+    """
+    Return the rows at the cells `positions`, of shape (2, *P), of the table that ``make(rows, columns)`` returns: one row of
+    `width` numbers for every cell of the smallest grid, or smallest square one, that has them.
+
+    `Unsupported` if positions are not natural numbers on two axes, there is none, or the table would be too large.
+    """
+    xp = namespace(positions)
+    if positions.shape[0] != 2 or not xp.isdtype(positions.dtype, "integral") or not math.prod(positions.shape):
+        lacks("the cells of a grid of two axes")
+    _numbers(positions)
+    rows, columns = (int(xp.max(axis)) + 1 for axis in (positions[0, ...], positions[1, ...]))
+    rows, columns = (max(rows, columns),) * 2 if square else (rows, columns)
+    if rows * columns * width > NUMBERS:
+        lacks(f"a grid of {rows} by {columns} cells is too large here")
+    return make(rows, columns)[positions[0, ...] * columns + positions[1, ...]]
 
 
 def _parts(made: Any) -> Any:

@@ -4,13 +4,17 @@ diffusers: `get_1d_rotary_pos_embed` with `apply_rotary_emb`, and `get_timestep_
 Frequencies are float32, the function's default; Flux asks it for float64. All tokens are one sequence of one head.
 """
 
+from typing import Any
+
 import torch
 from diffusers.models.embeddings import (
+    GaussianFourierProjection,
     SinusoidalPositionalEmbedding,
     apply_rotary_emb,
     apply_rotary_emb_allegro,
     get_1d_rotary_pos_embed,
     get_2d_rotary_pos_embed_lumina,
+    get_2d_sincos_pos_embed_from_grid,
     get_timestep_embedding,
 )
 from diffusers.models.transformers.transformer_cogview4 import CogView4RotaryPosEmbed
@@ -30,8 +34,35 @@ claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 scalings = ("Linear", "NTKAware", "LongRoPE")
 
+supports: dict[str, dict[str, Any]] = {
+    "sinusoidal": {
+        "odd": ["refused", "zeros"],
+        "scale": ["default"],
+        "not": [
+            {"layout": "interleaved", name: words}
+            for name, words in {
+                "endpoint": True,
+                "base": "given",
+                "odd": "zeros",
+                "numbers": ["whole floats", "fractional"],
+                "negative": True,
+            }.items()
+        ],
+    },
+    "random_fourier": {"axes": [1]},
+    "timestep": {},
+    "sinusoidal_nd": {
+        "axes": [2],
+        "unequal": False,
+        "layout": ["sin_cos"],
+        "phases": ["axis"],
+        "base": ["default"],
+        "endpoint": [False],
+    },
+}
+
 UNBIND = {"interleaved": -1, "half": -2}
-LIMIT = 1 << 22  # numbers in a table of which a few rows are looked up
+LIMIT = 1 << 25  # numbers in a table of which a few rows are looked up
 
 
 def rope(
@@ -138,16 +169,16 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor
     return apply_rotary_emb(x.reshape(1, 1, -1, x.shape[-1]), twice, use_real_unbind_dim=UNBIND[layout]).reshape(x.shape)
 
 
-def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:
+def sinusoidal(
+    positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, odd: str = "refused",
+    dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
     """get_timestep_embedding with downscale_freq_shift 0, or 1 for the endpoint; SinusoidalPositionalEmbedding interleaved."""
     if layout == "interleaved":
-        return _interleaved(positions, dim, base, endpoint)
-    if layout not in ("sin_cos", "cos_sin"):
-        lacks(f"no layout {layout!r}")
-    shift = 1.0 if endpoint else 0.0
-    flat = positions.reshape(-1)
-    table = get_timestep_embedding(flat, dim, layout == "cos_sin", downscale_freq_shift=shift, max_period=base)
-    return table.reshape(*positions.shape, dim)
+        return _cast(_interleaved(positions, dim, base, endpoint), positions, dtype)
+    if layout not in ("sin_cos", "cos_sin") or (dim % 2 and odd != "zeros"):
+        lacks(f"no layout {layout!r}, or width {dim} with odd={odd!r}")
+    return timestep(positions, dim, flip=layout == "cos_sin", shift=int(endpoint), scale=1.0, max_period=base, dtype=dtype)
 
 
 def _interleaved(positions: Tensor, dim: int, base: float, endpoint: bool) -> Tensor:
@@ -160,10 +191,44 @@ def _interleaved(positions: Tensor, dim: int, base: float, endpoint: bool) -> Te
     return SinusoidalPositionalEmbedding(dim, rows)(torch.zeros(1, rows, dim))[0][positions]
 
 
+def timestep(
+    timesteps: Tensor, dim: int, /, *, flip: bool, shift: int, scale: float, max_period: float = 1e4,
+    dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    """get_timestep_embedding, cast as its models cast it."""
+    found = get_timestep_embedding(timesteps.reshape(-1), dim, flip, shift, scale, max_period)
+    return _cast(found.reshape(*timesteps.shape, dim), timesteps, dtype)
+
+
+def sinusoidal_nd(
+    positions: Tensor, /, *, widths: list[int], layout: str, phases: str, base: float = 1e4, endpoint: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Tensor:  # fmt: skip
+    """get_2d_sincos_pos_embed_from_grid, which computes in float64, cast as PatchEmbed casts it."""
+    if len(widths) != 2 or widths[0] != widths[1] or (layout, phases) != ("sin_cos", "axis") or base != 10_000.0 or endpoint:
+        lacks("two axes that share evenly, sines before cosines on each, base 10000, no endpoint")
+    found = get_2d_sincos_pos_embed_from_grid(sum(widths), positions.reshape(2, -1)).float()
+    return _cast(found.reshape(*positions.shape[1:], sum(widths)), positions, dtype)
+
+
+def random_fourier(x: Tensor, matrix: Tensor, /, *, layout: str, dtype: torch.dtype | None = None) -> Tensor:
+    """GaussianFourierProjection of one coordinate, without the logarithm that it can take first."""
+    if x.shape[-1] != 1:
+        lacks("one coordinate")
+    module = GaussianFourierProjection(matrix.shape[1], log=False, flip_sin_to_cos=layout == "cos_sin")
+    module.weight.data = matrix[0]
+    return _cast(module(x.reshape(-1)).reshape(*x.shape[:-1], 2 * matrix.shape[1]), x, dtype)
+
+
+def _cast(found: Tensor, given: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """Return it in the dtype that is asked for."""
+    return found.to(dtype or (given.dtype if given.is_floating_point() else torch.get_default_dtype()))
+
+
 # Read and run in diffusers 0.42.1 with torch 2.13.0 on a CPU.
 NOTES = (
     "ntk_factor multiplies the base itself (models/embeddings.py:928); Lumina hands the factor in as it is "
     "(pipelines/lumina/pipeline_lumina.py:862).",
-    "get_1d_sincos_pos_embed_from_grid (models/embeddings.py:222) works in float64, get_timestep_embedding (:27), "
-    "which is asked here, in float32.",
+    "get_1d_sincos_pos_embed_from_grid (models/embeddings.py:222) works in float64, get_timestep_embedding (:27) in float32.",
+    "GaussianFourierProjection takes the logarithm of its input itself unless log=False (models/embeddings.py).",
 )

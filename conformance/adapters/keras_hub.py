@@ -53,8 +53,12 @@ def rope(
     return layer(flat, positions=jnp.broadcast_to(positions, x.shape[:-1]).reshape(-1)).reshape(x.shape)
 
 
-def sinusoidal(positions: Array, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, dtype: str) -> Array:
+def sinusoidal(
+    positions: Array, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, odd: str = "refused", dtype: str
+) -> Array:
     """SinePositionEncoding with the positions of the call."""
+    if dim % 2 and odd != "extra_sine":
+        lacks("an odd width ends with a sine")
     if layout != "interleaved" or endpoint:
         lacks(f"no layout {layout!r} with endpoint={endpoint}; interleaved, at the paper's frequencies")
     if jnp.issubdtype(positions.dtype, jnp.floating):

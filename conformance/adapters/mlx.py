@@ -28,12 +28,14 @@ def rope(
     return turn(module, x, positions)
 
 
-def sinusoidal(positions: Array, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Array:
-    """SinusoidalPositionalEncoding with scale 1; its lowest frequency is 1/base, or without endpoint base**(2/dim)/base."""
+def sinusoidal(
+    positions: Array, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, scale: float = 1.0
+) -> Array:
+    """SinusoidalPositionalEncoding; its lowest frequency is 1/base, or without endpoint base**(2/dim)/base."""
     if layout not in ("sin_cos", "cos_sin"):
         lacks(f"no layout {layout!r}")
     lowest = 1 / base if endpoint else base ** (2 / dim) / base
-    module = nn.SinusoidalPositionalEncoding(dim, min_freq=lowest, scale=1, cos_first=layout == "cos_sin")
+    module = nn.SinusoidalPositionalEncoding(dim, min_freq=lowest, scale=scale, cos_first=layout == "cos_sin")
     return np.asarray(module(mx.array(positions)))
 
 

@@ -4,13 +4,12 @@ timm: its rotary modules and functions, mixed RoPE, sines and cosines on a grid,
 Its layers are imported without the models around them, so that torchvision is not needed.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ._shared import lacks, only_package
+from ._shared import from_grid, lacks, only_package
 
 PACKAGE = "timm"
 backend = "torch"
@@ -20,7 +19,6 @@ claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 sincos = only_package("timm.layers.pos_embed_sincos")
 learned = only_package("timm.layers.pos_embed")
 
-LIMIT = 1 << 24  # elements of an embedding of a grid of which a few cells are looked up
 LAYOUTS = ["half", "interleaved"]
 GRID: dict[str, Any] = {"axes": [2], "unequal": False, "numbers": ["integers"], "negative": False, "empty": False}
 
@@ -77,7 +75,7 @@ def axial_rope(
     if (allocation, arrangement, unit) != ("own", "chunked", "radians"):
         lacks(f"no frequencies that are {allocation!r}, {arrangement!r}, in {unit!r}")
     module = sincos.RotaryEmbeddingCat(x.shape[-1], temperature=base, in_pixels=False, rotate_half=half)
-    emb = _cells(module.get_embed, positions, 2 * x.shape[-1])
+    emb = from_grid(lambda *shape: module.get_embed(list(shape)), positions, 2 * x.shape[-1])
     return sincos.apply_rot_embed_cat(x, emb, half=half)
 
 
@@ -89,12 +87,12 @@ def sinusoidal_nd(
     if layout != "sin_cos" or endpoint or len(widths) != 2 or widths[0] != widths[1]:
         lacks(f"layout {layout!r}, endpoint {endpoint}, widths {widths}: sines, then cosines, of two axes that share evenly")
 
-    def table(shape: list[int]) -> Tensor:
+    def table(*shape: int) -> Tensor:
         return sincos.build_sincos2d_pos_embed(
-            shape, sum(widths), base, interleave_sin_cos=phases == "axis", dtype=dtype or torch.get_default_dtype()
+            list(shape), sum(widths), base, interleave_sin_cos=phases == "axis", dtype=dtype or torch.get_default_dtype()
         )
 
-    return _cells(table, positions, sum(widths))
+    return from_grid(table, positions, sum(widths))
 
 
 def resample(
@@ -116,17 +114,6 @@ def _half(layout: str, inverse: bool) -> bool:
     if layout not in LAYOUTS or inverse:
         lacks(f"no layout {layout!r} with inverse={inverse}")
     return layout == "half"
-
-
-def _cells(table: Callable[[list[int]], Tensor], positions: Tensor, width: int) -> Tensor:
-    """Return the rows at these cells of what `table` returns of the smallest grid that has them."""
-    if positions.shape[0] != 2 or positions.is_floating_point() or not positions.numel() or int(positions.min()) < 0:
-        lacks("the cells of a grid of two axes")
-    down, across = positions
-    shape = [int(down.max()) + 1, int(across.max()) + 1]
-    if shape[0] * shape[1] * width > LIMIT:
-        lacks(f"a grid of {shape[0]} by {shape[1]} cells is too large here")
-    return table(shape)[down * shape[1] + across]
 
 
 # Read and run in timm 1.0.31 with torch 2.13.0 on a CPU.

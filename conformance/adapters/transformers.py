@@ -37,14 +37,26 @@ from transformers.utils import logging
 from posref.scaling import NTKAlpha
 
 from ._shared import lacks
+from ._transformers_absolute import (
+    axial_learned,
+    conv_positions,
+    layout_2d,
+    learned,
+    peg,
+    positions_from_tokens,
+    sine_2d,
+    sinusoidal_nd,
+)
+from ._transformers_absolute import supports as supports_absolute
 from ._transformers_attention import attention_temperature, mla_logits, rotated_values
 from ._transformers_axes import axial_rope, mrope
 from ._transformers_modules import Scaling, check_length, kept_module, llama_config, scalings
 
 __all__ = [
-    "alibi", "alibi_slopes", "apply_rope", "attention_temperature", "axial_rope", "chunked_window", "mla_logits", "mrope",
-    "rope", "rope_frequencies", "rope_table", "rotated_values", "scalings", "sinusoidal", "sliding_window", "t5_bias",
-    "t5_buckets",
+    "alibi", "alibi_slopes", "apply_rope", "attention_temperature", "axial_learned", "axial_rope", "chunked_window",
+    "conv_positions", "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "rope",
+    "rope_frequencies", "rope_table", "rotated_values", "scalings", "sine_2d", "sinusoidal", "sinusoidal_nd",
+    "sliding_window", "t5_bias", "t5_buckets",
 ]  # fmt: skip
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
@@ -73,6 +85,7 @@ WITHOUT_MSCALE = {"LongRoPE.short_mscale": ["default"], "LongRoPE.long_mscale": 
 NATURAL = {"numbers": ["integers"], "negative": False, "empty": False, "position": {"max": LIMIT - 1}}
 
 supports: dict[str, dict[str, Any]] = {
+    **supports_absolute,
     "sinusoidal": {
         "layout": ["sin_cos", "interleaved"],
         "odd": ["refused"],
@@ -345,5 +358,7 @@ NOTES = (
     "V-JEPA 2 rotates lanes 2i and 2i + 1 by the cosines and sines of two different frequencies (modeling_vjepa2.py:195 "
     "repeats the table as for halves, :202 pairs neighbours): no rotation, so lengths and logits depend on the position. "
     "axial_rope asks other vision encoders.",
+    "SigLIP 2 and others resample tables by PyTorch's interpolate. With antialias it repeats the first row of grids one cell "
+    "wide, in some memory layouts (torch 2.13.0 on a CPU: resample-column-repeated). timm is asked to resample.",
     "T5's buckets equal the definition's for all relative positions from -3000 to 3000 in 135 settings.",
 )

@@ -96,13 +96,15 @@ def pope(x: Tensor, positions: Tensor, /, *, layout: str, base: float, phases: T
     return apply_polar_pos_emb(x.reshape(1, -1, width), freqs).reshape(*x.shape[:-1], 2 * width)
 
 
-def sinusoidal(positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False) -> Tensor:
-    """ScaledSinusoidalEmbedding with its learned scale, which begins as dim**-0.5, at 1."""
+def sinusoidal(
+    positions: Tensor, dim: int, /, *, layout: str, base: float = 1e4, endpoint: bool = False, scale: float = 1.0
+) -> Tensor:
+    """ScaledSinusoidalEmbedding with its learned scale, which begins as dim**-0.5, at that of the call."""
     if layout != "sin_cos" or endpoint:
         lacks(f"no layout {layout!r} with endpoint={endpoint}; sines, then cosines, at the paper's frequencies")
     module = ScaledSinusoidalEmbedding(dim, theta=base)
     with torch.no_grad():
-        module.scale.fill_(1.0)
+        module.scale.fill_(scale)
         flat = positions.reshape(-1)
         return module(flat[None, :, None], pos=flat).reshape(*positions.shape, dim)
 
