@@ -94,7 +94,7 @@ def patched(adapter: str) -> None:
     for finding in mine:
         with tempfile.TemporaryDirectory() as folder:
             _overlay(Path(folder), finding["fix"])
-            printed = _run([sys.executable, "-c", "\n".join(finding["snippet"])], folder).splitlines()
+            printed = _run([sys.executable, "-P", "-c", "\n".join(finding["snippet"])], folder).splitlines()
         if printed != finding["after"]:
             msg = f"{adapter}: {finding['title']}: with the fix must print {finding['after']}; got {printed}"
             raise SystemExit(msg)
@@ -104,7 +104,7 @@ def patched(adapter: str) -> None:
         report = Path(folder) / "report.json"
         ops = sorted({case.split("/", maxsplit=1)[0] for finding in mine for case in finding["cases"]})
         words = [word for op in ops for word in ("--op", op)]
-        _run([sys.executable, "-m", "posref", "check", adapter, *words, "--json", str(report)], folder)
+        _run([sys.executable, "-P", "-m", "posref", "check", adapter, *words, "--json", str(report)], folder)
         summary = scoreboard.summary(json.loads(report.read_text(encoding="utf-8")))
     meant = [c for c in scoreboard.load()[1] if c["kind"] == "convention"]
     chosen = {(f["id"], f["dtype"]) for convention in meant for f in scoreboard.matching(convention, summary)}
