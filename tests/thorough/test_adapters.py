@@ -67,6 +67,7 @@ KNOWN = (
     "mrope/scaled/yarn-1",
     "sequence/dynamic",
     "steps/beyond-float32",
+    "sinusoidal_nd/",
 )  # transformers' own: see the adapter's NOTES
 
 
@@ -125,6 +126,22 @@ REPLACED = {
     "sliding_window": ("sliding_window_causal_mask_function", lambda w: lambda b, h, q, k: q > k + 10**9),
     "chunked_window": ("chunked_causal_mask_function", lambda c, p: lambda b, h, q, k: q > k + 10**9),
     "attention_temperature": ("get_llama_4_attn_scale", lambda p, *rest: torch.zeros(p.shape)),
+    "learned": ("OPTLearnedPositionalEmbedding.forward", lambda self, *a, position_ids: 0 * self.weight[position_ids]),
+    "axial_learned": (
+        "AxialPositionEmbeddings.forward",
+        lambda self, ids: torch.zeros(*ids.shape, sum(weight.shape[-1] for weight in self.weights)),
+    ),
+    "layout_2d": (
+        "LayoutLMv2Embeddings._calc_spatial_position_embeddings",
+        lambda self, boxes: torch.zeros(*boxes.shape[:-1], 6),
+    ),
+    "positions_from_tokens": ("RobertaEmbeddings.create_position_ids_from_input_ids", staticmethod(zeros_like_first)),
+    "conv_positions": ("Wav2Vec2PositionalConvEmbedding.forward", lambda self, x: torch.zeros_like(x)),
+    "peg": ("SegformerDepthWiseConv.forward", lambda self, x, *sizes: torch.zeros_like(x)),
+    "sine_2d": (
+        "DetrSinePositionEmbedding.forward",
+        lambda self, shape, device, dtype, mask: torch.zeros(shape[0], 2 * self.num_position_features, *shape[2:], dtype=dtype),
+    ),
     "sinusoidal": ("sinusoids", lambda rows, dim, *rest: torch.zeros(rows, dim)),
 }
 
