@@ -29,6 +29,7 @@ HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_befor
 COORDINATES = "*P c"  # the shape of points
 ONE = {"T": "token", "Q": "query", "K": "key"}
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
+BANDS = ("powers of two", "other")  # frequencies 1, 2, 4, ..., which much code makes itself
 LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}
 RELATIONS: dict[str, Callable[[float], float]] = {  # what most code assumes
     "length": lambda largest: largest + 1, "centre": lambda largest: (largest + 1) // 2,
@@ -92,7 +93,7 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
         elif isinstance(domain, Integers):
             yield "axes", len(value)
             if len(set(value)) > 1:
-                yield "unequal", True
+                yield from (("unequal", True), (f"unequal_{name}", True))
         elif isinstance(domain, Real):
             yield name, float(value)
         elif name == "heads" and value & (value - 1):
@@ -183,6 +184,8 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
             yield "per_head", name
         if name == "mask":
             yield "masks", _kind_of_mask(call.inputs.get(name))
+        if name == "bands":
+            yield "bands", _kind_of_bands(call.inputs[name])
     if main is not None:
         yield "rank", call.inputs[main].ndim
         if _is_partial(op, main, call):
@@ -206,6 +209,11 @@ def _kind_of_mask(mask: npt.NDArray[Any] | None) -> str:
         return "none"
     causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
     return "causal" if causal else "other"
+
+
+def _kind_of_bands(bands: npt.NDArray[Any]) -> str:
+    """Return a word of `BANDS`."""
+    return BANDS[0 if bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size)) else 1]
 
 
 def _counts(op: str, call: Call) -> dict[str, int]:
@@ -342,7 +350,9 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     found |= dict.fromkeys(HAVING, (True,))
     found |= {name: (True,) for name, axes in record.arrays.items() if axes.optional}
     found |= {"masks": MASKS} if "mask" in record.arrays else {}
+    found |= {"bands": BANDS} if "bands" in record.arrays else {}
     found |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains}
+    found |= {f"unequal_{name}": (True,) for name, domain in record.domains.items() if isinstance(domain, Integers)}
     found |= {
         **LISTS,
         "expanded": array_names(op),

@@ -14,7 +14,8 @@ LACKS = {
     "sequence": "no calls in sequence", "strided": "contiguous arrays",
     "partial": "no partial rotation", "negative": "no negative positions",
     "per_row": "the same positions in all rows", "shared_rows": "positions without an axis for rows",
-    "unequal": "equal sections", "unequal_coordinates": "the same coordinate along every axis",
+    "unequal": "equal sections", "unequal_old_size": "a square table", "unequal_size": "a square new size",
+    "unequal_coordinates": "the same coordinate along every axis",
     "step": "no ramp that begins where it ends",
     "tokens_before_heads": "heads before tokens", "other_length": "length one more than the largest position",
     "heads_not_power_of_two": "heads a power of two", "other_centre": "centre at half of all positions",
@@ -70,7 +71,7 @@ def _stated(op: str, axis: str, allowed: Any) -> Any:
     if isinstance(allowed, Bound):
         ends = {"min": allowed.low, "max": allowed.high, "multiple_of": allowed.multiple_of}
         return {name: _whole(value) for name, value in ends.items() if value is not None}
-    if axis in LACKS or not allowed or (allowed == {True} and axis != "axes" and not is_option(op, axis)):
+    if axis in LACKS or not allowed or (_is_yes(allowed) and not is_option(op, axis)):
         return True in allowed
     return sorted(map(_whole, allowed), key=lambda w: (w is not None, isinstance(w, str), 0 if w is None else w))
 
@@ -149,10 +150,15 @@ def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) 
     return f"{axis} {', '.join(sorted(map(_plain, allowed)))}" if axis != "dtype" else ", ".join(sorted(allowed))
 
 
+def _is_yes(words: frozenset[Any]) -> bool:
+    """Return whether there is one word, and it is True: not the number 1."""
+    return any(word is True for word in words) and len(words) == 1
+
+
 def _trait(op: str, axis: str, allowed: frozenset[Any]) -> str:
     if allowed <= {DEFAULT} and not is_fixed(op, axis) and axis not in ("rank", "axes"):
         return f"{axis} at its default" if allowed else f"no {axis}"
-    if allowed == {True} and axis != "axes":
+    if _is_yes(allowed):
         return f"{axis} alone"
     if not allowed:
         return f"no {axis}"
