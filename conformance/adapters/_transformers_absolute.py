@@ -1,4 +1,4 @@
-"""transformers on absolute positions: learned tables, sines of masked images, convolutions."""
+"""transformers on absolute positions: learned tables and their resampling, sines of images, convolutions."""
 
 import math
 from types import SimpleNamespace
@@ -12,12 +12,15 @@ from torch.nn.utils.parametrize import remove_parametrizations
 from transformers import ReformerConfig, ViTMAEConfig, ViTMAEModel, Wav2Vec2Config
 from transformers.models.deformable_detr.modeling_deformable_detr import DeformableDetrSinePositionEmbedding
 from transformers.models.detr.modeling_detr import DetrSinePositionEmbedding
+from transformers.models.dinov2_with_registers.modeling_dinov2_with_registers import Dinov2WithRegistersEmbeddings
+from transformers.models.dpt.modeling_dpt import DPTViTEmbeddings
 from transformers.models.layoutlmv2.modeling_layoutlmv2 import LayoutLMv2Embeddings
 from transformers.models.layoutlmv3.modeling_layoutlmv3 import LayoutLMv3TextEmbeddings
 from transformers.models.opt.modeling_opt import OPTLearnedPositionalEmbedding
 from transformers.models.reformer.modeling_reformer import AxialPositionEmbeddings
 from transformers.models.roberta.modeling_roberta import RobertaEmbeddings
 from transformers.models.segformer.modeling_segformer import SegformerDepthWiseConv
+from transformers.models.vit.modeling_vit import ViTEmbeddings
 from transformers.models.wav2vec2.modeling_wav2vec2 import Wav2Vec2PositionalConvEmbedding
 
 from ._shared import from_grid, lacks
@@ -28,6 +31,16 @@ supports: dict[str, dict[str, Any]] = {
     "learned": {"offset": [2], "clip": [False], "negative": False},
     "axial_learned": {"combine": ["concat"], "empty": False},
     "layout_2d": {"combine": ["concat"]},
+    "resample": {
+        "axes": [2],
+        "unequal_old_size": False,
+        "prefix": [1],
+        "align_corners": [False],
+        "interpolate_offset": ["default"],
+        "padding": ["border"],
+        "empty": False,
+        "not": [{"method": "linear", "antialias": True}],
+    },
     "sinusoidal_nd": {
         "axes": [2],
         "unequal": False,
@@ -82,6 +95,24 @@ def layout_2d(
     else:
         found = LayoutLMv2Embeddings._calc_spatial_position_embeddings(own, flat)
     return found.reshape(*boxes.shape[:-1], found.shape[-1])
+
+
+def resample(
+    table: Tensor, size: list[int], /, *, old_size: list[int], prefix: int, method: str, align_corners: bool, antialias: bool,
+    interpolate_offset: float | None = None, padding: str = "border",
+) -> Tensor:  # fmt: skip
+    """The methods of ViT (cubic), DINOv2 with registers (cubic with antialias) and DPT (linear), of a square table."""
+    if len(size) != 2 or old_size[0] != old_size[1] or prefix != 1 or not table.numel():
+        lacks("a square grid of two axes, after the row of a class token")
+    if align_corners or interpolate_offset is not None or padding != "border" or (method == "linear" and antialias):
+        lacks("no aligned corners, no offset, no zeros beyond the border, and no linear interpolation with antialias")
+    if method == "linear":
+        return DPTViTEmbeddings._resize_pos_embed(None, table[None], *size)[0]
+    rows, columns = size
+    kind, patches = Dinov2WithRegistersEmbeddings if antialias else ViTEmbeddings, SimpleNamespace(patch_size=(1, 1))
+    own = SimpleNamespace(position_embeddings=table[None], patch_size=1, patch_embeddings=patches)
+    tokens = table.new_zeros((1, 1 + rows * columns, table.shape[1]))
+    return kind.interpolate_pos_encoding(own, tokens, rows, columns)[0]
 
 
 def conv_positions(x: Tensor, weight: Tensor, bias: Tensor, /, *, groups: int) -> Tensor:

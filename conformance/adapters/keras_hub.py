@@ -8,18 +8,26 @@ os.environ["KERAS_BACKEND"] = "jax"  # which Keras reads at its import
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from keras_hub.layers import AlibiBias, RotaryEmbedding, SinePositionEncoding
+from keras_hub.layers import AlibiBias, PositionEmbedding, RotaryEmbedding, SinePositionEncoding
 from keras_hub.src.models.t5.t5_multi_head_attention import T5MultiHeadAttention
 
 from posref.scaling import DynamicNTK, Linear, Scaling, YaRN
 
 from ..errors import Unsupported
-from ._shared import lacks
+from ._shared import from_table, lacks
 
 PACKAGE = "keras-hub"
 backend = "jax"
 dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+
+NATURAL = {"gradient": False, "numbers": ["integers"], "negative": False}
+
+supports: dict[str, dict[str, Any]] = {
+    "learned": {**NATURAL, "offset": ["default"], "clip": [False]},
+    "hierarchical_learned": NATURAL,
+}
 
 
 def rope(
@@ -66,6 +74,21 @@ def sinusoidal(
     layer = SinePositionEncoding(max_wavelength=base, dtype=jnp.dtype(dtype).name)
     flat = positions.reshape(-1)
     return layer(jnp.zeros((1, flat.size, dim), dtype), positions=flat).reshape(*positions.shape, dim)
+
+
+def learned(positions: Array, table: Array, /, *, offset: int = 0, clip: bool = False) -> Array:
+    """PositionEmbedding of a sequence that has these positions, from 0 on."""
+    if offset or clip:
+        lacks("no offset, and no clipping")
+    return hierarchical_learned(positions, table, alpha=0.4)
+
+
+def hierarchical_learned(positions: Array, table: Array, /, *, alpha: float = 0.4) -> Array:
+    """PositionEmbedding of a sequence that has these positions, from 0 on."""
+    layer = PositionEmbedding(table.shape[0], hierarchical_alpha=alpha, dtype=table.dtype.name)
+    layer.build((1, *table.shape))
+    layer.position_embeddings.assign(table)
+    return from_table(lambda rows: layer(jnp.zeros((rows, table.shape[1]), table.dtype)), positions)
 
 
 def alibi_slopes(heads: int, /, *, max_bias: float = 8) -> Array:

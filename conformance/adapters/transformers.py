@@ -44,6 +44,7 @@ from ._transformers_absolute import (
     learned,
     peg,
     positions_from_tokens,
+    resample,
     sine_2d,
     sinusoidal_nd,
 )
@@ -54,7 +55,7 @@ from ._transformers_modules import Scaling, check_length, kept_module, llama_con
 
 __all__ = [
     "alibi", "alibi_slopes", "apply_rope", "attention_temperature", "axial_learned", "axial_rope", "chunked_window",
-    "conv_positions", "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "rope",
+    "conv_positions", "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "resample", "rope",
     "rope_frequencies", "rope_table", "rotated_values", "scalings", "sine_2d", "sinusoidal", "sinusoidal_nd",
     "sliding_window", "t5_bias", "t5_buckets",
 ]  # fmt: skip
