@@ -253,10 +253,13 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
         ("learned", lambda c: c.offset != 2, "offset 2 (refused: 1 and less, 5 and more)"),
         ("random_fourier", lambda c: c.x.shape[-1] != 1, "axes 1"),
         ("peg", lambda c: c.weight.shape[-1] != 3, "taps 3"),
+        ("conv_positions", lambda c: c.weight.shape[-1] % 2, "an even number of taps"),
+        ("timestep", lambda c: c.dim % 2, "even widths"),
+        ("learned", lambda c: c.positions.ndim != 2, "rank 2"),
         ("resample", lambda c: len(set(c.old_size)) > 1 or c.prefix != 1, "a square table"),
         ("fourier", lambda c: c.bands.ndim > 1 or any(c.bands != 2.0 ** np.arange(len(c.bands))), "bands powers of two"),
     ],
-    ids=["offset", "coordinates", "taps", "square", "bands"],
+    ids=["offset", "coordinates", "taps", "even-taps", "even-widths", "rank", "square", "bands"],
 )
 def test_what_is_built_for_one_number_conforms(op: str, refuses: Condition, words: str) -> None:
     report = check(refusing(refuses, op=op), op=op, dtype="float32")

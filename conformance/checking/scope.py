@@ -131,9 +131,10 @@ def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
         allowed = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered))
         least = 1 if is_option(op, axis) or axis == "empty" else enough  # without values, none is wrong
         missing = frozenset(w for w in words if w not in allowed and len(words[w]) >= least)
-        if is_fixed(op, axis) or axis == "axes":
+        if is_fixed(op, axis) or axis in ("axes", "rank"):  # cases of all other numbers count together
             others = {case for w, cases in words.items() if w not in allowed for case in cases}
-            missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= enough else frozenset()
+            one_choice = axis == "rank" or len(allowed) == 1
+            missing = frozenset(words) - allowed if one_choice and len(others) >= enough else frozenset()
         if missing:
             found.append(Candidate((axis,), allowed, _has_one_of(axis, missing)))
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):

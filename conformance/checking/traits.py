@@ -25,8 +25,8 @@ from ..target.array_forms import OWN_DTYPE, broadcast_axes
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
 HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
-          "heads_not_power_of_two", "unequal_coordinates", "step")  # fmt: skip
-COORDINATES = "*P c"  # the shape of points
+          "heads_not_power_of_two", "unequal_coordinates", "step", "odd_dim", "odd_taps")  # fmt: skip
+COORDINATES, TAPS = "*P c", " k"  # how the shape of points ends, and that of the weights of a convolution
 ONE = {"T": "token", "Q": "query", "K": "key"}
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 BANDS = ("powers of two", "other")  # frequencies 1, 2, 4, ..., which much code makes itself
@@ -98,6 +98,8 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield name, float(value)
         elif name == "heads" and value & (value - 1):
             yield "heads_not_power_of_two", True
+        elif name == "dim" and value % 2:
+            yield "odd_dim", True
 
 
 def _fields(value: Scaling | None) -> Iterator[tuple[str, str]]:
@@ -122,6 +124,12 @@ def main_array(op: str) -> str | None:
     if any(axes.high is not None for axes in arrays.values()):
         return None
     return next((n for n, axes in arrays.items() if axes.kind == "real"), None)
+
+
+def _ranked_array(op: str) -> str | None:
+    """Return the argument whose number of axes is told: what an operation transforms, else the first that may have any."""
+    arrays = REGISTRY[op].arrays
+    return main_array(op) or next((n for n, axes in arrays.items() if is_star(axes.shape.split()[0])), None)
 
 
 def letters(op: str, call: Call) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -180,16 +188,19 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
             yield name, True
         if axes.shape.endswith(COORDINATES):
             yield "axes", call.inputs[name].shape[-1]
+        if axes.shape.endswith(TAPS) and call.inputs[name].shape[-1] % 2:
+            yield "odd_taps", True
         if axes.kind == "wide" and name in call.inputs and call.inputs[name].ndim > len(alternatives(axes.shape)[0]):
             yield "per_head", name
         if name == "mask":
             yield "masks", _kind_of_mask(call.inputs.get(name))
         if name == "bands":
             yield "bands", _kind_of_bands(call.inputs[name])
-    if main is not None:
-        yield "rank", call.inputs[main].ndim
-        if _is_partial(op, main, call):
-            yield "partial", True
+    ranked = _ranked_array(op)
+    if ranked is not None and ranked in call.inputs:
+        yield "rank", call.inputs[ranked].ndim
+    if main is not None and _is_partial(op, main, call):
+        yield "partial", True
     for letter, size in _counts(op, call).items():
         if size == 1:
             yield "one", ONE[letter]
@@ -364,7 +375,8 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     shapes = " ".join(axes.shape for axes in record.arrays.values()).replace("~", "").split()
     found |= {name: None for letter, name in LETTERS.items() if letter in shapes}
     found |= dict.fromkeys(("positions", "position") if positions_of(op) else ())
-    found |= dict.fromkeys(("rank", "head_size") if main_array(op) is not None else ())
+    found |= dict.fromkeys(("rank",) if _ranked_array(op) is not None else ())
+    found |= dict.fromkeys(("head_size",) if main_array(op) is not None else ())
     found |= dict.fromkeys(("rows",) if {"N", "left+right+1"} & {*shapes} else ())
     found |= dict.fromkeys(("taps",) if "k" in shapes else ())
     coordinates = has_coordinates(op) or any(isinstance(domain, Integers) for domain in record.domains.values())

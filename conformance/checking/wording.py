@@ -16,6 +16,7 @@ LACKS = {
     "per_row": "the same positions in all rows", "shared_rows": "positions without an axis for rows",
     "unequal": "equal sections", "unequal_old_size": "a square table", "unequal_size": "a square new size",
     "unequal_coordinates": "the same coordinate along every axis",
+    "odd_dim": "even widths", "odd_taps": "an even number of taps",
     "step": "no ramp that begins where it ends",
     "tokens_before_heads": "heads before tokens", "other_length": "length one more than the largest position",
     "heads_not_power_of_two": "heads a power of two", "other_centre": "centre at half of all positions",
