@@ -22,12 +22,7 @@ dtypes = ("float32", "bfloat16", "float16")
 claims = {"float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 
-NATURAL = {"gradient": False, "numbers": ["integers"], "negative": False}
-
-supports: dict[str, dict[str, Any]] = {
-    "learned": {**NATURAL, "offset": ["default"], "clip": [False]},
-    "hierarchical_learned": NATURAL,
-}
+supports: dict[str, dict[str, Any]] = {"learned": {"offset": ["default"], "clip": [False], "gradient": False}}
 
 
 def rope(
@@ -80,12 +75,7 @@ def learned(positions: Array, table: Array, /, *, offset: int = 0, clip: bool = 
     """PositionEmbedding of a sequence that has these positions, from 0 on."""
     if offset or clip:
         lacks("no offset, and no clipping")
-    return hierarchical_learned(positions, table, alpha=0.4)
-
-
-def hierarchical_learned(positions: Array, table: Array, /, *, alpha: float = 0.4) -> Array:
-    """PositionEmbedding of a sequence that has these positions, from 0 on."""
-    layer = PositionEmbedding(table.shape[0], hierarchical_alpha=alpha, dtype=table.dtype.name)
+    layer = PositionEmbedding(table.shape[0], dtype=table.dtype.name)
     layer.build((1, *table.shape))
     layer.position_embeddings.assign(table)
     return from_table(lambda rows: layer(jnp.zeros((rows, table.shape[1]), table.dtype)), positions)
