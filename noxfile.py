@@ -43,7 +43,7 @@ def docs(session: nox.Session) -> None:
 @nox.parametrize("library", list(RELEASED), ids=list(RELEASED))
 def scoreboard(session: nox.Session, library: str) -> None:
     """Check one library at its released version, repeat what was found in it, and write the page anew."""
-    session.env["FLASH_ATTENTION_SKIP_CUDA_BUILD"] = "TRUE"
+    session.env |= {"FLASH_ATTENTION_SKIP_CUDA_BUILD": "TRUE", "FLASH_ATTENTION_FORCE_BUILD": "TRUE"}
     torch = [package for package in RELEASED[library] if package == TORCH]
     session.install(*torch, ".")
     for package in RELEASED[library]:
