@@ -43,13 +43,13 @@ def docs(session: nox.Session) -> None:
 @nox.parametrize("library", list(RELEASED), ids=list(RELEASED))
 def scoreboard(session: nox.Session, library: str) -> None:
     """Check one library at its released version, repeat what was found in it, and write the page anew."""
-    session.env |= {"FLASH_ATTENTION_SKIP_CUDA_BUILD": "TRUE", "FLASH_ATTENTION_FORCE_BUILD": "TRUE"}
+    session.env.update(FLASH_ATTENTION_SKIP_CUDA_BUILD="TRUE", FLASH_ATTENTION_FORCE_BUILD="TRUE")
     torch = [package for package in RELEASED[library] if package == TORCH]
     session.install(*torch, ".")
     for package in RELEASED[library]:
         session.install(*(["--no-deps", *package] if isinstance(package, list) else [package, *torch]))
     report = f"{session.create_tmp()}/{library}.json"
-    session.run("posref", "check", library, "--json", report, success_codes=[0, 1], silent=True)
+    session.run("posref", "check", library, "--timeout", "300", "--json", report, success_codes=[0, 1], silent=True)
     session.run("python", "docs/scoreboard.py", "prove", library)
     session.run("python", "docs/findings.py", "patched", library)
     session.run("python", "docs/scoreboard.py", "add", report)
