@@ -8,11 +8,10 @@ Write docs/scoreboard.md from the reports in docs/scoreboard and the findings ab
 
 import fnmatch
 import importlib.metadata
-import io
 import json
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -194,18 +193,17 @@ def add(paths: Iterable[str]) -> None:
 
 
 def prove(adapter: str) -> None:
-    """Run the snippets of an adapter's findings. They must print what the page says."""
+    """Run the snippets of an adapter's findings, each in a process of its own. They must print what the page says."""
     for finding in load()[1]:
         if finding["adapter"] != adapter:
             continue
         from posref.conformance.target.finding import package_of
 
         installed = importlib.metadata.version(package_of(adapter).split("[")[0])
-        printed = io.StringIO()
-        with redirect_stdout(printed):
-            exec("\n".join(finding["snippet"]), {})
-        if (installed, printed.getvalue().splitlines()) != (finding["version"], finding["prints"]):
-            msg = f"{adapter} {installed}: {finding['title']}: must print {finding['prints']}; got {printed.getvalue()!r}"
+        command = [sys.executable, "-P", "-c", "\n".join(finding["snippet"])]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if (ran.returncode, installed, ran.stdout.splitlines()) != (0, finding["version"], finding["prints"]):
+            msg = f"{adapter} {installed}: {finding['title']}: must print {finding['prints']}; got {ran.stdout or ran.stderr!r}"
             raise SystemExit(msg)
         print(f"{adapter} {installed}: {finding['title']}: as said")
 
