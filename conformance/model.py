@@ -199,10 +199,10 @@ class Scope:
         if self.refused:
             ids = dict.fromkeys(case for case, _ in self.refused)
             named = ", ".join(list(ids)[:2]) + (", ..." if len(ids) > 2 else "")
-            which = f"{len(ids)} case{'s' * (len(ids) != 1)}"
+            which = ", ".join(f"{n} in {dtype}" for dtype, n in Counter(dtype for _, dtype in self.refused).items())
             if self.stated:
-                return f"{self.op} refuses {which} inside the scope that it states ({named})"
-            return f"{self.op} refuses {which} that nothing explains ({named}): answer them, or state the lack in `supports`"
+                return f"{self.op} refuses cases inside the scope that it states, {which} ({named})"
+            return f"{self.op} refuses cases that nothing explains, {which} ({named}): answer them, or state it in `supports`"
         return self.narrow
 
     @property

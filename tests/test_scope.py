@@ -135,6 +135,9 @@ def test_refusals_that_nothing_explains_are_selective(refuses: Condition, dtypes
     assert report.verdict == "not conformant"
     assert report.exit_code == 1
     assert "that nothing explains" in report.operations[0].reason
+    for operation in report.operations:
+        number = operation.counts["selective"]
+        assert f"{number} in {operation.dtype}" in operation.reason or not number
     assert report.counts["selective"] == len(report.scopes[0].refused) > 2
     assert not report.counts["fail"]
 
