@@ -562,3 +562,19 @@ def test_every_schema_has_a_negative_file_and_the_suite_is_valid() -> None:
         for file in files:
             validator(name).validate(json.loads((INSTALLED / file).read_text(encoding="utf-8")))
     assert len(groups) > 20
+
+
+def test_a_limit_of_torch_compile_is_noted() -> None:
+    torch = pytest.importorskip("torch")
+    compiled = torch.compile(lambda positions, table: table[positions], backend="eager")
+    notes = []
+    with torch._dynamo.config.patch(recompile_limit=1):
+        for function in (compiled, lambda positions, table: table[positions]):
+
+            def learned(positions: Any, table: Any, /, f: Any = function) -> Any:
+                return f(positions, table)
+
+            target = SimpleNamespace(__name__="t", backend="torch", learned=learned)
+            notes.append(check(target, op="learned").target["notes"])
+    assert [len(found) for found in notes] == [1, 0]
+    assert notes[0][0].startswith("torch.compile reached its limit of 1 variants of one function: other calls ran uncompiled")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from inspect import isroutine
@@ -21,7 +21,7 @@ from ..accuracy import OF_DTYPE
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
 from ..model import Arrays, Call, LoadedCase
 from ..suite.quoting import shown
-from . import calling, gradients, watching
+from . import calling, compiling, gradients, watching
 from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings, settle_supports
 from .finding import find
 
@@ -36,7 +36,12 @@ class PythonTarget(Target):
     backend: Any = None
     device: Any = None
     in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
+    given_up: int = field(default_factory=compiling.given_up)  # by torch.compile, before it is asked
     kind = "python"
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return the implementation's notes, and whether torch.compile gave up."""
+        return (*self.notes, *compiling.remarks(self.given_up))
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
