@@ -31,6 +31,7 @@ def new(name: str, kind: str, output: Path | None) -> None:
     flash-attn    rotate(x, cos, sin, interleaved, seqlen_offsets): an offset for every row
     transformers  cos, sin = Module(config)(x, position_ids), then apply(q, k, cos, sin)
     jax           rotate(x, positions, base) of JAX arrays
+    module        cos, sin = Module(dim, base)(x, length) in the dtype of x, then rotate(x, cos, sin)
     table         make(rows, dim, base) from position 0 on, then apply(x, cos, sin)
 
     Choose by the form of the functions, not by the framework.
