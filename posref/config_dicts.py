@@ -134,7 +134,9 @@ def layout_of(config: Mapping[str, Any], layout: Layout | None) -> Layout:
         if other is not None:
             refuse(f"config of {model!r} has no rotary embedding; its positions are {other} (see from_config).")
         meant = remedy(model, [*LAYOUTS, *MROPE])
-        refuse(f"config['model_type'] must be a known one; got {model!r}. Pass layout, one of {WORDS}. {meant}")
+        refuse(
+            f"config['model_type'] must be a known one; got {config.get('model_type')!r}. Pass layout, one of {WORDS}. {meant}"
+        )
     if layout is not None and layout not in WORDS:
         refuse(f"layout must be one of {WORDS} or None; got {layout!r}.")
     if layout is not None:

@@ -286,7 +286,8 @@ def _arrangement(config: Mapping[str, Any], rope: Mapping[str, Any], arrangement
         )
     if arrangement is None and model not in MROPE:
         known = ", ".join(sorted(MROPE))
-        refuse(f"config['model_type'] must be a known one; got {model!r}. Pass arrangement and layout. Known: {known}.")
+        own = config.get("model_type")
+        refuse(f"config['model_type'] must be a known one; got {own!r}. Pass arrangement and layout. Known: {known}.")
     order = MROPE[model][0] if arrangement is None else arrangement
     if order not in ARRANGEMENTS:
         refuse(f"arrangement must be one of {ARRANGEMENTS} or None; got {order!r}.")

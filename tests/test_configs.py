@@ -442,7 +442,7 @@ def test_deepseek_softmax_factor_is_the_published_one() -> None:
 
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "rope_from_config: config must be a mapping, the path of a config.json, or have to_dict(); got list."),
-    ({"model_type": "phi3_v", "text_config": {}}, {}, "config['model_type'] must be a known one; got 'None'. Pass layout"),
+    ({"model_type": "phi3_v", "text_config": {}}, {}, "config['model_type'] must be a known one; got None. Pass layout"),
     ({"model_type": "klingon"}, {}, "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of ("),
     (STEP | {"layer_types": ["full_attention"] * 2}, {"layer_type": "full_attention"}, "rope_theta must be alike in all"),
     (STEP | {"layer_types": None}, {"layer_type": "full_attention"}, "one for each of layer_types; got 3 for 0 layers."),
