@@ -9,6 +9,8 @@ COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 LETTER = re.compile(r'\bd="([^"]*)"\s+transform="scale\(0\.015625\)"')
 ENDS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # numbers of each command
 PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
+LINK = re.compile(r'<a class="reference (?:external|internal)"')
+KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)  # where every space counts
 SYMBOL = re.compile(r'<symbol id="([^"]+)".*?</symbol>', re.DOTALL)
 
 
@@ -49,8 +51,8 @@ def formula(svg: str) -> str:
 
 
 def once(page: str) -> str:
-    """Return a page on which every glyph is defined where it comes first, and code without marks that have no colour."""
-    page = PLAIN.sub(r"\1", page)
+    """Return a page on which every glyph is defined where it comes first, code and links without marks that have no style."""
+    page = LINK.sub("<a", PLAIN.sub(r"\1", page))
     seen: set[str] = set()
 
     def first(found: re.Match[str]) -> str:
@@ -99,17 +101,26 @@ def _page(app: Any, name: str, template: str, context: dict[str, Any], tree: Any
     context["body"] = once(context.get("body", ""))
     whole = context.get("toctree")
     if whole is not None:
-        context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
+        context["toctree"] = lambda **options: whole(**{**options, "collapse": True}).replace(' internal"', '"')
 
 
-def _without_maps(app: Any, error: Exception | None) -> None:
-    """Remove what only a debugger of the theme's own scripts and styles reads."""
+def unindented(page: str) -> str:
+    """Return a page whose lines begin at the margin, but where spaces count."""
+    kept = [found[0] for found in KEPT.finditer(page)]
+    parts = [re.sub(r"\s*\n\s*", "\n", part) for part in KEPT.sub("\0", page).split("\0")]
+    return "".join(part + code for part, code in zip(parts, [*kept, ""], strict=True))
+
+
+def _finished(app: Any, error: Exception | None) -> None:
+    """Take the indentation out of the pages, and remove what only a debugger of the theme's own scripts and styles reads."""
     for path in Path(app.outdir).rglob("*.map"):
         path.unlink()
+    for path in Path(app.outdir).rglob("*.html"):
+        path.write_text(unindented(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Add this to Sphinx, before the theme makes its list of pages."""
     app.connect("html-page-context", _page, priority=100)
-    app.connect("build-finished", _without_maps)
+    app.connect("build-finished", _finished)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
