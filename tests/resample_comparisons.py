@@ -54,3 +54,50 @@ def compare_resampled(config: Any, entries: list[Any], compared: Counter[str], w
             compared["resample"] += 1
             if not near(ours[-found.shape[0] :], found, 1e-4):
                 wrong.append(f"the table of {type(module).__name__} is fitted otherwise")
+
+
+def inputs(node: Any) -> Iterator[torch.Tensor]:
+    """Images, videos and spectrograms of zeros, of the sizes that a configuration names."""
+    size, channels = getattr(node, "image_size", None), getattr(node, "num_channels", 3)
+    if size is not None:
+        sides = (size, size) if isinstance(size, int) else tuple(size)
+        yield torch.zeros(1, channels, *sides)
+        yield torch.zeros(1, getattr(node, "num_frames", 1), channels, *sides)
+    if hasattr(node, "num_mel_bins"):
+        yield torch.zeros(1, node.max_length, node.num_mel_bins)
+
+
+def added(node: Any, code: Any) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor]]:
+    """The modules that add a learned table to patches, the table's random rows, and what becomes of patches that are zero."""
+    for kind in vars(code).values():
+        if not (inspect.isclass(kind) and kind.__module__ == code.__name__ and kind.__name__.endswith("Embeddings")):
+            continue
+        for given in inputs(node):
+            try:
+                module = kind(node).eval()
+                name = next((name for name in LEARNED if isinstance(getattr(module, name, None), torch.nn.Parameter)), None)
+                if name is None:
+                    break
+                for parameter in module.parameters():
+                    parameter.data.zero_()
+                table = getattr(module, name)
+                table.data = torch.asarray(np.random.default_rng(7).standard_normal(table.shape).astype(np.float32))
+                found = module(given)
+            except (*ABSENT, RuntimeError, IndexError, AssertionError):
+                continue
+            found = found if isinstance(found, torch.Tensor) else found[0]
+            yield module, table.data.reshape(-1, table.shape[-1]), found.detach()
+            break
+
+
+def compare_added(config: Any, entries: list[Any], compared: Counter[str], wrong: list[str]) -> None:
+    """The rows of a learned table without offset are added in their order, from the first one on."""
+    listed = [e for e in entries if e.operation == "learned" and e.options is not None and not e.options["offset"]]
+    for node, code in [(node, code) for node, code in codes(config) if node is config] if listed else ():
+        for module, table, found in added(node, code):
+            if found.numel() != table.numel():
+                continue
+            compared["learned"] += 1
+            rows = found.flatten(2).permute(0, 2, 1) if found.ndim == 4 and found.shape[1] == table.shape[-1] else found
+            if not near(table, rows.reshape(table.shape), 1e-6):
+                wrong.append(f"the table of {type(module).__name__} is not added row by row")

@@ -160,7 +160,7 @@ NEVER_RIGHT: dict[
     "zeros": (zeros, "fail", "off by"),
     "nan": (nan, "fail", "must be finite"),
     "infinite": (infinite, "fail", "must be finite"),
-    "null": (null, "fail", "out must be an array of numpy; got NoneType"),
+    "null": (null, "fail", "out must be an array of numpy; got None"),
     "text": (text, "fail", "out must be an array of numpy; got str"),
     "transposed": (transposed, "fail", "must have shape"),
     "mutating": (mutating, "fail", "changed its input x"),
@@ -170,7 +170,7 @@ NEVER_RIGHT: dict[
     "whole": (whole, "fail", "must be real and at least float32; got int64"),
     "longer": (longer, "fail", "must have shape"),
     "flat": (flat, "fail", "must have shape"),
-    "pair": (pair, "fail", "out must be an array of numpy; got tuple"),
+    "pair": (pair, "fail", "must return one result, out; got a tuple of 2"),
     "one_off": (one_off, "fail", "off by"),
 }
 

@@ -16,9 +16,10 @@ CASES = tuple(case for group in load_groups(INSTALLED) for case in group.cases)
 
 
 def words(case: LoadedCase) -> set[tuple[str, Any]]:
-    """Return what a case asks, but for numbers of which any other than the one answered explains a refusal."""
+    """Return what a case asks, but for ranks, and numbers of which any other than the one answered explains a refusal."""
     found = traits_of(case, "float32").words.items()
-    return {(axis, word) for axis, had in found if axis != "dtype" and not is_fixed(case.op, axis) for word in had}
+    once = ("dtype", "rank", "axes")
+    return {(axis, word) for axis, had in found if axis not in once and not is_fixed(case.op, axis) for word in had}
 
 
 def test_nothing_is_asked_once() -> None:

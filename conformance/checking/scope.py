@@ -1,10 +1,10 @@
 """
 What an implementation offers of an operation: stated by itself, or inferred from what it answered.
 
-An unanswered case is *explained* by a word of an option, or a dtype, that no answered case has; by another trait that none has
-and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; by a number that
-is the same wherever answered and not its default, as an offset of 2, where at least two cases have others; and, only where none
-of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All else is
+An unanswered case is *explained* by a word of an option, a dtype or a rank that no answered case has; by another trait that
+none has and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; by a
+number that is the same wherever answered and not its default, as an offset of 2, where at least two cases have others; and, only
+where none of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All else is
 *selective*. The scope is told with the fewest axes: first the one that explains most cases, with all that it lacks.
 """
 
@@ -129,12 +129,11 @@ def _singles(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.words):
         words = _words(asked, axis)
         allowed = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked if one.answered))
-        least = 1 if is_option(op, axis) or axis == "empty" else enough  # without values, none is wrong
-        missing = frozenset(w for w in words if w not in allowed and len(words[w]) >= least)
-        if is_fixed(op, axis) or axis in ("axes", "rank"):  # cases of all other numbers count together
+        once = is_option(op, axis) or axis in ("empty", "rank")  # of nothing, no value is wrong; a rank is had or not
+        missing = frozenset(w for w in words if w not in allowed and (once or len(words[w]) >= enough))
+        if is_fixed(op, axis) or axis == "axes":
             others = {case for w, cases in words.items() if w not in allowed for case in cases}
-            one_choice = axis == "rank" or len(allowed) == 1
-            missing = frozenset(words) - allowed if one_choice and len(others) >= enough else frozenset()
+            missing = frozenset(words) - allowed if len(allowed) == 1 and len(others) >= enough else frozenset()
         if missing:
             found.append(Candidate((axis,), allowed, _has_one_of(axis, missing)))
     for axis in dict.fromkeys(axis for one in asked for axis in one.traits.sizes):
