@@ -3,9 +3,9 @@ What an implementation offers of an operation: stated by itself, or inferred fro
 
 An unanswered case is *explained* by a word of an option, a dtype or a rank that no answered case has; by another trait that
 none has and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; by a
-number that is the same wherever answered and not its default, as an offset of 2, where at least two cases have others; and, only
-where none of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All else is
-*selective*. The scope is told with the fewest axes: first the one that explains most cases, with all that it lacks.
+number that is the same wherever answered and not its default, as an offset of 2, where at least two cases have others; and,
+only where none of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All
+else is *selective*. The scope is told with the fewest axes: first the one that explains most cases, with all that it lacks.
 """
 
 from __future__ import annotations
