@@ -7,11 +7,12 @@ llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from posref.config_dicts import WORDS
 from posref.config_reading import even, first, integer, number, positives, refuse, speaking_as
 from posref.config_types import RopeArguments
+from posref.gguf_layers import check_layer, has_window, rotates
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 from posref.types import Layout
 
@@ -49,16 +50,29 @@ BOTH = ("rope_factors_short.weight", "rope_factors_long.weight")
 ALWAYS = "rope_freqs.weight"
 
 
+Factors = Mapping[str, Sequence[float]]
+
+
+@overload
+def rope_from_gguf(
+    metadata: Mapping[str, Any], /, *, rope_factors: Factors | None = None, layer_type: str | None = None,
+    layout: Layout | None = None,
+) -> RopeArguments: ...  # fmt: skip
+@overload
+def rope_from_gguf(
+    metadata: Mapping[str, Any], /, *, rope_factors: Factors | None = None, layer: int, layout: Layout | None = None
+) -> RopeArguments | None: ...
 def rope_from_gguf(
     metadata: Mapping[str, Any],
     /,
     *,
-    rope_factors: Mapping[str, Sequence[float]] | None = None,
+    rope_factors: Factors | None = None,
     layer_type: str | None = None,
+    layer: int | None = None,
     layout: Layout | None = None,
-) -> RopeArguments:
+) -> RopeArguments | None:
     """
-    Return the keyword arguments of `posref.rope` for a GGUF file.
+    Return the keyword arguments of `posref.rope` for a GGUF file, or None for a layer that does not rotate.
 
     Parameters
     ----------
@@ -71,6 +85,11 @@ def rope_from_gguf(
     layer_type : {"full_attention", "sliding_attention"}, optional
         Which layers to read, if the architecture's sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma,
         Laguna, MiMo-V2). Required there, refused elsewhere.
+    layer : int, optional
+        Instead, the number of one layer, from 0. The result is None if it does not rotate: the last of every four in SmolLM3,
+        AFMoE and Llama 4 (there unless ``attention.sliding_window`` is 0), the first of every four in SmallThinker with a
+        window, and layers without a window in Cohere 2, EXAONE MoE and EXAONE 4 with 64 layers; Cohere 2 MoE's leading dense
+        layers rotate all the same. These are rules of llama.cpp, and no keys of the file.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Overrides the layout that `GGUF_LAYOUTS` has for the architecture. Required for architectures that are not in it.
 
@@ -91,7 +110,8 @@ def rope_from_gguf(
     `rope_from_config`. ggml always rounds YaRN's correction dimensions. gpt-oss does not, so its frequencies here differ
     slightly from those of `rope_from_config`. llama.cpp reads ``yarn_beta_fast`` and ``yarn_beta_slow`` for some architectures
     only, and chooses LongRoPE's list once, by the size of its context; posref always reads both keys, and chooses the list by
-    the length of the call. Softmax factors (DeepSeek) and layers without rotation are not part of the result.
+    the length of the call. Softmax factors (DeepSeek) are not part of the result. Without `layer` it is that of layers that
+    rotate.
 
     Examples
     --------
@@ -105,6 +125,14 @@ def rope_from_gguf(
         name = metadata.get("general.architecture")
         if not isinstance(name, str):
             refuse(f"metadata must have general.architecture, a string; got {name!r}.")
+        if layer is not None:
+            if layer_type is not None:
+                refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}.")
+            check_layer(metadata, name, layer)
+            if not rotates(metadata, name, layer):
+                return None
+            if _has_types(metadata, name):
+                layer_type = SLIDING_LAYERS if has_window(metadata, name, layer) else FULL_LAYERS
         rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
         lanes = _lanes(metadata, rope, name)
         if layer_type == SLIDING_LAYERS:
@@ -139,9 +167,14 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
     return rope
 
 
+def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
+    """Return whether the file has sliding layers with a base of their own."""
+    return name in SLIDING and bool(metadata.get(f"{name}.attention.sliding_window"))
+
+
 def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
     """Return the keys of these layers, renamed as other architectures have them."""
-    if name not in SLIDING or not metadata.get(f"{name}.attention.sliding_window"):
+    if not _has_types(metadata, name):
         if layer_type is not None:
             refuse(f"layer_type must be None, since all layers of this file are alike; got {layer_type!r}.")
         return rope

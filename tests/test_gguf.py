@@ -165,6 +165,58 @@ def test_short_and_long_divisors_are_longrope() -> None:
     assert rope_from_gguf(metadata | {"phi3.rope.scaling.type": "longrope"}, rope_factors=lists) == options
 
 
+WINDOW = {"attention__sliding_window": 4096}
+LAYERS: list[tuple[str, dict[str, Any], list[int]]] = [  # the layers of eight that do not rotate
+    ("llama", {}, []),
+    ("smollm3", {}, [3, 7]),
+    ("afmoe", WINDOW | {"attention__sliding_window_pattern": 2}, [3, 7]),
+    ("llama4", {}, [3, 7]),
+    ("llama4", {"attention__sliding_window": 0}, []),
+    ("smallthinker", {}, []),
+    ("smallthinker", WINDOW, [0, 4]),
+    ("cohere2", WINDOW, [3, 7]),
+    ("cohere2", WINDOW | {"attention__sliding_window_pattern": 2}, [1, 3, 5, 7]),
+    (
+        "cohere2moe",
+        WINDOW | {"leading_dense_block_count": 1, "attention__sliding_window_pattern": [False, True] * 4},
+        [2, 4, 6],
+    ),
+    ("exaone-moe", WINDOW | {"attention__sliding_window_pattern": 4}, [3, 7]),
+    ("exaone4", WINDOW, []),
+]
+
+
+@pytest.mark.parametrize(("arch", "keys", "still"), LAYERS, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_layer_that_does_not_rotate_has_no_options(arch: str, keys: dict[str, Any], still: list[int]) -> None:
+    metadata = of(arch, block_count=8, **keys)
+    found = [rope_from_gguf(metadata, layer=layer) for layer in range(8)]
+    assert [layer for layer, options in enumerate(found) if options is None] == still
+    assert all(options in (None, rope_from_gguf(metadata)) for options in found)
+
+
+def test_the_layers_of_a_file_are_those_of_the_configuration() -> None:
+    sizes = {"hidden_size": 4096, "num_attention_heads": 32, "head_dim": 128, "rope_theta": 1e4}
+    for arch, name, count, more in (
+        ("smollm3", "smollm3", 36, {}),
+        ("cohere2", "cohere2", 32, {"sliding_window": 4096, "sliding_window_pattern": 4}),
+        ("exaone4", "exaone4", 64, {"sliding_window": 4096, "sliding_window_pattern": 4}),
+    ):
+        config = {"model_type": name, "num_hidden_layers": count, **sizes, **more}
+        metadata = of(arch, block_count=count, attention__sliding_window=4096)
+        still = [rope_from_config(config, layer=layer) is None for layer in range(count)]
+        assert [rope_from_gguf(metadata, layer=layer) is None for layer in range(count)] == still
+        assert 0 < sum(still) < count
+
+
+def test_a_layer_has_the_base_of_its_type() -> None:
+    metadata = of("gemma3", block_count=12, rope__freq_base=1e6, **WINDOW)
+    bases = [rope_from_gguf(metadata, layer=layer)["base"] for layer in range(12)]
+    assert [layer for layer, base in enumerate(bases) if base == 1e6] == [5, 11]
+    assert {base for base in bases if base != 1e6} == {1e4}
+    listed = of("gemma4", block_count=3, attention__sliding_window_pattern=[True, False, True], rope__freq_base=1e6, **WINDOW)
+    assert [rope_from_gguf(listed, layer=layer)["base"] for layer in range(3)] == [1e4, 1e6, 1e4]
+
+
 LISTS = {"rope_freqs.weight": [1.0] * 64}
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "metadata must be a mapping, the file's key-value pairs; got list."),
@@ -173,6 +225,11 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (of("modern-bert"), {}, "general.architecture must be a known one; got 'modern-bert'."),
     (of("gemma3", attention__sliding_window=512), {}, "layer_type must be one of ('full_attention', 'sliding_attention'), "),
     (of("llama"), {"layer_type": "full_attention"}, "layer_type must be None, since all layers of this file are alike; got"),
+    (of("llama"), {"layer": 0}, "the file must have llama.block_count; got none."),
+    (of("llama", block_count=4), {"layer": 4}, "layer must be an integer from 0 to 3, since llama.block_count is 4; got 4."),
+    (of("llama", block_count=4), {"layer": 1, "layer_type": "x"}, "layer must be given without layer_type; got layer 1 and"),
+    (of("mimo2", block_count=4, **WINDOW), {"layer": 1}, "metadata must have mimo2.attention.sliding_window_pattern, a period"),
+    (of("exaone-moe", block_count=4), {"layer": 1}, "a period or one number for every layer; got None."),
     (of("llama"), {"layout": "neox"}, "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got"),
     (of("llama", attention__head_count=[32, 8]), {}, "llama.attention.head_count must be an int of at least 1; got [32, 8]."),
     (of("llama", rope__dimension_count=63), {}, "the file must have an even number of rotated channels, at least 2; got 63."),
