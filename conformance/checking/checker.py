@@ -74,7 +74,7 @@ def check(
     case : str, optional
         Only this case.
     tier : {"smoke", "core", "kernel"}
-        Which cases are asked: one of each operation, those of the suite, or besides calls of the sizes where kernels break.
+        Which cases are asked: one of each operation, those of the suite, or also calls of the sizes where kernels break.
     backend, dtype, claim, device : optional
         In place of what the implementation states.
     trig : float, optional

@@ -38,7 +38,7 @@ def renderings(command: Any) -> Any:
 @click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
 @click.option("--case", "case", metavar="ID", help="Check only this case, op/group/case.")
 @click.option("--tier", type=click.Choice(["smoke", "core", "kernel"]), default="core", show_default=True,
-              help="One case of each operation, all vectors, or besides calls of the sizes where kernels break.")  # fmt: skip
+              help="One case of each operation, all vectors, or also calls of the sizes where kernels break.")  # fmt: skip
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
 @click.option("--backend", metavar="B", help="The target's array library, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
