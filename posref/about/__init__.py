@@ -2,7 +2,7 @@
 What every operation is, in words: title, idea, and the meaning of each word that its options take.
 
 A file for each family, as for definitions; words that several operations share are in `options.py`. Terminal and pages read
-it here. Definitions do not, so that a better sentence proves nothing anew.
+it here. Definitions do not, so that a changed sentence needs no new proof.
 """
 
 from . import absolute, attention, bias, extension, positions, relative, rotary

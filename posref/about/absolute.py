@@ -5,7 +5,7 @@ from .record import About, Word, used_by
 
 ABOUT = {
     "learned": About(
-        "Learned position table",
+        "Learned position embeddings",
         "A table has one learned vector for each position: row 0 for the first token, row 1 for the second. The model adds a "
         "token's row to its embedding, and so knows where the token is. Positions beyond the last row have no vector.",
     ),
@@ -18,7 +18,7 @@ ABOUT = {
     "conv_positions": About(
         "Convolutional position embedding",
         "A wide convolution mixes every audio frame with the frames around it. The result, added to the frame, tells the model "
-        "how the frames lie to each other. There is no table, so a recording may have any length.",
+        "how the frames are ordered. There is no table, so a recording may have any length.",
     ),
     "fourier": About(
         "Fourier features",
@@ -78,15 +78,15 @@ ABOUT = {
         "Random Fourier features",
         "A point is multiplied by a random matrix that never changes, and sines and cosines are taken of the result. Each "
         "column is a wave in some random direction. Together they tell points apart; the size of the random numbers sets how "
-        "fine.",
+        "finely.",
         {
             "layout": used_by(
-                {w: WAVES[w] for w in ("sin_cos", "cos_sin")}, sin_cos=("SAM", "score SDE"), cos_sin=("the paper",)
+                {w: WAVES[w] for w in ("sin_cos", "cos_sin")}, sin_cos=("SAM", "score SDE"), cos_sin=("Tancik et al.",)
             )
         },
     ),
     "resample": About(
-        "Resampling of position tables",
+        "Interpolation of position embeddings",
         "A vision model trained on 14 by 14 patches has 196 learned position vectors. For an image of 20 by 20 patches, the "
         "table is enlarged as if it were a picture. Libraries interpolate differently, and so give the model different "
         "vectors.",
@@ -114,7 +114,6 @@ ABOUT = {
         {
             "layout": used_by(
                 WAVES,
-                interleaved=("the Transformer's paper",),
                 sin_cos=("tensor2tensor", "fairseq", "Whisper", "Marian"),
                 cos_sin=("diffusers with flip_sin_to_cos",),
             ),

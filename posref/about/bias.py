@@ -15,13 +15,16 @@ ABOUT = {
         "training.",
         {
             "form": {
-                "distance": Word("The bias is minus the slope times the distance, on both sides of the query."),
+                "distance": Word(
+                    "The bias is minus the slope times the distance, on both sides of the query.",
+                    ("FlashAttention without causal",),
+                ),
                 "causal": Word(
                     "The bias is minus the slope times query minus key, so that keys after the query get a positive one."
                 ),
                 "key": Word(
                     "The bias is the slope times the key's position, which equals the others only after a causal softmax.",
-                    ("BLOOM", "MPT"),
+                    ("BLOOM", "MPT", "FlashAttention with causal"),
                 ),
             }
         },

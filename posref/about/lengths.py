@@ -1,4 +1,4 @@
-"""What the authors of an encoding report of texts longer than those of training; what is not here they say nothing of."""
+"""What the authors of an encoding report about texts longer than in training. Of all others they report nothing."""
 
 LONGER = {
     "alibi": "Perplexity stays low at several times the training length.",

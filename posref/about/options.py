@@ -57,7 +57,7 @@ SIDES = {
 
 COUNTING = {
     "with_query": Word("A window of W tokens is the query's own and the W - 1 before it."),
-    "without_query": Word("A window of W tokens is the W before the query, and the query's own comes on top."),
+    "without_query": Word("A window of W tokens is the W before the query, plus the query's own."),
 }
 
 ORDER = {

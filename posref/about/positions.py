@@ -15,8 +15,8 @@ ABOUT: dict[str, About] = {
     ),
     "packed_documents": About(
         "Documents of a packed row",
-        "Several documents are packed into one row, and their positions each begin anew. Wherever a position is not one more "
-        "than the one before, another document begins. Attention may then look at tokens of its own document alone.",
+        "Several documents are packed into one row, and positions start again in each. A document begins wherever a position "
+        "is not one more than the one before. Attention may then look only at tokens of its own document.",
     ),
     "visible_windows": About(
         "Compressed windows that a query sees",

@@ -1,4 +1,4 @@
-"""What is said about an operation to people: its title, its idea, and what the words of its options mean."""
+"""An operation in words, for people: its title, its idea, and what the words of its options mean."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +28,6 @@ def used_by(words: Words, /, **users: tuple[str, ...]) -> dict[str, Word]:
     """Return the same words and meanings with these users, and no others."""
     unknown = sorted(set(users) - set(words))
     if unknown:
-        msg = f"used_by: users must be of {', '.join(words)}; got {', '.join(unknown)}."
+        msg = f"used_by: users must be among {', '.join(words)}; got {', '.join(unknown)}."
         raise ValueError(msg)
     return {name: Word(word.meaning, users.get(name, ())) for name, word in words.items()}

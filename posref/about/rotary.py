@@ -68,8 +68,8 @@ ABOUT = {
     ),
     "cayley": About(
         "Cayley transform",
-        "Most matrices are no rotations, so a rotation is hard to learn directly. The Cayley transform makes a rotation of any "
-        "list of learned numbers. Cayley-STRING uses it to learn in which directions RoPE should rotate.",
+        "Most matrices are not rotations, so a rotation is hard to learn directly. The Cayley transform makes a rotation from "
+        "any list of learned numbers. Cayley-STRING uses it to learn in which directions RoPE should rotate.",
     ),
     "mixed_table": About(
         "Cosines and sines of RoPE-Mixed",
@@ -108,7 +108,7 @@ ABOUT = {
     "liere": About(
         "Lie rotational encoding (LieRE)",
         "RoPE rotates channels two by two. LieRE rotates many channels together, in ways that are learned for every axis of "
-        "an image or video. Queries and keys are multiplied by the rotation of their place, and so their products tell about "
+        "an image or video. Queries and keys are multiplied by the rotation of their place, and so their products depend on "
         "places.",
     ),
     "mixed_rope": About(
@@ -152,13 +152,14 @@ ABOUT = {
     ),
     "rope_cos_sin": About(
         "Cosines and sines of RoPE from a model's parameters",
-        "From the base and the scaling of a model straight to the cosine and sine of every position and channel pair. This is "
+        "This goes straight from a model's base and scaling to the cosine and sine of every position and channel pair. This is "
         "what a library's rotary module returns, and what a server keeps in its cache.",
     ),
     "rotary_linear_attention": About(
         "Linear attention with RoPE",
         "Linear attention has no softmax, so its cost grows with the length of the text and not with its square. RoPE "
-        "rotates queries and keys where values are added up, but not in the sum of weights below, which must stay positive.",
+        "rotates queries and keys where values are added up, but not in the sum of weights in the denominator, which must stay "
+        "positive.",
         {"layout": PAIRS},
     ),
     "rotated_values": About(

@@ -28,7 +28,7 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
 )
 def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], /, *, combine: Combine) -> T:
     r"""
-    Return the rows of two learned tables, one for each coordinate of a position, side by side or added.
+    Return two learned rows for every 2-D position, one for each coordinate, concatenated or added.
 
     .. math:: \text{concat}: \; PE_{(p,q)} = [E_p \,\|\, F_q], \qquad \text{sum}: \; PE_{(p,q)} = E_p + F_q
 
@@ -38,18 +38,18 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
     Parameters
     ----------
     positions : array, integer, shape ``(2, *P)``
-        p and q, as `posref.positions.grid` gives them. The result is unspecified for one outside its table.
+        p and q, as `posref.positions.grid` gives them. The result is unspecified for a coordinate outside its table.
     first : array, real floating, shape ``(M, d)``
-        E. It belongs to ``positions[0]``.
+        E, the rows for ``positions[0]``.
     second : array, real floating, shape ``(N, e)``
-        F. It belongs to ``positions[1]``; e = d with "sum".
+        F, the rows for ``positions[1]``. With "sum", e must equal d.
     combine : {"concat", "sum"}
-        Side by side (Reformer, DETR), or added (VQ-Diffusion, Gemma 4's vision encoder).
+        Concatenated (Reformer, DETR), or added (VQ-Diffusion, Gemma 4's vision encoder).
 
     Returns
     -------
     array, shape ``(*P, d + e)``, or ``(*P, d)`` with "sum"
-        In the dtype of `first`; bit for bit with "concat".
+        In the dtype of `first`. With "concat" the rows are copied bit for bit.
 
     Raises
     ------
@@ -59,9 +59,9 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
 
     Notes
     -----
-    Reformer takes position t of a sequence as row and column of a grid of M rows and N columns, row after row: p is
-    floor(t / N), q is t mod N (``grid(M, N)[:, t]``). So does the code of transformers, whose documentation has t mod M and
-    floor(t / M). DETR has the column's table first: give columns, then rows. For more axes, combine the rows of `learned`.
+    Reformer lays a sequence row after row on a grid of M rows and N columns. Position t is in row p = floor(t / N) and column
+    q = t mod N (``grid(M, N)[:, t]``). The code of transformers does the same; its documentation says t mod M and floor(t / M).
+    DETR puts the column's table first: pass columns, then rows. For more axes, combine the results of `learned`.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
         msg = f"{name}: positions must be integers of shape (2, ...), two coordinates; got {got}."
         raise ValueError(msg)
     if first.ndim != 2 or second.ndim != 2 or (combine == "sum" and first.shape[1] != second.shape[1]):
-        equal = ", of one width to be added" if combine == "sum" else ""
+        equal = ", equally wide for 'sum'" if combine == "sum" else ""
         msg = f"{name}: first and second must be 2-D, (rows, width){equal}; got {tuple(first.shape)} and {tuple(second.shape)}."
         raise ValueError(msg)
     e, f = learned(positions[0, ...], first), learned(positions[1, ...], second)

@@ -19,20 +19,20 @@ from posref.types import ArrayOf, T
 )
 def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, groups: int) -> T:
     r"""
-    Return a grouped convolution of frames, from which speech models tell positions; they activate it and add it to `x`.
+    Return the grouped convolution of frames with which speech models encode position.
 
     .. math:: y_{t,o} = b_o + \sum_{k=0}^{K-1} \sum_{c=0}^{C-1}
         W_{o,c,k} \; x_{t + k - \lfloor K/2 \rfloor, \, C \lfloor o/C \rfloor + c}
 
-    where t is a frame, o a channel, C = d/G the channels of a group, G the number of groups, and x is 0 before the first frame
-    and after the last.
+    where t is a frame, o an output channel, W the weight, b the bias, G the number of groups, C = d/G the number of channels in
+    a group, and K the number of taps. x is 0 before the first frame and after the last.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, T, d)``
-        Frames in order. Models set those of padding to 0 first.
+        Frames in order. Models set padding frames to 0 first.
     weight : array, real floating, shape ``(d, d / groups, K)``
-        W, as PyTorch's Conv1d has it, after weight normalisation (`weight_norm`; wav2vec 2.0 has ``axis=2``).
+        W, in the layout of PyTorch's Conv1d, after weight normalisation (`weight_norm`; wav2vec 2.0 has ``axis=2``). K >= 1.
     bias : array, real floating, shape ``(d,)``
         b.
     groups : int
@@ -46,13 +46,13 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     Raises
     ------
     ValueError
-        If an array is not real floating, `x` has no axis of frames, `groups` does not divide d, or `weight` and `bias` do not
-        fit.
+        If an array is not real floating, `x` has no axis of frames, `groups` does not divide d, or the shape of `weight` or
+        `bias` does not fit.
 
     Notes
     -----
-    wav2vec 2.0 and its successors add GELU(y) to x. data2vec puts five of these one after another, each followed by a norm
-    without parameters and by GELU, and adds the last to x. SEW's convolution takes every second frame.
+    wav2vec 2.0 and its successors add GELU(y) to x. data2vec stacks five of these convolutions, each followed by a norm without
+    parameters and by GELU, and adds the last result to x. SEW's convolution has stride 2.
 
     An even K looks one frame further back than ahead. Libraries pad :math:`\lfloor K/2 \rfloor` frames on both sides and drop
     the last frame of the result.
@@ -76,7 +76,7 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     per_group, taps = width // groups, weight.shape[-1] if weight.ndim else 0
     if tuple(weight.shape) != (width, per_group, taps) or taps < 1 or tuple(bias.shape) != (width,):
         msg = (
-            f"{name}: weight must be ({width}, {per_group}, taps), of a tap at least, and bias ({width},); "
+            f"{name}: weight must be ({width}, {per_group}, K), K at least 1, and bias ({width},); "
             f"got {tuple(weight.shape)} and {tuple(bias.shape)}."
         )
         raise ValueError(msg)
@@ -85,11 +85,11 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     around = [xp.broadcast_to(zero, (*lead, n, width)) for n in (taps // 2, (taps - 1) // 2)]
     padded = xp.concat([around[0], cast(x, work), around[1]], axis=x.ndim - 2)
     each, ahead = (spread(xp.arange(n, dtype=index_dtype(x), **placement(x, xp)), x) for n in (frames, taps))
-    seen = xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=x.ndim - 2)  # slices, one a tap, are slow in Dask
+    seen = xp.take(padded, xp.reshape(each[:, None] + ahead, (-1,)), axis=x.ndim - 2)  # one slice a tap is slow in Dask
     seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, taps, groups, per_group)), -3, -1)
     seen = xp.moveaxis(xp.reshape(seen, (*lead, frames, groups, per_group * taps)), -2, -3)
     matrix = xp.matrix_transpose(xp.reshape(cast(weight, work), (groups, per_group, per_group * taps)))
-    ones = xp.broadcast_to(beside(1.0, x, work), (*lead, groups, frames, 1))  # for the bias, with which convolutions begin
+    ones = xp.broadcast_to(beside(1.0, x, work), (*lead, groups, frames, 1))  # the bias comes first, as in libraries
     offsets = xp.reshape(cast(bias, work), (groups, 1, per_group))
     found = xp.matmul(xp.concat([ones, seen], axis=x.ndim), xp.concat([offsets, matrix], axis=1))
     return cast(xp.reshape(xp.moveaxis(found, -3, -2), tuple(x.shape)), x.dtype)

@@ -31,22 +31,22 @@ INCLUDE: tuple[Include, ...] = get_args(Include)
 )
 def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, include: Include, dtype: DType | None = None) -> T:
     r"""
-    Return sines and cosines of every coordinate at given frequencies, with the coordinates themselves if asked for.
+    Return sines and cosines of every coordinate at given frequencies, optionally with the coordinates themselves.
 
     .. math:: \sin(u \, f_k \, x_j), \; \cos(u \, f_k \, x_j), \qquad j = 0 \dots c-1, \quad k = 0 \dots K-1
 
-    where x_j is a coordinate, f_k a frequency (its own for every coordinate, if `bands` has two axes), and u is 1, pi or 2 pi.
+    where x_j is a coordinate, f_k a frequency (f_jk if `bands` has two axes), and u is 1, pi or 2 pi.
 
     Parameters
     ----------
     x : array, integer or at least float32, shape ``(*P, c)``
         The c coordinates of every point.
     bands : array, at least float32, shape ``(K,)`` or ``(c, K)``
-        f, for instance :math:`2^k`, host numbers or an array of the library of `x`.
+        f, for instance :math:`2^k`. A NumPy array, or an array of the same library as `x`.
     unit : {"radians", "half_turns", "turns"}
         u: 1 (NeRF's code, GLIGEN), pi (NeRF's paper, Perceiver), or 2 pi.
     order : str
-        What the columns run over, the slowest first. A wave is sine, then cosine.
+        The order of the columns: the word on the left varies slowest. "wave" is sine, then cosine.
 
         - "coordinate band wave": NeRF's paper, sine and cosine side by side;
         - "band wave coordinate": NeRF's code and GLIGEN;
@@ -54,29 +54,29 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
         - "coordinate wave band": lucidrains' perceiver-pytorch;
         - "wave band coordinate": timm's `FourierEmbed`.
     include : {"none", "first", "by_coordinate"}
-        Whether x is in the result: not at all (NeRF's paper, GLIGEN); as the first c columns (NeRF's code, Perceiver, timm); or
-        each coordinate after its own sines and cosines, for orders that begin with the coordinate (lucidrains).
+        Whether the result also has x: not at all (NeRF's paper, GLIGEN); as the first c columns (NeRF's code, Perceiver, timm);
+        or each coordinate after its own sines and cosines (lucidrains), which needs an order that begins with "coordinate".
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*P, 2 c K)``, or ``(*P, 2 c K + c)`` with x
-        The waves are between -1 and 1.
+        Sines and cosines lie between -1 and 1.
 
     Raises
     ------
     ValueError
-        If `x` or `bands` are half precision, shapes do not fit, or a word is unknown.
+        If `x` or `bands` are half precision, shapes do not fit, a word is unknown, or `include` and `order` do not go together.
 
     Notes
     -----
-    NeRF's paper has pi, its code has not: frequencies 1, 2, 4, ... up to 2^9 for points and 2^3 for directions. Perceiver has
-    for every axis ``linspace(1, size / 2, K)``, with coordinates from -1 to 1. GLIGEN has 100^(k/8).
-    At whole half turns sines are exactly 0: for x = 1, code that multiplies by pi first leaves 1e-7 in float32.
-    Perceiver's ``sine_only`` is the first half of these columns.
-    Boxes in conditional DETR, DAB-DETR and Grounding DINO are "turns" in the order "coordinate band wave": coordinates are
-    (y, x, w, h) from 0 to 1, frequencies ``base ** (-2 * i / F)`` for F columns a coordinate.
+    NeRF's paper multiplies by pi, its code does not. Its frequencies are 1, 2, 4, ... up to 2^9 for points and 2^3 for
+    directions. Perceiver uses ``linspace(1, size / 2, K)`` on every axis, with coordinates from -1 to 1. GLIGEN uses 100^(k/8).
+    At whole half turns the sine is exactly 0 here. Code that multiplies by pi first leaves 1e-7 at x = 1 in float32.
+    Perceiver's ``sine_only`` is the first half of its columns.
+    For boxes in conditional DETR, DAB-DETR and Grounding DINO, use "turns" and "coordinate band wave": coordinates (y, x, w, h)
+    from 0 to 1, and frequencies ``base ** (-2 * i / F)`` with F columns for each coordinate.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     xp = namespace(x)
     dtype = result_dtype(x, dtype)
     values = cast(x, wide(dtype, xp))
-    if not count:  # Dask cannot reshape waves that there are none of
+    if not count:  # Dask cannot reshape an empty array
         return cast(values[..., :0] if include == "none" else values, dtype)
     cos, sin = _waves(x, bands, (*x.shape[:-1], c, count), unit, dtype)
     waves = _in_order(xp.stack([sin, cos], axis=-1), order)
@@ -109,7 +109,7 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
 
 
 def _check_shapes(x: tuple[int, ...], bands: tuple[int, ...]) -> tuple[int, int]:
-    """Return the numbers of coordinates and of bands; refuse shapes that do not fit."""
+    """Return the numbers of coordinates and of bands. Raise if shapes do not fit."""
     if not x or len(bands) not in (1, 2) or (len(bands) == 2 and bands[0] != x[-1]):
         msg = f"fourier: x must be (..., c), and bands (K,) or (c, K); got shapes {x} and {bands}."
         raise ValueError(msg)
@@ -130,7 +130,7 @@ def _waves(x: Array, bands: Array, shape: tuple[int, ...], unit: str, dtype: DTy
 
 
 def _in_order(waves: Array, order: str) -> Array:
-    """Return `waves`, whose last axes are coordinate, band and wave, with these axes in another order."""
+    """Return `waves`, whose last axes are coordinate, band and wave, with these axes in the order asked for."""
     xp = namespace(waves)
     axes: list[Any] = ["coordinate", "band", "wave"]
     for place, word in enumerate(order.split()):

@@ -19,13 +19,12 @@ from posref.types import ArrayOf, T
 )
 def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: float = 0.4) -> T:
     r"""
-    Return positions beyond a learned table, each made of two of its rows.
+    Return a vector for every position below n squared, each combined from two rows of a learned table of n rows.
 
     .. math:: q_{in+j} = \alpha u_i + (1 - \alpha) u_j, \qquad u_k = \frac{p_k - \alpha p_0}{1 - \alpha}, \qquad
         0 \le i, j < n
 
-    where p_k is row k of the table, counted from 0, n the number of its rows, and :math:`m = i n + j` a position below
-    :math:`n^2`.
+    where p_k is row k of the table, counted from 0, n the number of rows, and :math:`m = i n + j` a position below :math:`n^2`.
 
     Parameters
     ----------
@@ -34,21 +33,22 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     table : array, real floating, shape ``(n, d)``
         p, the trained rows, at least one.
     alpha : float
-        :math:`\alpha`, between 0 and 1 but not 1/2, where :math:`q_{in+j}` would be :math:`q_{jn+i}`.
+        :math:`\alpha`, between 0 and 1 but not 1/2, because then :math:`q_{in+j}` would equal :math:`q_{jn+i}`.
 
     Returns
     -------
     array, shape ``(*P, d)``
-        In the dtype of `table`. For m < n it is row m, up to rounding.
+        In the dtype of `table`. For m < n the result is row m, up to rounding.
 
     Raises
     ------
     ValueError
-        If positions are not integers, `table` is not 2-D or has no rows, or `alpha` is not one of these numbers.
+        If positions are not integers, `table` is not 2-D or has no rows, or `alpha` is not in its range.
 
     Notes
     -----
-    A model trained with n positions keeps them, and is tuned for longer texts. `learned` keeps the rows bit for bit.
+    A model trained with n positions keeps their vectors, and is then fine-tuned on longer texts. `learned` returns the trained
+    rows bit for bit.
 
     Examples
     --------
@@ -60,12 +60,12 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     name = "hierarchical_learned"
     alpha = check_positive(name, "alpha", alpha)
     if alpha >= 1 or alpha == 0.5:
-        msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be one); got {alpha!r}."
+        msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be equal); got {alpha!r}."
         raise ValueError(msg)
     xp = namespace(positions, table)
     index = whole(name, "positions", positions)
     if table.ndim != 2 or table.shape[0] == 0:
-        msg = f"{name}: table must be 2-D, (rows, width), of at least one row; got shape {tuple(table.shape)}."
+        msg = f"{name}: table must be 2-D, (rows, width), with at least one row; got shape {tuple(table.shape)}."
         raise ValueError(msg)
     c, work, count = constants(xp), wide(table.dtype, xp), table.shape[0]
     share = c.asarray(float(alpha), dtype=c.float64)

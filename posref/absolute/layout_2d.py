@@ -40,12 +40,12 @@ def layout_2d(
     clip_sizes: bool,
 ) -> T:
     r"""
-    Return the learned rows of a box's four edges and of its height and width, end to end or added.
+    Return the learned rows for a box's four edges, its height and its width, concatenated or added.
 
     .. math:: PE = [X_{x_0} \,\|\, Y_{y_0} \,\|\, X_{x_1} \,\|\, Y_{y_1} \,\|\, H_{y_1 - y_0} \,\|\, W_{x_1 - x_0}]
 
     where :math:`(x_0, y_0)` and :math:`(x_1, y_1)` are the upper left and lower right corner of the box, a subscript picks the
-    row of a table, counted from 0, and :math:`\|` puts vectors end to end. With `combine` "sum" the six are added.
+    row of a table, counted from 0, and :math:`\|` puts vectors end to end. With `combine` "sum" the six rows are added.
 
     Parameters
     ----------
@@ -57,25 +57,27 @@ def layout_2d(
     h_table, w_table : array, real floating, shape ``(U, e)`` and ``(V, e)``
         H and W; e = d with "sum".
     combine : {"concat", "sum"}
-        End to end (LayoutLMv2, v3, LayoutXLM, LiLT), or added (LayoutLM).
+        Concatenated (LayoutLMv2, v3, LayoutXLM, LiLT), or added (LayoutLM).
     clip_sizes : bool
-        True reads row 0 for a negative height or width, and the last row for one behind it (LayoutLMv3, with 1024 rows).
-        Without it (the others) these are unspecified: PyTorch raises, NumPy reads a negative row from the table's end.
+        True reads row 0 for a negative height or width, and the last row for one beyond the table (LayoutLMv3, with 1024
+        rows). With False (the other models) the result is unspecified there: PyTorch raises, NumPy counts a negative row from
+        the table's end.
 
     Returns
     -------
     array, shape ``(*P, 4 d + 2 e)``, or ``(*P, d)`` with "sum"
-        In the dtype of `x_table`; bit for bit with "concat".
+        In the dtype of `x_table`. With "concat" the rows are copied bit for bit.
 
     Raises
     ------
     ValueError
-        If boxes are not integers or their last axis is not 4, a table is not 2-D, or widths do not fit.
+        If boxes are not integers or their last axis is not 4, a table is not 2-D, table widths do not fit, or
+        `combine` is unknown.
 
     Notes
     -----
-    Height comes before width. LayoutLM adds these to the rows of 1-D positions and to the embeddings of tokens; LiLT multiplies
-    them by a matrix first. Padding and special tokens have boxes of their own, such as (0, 0, 0, 0).
+    Height comes before width. LayoutLM adds the result to the rows of the 1-D positions and to the token embeddings. LiLT
+    multiplies it by a matrix first. Padding and special tokens have fixed boxes, such as (0, 0, 0, 0).
 
     Examples
     --------
@@ -103,11 +105,11 @@ def layout_2d(
 
 
 def _check_tables(tables: tuple[ArrayOf[T], ...], combine: Combine) -> None:
-    """Refuse tables that are not 2-D, or whose widths do not fit."""
+    """Raise if a table is not 2-D, or widths do not fit."""
     shapes = [tuple(table.shape) for table in tables]
     widths = [shape[-1] for shape in shapes if len(shape) == 2]
     pairs = len(widths) == 4 and widths[0] == widths[1] and widths[2] == widths[3]
     if not pairs or (combine == "sum" and len(set(widths)) > 1):
-        equal = "all of one width to be added" if combine == "sum" else "x_table as wide as y_table and h_table as w_table"
+        equal = "all equally wide for 'sum'" if combine == "sum" else "x_table as wide as y_table and h_table as w_table"
         msg = f"layout_2d: tables must be 2-D, (rows, width), {equal}; got {', '.join(map(str, shapes))}."
         raise ValueError(msg)

@@ -34,16 +34,16 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     table : array, real floating, shape ``(N, d)``
         E, the learned rows.
     offset : int
-        o, the number of rows before the row of position 0. BERT and GPT-2 have 0, OPT and BART 2, RoBERTa
+        o, the number of table rows before the row of position 0. BERT and GPT-2 have 0, OPT and BART 2, RoBERTa
         ``padding_idx + 1``, which is also 2.
     clip : bool
-        True reads the first row for positions before the table, and the last row for those behind it: ProphetNet's decoder, and
-        TAPAS at the upper end.
+        True reads the first row for positions before the table, and the last row for positions beyond it (ProphetNet's decoder;
+        TAPAS at the upper end).
 
     Returns
     -------
     array, shape ``(*P, d)``
-        In the dtype of `table`, bit for bit.
+        Rows of `table` in its dtype, copied bit for bit.
 
     Raises
     ------
@@ -52,8 +52,8 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
 
     Notes
     -----
-    Nearly all models add the rows to the embeddings of tokens. bert4keras with "mul" multiplies these by 1 + PE. x-transformers
-    scales the table by :math:`d^{-1/2}`.
+    Nearly all models add the rows to the token embeddings. bert4keras with "mul" multiplies the embeddings by 1 + PE.
+    x-transformers scales the table by :math:`d^{-1/2}`.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     """
     xp = namespace(positions, table)
     if not xp.isdtype(positions.dtype, "integral"):
-        msg = f"learned: positions must be integers (each is a row of the table); got {positions.dtype}."
+        msg = f"learned: positions must be integers (each selects a row of the table); got {positions.dtype}."
         raise ValueError(msg)
     if table.ndim != 2:
         msg = f"learned: table must be 2-D, (rows, width); got shape {tuple(table.shape)}."
@@ -76,6 +76,6 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     if not clip:
         return rows(table, index)
     if table.shape[0] == 0:
-        msg = f"learned: table must have a row to clip to; got shape {tuple(table.shape)}."
+        msg = f"learned: table must have at least one row with clip=True; got shape {tuple(table.shape)}."
         raise ValueError(msg)
     return rows(table, xp.clip(index, 0, table.shape[0] - 1))

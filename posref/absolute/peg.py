@@ -19,24 +19,24 @@ from posref.types import ArrayOf, T
 )
 def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: bool) -> T:
     r"""
-    Return patches with their positions in the image: each is joined by a weighted sum of its neighbours, channel by channel.
+    Return a depthwise convolution of image patches, optionally added to the patches. Its zero padding reveals their position.
 
     .. math:: y_{i,j,c} = x_{i,j,c} + b_c + \sum_{m=0}^{K-1} \sum_{n=0}^{K-1} W_{c,m,n} \; x_{i+m-r, \, j+n-r, \, c},
         \qquad r = (K - 1)/2
 
-    where (i, j) is a patch, c a channel, and x in the sum is 0 outside the image, by which a patch tells where it is. Without
-    `residual` the first term is left out.
+    where (i, j) is a patch, c a channel, W the weight, b the bias and K the size of the kernel. In the sum, x is 0 outside the
+    image. Without `residual` the first term is left out.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, I, J, d)``
-        Patches, row after row, without class tokens.
+        Patches in I rows and J columns, without class tokens.
     weight : array, real floating, shape ``(d, 1, K, K)``
-        W, as PyTorch's Conv2d with d groups has it; K is odd, 3 in the models above.
+        W, in the layout of PyTorch's Conv2d with d groups. K is odd, and 3 in the models above.
     bias : array, real floating, shape ``(d,)``
         b.
     residual : bool
-        True adds x (CPVT, Twins, DaViT). SegFormer does not, and activates the result.
+        True adds x (CPVT, Twins, DaViT). SegFormer does not, and applies GELU to the result.
 
     Returns
     -------
@@ -46,12 +46,13 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     Raises
     ------
     ValueError
-        If an array is not real floating, `x` has less than three axes, K is even, or `weight` and `bias` do not fit.
+        If an array is not real floating, `x` has fewer than three axes, K is even, or the shape of `weight` or `bias` does not
+        fit.
 
     Notes
     -----
-    Class tokens stay as they are, beside the patches. Models put it behind their first block (CPVT), or behind the first block
-    of every stage (Twins).
+    Class tokens are left out of the convolution and stay unchanged. CPVT applies it after its first block, Twins after the
+    first block of every stage.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     xp = namespace(x, weight, bias)
     work, width = wide(x.dtype, xp), x.shape[-1]
     own, seen = cast(x, work), cast(x, work)
-    for axis in (x.ndim - 3, x.ndim - 1):  # rows of patches, then columns, behind the rows' taps
+    for axis in (x.ndim - 3, x.ndim - 1):  # rows of patches, then columns, which now come after the rows' taps
         seen = _taps(seen, axis, size)
     seen = xp.moveaxis(seen, -4, -3)  # (*R, I, J, K, K, d)
     terms = xp.reshape(seen, (*x.shape[:-1], size * size, width)) * xp.matrix_transpose(
@@ -78,7 +79,7 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
 
 
 def _taps(x: ArrayOf[T], axis: int, size: int) -> T:
-    """Return `x` with a new axis behind `axis`: `size` neighbours along it, 0 outside."""
+    """Return `x` with a new axis after `axis`: the `size` neighbours along it, 0 outside."""
     xp = namespace(x)
     before, count, after = tuple(x.shape[:axis]), x.shape[axis], tuple(x.shape[axis + 1 :])
     nothing = xp.broadcast_to(beside(0.0, x, x.dtype), (*before, size // 2, *after))
@@ -88,12 +89,12 @@ def _taps(x: ArrayOf[T], axis: int, size: int) -> T:
 
 
 def _size(x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...]) -> int:
-    """Return the number of taps along an axis; refuse shapes that do not fit."""
+    """Return the number of taps along an axis. Raise if shapes do not fit."""
     if len(x) < 3:
         msg = f"peg: x must be (..., rows, columns, channels); got shape {x}."
         raise ValueError(msg)
     size = weight[-1] if weight else 0
     if weight != (x[-1], 1, size, size) or size % 2 == 0 or bias != x[-1:]:
-        msg = f"peg: weight must be ({x[-1]}, 1, K, K), of odd K, and bias ({x[-1]},); got {weight} and {bias}."
+        msg = f"peg: weight must be ({x[-1]}, 1, K, K), with odd K, and bias ({x[-1]},); got {weight} and {bias}."
         raise ValueError(msg)
     return size

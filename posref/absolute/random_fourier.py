@@ -29,17 +29,17 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
 
     .. math:: [\sin(2 \pi \, x B), \; \cos(2 \pi \, x B)]
 
-    where x is a point and B a matrix, drawn once from a normal distribution and kept with the weights. Its standard deviation
-    sets the scale of what can be told apart.
+    where x is a point and B a matrix. Its entries are drawn once from a normal distribution and saved with the weights. The
+    larger their standard deviation, the finer the details that the features can distinguish.
 
     Parameters
     ----------
     x : array, integer or at least float32, shape ``(*P, c)``
         The c coordinates of every point. A single number, such as a noise level, has c = 1.
     matrix : array, at least float32, shape ``(c, m)``
-        B, host numbers or an array of the library of `x`.
+        B. A NumPy array, or an array of the same library as `x`.
     layout : {"sin_cos", "cos_sin"}
-        Which half is first: "sin_cos" in SAM and score SDE, "cos_sin" in the paper.
+        Which half comes first: sines in SAM and score SDE, cosines in the paper.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
 
@@ -55,8 +55,9 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
 
     Notes
     -----
-    SAM's points are 2 u - 1, with u from 0 to 1, the width's coordinate first: (i + 1/2) / n in a grid, and half a pixel is
-    added to prompts. Score SDE gives the logarithm of the noise level; diffusers' `GaussianFourierProjection` takes it itself.
+    SAM's points are 2 u - 1, with u from 0 to 1 and the horizontal coordinate first. On a grid u is (i + 1/2) / n; for prompts,
+    SAM adds half a pixel. Score SDE passes the logarithm of the noise level. diffusers' `GaussianFourierProjection` takes the
+    logarithm itself.
 
     Examples
     --------

@@ -54,45 +54,46 @@ def resample(
     padding: Padding = "border",
 ) -> T:
     r"""
-    Return a learned table of the cells of one grid, interpolated for the cells of another grid.
+    Return a learned position table, interpolated from one grid of cells to another.
 
     Each axis is resampled on its own. With n old cells and m new ones, new cell i is
 
     .. math:: \sum_t \frac{K(|t - x_i| / S)}{Z_i} \, E_t, \qquad x_i = s \, (i + 1/2) - 1/2, \qquad s = n / m
 
     where :math:`E_t` is old cell t, S = 1 and Z = 1. The kernel K(r) is :math:`\max(1 - r, 0)` for "linear". For "cubic" it is
-    that of Keys, with a = -0.75,
+    Keys' kernel with a = -0.75,
 
     .. math:: K(r) = (a + 2) r^3 - (a + 3) r^2 + 1 \; (r \le 1), \qquad a \, (r^3 - 5 r^2 + 8 r - 4) \; (1 < r < 2)
 
     and 0 beyond. A t outside the grid reads the cell at the border. `antialias` widens the kernel where the grid shrinks,
-    :math:`S = \max(s, 1)`. It also drops cells outside the grid, divides by :math:`Z_i`, the sum of the weights that are left,
-    and has a = -0.5. So it also changes a cubic enlargement.
+    :math:`S = \max(s, 1)`. It also drops cells outside the grid, divides by :math:`Z_i`, the sum of the remaining weights,
+    and sets a = -0.5. So with "cubic" it also changes the result where the grid grows.
 
     Parameters
     ----------
     table : array, real floating, shape ``(prefix + N, d)``
-        The learned rows: first `prefix` rows, of tokens that are on no grid, then those of the N old cells; the last axis
-        of the grid is the fastest.
+        The learned rows: first `prefix` rows for tokens outside the grid, then N rows for the old cells. The last axis of the
+        grid varies fastest.
     size : sequence of A ints
-        m, new cells along each axis, such as (height, width), each at least 1.
+        m, the new number of cells along each axis, such as (height, width). Each is at least 1.
     old_size : sequence of A ints
-        n, old cells along each axis; their product is N. Most libraries take the square root of N for both axes of an image.
+        n, the old number of cells along each axis. The product is N. For images most libraries take the square root of N twice.
     prefix : int
-        How many rows to keep as they are: 0 (SigLIP, Qwen3-VL), 1 for a class token (ViT, DINOv2), 2 (DeiT).
+        How many rows to keep unchanged: 0 (SigLIP, Qwen3-VL), 1 for a class token (ViT, DINOv2), 2 (DeiT).
     method : {"linear", "cubic"}
         "linear" is "bilinear" over two axes; "cubic" is "bicubic".
     align_corners : bool
         True makes :math:`s = (n - 1) / (m - 1)` (0 if m is 1), and without `antialias` :math:`x_i = s i`: the first and last
-        cells stay where they are (Qwen3-VL, and Google's ViT). With `antialias` x is that of the formula above, as in PyTorch,
-        and the corners move.
+        cells stay where they are (Qwen3-VL, and Google's ViT). With `antialias`, x keeps the formula above, as in PyTorch,
+        so the corners move.
     antialias : bool
         True in timm, open_clip, SigLIP 2 and the DINOv2 models with registers. JAX's `image.resize` has it by default.
     interpolate_offset : float, optional
-        DINO and DINOv2 add 0.1 to the new size and give PyTorch a scale: :math:`s = n / (m + o)`. Then an axis is shifted even
-        where m = n. Above 0 and below 1, and only without `align_corners`. None adds nothing, as transformers' DINOv2 does.
+        o, above 0 and below 1, only without `align_corners`. DINO and DINOv2 add 0.1 to the new size and pass PyTorch a scale
+        factor, so that :math:`s = n / (m + o)`. Then an axis is shifted even where m = n. None adds nothing, as in
+        transformers' DINOv2.
     padding : {"border", "zeros"}
-        "zeros" takes a cell outside the grid for 0 (Muse Spark). Only without `antialias`.
+        "zeros" reads 0 instead of the border cell outside the grid (Muse Spark). Only without `antialias`.
 
     Returns
     -------
@@ -102,13 +103,13 @@ def resample(
     Raises
     ------
     ValueError
-        If `table` is not 2-D and real, or its rows are not those of `prefix` and `old_size`; if a size is below 1, or there are
-        not as many as old ones; if an option is unknown, or not allowed with another.
+        If `table` is not 2-D and real floating, or does not have ``prefix + N`` rows; if a size is below 1, or `size` and
+        `old_size` differ in length; if an option is unknown or out of range, or not allowed with another.
 
     Notes
     -----
-    This is ``torch.nn.functional.interpolate`` with ``size=``, or with `interpolate_offset` and ``scale_factor=``, applied to
-    the table as an image. The settings of models:
+    This is ``torch.nn.functional.interpolate`` applied to the table as an image, with ``size=``, or with ``scale_factor=`` for
+    `interpolate_offset`. The settings of models:
 
     ==============================================  ========  ===============  ===========
     model or library                                method    align_corners    antialias
@@ -126,17 +127,17 @@ def resample(
     ==============================================  ========  ===============  ===========
 
     Qwen3-VL then orders the cells by merged blocks, as ``posref.positions.grid(h, w, merge=2)`` does. SigLIP 2 pads a batch
-    with copies of row 0. Muse Spark exchanges the new height and width. JAX's cubic without antialias is another one: a = -0.5,
-    divided by Z. BEiT has its rows for the class token last.
+    with copies of row 0. Muse Spark swaps the new height and width. JAX's cubic without antialias differs: a = -0.5, divided
+    by Z. BEiT puts its rows for the class token last.
 
-    Another operation is timm's ``resize_rel_pos_bias_table``, after BEiT's fine-tuning: the old rows stand at the uneven
-    distances 1, 1 + q, 1 + q + q^2 and so on, with q from a bisection that ends at 1e-6, so that the result depends on how it
-    was stopped. Between them timm takes straight lines, and with SciPy a cubic spline through all rows, not four taps.
+    timm's ``resize_rel_pos_bias_table``, from BEiT's fine-tuning, is a different operation. It places the old rows at the
+    uneven distances 1, 1 + q, 1 + q + q^2 and so on. It finds q by a bisection that ends at 1e-6, so the result depends on
+    where it stopped. Between the rows timm interpolates linearly, or, with SciPy, by a cubic spline through all rows.
 
-    PyTorch 2.13 on a CPU differs twice. With antialias and a new width of 1 it repeats the first row, unless the image is
-    stored with channels last: a column of 1, 2, 4, 8 becomes 1.3, 1.3, 1.3. transformers' SigLIP 2 has this for images
-    one patch wide. With a scale, it leaves an axis alone whose size does not change, if the method is linear or antialias is
-    on; its CUDA kernel for linear does not.
+    PyTorch 2.13 on a CPU differs in two cases. With antialias and a new width of 1 it repeats the first row, unless the image
+    is stored with channels last: a column of 1, 2, 4, 8 becomes 1.3, 1.3, 1.3. transformers' SigLIP 2 is affected for images
+    one patch wide. With a scale factor, it leaves an axis unchanged whose size does not change, if the method is linear or
+    antialias is on. Its CUDA kernel for linear does not.
 
     Examples
     --------
@@ -155,7 +156,7 @@ def resample(
     antialias = check_flag(name, "antialias", antialias)
     interpolate_offset = _check_offset(interpolate_offset, align_corners)
     if padding == "zeros" and antialias:
-        msg = f"{name}: padding must be 'border' with antialias=True, which drops cells outside the grid; got 'zeros'."
+        msg = f"{name}: padding must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'."
         raise ValueError(msg)
     size, old_size, prefix = _check_table(table, size, old_size, prefix)
     xp, d = namespace(table), table.shape[1]
@@ -163,7 +164,7 @@ def resample(
     cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
     last = len(size) - 1
     for n, m in zip(old_size, size, strict=True):
-        cells = xp.moveaxis(cells, 0, last)  # an axis that is done comes after those that are not
+        cells = xp.moveaxis(cells, 0, last)  # resampled axes come last
         if beyond:
             cells = xp.concat([*[cells[..., :1, :]] * beyond, cells, *[cells[..., -1:, :]] * beyond], axis=last)
         weights = _weights(n, m, beyond, method, align_corners, antialias, interpolate_offset, constants(xp))
@@ -181,7 +182,7 @@ def _weights(
     interpolate_offset: float | None,
     c: Namespace,
 ) -> Array:
-    """Return the weight in each of m new cells of n old ones, and of `beyond` more on each side: ``(m, n + 2 * beyond)``."""
+    """Return the weight of every old cell, with `beyond` more on each side, in each new cell: ``(m, n + 2 * beyond)``."""
     step = old_cells_per_new(n, m, align_corners, interpolate_offset, c)
     r = c.abs(c.arange(-beyond, n + beyond, dtype=c.float64) - old_coordinates(step, m, align_corners, antialias, c))
     if antialias:
@@ -195,7 +196,7 @@ def _weights(
 
 @part()
 def old_cells_per_new(n: int, m: int, align_corners: bool, interpolate_offset: float | None, c: Namespace) -> Array:
-    """Return s, an array without axes."""
+    """Return s, the number of old cells for each new cell, as an array without axes."""
     old = c.asarray(float(n), dtype=c.float64)
     if align_corners:
         return (old - 1) / float(m - 1) if m > 1 else c.asarray(0.0, dtype=c.float64)
@@ -206,26 +207,26 @@ def old_cells_per_new(n: int, m: int, align_corners: bool, interpolate_offset: f
 
 @part()
 def old_coordinates(step: Array, m: int, align_corners: bool, antialias: bool, c: Namespace) -> Array:
-    """Return where m new cells lie, in old cells, shape ``(m, 1)``."""
+    """Return the coordinates of the m new cells, counted in old cells, shape ``(m, 1)``."""
     new = c.arange(0, m, dtype=c.float64)[:, None]
     return step * new if align_corners and not antialias else step * (new + 0.5) - 0.5
 
 
 @part()
 def cubic_kernel(r: Array, a: float, c: Namespace) -> Array:
-    """Return Keys' kernel. Each piece is 0 where it meets what follows: with r limited to its range, both are added."""
+    """Return Keys' kernel: the sum of its two pieces, each with r clipped to its range. Each is 0 at the end of its range."""
     one = c.asarray(1.0, dtype=c.float64)
     near, far = c.minimum(r, one), c.minimum(c.maximum(r, one), 2 * one)
     return (((a + 2) * near - (a + 3)) * near * near + 1) + (((a * far - 5 * a) * far + 8 * a) * far - 4 * a)
 
 
 def _check_offset(offset: float | None, align_corners: bool) -> float | None:
-    """Return the offset; refuse one that is not between 0 and 1, or has no effect."""
+    """Return the offset. Raise if it is not between 0 and 1, or has no effect."""
     if offset is None:
         return None
     offset = check_positive("resample", "interpolate_offset", offset)
     if offset >= 1:
-        msg = f"resample: interpolate_offset must be below 1 (PyTorch makes whole ones new cells); got {offset!r}."
+        msg = f"resample: interpolate_offset must be below 1 (with 1 or more, PyTorch would add cells); got {offset!r}."
         raise ValueError(msg)
     if align_corners:
         msg = f"resample: interpolate_offset must be None with align_corners=True, where it has no effect; got {offset!r}."
@@ -236,18 +237,18 @@ def _check_offset(offset: float | None, align_corners: bool) -> float | None:
 def _check_table(
     table: Array, size: Sequence[int], old_size: Sequence[int], prefix: int
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return the sizes and the prefix; refuse sizes that do not belong together, and a table that has not their rows."""
+    """Return the sizes and the prefix. Raise if the sizes differ in length, or the table does not have their rows."""
     prefix = check_integer("resample", "prefix", prefix, 0)
     size = check_integers("resample", "size", size, 1)
     old_size = check_integers("resample", "old_size", old_size, 1)
     if not size or len(size) != len(old_size):
-        msg = f"resample: size must have an int for every axis of the grid, of old_size {tuple(old_size)}; got {tuple(size)}."
+        msg = f"resample: size must have an int for every axis of old_size, {tuple(old_size)}; got {tuple(size)}."
         raise ValueError(msg)
     check_real("resample", table=table)
     rows = prefix + prod(old_size)
     if table.ndim != 2 or table.shape[0] != rows:
         msg = (
-            f"resample: table must be 2-D with {rows} rows (prefix {prefix} and the cells of {tuple(old_size)}); "
+            f"resample: table must be 2-D with {rows} rows (prefix {prefix} plus the cells of old_size {tuple(old_size)}); "
             f"got shape {tuple(table.shape)}."
         )
         raise ValueError(msg)

@@ -38,57 +38,58 @@ def sine_2d(
     dtype: DType | None = None,
 ) -> T:
     r"""
-    Return sinusoids of the row and the column of every cell of an image, counted over its valid cells.
+    Return sinusoids of the row and column of every cell of an image. Rows and columns are counted over valid cells.
 
     .. math:: [PE^{(d/2)}_{v(y)} \,\|\, PE^{(d/2)}_{v(x)}], \qquad v(y) = s \, \frac{y - o}{y_{last} + \epsilon}
 
-    where y is the number of valid cells of the column from the first row to this one, both included, y_last that of the whole
-    column, x and x_last the same along the row, o 1/2 if `centered`, else 0, s the scale, and PE the interleaved `sinusoidal`
-    of width d/2.
-    Without `normalize`, v(y) = y.
+    where y counts the valid cells of the column from the first row to this one, both included, and y_last those of the whole
+    column. x and x_last count along the row in the same way. o is 1/2 if `centered`, else 0, s is the scale, epsilon is `eps`,
+    and PE^(d/2) is `sinusoidal` with width d/2 and layout "interleaved". Without `normalize`, v(y) = y and v(x) = x.
 
     Parameters
     ----------
     mask : boolean array, shape ``(*B, H, W)``
-        True where a cell is valid, as in transformers. DETR's own code has True where it is padding: give its inverse.
+        True where a cell is valid, as in transformers. In DETR's own code True means padding: pass the inverse.
     dim : int
-        d, the width for both axes, a multiple of 4; ``num_pos_feats`` of DETR's code is d/2.
+        d, the width of the result, a multiple of 4. ``num_pos_feats`` in DETR's code is d/2.
     normalize : bool
-        Divide by the last count of each column and row (DETR and its relatives), or use the counts themselves.
+        True divides by the last count of each column and row (DETR and its successors). False uses the counts themselves.
     centered : bool
-        Subtract half a cell (Deformable DETR), or not (DETR, Mask2Former, SAM 2, Grounding DINO). Only with `normalize`.
+        True subtracts half a cell (Deformable DETR); it needs `normalize`. False does not (DETR, Mask2Former, SAM 2, Grounding
+        DINO).
     base : float
         10000, or 20 in DAB-DETR and Grounding DINO (``temperature``).
     scale : float
-        s, above 0.
+        s, above 0; 2 pi in DETR.
     eps : float
-        epsilon, above 0. In float32 it has no effect where more than 31 cells are valid.
+        epsilon, above 0. In float32 the default has no effect where more than 31 cells are valid.
     dtype : data type, optional
         Dtype of the result. None means the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*B, H, W, d)``
-        Between -1 and 1. Libraries have the channels before the rows: move the last axis.
+        Between -1 and 1. Libraries put the channels before the rows: move the last axis to compare.
 
     Raises
     ------
     ValueError
-        If `mask` is not boolean or has fewer than two axes, `dim` is no multiple of 4, or an option is out of range.
+        If `mask` is not boolean or has fewer than two axes, `dim` is not a multiple of 4, or an option is out of
+        range.
 
     Notes
     -----
-    Counts begin at 1. Cells of padding keep the last count before them. A column without a valid cell is at 0 / epsilon: 0
-    as it is, and minus half a scale divided by epsilon, 3.1 million radians, if `centered`.
+    Counts start at 1. A padding cell keeps the count of the last valid cell before it. In a column without a valid cell v(y)
+    is 0 / epsilon = 0. With `centered` it is minus s / (2 epsilon), 3.1 million radians by default.
 
-    Counts are integers here. transformers casts the mask to the dtype of the model before it counts: wrong from 257 cells on
-    in bfloat16. The coordinates v are in float32 for results of float32 or narrower, as in all libraries.
+    Counts are integers here. transformers casts the mask to the dtype of the model before it counts, which is wrong in bfloat16
+    from 257 cells on. The coordinates v are in float32 for results of float32 or narrower, as in all libraries.
 
-    For other bases for each axis (DAB-DETR's code allows them) or coordinates of boxes, use `sinusoidal_nd`.
+    For a different base on each axis (DAB-DETR's code allows it), or for coordinates of boxes, use `sinusoidal_nd`.
 
     Examples
     --------
-    The last column of a 2 by 3 image is padding; the cell at row 1, column 0:
+    The last column of a 2 by 3 image is padding. This is the cell at row 1, column 0:
 
     >>> import numpy as np
     >>> mask = np.asarray([[True, True, False]] * 2)
@@ -110,7 +111,7 @@ def sine_2d(
     base, scale = check_positive(name, "base", base), check_positive(name, "scale", scale)
     eps = check_positive(name, "eps", eps)
     if centered and not normalize:
-        msg = f"{name}: centered must be False without normalize, since counts are whole; got True."
+        msg = f"{name}: centered must be False without normalize (counts are whole numbers); got True."
         raise ValueError(msg)
     dtype = result_dtype(mask, dtype)
     blocks = []
@@ -126,7 +127,7 @@ def sine_2d(
 
 @part()
 def valid_counts(mask: Array, axis: int) -> Array:
-    """Return how many cells are valid up to each cell along an axis, itself included."""
+    """Return the number of valid cells along an axis up to and including each cell."""
     xp = namespace(mask)
     one = beside(1, mask, index_dtype(mask))
     valid = xp.moveaxis(xp.where(mask, one, one - one), axis, 0)
@@ -138,6 +139,6 @@ def valid_counts(mask: Array, axis: int) -> Array:
 
 @part()
 def normalized_counts(places: Array, axis: int, *, offset: float, scale: float, eps: float) -> Array:
-    """Return counts less an offset, divided by the last of them."""
+    """Return counts minus an offset, divided by the last count plus eps, times the scale."""
     last = places[..., -1:, :] if axis == -2 else places[..., -1:]
     return (places - offset) / (last + float(eps)) * float(scale)

@@ -1,4 +1,4 @@
-"""What encodings by sines share: a ladder of frequencies, the order of sines and cosines, and columns of zeros."""
+"""Shared by the sinusoidal encodings: geometric frequencies, the order of sines and cosines, and columns of zeros."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from posref.arrays import Array, Namespace, beside, constants, namespace
 
 
 def ladder(xp: Namespace, count: int, steps: float, base: float) -> Any:
-    """Return ``base ** (-i / steps)`` for i from 0 to `count` - 1: host numbers, or those of a number system."""
+    """Return ``base ** (-i / steps)`` for i from 0 to `count` - 1, as NumPy float64 or in the number system `xp`."""
     c = constants(xp)
     return c.pow(c.asarray(float(base), dtype=c.float64), -c.arange(count, dtype=c.float64) / steps)
 
@@ -20,7 +20,7 @@ def arranged(sin: Array, cos: Array, layout: str) -> Array:
 
 
 def followed_by_zeros(x: Array, width: int) -> Array:
-    """Return `x` with columns of zeros after its last, `width` columns in all."""
+    """Return `x` with columns of zeros appended, `width` columns in all."""
     xp = namespace(x)
     if x.shape[-1] == width:
         return x

@@ -52,7 +52,7 @@ def sinusoidal(
     .. math:: PE_{p,2i} = \sin(p \, b^{-2i/d}), \qquad PE_{p,2i+1} = \cos(p \, b^{-2i/d}), \qquad i = 0 \dots d/2-1
 
     where p is the position, d the width and b the base. This is `layout` "interleaved". "sin_cos" has sine i in column i and
-    cosine i in column d/2 + i; "cos_sin" exchanges the two halves. With `endpoint` the exponent is -i/(d/2 - 1). The result is
+    cosine i in column d/2 + i; "cos_sin" swaps the two halves. With `endpoint` the exponent is -i/(d/2 - 1). The result is
     multiplied by `scale`. If d is odd, `odd` says what the columns are.
 
     Parameters
@@ -62,21 +62,22 @@ def sinusoidal(
     dim : int
         d, at least 2 (at least 4 with `endpoint`).
     layout : {"interleaved", "sin_cos", "cos_sin"}
-        The order of the columns: the paper's, sine and cosine side by side; sines first (tensor2tensor, fairseq, Whisper,
+        The order of the columns: sine and cosine side by side (the paper); sines first (tensor2tensor, fairseq, Whisper,
         Marian); cosines first (diffusers with ``flip_sin_to_cos``).
     base : float
         b, above 0; 10000 in the paper.
     endpoint : bool
-        False is the paper's text. True makes the last frequency exactly 1/b: tensor2tensor, fairseq, M2M100 and Whisper. The
+        False follows the paper's text. True makes the last frequency exactly 1/b (tensor2tensor, fairseq, M2M100, Whisper). The
         first Transformers were trained with True.
     odd : {"refused", "zeros", "truncated", "extra_sine"}
-        What an odd d means; without effect if d is even. "zeros": the encoding of width d - 1, then a column of zeros
-        (tensor2tensor, fairseq, M2M100, diffusers' timesteps). "truncated": that of width d + 1 without its last column
-        (positional-encodings). "extra_sine": (d + 1)/2 frequencies with exponents -2i/d, of which the last has a sine and no
-        cosine (RoFormer, Marian, Pegasus in transformers; Keras Hub); with `endpoint` the exponent is -2i/(d - 1).
+        What the columns are if d is odd. It has no effect if d is even. "refused": an error. "zeros": the encoding of width
+        d - 1, then a column of zeros (tensor2tensor, fairseq, M2M100, diffusers' timesteps). "truncated": the encoding of width
+        d + 1 without its last column (positional-encodings). "extra_sine": (d + 1)/2 frequencies with exponents -2i/d; the last
+        has a sine and no cosine (RoFormer, Marian, Pegasus in transformers; Keras Hub). With `endpoint` the exponents are
+        -2i/(d - 1).
     scale : float
-        Multiplies the result, above 0. 1 in the paper, sqrt(2/d) in MLX unless it is told another; a learned number that begins
-        as 1/sqrt(d) in x-transformers.
+        Multiplies the result, above 0. 1 in the paper, sqrt(2/d) by default in MLX. In x-transformers it is learned and starts
+        at 1/sqrt(d).
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
@@ -93,8 +94,11 @@ def sinusoidal(
 
     Notes
     -----
-    No two of the rules for odd widths agree, so none is the default. Interleaved columns are alike in "truncated" and
-    "extra_sine"; the exponents differ, -2i/(d + 1) and -2i/d.
+    If d is even, the three layouts have the same columns, in another order. A model can be trained with any of them, but its
+    weights then fit no other.
+
+    The rules for odd widths all differ, so none is the default. With "interleaved", "truncated" and "extra_sine" have the same
+    order of columns but different exponents, -2i/(d + 1) and -2i/d.
 
     Examples
     --------
@@ -118,7 +122,7 @@ def sinusoidal(
 
 
 def _columns(sin: Array, cos: Array, layout: Layout, dim: int, odd: Odd) -> Array:
-    """Return sines and cosines in their order, at most `dim` columns: too many are cut, or the last cosine is left out."""
+    """Return sines and cosines in the order of the layout. Drop the last column or cosine if there are too many."""
     if odd == "extra_sine" and dim % 2 and layout != "interleaved":
         cos = cos[..., :-1]
     columns = arranged(sin, cos, layout)
@@ -126,7 +130,7 @@ def _columns(sin: Array, cos: Array, layout: Layout, dim: int, odd: Odd) -> Arra
 
 
 def _check_width(dim: int, endpoint: bool, odd: Odd) -> None:
-    """Refuse odd widths without a rule, and with `endpoint` also widths below 4, where the exponent's denominator may be 0."""
+    """Raise for odd widths without a rule, and with `endpoint` for widths below 4, where the exponent may divide by 0."""
     dim = check_integer("sinusoidal", "dim", dim, 4 if endpoint else 2, " with endpoint=True" if endpoint else "")
     if dim % 2 and odd == "refused":
         msg = f"sinusoidal: dim must be even unless odd says what its columns are (libraries disagree); got {dim}."

@@ -50,14 +50,14 @@ def sinusoidal_nd(
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
-        One coordinate for each axis, in the order of the blocks: give columns first for code whose first block is x.
+        One coordinate for each of A axes, in the order of the blocks. To match code whose first block is x, pass columns first.
     widths : sequence of int
         d_a, even, at least 2 (at least 4 with `endpoint`). An image usually has two blocks of d/2.
     layout : {"interleaved", "sin_cos", "cos_sin"}
         The order of the columns within a block, as in `sinusoidal`.
     phases : {"axis", "outer"}
-        "axis": block after block. "outer": the sines of all axes before the cosines of all axes (the reverse with "cos_sin"),
-        as timm has it unless ``interleave_sin_cos``; not with "interleaved".
+        "axis": block after block. "outer": the sines of all axes, then the cosines of all axes (the reverse with "cos_sin"), as
+        in timm without ``interleave_sin_cos``. "outer" is not allowed with "interleaved".
     base, endpoint
         As in `sinusoidal`, for every axis.
     dtype : data type, optional
@@ -71,26 +71,25 @@ def sinusoidal_nd(
     Raises
     ------
     ValueError
-        If positions have another number of axes than `widths`, a width is odd or too small, a word is unknown, or positions are
-        half precision.
+        If the first axis of positions and `widths` differ in length, a width is odd or too small, a word is unknown, `base` is
+        not positive, or positions are half precision.
 
     Notes
     -----
-    **The first block** is the column's in MAE, DiT, SD3, diffusers and vit-pytorch. In timm and transformers' RT-DETR it is the
-    row's. Square grids hide an exchange. MAE's code calls its first block ``emb_h``; it holds the column.
+    **The first block** holds the column in MAE, DiT, SD3, diffusers and vit-pytorch. In timm and transformers' RT-DETR it holds
+    the row. On square grids a swap is easy to miss. MAE's code calls its first block ``emb_h``, but it holds the column.
 
-    **Coordinates** are whole in MAE and timm. In diffusers they are ``i * base_size / (size * interpolation_scale)``. SD3 reads
-    part of a table for M by M patches: ``i * base_size / M``, for h rows from ``(M - h) // 2`` on.
+    **Coordinates** are whole numbers in MAE and timm. In diffusers they are ``i * base_size / (size * interpolation_scale)``.
+    SD3 reads part of a table for M by M patches: ``i * base_size / M``, for h rows from ``(M - h) // 2`` on.
 
-    DETR counts the valid cells of a mask from 1, y down a column and x along a row, and divides by the last count plus 1e-6,
-    times 2 pi. These are coordinates for "interleaved", y first. Its columns are channels.
+    For DETR, which counts the valid cells of a mask, use `sine_2d`.
 
-    CogVideoX has widths (d/4, 3d/8, 3d/8) of frame, column and row. vit-pytorch has ``endpoint=True``. Zeros for a class token
-    are the caller's.
+    CogVideoX has widths (d/4, 3d/8, 3d/8) for frame, column and row. vit-pytorch has ``endpoint=True``. Rows of zeros for a
+    class token are left to the caller.
 
     Examples
     --------
-    Row 1 and column 2 of an image, the row's block first:
+    The cell at row 1 and column 2 of an image, with the row's block first:
 
     >>> import numpy as np
     >>> sinusoidal_nd(np.asarray([1, 2]), widths=(4, 4), layout="sin_cos", phases="axis").round(4).tolist()

@@ -1,4 +1,4 @@
-"""The map from one sinusoidal position to another. Source: Vaswani et al., arXiv:1706.03762, section 3.5."""
+"""The matrix that maps one sinusoidal position to another. Source: Vaswani et al., arXiv:1706.03762, section 3.5."""
 
 from posref.absolute.sines import ladder
 from posref.absolute.sinusoidal import LAYOUTS, Layout
@@ -36,19 +36,20 @@ def sinusoidal_shift(
     dtype: DType | None = None,
 ) -> T:
     r"""
-    Return the matrices that take the sinusoid of any position to that of a position further on.
+    Return matrices that map the sinusoid of any position p to the sinusoid of position p + k.
 
     .. math:: PE_{p+k} = M_k \, PE_p, \qquad \begin{pmatrix} \sin (p+k) \omega_i \\ \cos (p+k) \omega_i \end{pmatrix} =
         \begin{pmatrix} \cos k \omega_i & \sin k \omega_i \\ -\sin k \omega_i & \cos k \omega_i \end{pmatrix}
         \begin{pmatrix} \sin p \omega_i \\ \cos p \omega_i \end{pmatrix}
 
-    where PE_p is the row of `sinusoidal` for position p as a column vector, k the offset and omega_i the frequency of pair i.
-    The two numbers of a pair stand where `layout` puts them; all other entries are 0.
+    where PE_p is the row of `sinusoidal` for position p as a column vector, k the offset and omega_i the frequency of pair i,
+    :math:`b^{-2i/d}`, or :math:`b^{-i/(d/2 - 1)}` with `endpoint`. `layout` says where the sine and cosine of a pair stand. All
+    other entries are 0.
 
     Parameters
     ----------
     offsets : array, integer or at least float32, shape ``(*P,)``
-        k, in tokens; usually a scalar. Negative ones go back.
+        k, in tokens; usually a scalar. A negative offset goes back.
     dim : int
         d, even, at least 2 (at least 4 with `endpoint`).
     layout, base, endpoint
@@ -59,8 +60,8 @@ def sinusoidal_shift(
     Returns
     -------
     array, shape ``(*P, d, d)``
-        Orthogonal: the inverse is the transpose, which is the matrix of -k. The product of the matrices of j and k is that of
-        j + k.
+        Each matrix is orthogonal: its inverse is its transpose, which is the matrix of -k. The product of the matrices of j
+        and k is the matrix of j + k.
 
     Raises
     ------
@@ -69,8 +70,8 @@ def sinusoidal_shift(
 
     Notes
     -----
-    The paper chose sinusoids since such a map exists, and does not write it out. Sinusoids of odd width that end in a sine
-    without its cosine have none.
+    The paper chose sinusoids because such a matrix exists, but does not write it out. For an odd width that ends in a sine
+    without its cosine there is no such matrix.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def sinusoidal_shift(
     xp, half = namespace(offsets), dim // 2
     dtype = result_dtype(offsets, dtype)
     cos, sin = cos_sin(offsets, ladder(xp, half, half - 1 if endpoint else half, base), dtype=dtype)
-    pairs = [0] * dim**2  # for every entry: its pair, and what it has of that pair's cosine and sine
+    pairs = [0] * dim**2  # for every entry: its pair, and the factors of that pair's cosine and sine
     of_cos, of_sin = [0.0] * dim**2, [0.0] * dim**2
     for i, (s, c) in enumerate(_columns(layout, half)):
         for row, column, one, other in ((s, s, 1.0, 0.0), (s, c, 0.0, 1.0), (c, s, 0.0, -1.0), (c, c, 1.0, 0.0)):
@@ -102,7 +103,7 @@ def sinusoidal_shift(
 
 
 def _columns(layout: str, half: int) -> list[tuple[int, int]]:
-    """Return where the sine and the cosine of every pair stand."""
+    """Return the columns of the sine and the cosine of every pair."""
     if layout == "interleaved":
         return [(2 * i, 2 * i + 1) for i in range(half)]
     first = [(i, half + i) for i in range(half)]

@@ -42,25 +42,25 @@ def timestep(
     .. math:: [\sin(s t \omega_0) \dots \sin(s t \omega_{h-1}), \; \cos(s t \omega_0) \dots \cos(s t \omega_{h-1})],
         \qquad \omega_i = P^{-i/(h - \delta)}, \quad i = 0 \dots h - 1, \quad h = \lfloor d/2 \rfloor
 
-    where t is the timestep, d the width, P the longest period divided by 2 pi, delta the shift and s the scale. With `flip` the
-    cosines come first. If d is odd, one column of zeros is last, also with `flip`.
+    where t is the timestep, d the width, P `max_period`, delta the shift and s the scale. With `flip` the cosines come first.
+    If d is odd, the last column is zeros, also with `flip`.
 
     Parameters
     ----------
     timesteps : array, integer or at least float32, shape ``(*P,)``
-        t, which may be fractional. Not the noise level: some models take one times 1000, see `scale`.
+        t, which may be fractional. It is not the noise level. For models that embed a noise level times 1000, see `scale`.
     dim : int
         d, at least 2 (at least 4 with `shift` 1).
     flip : bool
         False: sines first (DDPM, ERNIE-Image). True: cosines first (guided-diffusion, DiT, Flux, most of diffusers, where it
         is ``flip_sin_to_cos``).
     shift : int
-        delta, 0 or 1 (diffusers' ``downscale_freq_shift``). 1 makes the last frequency exactly 1/P: DDPM and the default of
-        diffusers. Nearly all later models have 0.
+        delta, 0 or 1 (diffusers' ``downscale_freq_shift``). 1 makes the last frequency exactly 1/P, as in DDPM and by default
+        in diffusers. Nearly all later models have 0.
     scale : float
         s, above 0: 1, or 1000 for models whose timesteps lie between 0 and 1 (Flux, Qwen-Image, AuraFlow).
     max_period : float
-        P, above 0; 10000 unless a model says otherwise.
+        P, above 0; 10000 in nearly all models.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating timesteps, else the library's default real dtype.
 
@@ -76,10 +76,10 @@ def timestep(
 
     Notes
     -----
-    With `shift` 1 and a width of 2 or 3, h - delta is zero, and diffusers gives NaN. A width of 1 would be zero throughout.
-    diffusers' Flux multiplies t by 1000 itself, in the model's dtype, and then has scale 1: never scale twice. In bfloat16 the
-    product is off by up to 2.
-    `sinusoidal` gives the same with even widths and scale 1: "cos_sin" is `flip`, ``endpoint=True`` is ``shift=1``.
+    With `shift` 1 and a width of 2 or 3, h - delta is 0 and diffusers returns NaN. A width of 1 would be all zeros.
+    diffusers' Flux multiplies t by 1000 itself, in the model's dtype, and then uses scale 1. Do not scale twice. In bfloat16
+    the product is off by up to 2.
+    `sinusoidal` returns the same for even widths and scale 1: "cos_sin" is `flip`, ``endpoint=True`` is ``shift=1``.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def timestep(
     if isinstance(shift, bool) or shift not in (0, 1):
         msg = f"{name}: shift must be 0 or 1; got {shift!r}."
         raise ValueError(msg)
-    dim = check_integer(name, "dim", dim, 4 if shift else 2, " with shift=1, where dim // 2 - 1 divides" if shift else "")
+    dim = check_integer(name, "dim", dim, 4 if shift else 2, " with shift=1 (it divides by dim // 2 - 1)" if shift else "")
     scale = check_positive(name, "scale", scale)
     max_period = check_positive(name, "max_period", max_period)
     half = dim // 2

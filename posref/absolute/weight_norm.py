@@ -18,32 +18,33 @@ from posref.types import ArrayOf, T
 )
 def weight_norm(v: ArrayOf[T], g: ArrayOf[T], /, *, axis: Literal[0, 1, 2]) -> T:
     r"""
-    Return the weights of a convolution from their directions and lengths.
+    Return the weights of a convolution, given their directions and lengths.
 
     .. math:: W_{\cdot n \cdot} = g_n \, \frac{v_{\cdot n \cdot}}{\lVert v_{\cdot n \cdot} \rVert}
 
-    where n is an index of `axis`, a dot stands for all indices of the other two axes, and :math:`\lVert \cdot \rVert` is the
+    where n is an index along `axis`, a dot stands for all indices of the other two axes, and :math:`\lVert \cdot \rVert` is the
     root of the sum of the squares.
 
     Parameters
     ----------
     v : array, real floating, shape ``(d, d / groups, K)``
-        Directions, of the shape of the weights: output channels, input channels of a group, taps. PyTorch calls them
+        Directions, in the shape of the weights: output channels, input channels of a group, taps. PyTorch calls them
         ``weight_v`` or ``original1``.
-    g : array, real floating, shape of `v` with 1 for the size of the other two axes
+    g : array, real floating, shape of `v` with size 1 along the other two axes
         Lengths, ``weight_g`` or ``original0`` in PyTorch.
     axis : {0, 1, 2}
-        2 in the models above: a length for each tap. PyTorch's default is 0: a length for each output channel.
+        The axis that keeps its size in `g`. 2 in the models above: one length for each tap. PyTorch's default is 0: one length
+        for each output channel.
 
     Returns
     -------
     array, shape of `v`
-        W, in the dtype of `v`: the weights of `conv_positions`. Where all of a direction is 0, they are 0; PyTorch gives NaN.
+        W, in the dtype of `v`: the weights for `conv_positions`. Where a direction is all zeros, W is 0; PyTorch returns NaN.
 
     Raises
     ------
     ValueError
-        If `v` is not 3-D, `g` does not fit, or `axis` is not one of the three.
+        If `v` or `g` is not real floating, `v` is not 3-D, the shape of `g` does not fit, or `axis` is not 0, 1 or 2.
 
     Examples
     --------

@@ -28,28 +28,29 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
 
     .. math:: B_{h,i,j} = -m_h \, |p_i - p_j|, \qquad m_h = 2^{-8h/H}, \; h = 1 \dots H
 
-    where p_i is the position of query i, p_j the position of key j, and m_h the slope of head h. These slopes are for H a power
-    of two. Otherwise let P be the largest power of two below H: the first P slopes are :math:`2^{-8h/P}`, h = 1 ... P, and the
-    others :math:`2^{-8(2n-1)/(2P)}`, n = 1 ... H - P (`alibi_slopes`).
+    where p_i is the position of query i, p_j the position of key j, and m_h the slope of head h. These slopes hold if H is a
+    power of two. Otherwise let P be the largest power of two below H. The first P slopes are :math:`2^{-8h/P}`, h = 1 ... P,
+    and the others :math:`2^{-8(2n-1)/(2P)}`, n = 1 ... H - P (`alibi_slopes`).
 
     Parameters
     ----------
     q_positions : array, integer or at least float32, shape ``(*B, Q)``
         Positions of the queries, in tokens.
-    k_positions : array, shape ``(*B, K)``
+    k_positions : array, integer or at least float32, shape ``(*B, K)``
         Positions of the keys, in tokens.
     heads : int
         H, the number of heads in the whole model (not in one shard), at least 1.
     form : {"distance", "causal", "key"}
         "distance" is the formula above. "causal" is :math:`-m_h (p_i - p_j)`, signed. "key" is :math:`m_h p_j`, as BLOOM and
-        MPT add it: it equals the others only after a causal softmax.
+        MPT add it. It equals the others only after a softmax with a causal mask. FlashAttention takes the slopes from
+        `alibi_slopes`. With ``causal=True`` it adds "key", else "distance" with queries at positions K - Q, ..., K - 1.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*B, H, Q, K)``, or ``(*B, H, 1, K)`` for ``form="key"``
-        Logit units: add it after the 1/sqrt(D) scale, as BLOOM and MPT do (Falcon adds it before).
+        In logit units. Add it after the 1/sqrt(D) scale, as BLOOM and MPT do (Falcon adds it before).
 
     Raises
     ------

@@ -24,7 +24,7 @@ def alibi_slopes(
 
     .. math:: m_h = 2^{-\beta h/H}, \qquad h = 1 \dots H
 
-    for H heads, a power of two. For any other H let P be the largest power of two below it. The first P slopes are those of P
+    for H heads, if H is a power of two. Otherwise let P be the largest power of two below H. The first P slopes are those of P
     heads, :math:`2^{-\beta h/P}` for h = 1 ... P. The other H - P are every other slope of 2P heads,
     :math:`2^{-\beta(2n-1)/(2P)}` for n = 1 ... H - P.
 
@@ -35,13 +35,13 @@ def alibi_slopes(
     max_bias : float
         beta, above 0; 8 in the paper. MPT calls it ``alibi_bias_max``.
     xp, device, dtype : optional
-        Where the slopes go; by default host NumPy float64. With `xp` float64 too where the library computes in it, else
-        float32, unless `dtype` says otherwise.
+        The library, device and dtype of the result. By default it is NumPy float64. In another library it is float64 if the
+        library computes in float64, else float32, unless `dtype` is given.
 
     Returns
     -------
     array, shape ``(H,)``
-        Logits per token. They decrease if H is a power of two.
+        In logits per token. They decrease with h if H is a power of two.
 
     Raises
     ------
@@ -50,8 +50,8 @@ def alibi_slopes(
 
     Notes
     -----
-    The paper leaves open what to do when H is not a power of two; the rule above is the authors' code. MPT's code reaches the
-    same slopes another way.
+    The paper does not say what to do when H is not a power of two. The rule above is from the authors' code. MPT's code
+    computes the same slopes in another way.
 
     Examples
     --------

@@ -29,13 +29,14 @@ def t5_bias(
 
     .. math:: B_{h,i,j} = E_{\mathrm{bucket}(p_j - p_i),\, h}
 
-    where p_i and p_j are the positions of query i and key j, and E is the table. The bucket of r = p_j - p_i is (`t5_buckets`)
+    where p_i and p_j are the positions of query i and key j, h is the head and E the table. The bucket of r = p_j - p_i
+    (`t5_buckets`) uses
 
     .. math:: f(n) = n \text{ for } n < e, \qquad
         f(n) = \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
 
-    with D = `max_distance` and e = N/2 rounded down. Causal: f(max(-r, 0)), with N the rows of the table. Bidirectional:
-    f(abs(r)), plus N if r > 0, with N half the rows.
+    with D = `max_distance` and e = N/2 rounded down. Causal: the bucket is f(max(-r, 0)), where N is the number of rows of the
+    table. Bidirectional: it is f(abs(r)), plus N if r > 0, where N is half the number of rows.
 
     Parameters
     ----------
@@ -51,12 +52,17 @@ def t5_bias(
     Returns
     -------
     array, shape ``(*B, H, Q, K)``
-        Logit units, in the dtype of `table`, bit for bit. T5 has no 1/sqrt(D) scale: add it to plain q.k.
+        In logit units: entries of `table` in its dtype, bit for bit. T5 has no 1/sqrt(D) scale: add the bias to plain q.k.
 
     Raises
     ------
     ValueError
-        If positions are not integers or have no axis, `table` is not 2-D or not real floating, or a bucket would stay empty.
+        If positions are not integers or have no axis, `table` is not 2-D or not real floating, its number of
+        rows is too small or (if bidirectional) odd, or `max_distance` is too small for that number of buckets.
+
+    Notes
+    -----
+    T5 has this bias in self-attention only. Cross-attention has none.
 
     Examples
     --------
@@ -65,7 +71,7 @@ def t5_bias(
     >>> t5_bias(np.asarray([1]), np.asarray([0, 1, 2]), table, bidirectional=True, max_distance=4).tolist()
     [[[0.1, 0.0, 0.3]]]
     """
-    namespace(q_positions, k_positions, table)  # refuses lists
+    namespace(q_positions, k_positions, table)  # raises for lists
     if table.ndim != 2:
         msg = f"t5_bias: table must be 2-D, (num_buckets, heads); got shape {tuple(table.shape)}."
         raise ValueError(msg)
@@ -86,5 +92,5 @@ def t5_bias(
 
 @part()
 def t5_rows(table: Array, buckets: Array, /) -> Array:
-    """Return the rows of the buckets, heads before queries and keys."""
+    """Return the table's rows for the buckets, with the head axis before queries and keys."""
     return namespace(table).moveaxis(rows(table, buckets), -1, -3)

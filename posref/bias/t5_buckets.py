@@ -29,19 +29,19 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
         f(n) = \min\left(e + \left\lfloor (N - e) \, \frac{\ln(n/e)}{\ln(D/e)} \right\rfloor, N - 1\right) \text{ otherwise}
 
     with D = `max_distance` and e = N/2 rounded down. Causal: the bucket is f(max(-r, 0)), with N = `num_buckets`.
-    Bidirectional: it is f(abs(r)), plus N if r > 0 (the key comes after the query), with N half of `num_buckets`. To decide in
-    integers: f(n) is at least e + k, for k from 1 to N - 1 - e, when :math:`n^{N-e} e^k \ge D^k e^{N-e}`.
+    Bidirectional: it is f(abs(r)), plus N if r > 0 (the key comes after the query), with N half of `num_buckets`. In integers:
+    f(n) is at least e + k, for k from 1 to N - 1 - e, exactly if :math:`n^{N-e} e^k \ge D^k e^{N-e}`.
 
     Parameters
     ----------
-    relative_positions : array, integer, any shape
+    relative_positions : array, signed integer, any shape
         r, key position minus query position, in tokens.
     bidirectional : bool
-        True in encoders, False in decoders. No default: the two differ at every distance.
+        True in encoders, False in decoders. There is no default, because the two give different buckets.
     num_buckets : int
         At least 2; if bidirectional, even and at least 4. 32 in T5.
     max_distance : int
-        D, above e; 128 in T5. From about this distance on, everything is in the last bucket.
+        D, above e; 128 in T5. Distances from about D on share the last bucket.
 
     Returns
     -------
@@ -51,12 +51,12 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
     Raises
     ------
     ValueError
-        If positions are not integers or a bucket would stay empty.
+        If positions are not signed integers, or `num_buckets` or `max_distance` is out of its range.
 
     Notes
     -----
-    Thresholds are decided in integers. Most code takes the logarithm in float32: it agrees for T5's own settings, and in rare
-    others is off by one bucket at a threshold.
+    posref decides the buckets in integers. Most code takes the logarithm in float32. That agrees for T5's own settings, but
+    with rare other settings it is off by one bucket at a threshold.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
 
 def one_sided(num_buckets: int, max_distance: int) -> list[int]:
     """
-    Return the bucket of every distance from 0 to `max_distance`, in integers alone.
+    Return the bucket of every distance from 0 to `max_distance`, using integers only.
 
     Distance n is in bucket e + k or above when ``(n/e)**(N-e) >= (D/e)**k``.
     """
@@ -93,7 +93,7 @@ def one_sided(num_buckets: int, max_distance: int) -> list[int]:
 
 
 def _check(bidirectional: bool, num_buckets: int, max_distance: int) -> tuple[int, int]:
-    """Return the number of buckets on one side, and the distance."""
+    """Return the number of buckets on one side and the largest distance. Raise if one is out of range."""
     num_buckets = check_integer("t5_buckets", "num_buckets", num_buckets, 4 if bidirectional else 2)
     if bidirectional and num_buckets % 2:
         msg = f"t5_buckets: num_buckets must be even when bidirectional (half for each side); got {num_buckets}."

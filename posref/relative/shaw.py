@@ -41,34 +41,35 @@ def shaw_scores(
 
     .. math:: e_{ij} = q_i \cdot (k_j + a_{ij}), \qquad a_{ij} = A_{c(p_j - p_i) + l}, \qquad c(n) = \min(\max(n, -l), r)
 
-    where q_i and k_j are query i and key j, p_i and p_j their positions, and A_n row n of the table, counted from 0. With
-    `order` "query_minus_key" it is c(p_i - p_j).
+    where q_i and k_j are query i and key j, p_i and p_j their positions, A_n row n of the table, counted from 0, l = `left` and
+    r = `right`. With `order` "query_minus_key", c(p_i - p_j) replaces c(p_j - p_i).
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, Q, D)``
         Queries.
-    k : array, shape ``(*R, K, D)``
+    k : array, real floating, shape ``(*R, K, D)``
         Keys.
-    key_table : array, shape ``(left + right + 1, D)``
-        A, learned, in the dtype of `q`.
+    key_table : array, real floating, shape ``(left + right + 1, D)``
+        A, learned, in the dtype of `q`. All heads share it, as in the paper.
     q_positions, k_positions : arrays, integer, shapes ``(*P, Q)`` and ``(*P, K)``
         Positions in tokens. For `q` of shape ``(B, H, Q, D)`` pass ``(Q,)`` or ``(B, 1, Q)``.
     left, right : int
-        l and r, the largest distances with a row of their own. The paper has l = r; Wav2Vec2-BERT has 64 and 8.
+        l and r, at least 0: the difference of positions is clipped to -l and r. The paper has l = r; Wav2Vec2-BERT has 64 and
+        8.
     order : {"key_minus_query", "query_minus_key"}
-        Which difference is clipped. The paper has the first, SpeechT5 the second.
+        Which difference of positions is clipped. The paper uses the first, SpeechT5 the second.
 
     Returns
     -------
     array, shape ``(*R, Q, K)``
-        Unscaled: the paper then divides by sqrt(D). In the dtype of `q`.
+        Unscaled, in the dtype of `q`. The paper then divides by sqrt(D).
 
     Raises
     ------
     ValueError
-        If the table does not have ``left + right + 1`` rows, an array is not real floating, positions are not integers, have
-        no axis or do not fit, or `order` is unknown.
+        If the table is not 2-D with ``left + right + 1`` rows, an array is not real floating, positions are not integers, have
+        no axis or do not fit the shape of `q`, or `order` is unknown.
 
     Examples
     --------
@@ -117,15 +118,15 @@ def shaw_values(
     .. math:: z_i = \sum_j \alpha_{ij} (v_j + a_{ij}), \qquad a_{ij} = A_{c(p_j - p_i) + l}, \qquad c(n) = \min(\max(n, -l), r)
 
     where alpha_ij is the weight of value v_j for query i, p_i and p_j are the positions of query i and key j, A_n is row n of
-    the table, counted from 0, l = `left` and r = `right`. With `order` "query_minus_key" it is c(p_i - p_j).
+    the table, counted from 0, l = `left` and r = `right`. With `order` "query_minus_key", c(p_i - p_j) replaces c(p_j - p_i).
 
     Parameters
     ----------
     weights : array, real floating, shape ``(*R, Q, K)``
         alpha, the attention weights, after the softmax.
-    v : array, shape ``(*R, K, D)``
+    v : array, real floating, shape ``(*R, K, D)``
         Values.
-    value_table : array, shape ``(left + right + 1, D)``
+    value_table : array, real floating, shape ``(left + right + 1, D)``
         A, learned, in the dtype of `weights`.
     q_positions, k_positions, left, right, order
         See `shaw_scores`.
@@ -142,7 +143,7 @@ def shaw_values(
 
     Notes
     -----
-    Many implementations drop this term.
+    Many implementations have no table for values: they return the sum without a_ij.
 
     Examples
     --------
@@ -169,7 +170,7 @@ def _widened(first: Array, *others: Array) -> list[Array]:
 def _rows_of(
     function: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: Order
 ) -> Array:
-    """Return the table's row of every query and key, shape ``(*P, Q, K)``."""
+    """Return the index of the table's row for every query and key, shape ``(*P, Q, K)``."""
     check_word(function, "order", order, ORDERS)
     left = check_integer(function, "left", left, 0)
     right = check_integer(function, "right", right, 0)
@@ -178,8 +179,9 @@ def _rows_of(
     if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be integers; got {q_positions.dtype} and {k_positions.dtype}."
         raise ValueError(msg)
-    if table.ndim != 2 or table.shape[0] != left + right + 1:
-        msg = f"{function}: the table must have left + right + 1 = {left + right + 1} rows; got shape {tuple(table.shape)}."
+    count = left + right + 1
+    if table.ndim != 2 or table.shape[0] != count:
+        msg = f"{function}: the table must be 2-D with left + right + 1 = {count} rows; got shape {tuple(table.shape)}."
         raise ValueError(msg)
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(x.shape[:-1]))
     apart = distances(q_positions, k_positions)
