@@ -30,45 +30,46 @@ def attention_temperature(
     positions: ArrayOf[T], /, *, form: Form, beta: float, length: int, offset: int, dtype: DType | None = None
 ) -> T:
     r"""
-    Return the factor that multiplies every query: 1 up to some length, then growing with the logarithm of the position.
+    Return a factor for every query: 1 up to a length L, then growing with the logarithm of the position.
 
     .. math:: f_i = 1 + \beta \ln\left(1 + \left\lfloor \frac{n_i}{L} \right\rfloor\right) \text{ (steps)}, \qquad
         1 + \beta \ln \max\left(1, \frac{n_i}{L}\right) \text{ (smooth)}, \qquad n_i = \max(p_i + o, 0)
 
-    Here :math:`p_i` is the position of query i.
+    Here :math:`p_i` is the position of query i, :math:`\beta` is `beta`, L `length` and o `offset`.
 
     Parameters
     ----------
     positions : array, integer, any shape
         p, positions of the queries, in tokens.
     form : {"steps", "smooth"}
-        Steps: Llama 4, Ministral 3 and Mistral 4. Smooth: Inkling.
+        "steps" in Llama 4, Ministral 3 and Mistral 4; "smooth" in Inkling.
     beta : float
-        How fast it grows, above 0: 0.1 in all of them.
+        How fast the factor grows, above 0; 0.1 in all these models.
     length : int
         L, at least 1: ``floor_scale`` 8192 in Llama 4, ``original_max_position_embeddings`` 16384 in Ministral 3,
         ``log_scaling_n_floor`` 128000 in Inkling.
     offset : int
         o, at least 0: 1 in Llama 4 and Inkling, 0 in Ministral 3 and Mistral 4.
     dtype : data type, optional
-        Of the result; None is the library's default real dtype.
+        Dtype of the result. None means the library's default real dtype.
 
     Returns
     -------
     array, shape of `positions`
-        Multiply queries by it, before or after RoPE: it is one number for each query.
+        Multiply each query by its factor. It does not matter whether this is before or after RoPE.
 
     Raises
     ------
     ValueError
-        If positions are not integers, `form` is unknown, or a number is too small.
+        If positions are not integers, `form` is unknown, or `beta`, `length` or `offset` is too small.
 
     Notes
     -----
-    The floor is decided in integers: a float32 quotient would round up to the next step from 2**24 tokens on. In JAX with
+    The floor is computed in integers. In float32 the quotient could round up to the next step from 2**24 tokens on. In JAX with
     32-bit integers, positions plus the offset must stay below 2**31.
 
-    Llama 4 applies it only on its layers without RoPE, Inkling on those without a sliding window; Ministral 3 on all layers.
+    Llama 4 applies the factor only in its layers without RoPE, Inkling in those without a sliding window, and Ministral 3 in
+    all layers.
 
     Examples
     --------

@@ -20,26 +20,28 @@ from posref.types import ArrayOf, T
 )
 def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk: int, sides: Sides) -> T:
     r"""
-    Return which keys every query may attend to: those of its own chunk.
+    Return a mask that lets every query attend to the keys of its own chunk.
 
     .. math:: M_{ij} = [\, \lfloor p_i / c \rfloor = \lfloor p_j / c \rfloor \,], \qquad
         \text{causal: and } p_j \le p_i
 
-    Here :math:`p_i` is the position of query i and :math:`p_j` that of key j.
+    Here :math:`p_i` is the position of query i, :math:`p_j` the position of key j and c the chunk size. Brackets are True
+    where the statement holds.
 
     Parameters
     ----------
     q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens from the start of the text, where the first chunk begins: not places in a padded row or in a cache.
+        Positions in tokens from the start of the text, where the first chunk begins. Do not pass places in a padded row
+        or in a cache.
     chunk : int
         c, tokens in a chunk; Llama 4 has 8192.
     sides : {"causal", "both"}
-        Only keys at or before the query, as Llama 4; or all of the chunk.
+        "causal": only keys at or before the query, as in Llama 4. "both": all keys of the chunk.
 
     Returns
     -------
     array of booleans, shape ``(*B, Q, K)``
-        True may attend: the mask of `attention`.
+        True where a query may attend to a key: the `mask` of `attention`.
 
     Raises
     ------
@@ -48,8 +50,8 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
 
     Notes
     -----
-    Unlike with a sliding window, what a query sees depends on its place in the chunk: the first query of a chunk sees only
-    itself.
+    Unlike in a sliding window, the number of keys depends on the query's place in its chunk. With "causal", the first query of
+    a chunk sees only its own key.
 
     Examples
     --------

@@ -37,25 +37,25 @@ def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *,
     .. math:: g(m, e) = m \bmod s \; (e \le 0, \text{intra}), \qquad
         \min(m \bmod s + s, c) \; (e = 1, \text{successive}), \qquad \min(2s - 1, c) \; (e > 1, \text{inter})
 
-    Here m is the position of the query, n that of the key, s the chunk's size in tokens, and e how many chunks the key is
-    behind.
+    Here m is the position of the query, n the position of the key, c is `chunk_size`, l `local_size`, s the size of a chunk in
+    tokens, and e the number of chunks by which the key is before the query.
 
     Parameters
     ----------
     q_positions : array, signed integer, shape ``(*B, Q)``
         m, in tokens.
-    k_positions : array, shape ``(*B, K)``
+    k_positions : array, signed integer, shape ``(*B, K)``
         n, in tokens.
     chunk_size : int
         c, at least 1; Qwen2.5-1M has 262144. The text is cut into chunks of s tokens, not c.
     local_size : int
-        l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192. Tokens at most l apart keep their distance across the
-        border of a chunk.
+        l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192. Tokens at most l apart keep their true distance across a chunk
+        border.
 
     Returns
     -------
     array, integer, shape ``(*B, Q, K)``
-        In tokens, at most c for keys that are not after the query.
+        In tokens. At most c for keys at or before the query.
 
     Raises
     ------
@@ -64,12 +64,12 @@ def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *,
 
     Notes
     -----
-    Sizes are those of the authors' code, of vLLM and of ``dual_chunk_attention_config``. In the paper chunks have s tokens and
-    the largest position is c - 1, with c the pretraining length; in the code it is c. For the paper's distances pass
-    ``chunk_size=c-1, local_size=c-1-s`` (c at most 2s).
+    The two sizes have the meaning that they have in the authors' code, in vLLM and in ``dual_chunk_attention_config``. In the
+    paper chunks have s tokens and the largest position is c - 1, where c is the pretraining length; in the code it is c. For
+    the paper's distances pass ``chunk_size=c-1, local_size=c-1-s`` (c at most 2s).
 
-    The code never asks for a key in a later chunk than the query's. Here such a key counts as in the same chunk; a causal mask
-    hides it.
+    The authors' code never computes a key in a later chunk than the query's. Here such a key is treated as if in the same
+    chunk. A causal mask hides it.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *,
 def by_map(
     q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, chunk_size: int, local_size: int, **rotation: Any
 ) -> Array:
-    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
     relative = dual_chunk_distances(q_positions, k_positions, chunk_size=chunk_size, local_size=local_size)
     return rotated_products(q, k, relative, **rotation)
 
@@ -123,7 +123,7 @@ def dual_chunk(
     length: int | AnyArray | None = None,
 ) -> T:
     r"""
-    Return the scores of dual chunk attention: products of queries and keys, rotated by `dual_chunk_distances`.
+    Return the scores of dual chunk attention: query-key products, rotated by the positions from `dual_chunk_distances`.
 
     .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad f(m, n) = g(m, e) - (n \bmod s), \qquad s = c - l, \qquad
         e = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
@@ -133,14 +133,14 @@ def dual_chunk(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are three passes:
-    queries rotated by g(m, 0), g(m, 1) and g(m, 2), each with keys rotated by n mod s.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`. Channel pair t has the channels u and v (see `layout`). Compute it
+    in three passes: queries rotated by g(m, 0), g(m, 1) and g(m, 2), each with keys rotated by n mod s.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
-    k : array, shape ``(*R, G, K, D)``
+    k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
         In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
@@ -149,9 +149,9 @@ def dual_chunk(
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
     base, rotary_dim, scaling, length
-        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
-        multiplies queries and keys in every pass, so each score twice: ChunkLlama has one of 1 + 0.05 ln(length/L), with L the
-        original length.
+        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
+        has an attention factor, it multiplies queries and keys in every pass, so each score twice. ChunkLlama's factor is
+        1 + 0.05 ln(length/L), with L the original length.
 
     Returns
     -------
@@ -165,11 +165,11 @@ def dual_chunk(
 
     Notes
     -----
-    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill, and the cache
+    A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill, and the cache
     can hold keys rotated by n mod s. For keys after the query see `dual_chunk_distances`.
 
-    vLLM multiplies scores by a temperature beyond the original length. It also makes two more queries, "critical", to choose
-    keys for its sparse attention; they enter no score.
+    Beyond the original length, vLLM multiplies scores by a temperature. It also rotates two more queries, called "critical", to
+    choose keys for its sparse attention. They do not change any score.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def dual_chunk(
 
 
 def _places(q_positions: Array, k_positions: Array, chunk_size: int, local_size: int) -> tuple[Array, Array, Array, Array]:
-    """Return places in chunks: of keys, and g(m, e) of queries for keys of the same chunk, the one before, and earlier ones."""
+    """Return n mod s for keys, and g(m, e) for queries: for keys in the same chunk, in the one before, and in earlier ones."""
     xp = namespace(q_positions, k_positions)
     size = chunk_size - local_size
     query, key = (p - size * (p // size) for p in (q_positions, k_positions))
@@ -200,7 +200,7 @@ def _places(q_positions: Array, k_positions: Array, chunk_size: int, local_size:
 
 
 def _behind(q_positions: Array, k_positions: Array, size: int) -> Array:
-    """Return how many chunks of `size` tokens every key is behind the query."""
+    """Return by how many chunks of `size` tokens every key is before the query."""
     return distances(q_positions // size, k_positions // size)
 
 

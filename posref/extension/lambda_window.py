@@ -1,4 +1,4 @@
-"""Windows of the first keys and the last. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
+"""A window of first and recent keys. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
 from posref.arrays import distances
 from posref.checks import check_integer
@@ -21,28 +21,29 @@ from posref.types import ArrayOf, T
 )
 def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting) -> T:
     r"""
-    Return which keys every query may attend to: the first of the text, and the last before the query.
+    Return a mask that lets every query attend to the first keys of the text (sinks) and the most recent ones.
 
     .. math:: M_{ij} = [\, p_j \le p_i \,] \wedge ([\, p_i - p_j \le r \,] \vee [\, p_j < g \,])
 
-    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, g is `sinks`, and r is `window` - 1 for
-    ``counting="with_query"``, else `window`.
+    Here :math:`p_i` is the position of query i, :math:`p_j` the position of key j, g is `sinks`, and r is `window` - 1 for
+    ``counting="with_query"``, else `window`. Brackets are True where the statement holds.
 
     Parameters
     ----------
     q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens from the beginning of the text: not places in a cache.
+        Positions in tokens from the start of the text, not places in a cache.
     sinks : int
-        g, how many of the first tokens stay; StreamingLLM has 4, LM-Infinite's ``global_branch`` is 10 to 100.
+        g, at least 0: the number of first tokens that stay visible. StreamingLLM has 4, LM-Infinite's ``global_branch`` is 10
+        to 100.
     window : int
-        Tokens in the window, which ends at the query and does not count the sinks; at least 1 if it counts the query, else 0.
+        The number of recent tokens, without the sinks. At least 1 with "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key.
 
     Returns
     -------
     array of booleans, shape ``(*B, Q, K)``
-        True may attend: the mask of `attention`.
+        True where a query may attend to a key: the `mask` of `attention`.
 
     Raises
     ------
@@ -51,14 +52,14 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
 
     Notes
     -----
-    LM-Infinite's ``local_branch`` counts the query. StreamingLLM's ``recent_size`` does not where the cache is trimmed after
-    each token (its evaluation of perplexity), and does where room is made before (``evict_for_space``, its chat).
+    LM-Infinite's ``local_branch`` counts the query. StreamingLLM's ``recent_size`` does not count it where the cache is trimmed
+    after each token (its perplexity evaluation). It does where room is made before the token (``evict_for_space``, its chat).
 
-    The two differ in their distances, which a mask does not show. StreamingLLM rotates queries and keys by their places in the
-    cache, so that a sink is :math:`\min(p_i, g + r) - p_j` away; within the window nothing changes. `streaming_llm` has its
-    scores, and `posref.positions.evicted` gives the places. LM-Infinite clips distances to :math:`\min(p_i - p_j, W)`, so that
-    all sinks outside the window are equally far: its scores are those of `rerope` with the same `window`, W, counting the
-    query.
+    StreamingLLM and LM-Infinite use the same mask with different distances. StreamingLLM rotates queries and keys by their
+    places in the cache. So a sink is :math:`\min(p_i, g + r) - p_j` away, and within the window nothing changes.
+    `streaming_llm` returns its scores and `posref.positions.evicted` the places. LM-Infinite clips distances to
+    :math:`\min(p_i - p_j, W)`, so all sinks outside the window are equally far. `rerope` returns its scores, with the same
+    `window` W, counting the query.
 
     Examples
     --------

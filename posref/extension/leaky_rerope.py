@@ -30,20 +30,20 @@ def leaky_rerope_distances(
 
     .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w + \frac{m - n - w}{c} \text{ otherwise}
 
-    Here m is the position of the query and n that of the key.
+    Here m is the position of the query, n the position of the key, w is `window` and c `factor`.
 
     Parameters
     ----------
     q_positions : array, signed integer, shape ``(*B, Q)``
         m, in tokens.
-    k_positions : array, shape ``(*B, K)``
+    k_positions : array, signed integer, shape ``(*B, K)``
         n, in tokens.
     window : int
-        w, at least 1; the authors' is 512.
+        w, at least 1; 512 in the author's code.
     factor : int
-        c, at least 1: how many tokens beyond the window count as one; the authors' is 16. 1 is RoPE.
+        c, at least 1: how many tokens beyond the window count as one; 16 in the author's code. With 1 this is RoPE.
     dtype : data type, optional
-        Of the result; None is the library's default real dtype.
+        Dtype of the result. None means the library's default real dtype.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def leaky_rerope_distances(
 
     Notes
     -----
-    A key w or more after the query is also beyond the window, as in the authors' prefill. Their decode path has no such keys.
+    A key w or more after the query is also beyond the window, as in the author's prefill. Decoding has no such keys.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def leaky_rerope_distances(
     apart = distances(q_positions, k_positions)
     tokens = cast(apart, wide(dtype, xp))
     c = constants(xp)
-    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # as compilers divide by constants
+    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # compilers divide by a constant in this way
     beyond = (tokens - float(window)) * share + float(window)
     return cast(xp.where(xp.abs(apart) < window, tokens, beyond), dtype)
 
@@ -81,7 +81,7 @@ def leaky_rerope_distances(
 def by_map(
     q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, window: int, factor: int, **rotation: Any
 ) -> Array:
-    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
     return rotated_products(q, k, leaky_rerope_distances(q_positions, k_positions, window=window, factor=factor), **rotation)
 
 
@@ -113,7 +113,7 @@ def leaky_rerope(
     length: int | AnyArray | None = None,
 ) -> T:
     r"""
-    Return the scores of Leaky ReRoPE: products of queries and keys, rotated against each other by `leaky_rerope_distances`.
+    Return the scores of Leaky ReRoPE: query-key products, rotated by the positions from `leaky_rerope_distances`.
 
     .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad
         f(m, n) = m - n \text{ for } |m - n| < w, \quad w + \frac{m - n - w}{c} \text{ otherwise}
@@ -121,25 +121,25 @@ def leaky_rerope(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are two passes:
-    queries rotated by m with keys rotated by n; and, with all theta divided by c, queries rotated by m + w(c - 1) with keys
-    rotated by n.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`. Channel pair t has the channels u and v (see `layout`). Compute it
+    in two passes. The first rotates queries by m and keys by n. The second divides all theta by c and rotates queries by
+    m + w(c - 1) and keys by n.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
-    k : array, shape ``(*R, G, K, D)``
+    k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
         In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     window, factor : int
-        w and c, at least 1; the authors' are 512 and 16.
+        w and c, at least 1; 512 and 16 in the author's code.
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
     base, rotary_dim, scaling, length
-        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
-        multiplies queries and keys in every pass, so each score twice.
+        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
+        has an attention factor, it multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -153,12 +153,12 @@ def leaky_rerope(
 
     Notes
     -----
-    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill. The cache
-    holds keys that are not rotated. For keys after the query see `leaky_rerope_distances`; mask them.
+    A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill. The cache
+    holds unrotated keys. For keys after the query see `leaky_rerope_distances`; mask them.
 
     In JAX with 32-bit integers, m + w(c - 1) must stay below 2**31 too.
 
-    The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
+    The author's code first multiplies queries by max(1, ln(m + 1)/ln L), where L is the training length (`logn_scale`).
 
     Examples
     --------

@@ -17,7 +17,7 @@ from posref.types import ArrayOf, T
 )
 def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T], /) -> T:
     r"""
-    Return the factor that multiplies every query: a line in the logarithm of how many keys it sees, learned for each head.
+    Return a factor for every query and head: a learned scale times the logarithm of the number of visible keys, plus a bias.
 
     .. math:: f_{h,i} = a_h \ln \max(p_i + 1, 1) + c_h
 
@@ -28,24 +28,25 @@ def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T
     positions : array, integer, shape ``(*B, T)``
         p, positions of the queries, in tokens. A causal query at p sees p + 1 keys, its own included.
     scale, bias : arrays, real floating, shape ``(H,)``
-        a and c, learned. Zeros and ones change nothing.
+        a and c, learned. With a scale of 0 and a bias of 1 the factor is 1.
 
     Returns
     -------
     array, shape ``(*B, H, T)``
-        In the dtype of `scale`. Multiply queries by it, before or after RoPE: it is one number for each query and head.
+        In the dtype of `scale`. Multiply each query by its factor. It does not matter whether this is before or after RoPE.
 
     Raises
     ------
     ValueError
-        If positions are not integers or have no axis of tokens, or `scale` and `bias` are not real or not of one shape (H,).
+        If positions are not integers or have no axis of tokens, or `scale` and `bias` are not real floating or not both
+        ``(H,)``.
 
     Notes
     -----
-    Mistral Large 4 has it on all layers, after RoPE. transformers rounds the logarithm to the dtype of the queries first, and
-    then the product and the sum. SSMax has a scale and no bias (it also tried one): pass zeros. Then the first query has the
-    factor 0 and attends evenly, to itself alone if it is causal. `logn_scale` has a fixed scale, 1 over the logarithm of a
-    length. In JAX with 32-bit integers, positions must stay below 2**31 - 1.
+    Mistral Large 4 applies it in all layers, after RoPE. transformers rounds the logarithm to the dtype of the queries, then
+    the product, then the sum. SSMax has a scale and no bias (the paper also tried a bias): pass zeros. Then the first query has
+    the factor 0 and attends evenly to all its keys; with a causal mask that is only its own. `logn_scale` has a fixed scale, 1
+    over the logarithm of a length. In JAX with 32-bit integers, positions must stay below 2**31 - 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Log-n attention: queries scaled by the logarithm of how many keys they see. Source: Su, kexue.fm/archives/8823."""
+"""Log-n attention: queries are scaled by the logarithm of the number of keys they see. Source: Su, kexue.fm/archives/8823."""
 
 from posref.arrays import DType, beside, cast, constants, namespace, result_dtype, whole, wide
 from posref.checks import check_flag, check_integer
@@ -22,25 +22,25 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
 
     .. math:: f_i = \frac{\ln \max(p_i + o, 1)}{\ln L}, \qquad \text{at least one: } \max(1, f_i)
 
-    Here :math:`p_i` is the position of query i.
+    Here :math:`p_i` is the position of query i, L is `length` and o `offset`.
 
     Parameters
     ----------
     positions : array, integer, any shape
         p, positions of the queries, in tokens.
     length : int
-        L, the length of the texts in training, at least 2; 512 in Su's article, 2048 or 8192 in Qwen, 4096 in ReRoPE.
+        L, the training length, at least 2; 512 in Su's article, 2048 or 8192 in Qwen, 4096 in ReRoPE.
     offset : int
         o, at least 0. 1 counts the keys that a causal query sees, its own included; 0 uses the position itself.
     at_least_one : bool
-        True for models trained without the factor: queries within L keep their logits.
+        True makes the factor at least 1, so queries within L keep their logits. For models trained without the factor.
     dtype : data type, optional
-        Of the result; None is the library's default real dtype.
+        Dtype of the result. None means the library's default real dtype.
 
     Returns
     -------
     array, shape of `positions`
-        Multiply queries by it before the products with keys, before or after RoPE: it is one number for each query.
+        Multiply each query by its factor. It does not matter whether this is before or after RoPE.
 
     Raises
     ------
@@ -49,10 +49,10 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
 
     Notes
     -----
-    Qwen (``use_logn_attn``) and ReRoPE have an offset of 1 and at least one; Grok-2 (``xai_temperature_len`` in SGLang) and
-    fastllm's Qwen an offset of 0 and at least one. Su derives it for training from the start, without a lower limit: the first
-    position then has the factor 0. `learned_logn_scale` is a multiple that every head learns. In JAX with 32-bit integers,
-    positions plus the offset must stay below 2**31.
+    Qwen (``use_logn_attn``) and ReRoPE use an offset of 1 and `at_least_one`. Grok-2 (``xai_temperature_len`` in SGLang) and
+    fastllm's Qwen use an offset of 0 and `at_least_one`. Su derives the factor for training from the start, without a lower
+    limit; then it is 0 at the first position. In `learned_logn_scale` every head learns its own multiple of the logarithm. In
+    JAX with 32-bit integers, positions plus the offset must stay below 2**31.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from posref.scaling import Scaling
 from posref.spec import Axes, Domain, Integer, OneOf, Real, Record, part
 from posref.types import Layout
 
-PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # of maps such as rerope_distances
+PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # for maps such as rerope_distances
 SCORES = {
     "q": Axes("Q D | *R G*g Q D | *R G*g Q D"),
     "k": Axes("K D | *R G K D | *R G K D"),
@@ -39,9 +39,9 @@ def passes(
     rotary_dim: int | None, scaling: Scaling | None, length: Any,
 ) -> Scores:  # fmt: skip
     r"""
-    Check a call, and return its passes: a function of the positions of queries and keys, and of `steps` in a token.
+    Check a call, and return a function that computes one pass from positions of queries and keys, and `steps` in a token.
 
-    A pass is the products of all queries and keys, each rotated by its position divided by `steps`, in the working dtype:
+    A pass returns the products of all queries and keys, each rotated by its position divided by `steps`, in the working dtype:
     :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`. Positions come from `signed`.
     """
     check_word(function, "layout", layout, WORDS)
@@ -71,9 +71,9 @@ def rotated_products(
     scaling: Scaling | None = None, length: Any = None,
 ) -> Array:  # fmt: skip
     """
-    Return ``q . R(-relative) k`` of every query and key, shape ``(*R, H, Q, K)``, by the relative position of each two.
+    Return ``q . R(-relative) k`` for every query and key, shape ``(*R, H, Q, K)``, given the relative position of each pair.
 
-    This is what the passes of a method must add up to. Here every key is rotated once for every query.
+    The passes of a method must give the same scores. Here every key is rotated once for every query.
     """
     xp = namespace(q, k)
 
@@ -84,7 +84,7 @@ def rotated_products(
     pairs = common_shape((*q.shape[:-1], 1), (*keys.shape[:-2], 1, keys.shape[-2]))
     spread = xp.broadcast_to(keys[..., None, :, :], (*pairs, k.shape[-1]))
     back = rotated(spread, xp.broadcast_to(-relative, pairs))
-    plain = rotated(q, beside(0, q, index_dtype(q)))  # the factor, and the lanes that the layout writes
+    plain = rotated(q, beside(0, q, index_dtype(q)))  # applies the factor, and the layout's order of channels
     return xp.sum(plain[..., :, None, :] * back, axis=-1)
 
 
@@ -92,7 +92,7 @@ def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array
     """
     Return positions in the indexing dtype, where differences do not wrap around (`posref.arrays.whole`).
 
-    Positions that are not signed integers are refused: windows, groups and chunks are decided in integers.
+    Raise if they are not signed integers, because windows, groups and chunks are decided in integers.
     """
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
     xp = namespace(q_positions, k_positions)

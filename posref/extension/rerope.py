@@ -1,4 +1,4 @@
-"""ReRoPE: rotation by distances that stop at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
+"""ReRoPE: rotation by distances clipped at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
 from typing import Any
 
@@ -29,21 +29,21 @@ def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, win
 
     .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w \text{ otherwise}
 
-    Here m is the position of the query and n that of the key.
+    Here m is the position of the query, n the position of the key and w is `window`.
 
     Parameters
     ----------
     q_positions : array, signed integer, shape ``(*B, Q)``
         m, in tokens.
-    k_positions : array, shape ``(*B, K)``
+    k_positions : array, signed integer, shape ``(*B, K)``
         n, in tokens.
     window : int
-        w, at least 1; the authors' is 512.
+        w, at least 1; 512 in the author's code.
 
     Returns
     -------
     array, integer, shape ``(*B, Q, K)``
-        In tokens; min(m - n, w) for keys that are not after the query.
+        In tokens: min(m - n, w) for keys at or before the query.
 
     Raises
     ------
@@ -52,11 +52,11 @@ def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, win
 
     Notes
     -----
-    A key w or more after the query has +w, as in the authors' prefill, whose window tests ``abs(m - n)``. Their decode path
-    clips only from above and leaves m - n there. A causal mask hides both.
+    A key w or more after the query has +w, as in the author's prefill, which tests ``abs(m - n)``. The author's decoding clips
+    only from above and leaves m - n there. A causal mask hides both.
 
-    LM-Infinite (arXiv:2308.16137) has these distances too, under the mask `lambda_window` of the same window, which counts the
-    query: its ``limit_distance`` is w, and equals ``local_branch`` in everything that its authors run.
+    LM-Infinite (arXiv:2308.16137) uses these distances too, with the mask `lambda_window` of the same window, counting the
+    query. Its ``limit_distance`` is w. In all runs of its authors ``limit_distance`` equals ``local_branch``.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, win
 
 
 def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, window: int, **rotation: Any) -> Array:
-    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
     return rotated_products(q, k, rerope_distances(q_positions, k_positions, window=window), **rotation)
 
 
@@ -103,7 +103,7 @@ def rerope(
     length: int | AnyArray | None = None,
 ) -> T:
     r"""
-    Return the scores of ReRoPE: products of queries and keys, rotated against each other by `rerope_distances`.
+    Return the scores of ReRoPE: query-key products, rotated by the positions from `rerope_distances`.
 
     .. math:: \ell_{ij} = q_i \cdot R_{n_j - m_i} k_j \text{ for } |m_i - n_j| < w, \qquad
         q_i \cdot R_{-w} k_j \text{ otherwise}
@@ -111,24 +111,24 @@ def rerope(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are two passes:
-    queries rotated by m with keys rotated by n; and queries rotated by w with keys that are not rotated.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`. Channel pair t has the channels u and v (see `layout`). Compute it
+    in two passes. The first rotates queries by m and keys by n. The second rotates queries by w and leaves keys unrotated.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
-    k : array, shape ``(*R, G, K, D)``
+    k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
         In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
     window : int
-        w, at least 1; the authors' is 512.
+        w, at least 1; 512 in the author's code.
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
     base, rotary_dim, scaling, length
-        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
-        multiplies queries and keys in every pass, so each score twice.
+        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
+        has an attention factor, it multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -142,13 +142,13 @@ def rerope(
 
     Notes
     -----
-    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill. The cache
-    holds keys that are not rotated. For keys after the query see `rerope_distances`; mask them.
+    A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill. The cache
+    holds unrotated keys. For keys after the query see `rerope_distances`; mask them.
 
-    LM-Infinite's scores are these under the mask `lambda_window`: its global branch, queries rotated by ``limit_distance`` with
-    unrotated keys, is the second pass, and its local branch is the first.
+    LM-Infinite's scores are the same, with the mask `lambda_window`. Its local branch is the first pass. Its global branch is
+    the second pass: queries rotated by ``limit_distance``, with unrotated keys.
 
-    The authors multiply queries by max(1, ln(m + 1)/ln L), L their training length, before this.
+    The author's code first multiplies queries by max(1, ln(m + 1)/ln L), where L is the training length (`logn_scale`).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Self-Extend: far keys are counted in groups. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
+"""Self-Extend: positions of far keys are grouped. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
 
 from typing import Any, Literal, get_args
 
@@ -33,24 +33,25 @@ def self_extend_distances(
     .. math:: f(m, n) = m - n \text{ for } 0 \le m - n < w, \qquad
         \left\lfloor \frac{m}{g} \right\rfloor - \left\lfloor \frac{n}{g} \right\rfloor + w - \frac{w}{g} \text{ otherwise}
 
-    Here m is the position of the query and n that of the key; the last w/g is rounded down for ``shift="floor"``.
+    Here m is the position of the query, n the position of the key, g is `group` and w `window`. The last w/g is rounded down
+    for ``shift="floor"``.
 
     Parameters
     ----------
     q_positions : array, signed integer, shape ``(*B, Q)``
         m, in tokens.
-    k_positions : array, shape ``(*B, K)``
+    k_positions : array, signed integer, shape ``(*B, K)``
         n, in tokens.
     group : int
-        g, at least 1; the authors' code has 8. 1 is RoPE.
+        g, at least 1; 8 in the authors' code. With 1 this is RoPE.
     window : int
-        w, at least 1; the authors' code has 1024.
+        w, at least 1; 1024 in the authors' code.
     shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g``, which the authors mean, or ``w / g``, as in most of their prefill paths (their
-        commit 715c1e3 calls that an accident and mends one of them; their flash decoding floors). They differ unless g divides
-        w.
+        What is subtracted from w: ``w // g``, which the authors intend, or ``w / g``, as in most of their prefill code. (Their
+        commit 715c1e3 calls ``w / g`` an accident and fixes one place; their flash decoding floors.) The two differ unless g
+        divides w.
     dtype : data type, optional
-        Of the result; None is the library's default real dtype.
+        Dtype of the result. None means the library's default real dtype.
 
     Returns
     -------
@@ -65,10 +66,11 @@ def self_extend_distances(
 
     Notes
     -----
-    Positions are grouped, then subtracted, so f does not depend on m - n alone. Negative positions are rounded down too.
+    Positions are grouped before they are subtracted, so f depends on m and n, not only on m - n. Negative positions are rounded
+    down too.
 
-    A key after the query is not in the window, as in the authors' code; a causal mask hides it. They leave the shift out while
-    all queries are before w, where no key that may be attended to is far.
+    A key after the query is not in the window, as in the authors' code; a causal mask hides it. Their code omits the shift as
+    long as all queries are before w. No visible key is far then, so no score changes.
 
     Examples
     --------
@@ -91,7 +93,7 @@ def self_extend_distances(
 def by_map(
     q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, group: int, window: int, shift: Shift, **rotation: Any
 ) -> Array:
-    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
     relative = self_extend_distances(q_positions, k_positions, group=group, window=window, shift=shift)
     return rotated_products(q, k, relative, **rotation)
 
@@ -125,7 +127,7 @@ def self_extend(
     length: int | AnyArray | None = None,
 ) -> T:
     r"""
-    Return the scores of Self-Extend: products of queries and keys, rotated against each other by `self_extend_distances`.
+    Return the scores of Self-Extend: query-key products, rotated by the positions from `self_extend_distances`.
 
     .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad f(m, n) = m - n \text{ for } 0 \le m - n < w, \quad
         \left\lfloor \frac{m}{g} \right\rfloor - \left\lfloor \frac{n}{g} \right\rfloor + w - \frac{w}{g} \text{ otherwise}
@@ -133,15 +135,15 @@ def self_extend(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`; pair t is channels u and v (see `layout`). There are two passes:
-    queries rotated by m with keys rotated by n; and queries rotated by floor(m/g) + w - w/g with keys rotated by floor(n/g).
-    The last w/g is rounded down for ``shift="floor"``.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`. Channel pair t has the channels u and v (see `layout`). Compute it
+    in two passes. The first rotates queries by m and keys by n. The second rotates queries by floor(m/g) + w - w/g and keys by
+    floor(n/g). The last w/g is rounded down for ``shift="floor"``.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
-    k : array, shape ``(*R, G, K, D)``
+    k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
         In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
@@ -150,8 +152,8 @@ def self_extend(
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
     base, rotary_dim, scaling, length
-        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
-        multiplies queries and keys in every pass, so each score twice.
+        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
+        has an attention factor, it multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
@@ -165,11 +167,11 @@ def self_extend(
 
     Notes
     -----
-    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill, if both have
+    A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill, if both use
     the same `shift`. For keys after the query see `self_extend_distances`; mask them.
 
-    With ``shift="exact"`` positions of the second pass are fractions; here they are whole numbers of steps of 1/g token. In JAX
-    with 32-bit integers, m + w(g - 1) must stay below 2**31.
+    With ``shift="exact"`` the positions of the second pass are fractions. posref counts them as whole steps of 1/g token. In
+    JAX with 32-bit integers, m + w(g - 1) must stay below 2**31.
 
     Examples
     --------

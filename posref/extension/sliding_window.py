@@ -30,28 +30,28 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
 )
 def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, counting: Counting, sides: Sides) -> T:
     r"""
-    Return which keys every query may attend to: those near enough.
+    Return a mask that lets every query attend to the keys near it.
 
     .. math:: M_{ij} = [\, 0 \le p_i - p_j \le r \,] \text{ (causal)}, \qquad [\, |p_i - p_j| \le r \,] \text{ (both sides)}
 
-    Here :math:`p_i` is the position of query i, :math:`p_j` that of key j, and r is `window` - 1 for ``counting="with_query"``,
-    else `window`.
+    Here :math:`p_i` is the position of query i, :math:`p_j` the position of key j, and r is `window` - 1 for
+    ``counting="with_query"``, else `window`. Brackets are True where the statement holds.
 
     Parameters
     ----------
     q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
         Positions in tokens. For queries ``(B, H, Q, D)`` pass ``(B, 1, Q)``.
     window : int
-        Tokens, on each side if `sides` is "both"; at least 1 where it counts the query, else at least 0.
+        The size in tokens (on each side if `sides` is "both"). At least 1 with "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key.
     sides : {"causal", "both"}
-        Only keys at or before the query; or keys on both sides of it.
+        "causal": only keys at or before the query. "both": keys on both sides of it.
 
     Returns
     -------
     array of booleans, shape ``(*B, Q, K)``
-        True may attend: the mask of `attention`.
+        True where a query may attend to a key: the `mask` of `attention`.
 
     Raises
     ------
@@ -60,9 +60,9 @@ def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, windo
 
     Notes
     -----
-    ``sliding_window`` in a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. It does not in
-    Mistral's own first code (``triu(diagonal=-window)``), in the bounds that FlashAttention's ``window_size`` takes, in SGLang
-    and axlearn, nor on each side in ModernBERT. So a `window` of W with the query is one of W - 1 without it.
+    ``sliding_window`` in a model's configuration counts the query in transformers, vLLM, gpt-oss and Gemma. The query is not
+    counted in Mistral's own first code (``triu(diagonal=-window)``), in FlashAttention's ``window_size``, in SGLang and
+    axlearn, nor on each side in ModernBERT. A `window` of W "with_query" equals one of W - 1 "without_query".
 
     Examples
     --------
@@ -86,6 +86,6 @@ def reach(function: str, window: int, counting: Counting) -> int:
 
 
 def of_tokens(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
-    """Return integer positions of queries and keys in the indexing dtype; refuse others."""
+    """Return integer positions of queries and keys in the indexing dtype. Raise if they are not integers."""
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
     return whole(function, "q_positions", q_positions), whole(function, "k_positions", k_positions)

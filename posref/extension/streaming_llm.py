@@ -33,44 +33,44 @@ def streaming_llm_distances(
 
     .. math:: f(m, n) = \min(m, g + r) - n \text{ for } n < g, \qquad m - n \text{ otherwise}
 
-    Here m is the position of the query, n that of the key, g is `sinks`, and r is `window` - 1 for ``counting="with_query"``,
-    else `window`.
+    Here m is the position of the query, n the position of the key, g is `sinks`, and r is `window` - 1 for
+    ``counting="with_query"``, else `window`.
 
     Parameters
     ----------
     q_positions : array, signed integer, shape ``(*B, Q)``
-        m, in tokens from the beginning of the text.
-    k_positions : array, shape ``(*B, K)``
-        n, in tokens from the beginning of the text too: not places in the cache.
+        m, in tokens from the start of the text.
+    k_positions : array, signed integer, shape ``(*B, K)``
+        n, in tokens from the start of the text, not places in the cache.
     sinks : int
-        g, how many of the first tokens stay; the authors' is 4. 0 is RoPE.
+        g, at least 0: the number of first tokens that stay in the cache; 4 in the authors' code. With 0 this is RoPE.
     window, counting
-        As in `lambda_window`, which says which keys a query may attend to; ``recent_size`` is 2000 in the authors' chat.
+        As in `lambda_window`, which returns the mask. The authors' chat has 2000 (``recent_size``).
 
     Returns
     -------
     array, integer, shape ``(*B, Q, K)``
-        In tokens; for keys that `lambda_window` allows, at most g + r.
+        In tokens. At most g + r for keys that `lambda_window` allows.
 
     Raises
     ------
     ValueError
-        If `sinks` or `window` is too small, both together are 2**31 or more, `counting` is unknown or positions are not signed
+        If `sinks` or `window` is too small, their sum is 2**31 or more, `counting` is unknown or positions are not signed
         integers.
 
     Notes
     -----
-    A cache of g sinks and r recent keys has the sinks at places 0 to g - 1, the recent keys after them, and the query last: at
-    its own position until a key is evicted, at g + r from then on. Within the window distances do not change.
+    A cache of g sinks and r recent keys holds the sinks at places 0 to g - 1, then the recent keys, then the query. The query's
+    place is its own position until a key is evicted, and g + r from then on. Within the window distances do not change.
 
-    A cache trimmed after every token, as in the authors' evaluation, is "without_query"; one that makes room for a token before
-    it comes (``evict_for_space``) is "with_query". Their chat makes room for many tokens at once: it evicts before the first of
-    them, and the window grows from one to the next. No map of two positions gives that; `posref.positions.evicted` gives the
-    places of any cache.
+    Use "without_query" for a cache trimmed after every token, as in the authors' evaluation. Use "with_query" for one that
+    makes room before a token comes (``evict_for_space``). The authors' chat makes room for many tokens at once: it evicts
+    before the first of them, and the window then grows with each token. Those distances depend on more than m and n, so use
+    `posref.positions.evicted`, which returns the places of any cache.
 
-    A key that is not a sink, and was evicted or is after the query, has m - n: `lambda_window` masks it.
+    For a key that is not a sink and was evicted or is after the query, the result is m - n; `lambda_window` masks it.
 
-    LM-Infinite has other distances, those of `rerope_distances`: no sink is farther than its window.
+    LM-Infinite uses the distances of `rerope_distances` instead: no sink is farther than its window.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def by_map(
     counting: Counting,
     **rotation: Any,
 ) -> Array:
-    """Return the same scores in one pass, where every pair of a query and a key is rotated by its own relative position."""
+    """Return the same scores in one pass: each query-key pair is rotated by its own relative position."""
     relative = streaming_llm_distances(q_positions, k_positions, sinks=sinks, window=window, counting=counting)
     return rotated_products(q, k, relative, **rotation)
 
@@ -132,7 +132,7 @@ def streaming_llm(
     length: int | AnyArray | None = None,
 ) -> T:
     r"""
-    Return the scores of StreamingLLM: products of queries and keys, rotated against each other by `streaming_llm_distances`.
+    Return the scores of StreamingLLM: query-key products, rotated by the positions from `streaming_llm_distances`.
 
     .. math:: \ell_{ij} = q_i \cdot R_{-f(m_i, n_j)} k_j, \qquad
         f(m, n) = \min(m, g + r) - n \text{ for } n < g, \quad m - n \text{ otherwise}
@@ -140,15 +140,15 @@ def streaming_llm(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `sinks`, r is `window` - 1 for ``counting="with_query"``,
-    else `window`, and pair t is channels u and v (see `layout`). There are two passes: queries rotated by m and by
-    min(m, g + r), both with keys rotated by n.
+    Query i is at position :math:`m_i`, key j at :math:`n_j`, g is `sinks`, and r is `window` - 1 for ``counting="with_query"``,
+    else `window`. Channel pair t has the channels u and v (see `layout`). Compute it in two passes. The first rotates queries
+    by m, the second by min(m, g + r). Both rotate keys by n.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
-    k : array, shape ``(*R, G, K, D)``
+    k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
     q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
         In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
@@ -157,13 +157,14 @@ def streaming_llm(
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
     base, rotary_dim, scaling, length
-        b; d, None for all D (channels from d on do not rotate); what changes theta: see `rope`. A factor of the scaling
-        multiplies queries and keys in every pass, so each score twice.
+        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
+        has an attention factor, it multiplies queries and keys in every pass, so each score twice.
 
     Returns
     -------
     array, shape ``(*R, H, Q, K)``
-        Unscaled: divide by sqrt(D), and mask by `lambda_window` of the same `sinks`, `window` and `counting`.
+        Unscaled, in the dtype of `q`. Divide by sqrt(D), and mask with `lambda_window` of the same `sinks`, `window` and
+        `counting`.
 
     Raises
     ------
@@ -172,8 +173,9 @@ def streaming_llm(
 
     Notes
     -----
-    A score depends only on the two positions. So a query decoded with cached keys has the scores of the prefill, and the cache
-    can hold keys rotated by n. The authors' cache holds unrotated keys, and rotates them by their places at every step.
+    A score depends only on the two positions. So decoding with cached keys gives the same scores as the prefill, and the cache
+    can hold keys rotated by n. The authors' cache holds unrotated keys, and their code rotates them by their places at every
+    step.
 
     Examples
     --------
@@ -195,7 +197,7 @@ def streaming_llm(
 
 
 def _in_cache(q_positions: Array, size: int) -> Array:
-    """Return the places of queries that come after a cache of `size` keys."""
+    """Return the places in the cache of queries that come after at most `size` keys."""
     return namespace(q_positions).minimum(q_positions, beside(size, q_positions, q_positions.dtype))
 
 

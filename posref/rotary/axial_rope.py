@@ -111,6 +111,8 @@ def axial_rope(
     Pixtral in transformers has ``allocation="shared"`` and ``layout="half"``. V-JEPA 2 multiplies channels 2i and 2i + 1 by the
     cosines and sines of two different frequencies. That is not a rotation, and no option here gives it.
 
+    FLUX.1 has ``dims=(16, 56, 56)`` and the coordinates (0, row, column). Text is at (0, 0, 0), so it does not rotate.
+
     Examples
     --------
     >>> import numpy as np

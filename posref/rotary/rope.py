@@ -87,6 +87,9 @@ def rope(
     In Gemma 4's proportional rotation the pairs are those of the whole head, and the slow ones do not rotate: give
     `posref.scaling.Proportional` and no `rotary_dim`.
 
+    Channels that do not rotate hold no position. GPT-J rotates 64 of 256. GPT-NeoX rotates a quarter, which its authors found
+    the best balance of performance and computing time (arXiv:2204.06745).
+
     For many calls with the same positions, build the table once: `rope_frequencies`, `rope_table`, then `apply_rope`.
 
     Examples

@@ -53,7 +53,7 @@ def xpos(
 
     Here p is the position, c the centre and S the scale base; pair i is channels u and v (see `layout`). So
     :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre, and decays as :math:`\zeta_i^{(p-n)/S}` where
-    p > n. It grows where p < n: the encoding is for causal attention.
+    p > n. It grows where p < n: the encoding is for causal attention, not for a bidirectional encoder.
 
     Parameters
     ----------
