@@ -1,8 +1,8 @@
 r"""
-What people look at before they trust an encoding: distances, correlations, wavelengths, decay, and the error of angles.
+Measures of an encoding: distances and correlations of its rows, wavelengths, decay with distance, and errors of angles.
 
-Every function takes arrays of any array library and returns arrays of the same one. `posref.plots` draws what they return and
-computes nothing of its own. A *table* has shape (T, d): row p is the encoding of position p.
+Every function takes arrays of any array library and returns arrays of the same library. `posref.plots` only draws what these
+functions return. A *table* has shape (T, d): row p is the encoding of position p.
 """
 
 from math import pi
@@ -19,18 +19,19 @@ __all__ = [
 
 def distance_matrix(table: ArrayOf[T], /) -> T:
     r"""
-    Return the Euclidean distance of every two rows.
+    Return the Euclidean distance between every two rows.
 
     .. math:: D_{pq} = \lVert e_p - e_q \rVert
 
     Parameters
     ----------
-    table : array, shape ``(T, d)``
+    table : array, real floating, shape ``(T, d)``
         e, one row for each position.
 
     Returns
     -------
     array, shape ``(T, T)``
+        In the dtype of `table`, or float32 if that is narrower.
 
     Raises
     ------
@@ -51,12 +52,12 @@ def distance_matrix(table: ArrayOf[T], /) -> T:
 
 def distances_from(table: ArrayOf[T], chosen: tuple[int, ...], /) -> T:
     r"""
-    Return the Euclidean distance of some rows to all rows, shape ``(len(chosen), T)``: rows of `distance_matrix`.
+    Return the Euclidean distance from some rows to all rows, shape ``(len(chosen), T)``: rows of `distance_matrix`.
 
     Raises
     ------
     ValueError
-        If `table` is not real floating or not 2-D, or a chosen row is not in it.
+        If `table` is not real floating or not 2-D, or a chosen row is not in the table.
 
     Examples
     --------
@@ -76,12 +77,12 @@ def distances_from(table: ArrayOf[T], chosen: tuple[int, ...], /) -> T:
 
 def correlation_matrix(table: ArrayOf[T], /) -> T:
     r"""
-    Return Pearson's correlation of every two rows, over their channels.
+    Return Pearson's correlation between every two rows, over their channels, shape ``(T, T)``.
 
     .. math:: C_{pq} = \frac{(e_p - \bar e_p) \cdot (e_q - \bar e_q)}
         {\lVert e_p - \bar e_p \rVert \, \lVert e_q - \bar e_q \rVert}
 
-    where :math:`\bar e_p` is the mean of row p. A row of equal values has no correlation: NaN.
+    where :math:`e_p` is row p of the table and :math:`\bar e_p` its mean. For a row of equal values the result is NaN.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def pairs(matrix: ArrayOf[T], /) -> T:
     """
     Return the entries of a symmetric matrix above its diagonal, row by row: one number for every pair p < q.
 
-    With it the distances of pairs are drawn against their correlations.
+    Use it to plot the distances of pairs against their correlations.
 
     Raises
     ------
@@ -133,21 +134,21 @@ def inner_products(table: ArrayOf[T], /, *, middle: int, wq: ArrayOf[T] | None =
 
     .. math:: P_n = (W_Q e_c) \cdot (W_K e_{c+n})
 
-    where c is `middle`. Without matrices it is :math:`e_c \cdot e_{c+n}`, which for sinusoids depends on the offset n alone, is
-    symmetric in it and decays. Random matrices destroy all three.
+    where e_p is row p of the table and c is `middle`. Without matrices it is :math:`e_c \cdot e_{c+n}`. For sinusoids that
+    depends only on the offset n, is symmetric in n and decays. Random matrices destroy all three properties.
 
     Parameters
     ----------
-    table : array, shape ``(T, d)``
+    table : array, real floating, shape ``(T, d)``
     middle : int
         c, a row of the table.
-    wq, wk : array, shape ``(m, d)``, optional
-        Both or neither.
+    wq, wk : array, real floating, shape ``(m, d)``, optional
+        The matrices W_Q and W_K: both or neither.
 
     Returns
     -------
     array, shape ``(T,)``
-        For rows 0 to T - 1, whose offsets are -c to T - 1 - c.
+        For rows 0 to T - 1, so for offsets -c to T - 1 - c.
 
     Raises
     ------
@@ -176,7 +177,12 @@ def inner_products(table: ArrayOf[T], /, *, middle: int, wq: ArrayOf[T] | None =
 
 def wavelengths(inv_freq: ArrayOf[T], /) -> T:
     r"""
-    Return after how many tokens each channel pair has turned once, :math:`2\pi/\theta_i`; infinite for frequency 0.
+    Return the tokens that each channel pair needs for a full rotation, :math:`2\pi/\theta_i`; infinite for frequency 0.
+
+    Raises
+    ------
+    ValueError
+        If `inv_freq` is not real floating, or not 1-D.
 
     Examples
     --------
@@ -192,9 +198,15 @@ def wavelengths(inv_freq: ArrayOf[T], /) -> T:
 
 def frequency_ratio(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /) -> T:
     """
-    Return how a context extension changes each frequency: the scaled one divided by the plain one.
+    Return how a context extension changes each frequency: the scaled frequency divided by the plain one.
 
-    Drawn against `wavelengths` of the plain ones: the ramps of Linear, NTK-aware, YaRN, Llama 3 and LongRoPE.
+    Plotted against the `wavelengths` of the plain frequencies, it shows the ramps of Linear, NTK-aware, YaRN, Llama 3 and
+    LongRoPE.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not real floating, or not 1-D.
 
     Examples
     --------
@@ -209,25 +221,32 @@ def frequency_ratio(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /) -> T:
 
 def decay(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
     r"""
-    Return the inner product of a rotated query and key of equal ones at each distance, divided by that at distance 0.
+    Return the inner product of a rotated query and key, both all ones, at each distance, relative to distance 0.
 
-    .. math:: g(n) = \frac{2}{d} \sum_{i} \cos(n \theta_i)
+    .. math:: g(n) = \frac{2}{d} \sum_{i=0}^{d/2-1} \cos(n \theta_i)
+
+    where :math:`\theta_i` is the frequency of channel pair i, and d/2 the number of pairs.
 
     Parameters
     ----------
-    inv_freq : array, shape ``(d/2,)``
+    inv_freq : array, real floating, shape ``(d/2,)``
         The frequencies, in radians per token.
-    distances : array, shape ``(N,)``
+    distances : array, real floating, shape ``(N,)``
         n, in tokens.
 
     Returns
     -------
     array, shape ``(N,)``
 
+    Raises
+    ------
+    ValueError
+        If an argument is not real floating, or not 1-D.
+
     Notes
     -----
-    The mean has no limit of 0: beyond the longest wavelength it comes back. Source of the long-term decay: RoFormer, section
-    3.4.3, which bounds it (`decay_bound`).
+    It does not tend to 0: beyond the longest wavelength it grows again. RoFormer, section 3.4.3, calls this long-term decay and
+    bounds it (`decay_bound`).
 
     Examples
     --------
@@ -242,12 +261,12 @@ def decay(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
 
 def decay_bound(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
     r"""
-    Return RoFormer's bound on how much the inner product at each distance depends on the vectors.
+    Return RoFormer's bound on the inner product of a rotated query and key at each distance, up to a factor set by the vectors.
 
     .. math:: B(n) = \frac{2}{d} \sum_{j=1}^{d/2} |S_j|, \qquad S_j = \sum_{i=0}^{j-1} e^{\mathrm i n \theta_i}
 
-    The arguments and the result are those of `decay`. Source: RoFormer, arXiv:2104.09864, equation (37) and figure 2, which
-    shows it up to distance 250.
+    where i in the exponent is the imaginary unit. Arguments, result and errors are as in `decay`. Source: RoFormer,
+    arXiv:2104.09864, equation (37) and figure 2, which shows it up to distance 250.
 
     Examples
     --------
@@ -266,7 +285,12 @@ def rounded(x: ArrayOf[T], bits: int, /) -> T:
     r"""
     Return float64 values rounded to `bits` significant bits, to nearest: 24 for float32, 11 for float16, 8 for bfloat16.
 
-    The range of exponents is that of float64. The method is Veltkamp's: :math:`h = cx - (cx - x)` with :math:`c = 2^{53-b}+1`.
+    Exponents keep the range of float64. The method is Veltkamp's: :math:`h = cx - (cx - x)` with :math:`c = 2^{53-b}+1`.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not float64, or `bits` is less than 2.
 
     Examples
     --------
@@ -282,13 +306,13 @@ def rounded(x: ArrayOf[T], bits: int, /) -> T:
 
 def angle_error(inv_freq: ArrayOf[T], positions: ArrayOf[T], /, *, bits: int) -> T:
     r"""
-    Return how far the sines and cosines of each position are off where angles have few bits, the largest over all pairs.
+    Return the error of sines and cosines computed with low-precision angles, for each position: the largest over all pairs.
 
     .. math:: E(p) = \max_i \left| e^{\mathrm i \hat a} - e^{\mathrm i p \theta_i} \right|, \qquad
         \hat a = r(r(p) \, r(\theta_i))
 
-    where r rounds to `bits` bits: 24 for float32, 8 for bfloat16. Position, frequency and angle are rounded, sine and cosine
-    are not. The largest possible error is 2.
+    where p is the position, :math:`\theta_i` the frequency of pair i, and r rounds to `bits` bits: 24 for float32, 8 for
+    bfloat16. Position, frequency and angle are rounded; sine and cosine are not. The largest possible error is 2.
 
     Parameters
     ----------
@@ -301,6 +325,11 @@ def angle_error(inv_freq: ArrayOf[T], positions: ArrayOf[T], /, *, bits: int) ->
     Returns
     -------
     array, shape ``(N,)``
+
+    Raises
+    ------
+    ValueError
+        If an array is not float64 or not 1-D, or `bits` is less than 2.
 
     Examples
     --------
@@ -316,7 +345,12 @@ def angle_error(inv_freq: ArrayOf[T], positions: ArrayOf[T], /, *, bits: int) ->
 
 def by_distance(bias: ArrayOf[T], /) -> T:
     """
-    Return what the last query sees at distance 0, 1, 2, ...: the last row of ``(..., Q, K)``, from the last key to the first.
+    Return the bias of the last query by distance: the last row of ``(..., Q, K)``, from the last key to the first.
+
+    Raises
+    ------
+    ValueError
+        If `bias` has fewer than two axes.
 
     Examples
     --------
@@ -331,10 +365,10 @@ def by_distance(bias: ArrayOf[T], /) -> T:
 
 
 def wide_enough(function: str, x: Array) -> Array:
-    """Return `x`; refuse an array that is not float64."""
+    """Return `x`. Raise if it is not float64."""
     xp = namespace(x)
     if x.dtype != getattr(xp, "float64", None):
-        msg = f"{function}: numbers must be float64, which holds products of narrower ones; got {x.dtype}."
+        msg = f"{function}: arrays must be float64 (it holds products of narrower numbers); got {x.dtype}."
         raise ValueError(msg)
     return x
 
@@ -343,7 +377,7 @@ def _table(function: str, table: Array) -> Array:
     """Return a table in float32 or wider."""
     check_real(function, table=table)
     if table.ndim != 2:
-        msg = f"{function}: table must be 2-D, a row for each position; got shape {tuple(table.shape)}."
+        msg = f"{function}: table must be 2-D, with a row for each position; got shape {tuple(table.shape)}."
         raise ValueError(msg)
     xp = namespace(table)
     return xp.astype(table, wide(table.dtype, xp))

@@ -1,4 +1,4 @@
-"""Assertions for anyone's tests: `assert_conforms` judges one call of any code, `watch` those that a model makes."""
+"""Assertions for your tests: `assert_conforms` checks one call of your code, `watch` checks the calls that a model makes."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,35 +11,37 @@ def assert_conforms(
     op: str, actual: Any, /, *arrays: Any, claim: str | None = None, rows: Literal["some"] | None = "some", **options: Any
 ) -> None:
     """
-    Raise AssertionError unless `actual` is what an operation gives, as accurately as it claims.
+    Raise AssertionError unless `actual` equals the result of an operation, within an accuracy class.
 
-    The truth is the definition's, in float64 with a bound of its own, and proved by balls where that does not decide. Nothing
-    is stored: any shapes, positions and options may be asked.
+    The expected values come from posref's definition, in float64 with an error bound. Where that bound leaves the verdict open,
+    they are proved with interval arithmetic. No stored vectors are needed, so any shapes, positions and options work.
 
     Parameters
     ----------
     op : str
-        The operation: ``"rope"``, ``"alibi"``, ``"attention"``; ``posref list`` prints them all.
+        The operation: ``"rope"``, ``"alibi"``, ``"attention"``. ``posref list`` prints all of them.
     actual : array
-        What your code returned, as an array of NumPy, PyTorch, JAX, CuPy or Dask; a tuple where there are several results.
-        Its dtype is the dtype of the call.
+        What your code returned, as an array of NumPy, PyTorch, JAX, CuPy or Dask, or a tuple if the operation has several
+        results. Its dtype is the dtype of the call.
     *arrays : array
-        The arguments that the reference takes by position, with the values that your code was given.
+        The positional arguments of posref's function of that name, with the values that your code received.
     claim : str, optional
-        The accuracy class to hold it to: ``"float64"``, ``"angle64"``, ``"angle32"`` or ``"low"``. By default
+        The accuracy class, such as ``"float64"``, ``"angle64"``, ``"angle32"`` or ``"low"``. By default
         float64 for float64, angle32 for float32, and low for half precision.
     rows : "some" or None
-        Of results with more than 2**20 values some rows are judged: the first, the last, those beside borders of tiles, drawn
-        ones and those that look farthest off. None judges all.
+        With "some", results of more than 2**20 values are checked in some rows: the first, the last, rows beside tile borders,
+        random rows and the rows that look farthest off. None checks all rows.
     **options
-        The options of the reference.
+        The options of posref's function.
 
     Raises
     ------
     AssertionError
-        With the worst value, where it is, and the diagnosis of ``posref check``.
+        With the worst value, its index, and the diagnosis of ``posref check``.
     posref.conformance.PosrefError
-        If the call is none of the operation, or nothing can be said of it.
+        If the operation, an argument or `claim` does not fit, or the class allows no verdict on this call.
+    ValueError
+        If `rows` is neither "some" nor None.
 
     Examples
     --------
@@ -49,17 +51,17 @@ def assert_conforms(
     >>> options = {"layout": "half", "base": 10000.0}
     >>> assert_conforms("rope", posref.rope(x, positions, **options), x, positions, **options)
 
-    With the result of another layout it ends so::
+    With the result of another layout the error is::
 
         AssertionError: rope in float32 is not within angle32:
           out[1, 2]: got 0.948771119, expected -0.675262089; off by 1.6, 4.8e-07 is allowed (12 of 12 values judged)
-          diagnosis: your output equals the definition, within angle32, if layout is 'interleaved' whatever is asked for
+          diagnosis: your output equals the definition, within angle32, if layout is always 'interleaved'
     """
     __tracebackhide__ = True  # pytest shows the test's own line
-    from posref.conformance.checking.conforming import fault_of  # NumPy is loaded when something is asserted
+    from posref.conformance.checking.conforming import fault_of  # NumPy is loaded at the first assertion
 
     if rows not in ("some", None):
-        msg = f'assert_conforms: rows must be "some" or None, for all; got {rows!r}.'
+        msg = f'assert_conforms: rows must be "some", or None for all; got {rows!r}.'
         raise ValueError(msg)
     fault = fault_of(op, actual, arrays, options, claim, everything=rows is None)
     if fault is not None:
@@ -71,53 +73,55 @@ def watch(
     memory: int = 1 << 30,
 ) -> "Watch":  # fmt: skip
     """
-    Record the calls of a function that your own code makes, and judge each when the block has ended.
+    Record the calls that your code makes of a function in a ``with`` block; check them when you read the results.
 
     Parameters
     ----------
     target, name : str, or an object and a str
         The function: ``"my_model.rotary:apply_rotary"``, ``"my_model.rotary:Rotary.forward"``, or an object and the name of its
-        method. It is replaced in that one place. A module that imported it before (``from x import f``) has a name of its
-        own: give that one, the place where it is looked up when it is called.
+        method. Only that one name is replaced. If another module imported the function before (``from x import f``), name it
+        there: where the caller looks it up.
     like : callable
-        Called with the arguments of each call, those of a method with its object first. It says which question the call is:
+        Called with the arguments of each call; for a method, the object comes first. It says what to compare with, and returns
 
-        - ``(op, arrays, options)``, as `assert_conforms` takes them;
-        - ``(op, arrays, options, pick)`` where the result is one of several, or is to be found elsewhere: a key of what the
-          function returns, as ``0``, or a function of that;
-        - a list of such questions, where one call answers several;
-        - None for a call to leave out.
+        - ``(op, arrays, options)``, as for `assert_conforms`;
+        - ``(op, arrays, options, pick)`` if the result is only a part of what the function returns: `pick` is a key, such as
+          ``0``, or a function of the returned value;
+        - a list of such tuples, if one call has several results to compare;
+        - None to skip the call.
     claim : str, optional
-        The accuracy class to hold the calls to, as in `assert_conforms`.
+        The accuracy class, as in `assert_conforms`.
     keep, memory : int
-        How many different calls are kept, and of how many bytes together. The first half of `keep` are the first ones, the
-        others are drawn from all later ones. The rest are counted. A call that answers two questions counts as two.
+        The number of different calls to keep, and their size in bytes. The first half of `keep` are the first calls, the other
+        half a random sample of the later ones. All other calls are only counted. A call with two results to compare counts as
+        two.
 
     Returns
     -------
     context manager
-        In the block it gives an object with
+        ``with watch(...) as seen`` binds an object with
 
-        - ``report()``, which calls were seen, of which shapes and positions, and the verdict on them, as text;
-        - ``assert_conforms()``, which raises AssertionError unless a call was seen and every kept one passes;
-        - ``calls`` and ``failed``: different calls, with `op`, `shapes`, `times`, `verdict` and `fault`;
-        - ``save(directory)``, which writes the kept calls as a suite for ``posref check --suite``.
+        - ``report()``: the calls with their shapes and positions, and the verdict on each, as text;
+        - ``assert_conforms()``: raises AssertionError unless a call was seen and every kept call passes;
+        - ``calls`` and ``failed``: the different calls, with `op`, `shapes`, `times`, `verdict` and `fault`;
+        - ``save(directory)``: writes the kept calls as a suite for ``posref check --suite``.
 
     Raises
     ------
     posref.conformance.PosrefError
-        If there is no such function, or what `like` returns is no call of an operation: at once, where it is called.
+        If there is no such function, or at the call itself if `like` returns something else than a call of an operation.
 
     Notes
     -----
-    Arguments are copied before the function runs, which may work in place, and results after it. Nothing is judged in the
-    block. Calls of all threads and calls inside calls are seen; calls that raise are not, and the error passes through. Equal
-    calls with equal results are judged once, and of those that fail alike the first has a diagnosis. Code compiled by PyTorch
-    calls a watched function as it is, uncompiled. Inside ``jax.jit`` there are no values to see: watch the code without it.
+    Arguments are copied before the function runs, because it may work in place. Results are copied after it. No check runs
+    inside the block. Calls from all threads and nested calls are recorded. A call that raises is not recorded, and its error
+    passes through. Equal calls with equal results are checked once. Of calls that fail alike, only the first has a diagnosis.
+    Code compiled by PyTorch calls a watched function uncompiled. Inside ``jax.jit`` there are no values to record: watch the
+    code without it.
 
     Examples
     --------
-    A function that rotates queries and keys answers two questions:
+    A function that rotates queries and keys has two results to compare:
 
     >>> import types
     >>> import numpy as np

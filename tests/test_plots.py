@@ -82,7 +82,7 @@ def test_a_row_of_equal_values_has_no_correlation() -> None:
     [
         (
             lambda: analysis.distance_matrix(FREQ),
-            "distance_matrix: table must be 2-D, a row for each position; got shape (32,).",
+            "distance_matrix: table must be 2-D, with a row for each position; got shape (32,).",
         ),
         (lambda: analysis.distances_from(PE, (24,)), "distances_from: chosen must be rows of the table, below 24; got 24."),
         (
@@ -100,7 +100,7 @@ def test_a_row_of_equal_values_has_no_correlation() -> None:
         (lambda: plots.chart("sinus"), "chart: op must be the name of an operation; got 'sinus'."),
         (lambda: plots.chart("alibi", tokens=1), "chart: tokens must be an int from 2 to 4096; got 1."),
         (lambda: plots.chart("alibi", "mask"), "chart: kind must be one of bias, matrix, example for alibi; got 'mask'."),
-        (lambda: plots.chart("alibi", base=2.0), "chart: options must be of heads, form for alibi; got base."),
+        (lambda: plots.chart("alibi", base=2.0), "chart: options of alibi must be among heads, form; got base."),
     ],
 )
 def test_errors(call: Any, text: str) -> None:
@@ -139,6 +139,20 @@ def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:
     for kind in plots.kinds_of(op):
         plots.save([kind.chart(plots.calls.Asked(op))], tmp_path / f"{kind.name}.svg")
         assert "nan" not in (tmp_path / f"{kind.name}.svg").read_text(encoding="utf-8").split("<image")[0].lower().split()
+
+
+@pytest.mark.parametrize(("op", "kind"), [("sinusoidal", "from"), ("rope_frequencies", "scaling"), ("rope", "error")])
+def test_a_legend_hides_no_curve_and_is_not_cut(op: str, kind: str) -> None:
+    with plots.drawing._style(dark=False) as plt:
+        figure, place = plt.subplots(figsize=(plots.drawing.WIDTH, plots.drawing.HEIGHT))
+        plots.drawing._draw(place, plots.chart(op, kind), plots.drawing.COLOURS)
+        figure.draw_without_rendering()
+        legend, whole = place.get_legend().get_window_extent(), figure.bbox
+        label = place.xaxis.label.get_window_extent()
+        plt.close(figure)
+    assert legend.y1 < label.y0
+    assert legend.y0 >= whole.y0
+    assert whole.x0 <= legend.x0 < legend.x1 <= whole.x1
 
 
 def test_charts_hold_the_encoding() -> None:
@@ -189,12 +203,18 @@ def test_all_kinds_into_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([], "plot: name an operation or a preset: posref list, posref list --presets."),
+        ([], "plot: NAME must be an operation (posref list) or a preset (posref list --presets); got none."),
         (["sinus"], "NAME must be the name of an operation; got 'sinus'. Did you mean "),
         (["alibi", "--kind", "mask"], "plot: kind must be one of bias, matrix, example for alibi; got 'mask'."),
         (["alibi", "-o", "a.gif"], "plot: --out must end in .svg, .png, .pdf; got 'a.gif'."),
         (["alibi", "--save-data", "a.csv"], "plot: --save-data must end in .npz or .json; got 'a.csv'."),
-        (["alibi", "--base", "3"], "plot: --option must be of heads, form for alibi; got 'base'."),
+        (["alibi", "--base", "3"], "plot: --option must be one of heads, form for alibi; got 'base'."),
+        (["phi-3-mini-128k"], "got 'phi-3-mini-128k'. There is also phi-3-mini-4k, phi-3-vision-128k, phi-3.5-mini."),
+        (
+            ["alibi", "--option", "num_heads=4"],
+            "plot: --option must be one of heads, form for alibi; got 'num_heads'. Did you mean heads?",
+        ),
+        (["rope", "--option", "theta=4"], "length, inverse, lanes for rope; got 'theta'. Did you mean base?"),
         (["rope", "--option", "layout=halves"], "rope: layout must be one of 'half', 'interleaved', 'interleaved_to_half'"),
     ],
 )

@@ -1,8 +1,8 @@
 """
-Pictures of positional encodings: what `posref plot` draws, for notebooks and pages.
+Charts of positional encodings, for notebooks and pages. `posref plot` draws the same ones.
 
-A kind is named in `KINDS`. `chart` returns what a picture shows, as arrays with the names of the axes; `save` draws charts with
-matplotlib (``pip install 'posref[plots]'``).
+`KINDS` lists the kinds of charts. `chart` returns the data of a chart, as arrays with the names of the axes. `save` draws
+charts with matplotlib (``pip install 'posref[plots]'``).
 """
 
 from typing import Any
@@ -24,25 +24,25 @@ def chart(op: str, kind: str | None = None, /, *, tokens: int = TOKENS, title: s
     Parameters
     ----------
     op : str
-        The operation: "sinusoidal", "rope", "alibi" and others of `posref list`.
+        The operation: "sinusoidal", "rope", "alibi" or another one from `posref list`.
     kind : str, optional
-        What to show, one of `kinds_of(op)`; by default the first of them.
+        The name of one of `kinds_of(op)`. By default the first one.
     tokens : int
-        How many positions a table has.
+        The number of positions, from 2 to 4096.
     title : str, optional
-        By default the operation and the options given.
+        By default the operation and the given options.
     **options
-        Options of the operation. What is not given is as in the operation's first case, with sizes that show something.
+        Options of the operation. The others are taken from the operation's first conformance case, with larger sizes.
 
     Returns
     -------
     Chart
-        `Lines`, a `Map` or `Points`; ``arrays()`` has every number that is drawn.
+        `Lines`, a `Map` or `Points`. ``arrays()`` returns every number in it.
 
     Raises
     ------
     ValueError
-        If the operation, the kind or an option is unknown, or the operation refuses the options.
+        If the operation, the kind or an option is unknown, `tokens` is out of range, or the operation refuses the options.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def chart(op: str, kind: str | None = None, /, *, tokens: int = TOKENS, title: s
         raise ValueError(msg)
     unknown = sorted(set(options) - set(REGISTRY[op].domains))
     if unknown:
-        msg = f"chart: options must be of {', '.join(REGISTRY[op].domains)} for {op}; got {', '.join(unknown)}."
+        msg = f"chart: options of {op} must be among {', '.join(REGISTRY[op].domains)}; got {', '.join(unknown)}."
         raise ValueError(msg)
     if isinstance(tokens, bool) or not isinstance(tokens, int) or not 2 <= tokens <= 4096:
         msg = f"chart: tokens must be an int from 2 to 4096; got {tokens!r}."

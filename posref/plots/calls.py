@@ -1,4 +1,4 @@
-"""The call that a picture shows: options and arrays of an operation's first case, with sizes at which one sees something."""
+"""The call behind a chart: options and arrays of an operation's first case, with sizes large enough to see a pattern."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .charts import Numbers
 if TYPE_CHECKING:
     from posref.conformance.model import Call
 
-CHANNELS, TOKENS = 64, 128  # where the caller says nothing
-SIZES = {  # options at which one sees something
+CHANNELS, TOKENS = 64, 128  # the defaults
+SIZES = {  # options large enough to see a pattern
     "dim": CHANNELS, "heads": 8, "rotary_dim": None, "sections": (16, 24, 24), "dims": (32, 32), "widths": (32, 32),
     "window": 16, "chunk": 16, "sinks": 4, "chunk_size": 24, "local_size": 8, "ranks": 4,
 }  # fmt: skip
 LONGEST = 44  # characters of a title
-FREE = ("D", "d")  # letters of axes that any number of channels may have
+FREE = ("D", "d")  # letters of axes that may have any number of channels
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An operation with the options that the caller gave, and how many tokens the picture has."""
+    """An operation with the caller's options, and the number of tokens in the chart."""
 
     op: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Asked:
 
     @property
     def title(self) -> str:
-        """The name, and the options that the caller gave if they are few."""
+        """The name, with the caller's options if they are short."""
         if self.name:
             return self.name
         given = ", ".join(f"{name}={_brief(value)}" for name, value in self.options.items())
@@ -53,19 +53,19 @@ class Asked:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The options of the call: those of the operation's first case, sizes to look at, then the caller's."""
-        tied = {"sections": "inv_freq"}  # an array of the first case that has their sizes
+        """The options of the call: those of the operation's first case, then larger sizes, then the caller's."""
+        tied = {"sections": "inv_freq"}  # an array of the first case that already has these sizes
         sizes = {n: v for n, v in SIZES.items() if n in self.record.domains and tied.get(n) not in self.record.arrays}
         defaults = {n: p.default for n, p in parameters_of(self.record.function).items() if n in self.record.domains}
         known = {n: value for n, value in defaults.items() if value is not Parameter.empty}
         return known | dict(first_case(self.op).params) | sizes | dict(self.options)
 
     def result(self, **arrays: Any) -> list[Numbers]:
-        """Return the results of the call with some arrays in place of those of the first case, as float64."""
+        """Return the results of the call as float64, with `arrays` instead of the first case's arrays."""
         return self._called(dict(first_case(self.op).inputs) | arrays, self.settings)
 
     def example(self) -> list[Numbers]:
-        """Return the results of the first case, with its own options but for those that the caller gave."""
+        """Return the results of the first case, with its own options where the caller gave none."""
         return self._called(first_case(self.op).inputs, {**first_case(self.op).params, **self.options})
 
     def _called(self, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> list[Numbers]:
@@ -77,7 +77,7 @@ class Asked:
         """
         Return the encoding of every position, shape ``(T, d)``.
 
-        An operation that makes a table gives its rows; one that rotates or changes vectors is given vectors of ones.
+        If the operation changes vectors, it is called with vectors of ones.
         """
         name = self.positions_name
         values = positions / self.tokens if self.coordinates else self.in_kind(name, positions)
@@ -92,12 +92,12 @@ class Asked:
         return np.concatenate([out.reshape(len(positions), -1) for out in outputs], axis=-1)
 
     def in_kind(self, name: str, positions: Numbers) -> Any:
-        """Return positions as the numbers that an argument takes."""
+        """Return positions in the kind of dtype that an argument takes."""
         return positions.astype(np.int64) if self.record.arrays[name].kind == "integer" else positions
 
     @property
     def positions_name(self) -> str:
-        """The argument that holds positions; an operation without one has no picture of a table."""
+        """The argument that holds positions. An operation without one has no chart of a table."""
         return positions_of(self.op)[0]
 
     @property
@@ -107,25 +107,25 @@ class Asked:
 
     @property
     def axes(self) -> int:
-        """How many axes a position has in front, 0 where it is one number."""
+        """The number of coordinates in the first axis of positions, 0 if a position is one number."""
         first = self.record.arrays[self.positions_name].shape.split("|")[0].split()
         counts = bool(first) and (first[0] == "A" or first[0].startswith("len("))
         return first_case(self.op).inputs[self.positions_name].shape[0] if counts else 0
 
     @property
     def places(self) -> str:
-        """What the rows of a table are, with the unit."""
+        """The label of the table's rows, with the unit."""
         return f"position (1/{self.tokens} of the range)" if self.coordinates else "position (tokens)"
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates a position has behind, 0 where it is one number."""
+        """The number of coordinates in the last axis of positions, 0 if a position is one number."""
         first = self.record.arrays[self.positions_name].shape.split("|")[0].split()
         return first_case(self.op).inputs[self.positions_name].shape[-1] if first[-1:] == ["c"] else 0
 
     @property
     def channels(self) -> int:
-        """How many channels the vectors have: any number where the operation takes any, else those of the first case."""
+        """The number of channels of the vectors: the default if any number fits, else that of the first case."""
         name = self.vectors_name
         if name is None:
             return 0
@@ -150,7 +150,7 @@ def _has_tokens(shape: str) -> bool:
 
 @cache
 def first_case(op: str) -> Call:
-    """Return the call of an operation's smoke case: valid options, and arrays of fitting sizes."""
+    """Return the call of an operation's smoke case, which has valid options and arrays of fitting sizes."""
     (case_id,) = (found for found in smoke_cases(INSTALLED) if found.split("/", maxsplit=1)[0] == op)
     group = case_id.rsplit("/", maxsplit=1)[0]
     cases = (case for loaded in load_groups(INSTALLED, group=group) for case in loaded.cases if case.id == case_id)

@@ -1,4 +1,4 @@
-"""Four kinds of charts, as data: what is drawn, and the names and units of the axes. `drawing` draws them."""
+"""Charts as data: lines, maps and points, with the names and units of the axes. `drawing` draws them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """What every chart has: a title, the names of its axes with units, and a sentence that says what is to be seen."""
+    """What every chart has: a title, the names of its axes with units, and a caption (`seen`)."""
 
     title: str
     x_label: str
@@ -19,7 +19,7 @@ class Chart:
     seen: str
 
     def arrays(self) -> dict[str, Numbers]:
-        """Return every number that is drawn, by name."""
+        """Return every number in the chart, by name."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -28,14 +28,14 @@ class Chart:
 
     def _repr_png_(self) -> bytes:
         """Draw the chart where a notebook shows it."""
-        from .drawing import png  # matplotlib is loaded by who draws
+        from .drawing import png  # loads matplotlib
 
         return png([self])
 
 
 @dataclass(frozen=True, repr=False)
 class Lines(Chart):
-    """Curves over common or own x values; `marks` are vertical lines by name, `ranges` bands around a curve."""
+    """Curves, each with its x values. `marks` are vertical lines by name, `ranges` are bands around curves."""
 
     series: Mapping[str, tuple[Numbers, Numbers]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[Numbers, Numbers]] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Lines(Chart):
 
 @dataclass(frozen=True, repr=False)
 class Map(Chart):
-    """A heat map: row 0 at the top; `values` may hold NaN, which is left blank. `whole` says that axes count from 0."""
+    """A heat map with row 0 at the top. NaN in `values` is left blank."""
 
     values: Numbers = field(default_factory=lambda: np.zeros((0, 0)))
     unit: str = ""
@@ -71,7 +71,7 @@ class Map(Chart):
 
 @dataclass(frozen=True, repr=False)
 class Points(Chart):
-    """One dot for each pair of numbers; `colour` has a number for each, named by `unit`."""
+    """One dot for each pair of numbers. `colour` holds a number for each dot, in `unit`."""
 
     x: Numbers = field(default_factory=lambda: np.zeros(0))
     y: Numbers = field(default_factory=lambda: np.zeros(0))

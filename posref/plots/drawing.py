@@ -1,4 +1,4 @@
-"""Draw charts with matplotlib, in one house style: readable small, in grey, and by those who see few colours."""
+"""Draw charts with matplotlib. They are readable when small, in grey and by colour-blind readers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from .charts import Chart, Lines, Map, Points
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))  # the second cue, for grey
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of Okabe and Ito
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))  # to tell curves apart in grey
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_IN_LEGEND = 6  # beyond, curves are labelled at their ends
 WIDTH, HEIGHT = 5.2, 3.6  # inches
@@ -45,7 +45,7 @@ DARK_COLOURS = ("#56B4E9", "#E69F00", "#3fc79a", "#CC79A7", "#F0E442", "#8fa8ff"
 
 
 def save(charts: Sequence[Chart], path: Path, *, dark: bool = False) -> None:
-    """Write charts side by side as .png, .svg or .pdf; the bytes depend on nothing but the numbers and matplotlib."""
+    """Write charts side by side as .png, .svg or .pdf. The same numbers and matplotlib give the same bytes."""
     path.write_bytes(_drawn(charts, path.suffix[1:], dark=dark))
 
 
@@ -70,7 +70,7 @@ def _drawn(charts: Sequence[Chart], form: str, *, dark: bool) -> bytes:
 
 
 def _alike(charts: Sequence[Chart]) -> bool:
-    """Return whether charts can share a y axis: curves of one quantity."""
+    """Return whether charts can share a y axis: all are curves of the same quantity."""
     return all(isinstance(chart, Lines) for chart in charts) and len({chart.y_label for chart in charts}) == 1
 
 
@@ -123,7 +123,8 @@ def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
     if many:
         _name_ends(place, chart)
     if len(chart.series) > 1 and not many:
-        place.legend()
+        columns = 2 if len(chart.series) in {2, 4} else 3
+        place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns, columnspacing=1.2)  # hides no curve
 
 
 def _log(place: Any, chart: Lines) -> None:

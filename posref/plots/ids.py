@@ -1,4 +1,4 @@
-"""Pictures of position ids: what every place of a row, or every rank, is given."""
+"""Charts of position ids: the number of every token in a row, or the tokens of every rank."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .charts import Chart, Lines, Map
 
 PLACES = 24  # of a row
 LEFT, RIGHT = (0, 4, 9, 0, 6), (0, 0, 0, 8, 5)  # padding of the rows shown
-PACKED = ((24,), (10, 14), (5, 8, 11), (3, 3, 3, 15))  # lengths of documents
-LENGTH = 48  # tokens that are shared out
+PACKED = ((24,), (10, 14), (5, 8, 11), (3, 3, 3, 15))  # lengths of packed documents
+LENGTH = 48  # tokens divided among the ranks
 
 
 def ids(asked: Asked) -> Chart:
-    """Return what an operation on positions gives: for rows of padding or documents, for queries, or for all ranks."""
+    """Return the result of an operation on positions: for padded or packed rows, for queries, or for all ranks."""
     if not asked.record.arrays:
         return _shards(asked)
     (name,) = asked.record.arrays
@@ -28,9 +28,9 @@ def ids(asked: Asked) -> Chart:
 
 
 def _rows(asked: Asked, name: str) -> Map:
-    """Return the numbers of the tokens of some rows."""
+    """Return the position ids of the tokens of some rows."""
     (found,) = asked.result(**{name: _given(asked, name)})
-    seen = "Every row is a sequence; the colour is the number that a token is given."
+    seen = "Each row is a sequence. The colour is the position id of each token."
     return Map(asked.title, "place in the row", "row", seen, found, "number")
 
 
@@ -46,20 +46,20 @@ def _given(asked: Asked, name: str) -> npt.NDArray[Any]:
 
 
 def _steps(asked: Asked) -> Lines:
-    """Return the number that each query is given."""
+    """Return the number of windows that each query sees."""
     places = np.arange(asked.tokens)
     (found,) = asked.result(q_positions=places)
-    title, seen = asked.title, "It grows by one with the last token of each window."
+    title, seen = asked.title, "It grows by one at the last token of each window."
     return Lines(title, "query (position)", "windows", seen, {"windows": (places.astype(np.float64), found)}, steps=True)
 
 
 def _shards(asked: Asked) -> Map:
-    """Return which rank has each token, and where in its shard."""
+    """Return the rank of each token, and its place in that rank's shard."""
     ranks = int(asked.settings["ranks"])
     values = np.full((ranks, LENGTH), math.nan)
     for rank in range(ranks):
         positional, keywords = bind(asked.op, {}, {**asked.settings, "length": LENGTH, "rank": rank})
         own = np.asarray(asked.record.function(*positional, **keywords))
         values[rank, own] = np.arange(len(own))
-    seen = "Every row is a rank; its tokens are coloured, in the order in which it has them."
+    seen = "Each row is a rank. The colour of a token is its place in that rank's shard."
     return Map(asked.title, "position (tokens)", "rank", seen, values, "place in the shard")

@@ -1,4 +1,4 @@
-"""The kinds of pictures: which operations have which, and the chart of each. Every number comes from `posref.analysis`."""
+"""The kinds of charts: which operations have them, and the function that makes each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .values import bias, buckets, values
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of picture: what it shows, which operations have it, and the function that makes its chart."""
+    """A kind of chart: what it shows, which operations have it, and the function that makes it."""
 
     name: str
     shows: str
@@ -38,7 +38,7 @@ def _is_mask(record: Encoding) -> bool:
 
 
 def _places(record: Encoding) -> bool:
-    """Return whether only positions of queries and keys are given."""
+    """Return whether the only arrays are positions of queries and keys."""
     return set(record.arrays) == {"q_positions", "k_positions"}
 
 
@@ -51,7 +51,7 @@ def _is_bias(record: Encoding) -> bool:
 
 
 def _is_logits(record: Encoding) -> bool:
-    """Return whether queries, keys and their positions give scores, (..., Q, K)."""
+    """Return whether the operation maps queries, keys and their positions to scores, (..., Q, K)."""
     return {"q", "k", "q_positions", "k_positions"} <= set(record.arrays) and record.result[0].endswith("Q K")
 
 
@@ -64,17 +64,17 @@ def _has_sections(record: Encoding) -> bool:
 
 
 def _has_base(record: Encoding) -> bool:
-    """Return whether frequencies are powers of a base: those of `posref.rope_frequencies`."""
+    """Return whether the frequencies are those of `posref.rope_frequencies`: powers of a base."""
     return "base" in record.domains and "scaling" in record.domains
 
 
 def _is_value(record: Encoding) -> bool:
-    """Return whether the result is one number for each position, or of no array at all."""
+    """Return whether the result is one number for each position, or depends on no array."""
     return (not record.arrays or (record.result == ("*P",) and record.returns == "real")) and not _is_ids(record)
 
 
 def _is_table(record: Encoding) -> bool:
-    """Return whether every position has a row of numbers: of its own, or the vector of ones that it changes."""
+    """Return whether every position gives a row of numbers: an encoding, or an encoded vector of ones."""
     places = positions_of(record.name)
     if len(places) != 1 or _is_value(record) or _is_bucket(record) or _is_ids(record):
         return False
@@ -88,7 +88,7 @@ def _is_table(record: Encoding) -> bool:
 
 
 def _fits(asked: Asked) -> bool:
-    """Return whether the vectors of one head can be given alone."""
+    """Return whether the operation accepts the vectors of a single head."""
     name = asked.vectors_name
     tied = [axes.shape for array, axes in asked.record.arrays.items() if array != name and axes.kind == "real"]
     return name is None or not any("G" in shape.split() or "H" in shape.split() for shape in " | ".join(tied).split(" | "))
@@ -104,35 +104,35 @@ def _any(record: Encoding) -> bool:
 
 KINDS = {
     kind.name: kind
-    for kind in (  # the first that applies to an operation is its picture
-        Kind("ids", "the number that each token of a row, or each rank, is given", _is_ids, ids),
+    for kind in (  # the first that applies to an operation is its default
+        Kind("ids", "the position id of each token in a row, or the tokens of each rank", _is_ids, ids),
         Kind("mask", "which keys each query may attend to", _is_mask, mask),
-        Kind("distances", "the distance that each query and key are given", _is_distances, distances),
+        Kind("distances", "the distance that attention uses for each query and key", _is_distances, distances),
         Kind("buckets", "the bucket of each relative position", _is_bucket, buckets),
         Kind("bias", "what is added to the logits at each distance, by head", _is_bias, bias),
         Kind("matrix", "what is added to the logits of one head", _is_bias, matrix),
         Kind("logits", "the logits of equal queries and keys", _is_logits, logits),
-        Kind("axes", "which position axis turns each channel pair, and how fast", _has_sections, axes),
-        Kind("decay", "the mean inner product of a rotated query and key by distance", _has_base, decay),
+        Kind("axes", "which position axis rotates each channel pair, and how fast", _has_sections, axes),
+        Kind("decay", "the mean inner product of a rotated query and key, by distance", _has_base, decay),
         Kind("values", "one number for each position, head or pair", _is_value, values),
         Kind("table", "every channel at every position", _is_table, table),
         Kind("grid", "the inner product of one cell with all cells of a grid", _is_grid, grid),
-        Kind("distance", "the distance of every two rows", _is_table, distance),
-        Kind("correlation", "the correlation of every two rows", _is_table, correlation),
-        Kind("scatter", "distances of pairs of rows against their correlations", _is_table, scatter),
-        Kind("from", "the distance of some rows to all rows", _is_table, from_some),
-        Kind("product", "inner products by offset, and with random projections", _is_table, product),
-        Kind("wavelengths", "how many tokens each channel pair takes for one turn", _has_base, wavelengths),
+        Kind("distance", "the distance between every two rows", _is_table, distance),
+        Kind("correlation", "the correlation between every two rows", _is_table, correlation),
+        Kind("scatter", "the distance of each pair of rows against its correlation", _is_table, scatter),
+        Kind("from", "the distance from some rows to all rows", _is_table, from_some),
+        Kind("product", "inner products by offset, plain and after random projections", _is_table, product),
+        Kind("wavelengths", "how many tokens each channel pair needs for a full rotation", _has_base, wavelengths),
         Kind("scaling", "how context extensions change each frequency", _has_base, scaling),
         Kind("bound", "RoFormer's bound on the decay", _has_base, bound),
-        Kind("error", "how far float32 and bfloat16 angles are off", _has_base, error),
+        Kind("error", "the error of float32, float16 and bfloat16 angles", _has_base, error),
         Kind("example", "the result of the operation's first case", _any, example),
     )
 }
 
 
 def kinds_of(op: str) -> list[Kind]:
-    """Return the kinds of pictures that an operation has, its default first."""
+    """Return the kinds of charts that an operation has, its default first."""
     return [kind for kind in KINDS.values() if kind.applies(REGISTRY[op])]
 
 

@@ -25,18 +25,18 @@ def table(asked: Asked) -> Map:
 
 def mask(asked: Asked) -> Map:
     """Return which keys each query may attend to."""
-    return _of_places(asked, "Bright where the query may attend to the key.", "1 where it may attend")
+    return _of_places(asked, "Cells are bright where the query may attend to the key.", "1 where it may attend")
 
 
 def distances(asked: Asked) -> Map:
-    """Return the distance that is used for each query and the keys up to it."""
+    """Return the distance that attention uses for each query and the keys up to it."""
     found = _of_places(asked, "The distance that attention uses for each query and the keys before it.", "tokens")
     return replace(found, values=np.where(np.tri(len(found.values), dtype=bool), found.values, math.nan))
 
 
 def matrix(asked: Asked) -> Map:
     """Return the bias of the middle head."""
-    return _of_places(asked, "What is added to the logits of one head.", "logits")
+    return _of_places(asked, "The bias that is added to the logits of one head.", "logits")
 
 
 def _of_places(asked: Asked, seen: str, unit: str) -> Map:
@@ -51,7 +51,7 @@ def _of_places(asked: Asked, seen: str, unit: str) -> Map:
 
 
 def logits(asked: Asked) -> Map:
-    """Return the logits of queries and keys of ones, where a query may look back."""
+    """Return the logits of queries and keys that are all ones, for keys up to the query."""
     places = np.arange(min(asked.tokens, SHOWN))
     sizes = {name: first_case(asked.op).inputs[name].shape for name in asked.record.arrays}
     others = " ".join(axes.shape for name, axes in asked.record.arrays.items() if name not in ("q", "k"))
@@ -75,7 +75,7 @@ def _has_rows(asked: Asked, name: str) -> bool:
 
 
 def grid(asked: Asked) -> Map:
-    """Return the inner product of the middle cell's encoding with that of every cell."""
+    """Return the inner product of the middle cell's encoding and every cell's encoding."""
     rows = np.repeat(np.arange(SIDE, dtype=np.float64), SIDE)
     columns = np.tile(np.arange(SIDE, dtype=np.float64), SIDE)
     if asked.coordinates:
@@ -93,8 +93,8 @@ def grid(asked: Asked) -> Map:
 
 
 def example(asked: Asked) -> Map:
-    """Return the result of the operation's first case: its last two axes, the others one below another."""
+    """Return the result of the operation's first case, as rows of its last axis."""
     found: Numbers = asked.example()[0]
     flat = found.reshape(-1, found.shape[-1]) if found.ndim else found.reshape(1, 1)
-    seen = f"The result of {asked.op} for its first case, shape {found.shape}; the rows of all leading axes follow each other."
+    seen = f"The result of {asked.op} for its first case, shape {found.shape}. Leading axes are flattened into rows."
     return Map(f"{asked.title}, first case", "last axis", "rows", seen, flat, "value")

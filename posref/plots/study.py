@@ -1,4 +1,4 @@
-"""How the rows of a table relate: distances, correlations and inner products."""
+"""Charts of how the rows of a table relate: distances, correlations and inner products."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ def _rows(asked: Asked) -> Numbers:
 
 
 def distance(asked: Asked) -> Map:
-    """Return the Euclidean distance of every two rows."""
+    """Return the Euclidean distance between every two rows."""
     seen = "How far apart the encodings of two positions are."
     found = distance_matrix(_rows(asked))
     return Map(asked.title, asked.places, asked.places, seen, found, "distance", square=True)
 
 
 def correlation(asked: Asked) -> Map:
-    """Return the correlation of every two rows."""
-    seen = "How alike the encodings of two positions are, over channels."
+    """Return the correlation between every two rows."""
+    seen = "How similar the encodings of two positions are, over channels."
     found = correlation_matrix(_rows(asked))
     return Map(asked.title, asked.places, asked.places, seen, found, "correlation", square=True)
 
 
 def scatter(asked: Asked) -> Points:
-    """Return distance against correlation for every pair of rows, coloured by how many tokens apart they are."""
+    """Return distance against correlation for every pair of rows, coloured by the number of tokens between them."""
     rows = _rows(asked)
     places = np.arange(asked.tokens, dtype=np.float64)
-    seen = "One dot for every two positions; near ones are alike and close."
+    seen = "One dot for every two positions, coloured by their distance in tokens."
     apart = pairs(np.abs(places[:, None] - places[None, :]))
     alike, far = pairs(correlation_matrix(rows)), pairs(distance_matrix(rows))
     return Points(asked.title, "correlation", "distance", seen, alike, far, apart, "tokens apart")
 
 
 def from_some(asked: Asked) -> Lines:
-    """Return the distance of four rows to all rows."""
+    """Return the distance from four rows to all rows."""
     chosen = tuple(dict.fromkeys((0, asked.tokens // 4, asked.tokens // 2, asked.tokens - 1)))
     found = distances_from(_rows(asked), chosen)
     places = np.arange(asked.tokens, dtype=np.float64)
@@ -48,7 +48,7 @@ def from_some(asked: Asked) -> Lines:
 
 
 def product(asked: Asked) -> Lines:
-    """Return inner products by offset, and what random projections of queries and keys leave of them."""
+    """Return inner products by offset, plain and after random projections of queries and keys."""
     rows = _rows(asked)
     middle, width = asked.tokens // 2, rows.shape[1]
     draw = np.random.default_rng(0)
@@ -56,5 +56,5 @@ def product(asked: Asked) -> Lines:
     plain, mixed = inner_products(rows, middle=middle), inner_products(rows, middle=middle, wq=wq, wk=wk)
     offsets = np.arange(asked.tokens, dtype=np.float64) - middle
     series = {"plain": (offsets, plain), "with random W_Q, W_K": (offsets, mixed)}
-    seen = f"Row {middle} with every row: plain, and after random projections."
+    seen = f"The inner product of row {middle} with every row, plain and after random projections."
     return Lines(asked.title, "offset (tokens)", "inner product", seen, series)

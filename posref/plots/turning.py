@@ -1,4 +1,4 @@
-"""Rotary frequencies in pictures: wavelengths, context extensions, decay, its bound, and the error of angles."""
+"""Charts of rotary frequencies: wavelengths, context extensions, decay, its bound, and the error of angles."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from posref.scaling import Linear, Llama3, NTKAware, YaRN
 from .calls import CHANNELS, Asked
 from .charts import Lines, Numbers
 
-BASES = (10.0, 100.0, 1000.0, 10000.0)  # of the study of bases
-FACTOR, ORIGINAL = 8.0, 4096  # of the extensions that are compared
+BASES = (10.0, 100.0, 1000.0, 10000.0)  # compared by default
+FACTOR, ORIGINAL = 8.0, 4096  # of the extensions compared by default
 FARTHEST = 2**20  # tokens
 BITS = {"float32": 24, "float16": 11, "bfloat16": 8}
 PER_OCTAVE = 4
@@ -44,7 +44,7 @@ def _needs(scaling: Any) -> str:
 
 
 def _of_bases(asked: Asked) -> dict[str, Numbers]:
-    """Return the frequencies to compare: with and without the extension asked for, else of the base asked for, else of four."""
+    """Return the frequencies to compare: with and without the given scaling, else of the given base, else of four bases."""
     scaling = asked.options.get("scaling")
     if scaling is not None:
         base = _base(asked)
@@ -54,15 +54,15 @@ def _of_bases(asked: Asked) -> dict[str, Numbers]:
 
 
 def wavelengths(asked: Asked) -> Lines:
-    """Return the tokens that each channel pair takes for one turn, by base."""
+    """Return the number of tokens that each channel pair needs for a full rotation, by base."""
     found = {name: analysis.wavelengths(f) for name, f in _of_bases(asked).items()}
     series = {name: (np.arange(len(w), dtype=np.float64), w) for name, w in found.items()}
-    seen = "Late pairs turn slowly; a larger base slows them down."
+    seen = "Later pairs rotate more slowly. A larger base slows them further."
     return Lines(asked.title, "channel pair", "wavelength (tokens)", seen, series, log_y=True)
 
 
 def scaling(asked: Asked) -> Lines:
-    """Return by how much context extensions change each frequency."""
+    """Return how context extensions change each frequency."""
     base, plain = _base(asked), _frequencies(asked, _base(asked))
     given = asked.options.get("scaling")
     compared = (given,) if given is not None else (
@@ -86,7 +86,7 @@ def scaling(asked: Asked) -> Lines:
 
 
 def decay(asked: Asked) -> Lines:
-    """Return the mean inner product by distance: the mean and the range in bins that grow with the distance."""
+    """Return the inner product by distance: its mean and range in bins that grow with the distance."""
     edges = _bins()
     series, ranges = {}, {}
     for name, frequencies in _of_bases(asked).items():
@@ -95,12 +95,12 @@ def decay(asked: Asked) -> Lines:
         series[name] = (middles, np.asarray([v.mean() for v in values]))
         if len(_of_bases(asked)) < 3:
             ranges[name] = (np.asarray([v.min() for v in values]), np.asarray([v.max() for v in values]))
-    seen = "Equal queries and keys: 1 at distance 0. Curves are means over bins, bands the range in a bin."
+    seen = "Queries and keys are all ones: 1 at distance 0. Curves are means over bins of distances, bands the range in a bin."
     return Lines(asked.title, "distance (tokens)", "inner product / that at distance 0", seen, series, ranges, log_x=True)
 
 
 def _bins() -> list[tuple[int, int]]:
-    """Return bins of distances from 1 to 2**16, four an octave where there are so many integers."""
+    """Return bins of distances from 1 to 2**16, four per octave where there are enough integers."""
     edges = sorted({round(2 ** (k / PER_OCTAVE)) for k in range(16 * PER_OCTAVE + 1)})
     return list(pairwise(edges))
 
@@ -109,23 +109,23 @@ def bound(asked: Asked) -> Lines:
     """Return RoFormer's bound up to distance 250, as in its figure 2."""
     places = np.arange(251, dtype=np.float64)
     series = {name: (places, analysis.decay_bound(f, places)) for name, f in _of_bases(asked).items()}
-    return Lines(asked.title, "distance (tokens)", "bound", "The bound falls with the distance, and not evenly.", series)
+    return Lines(asked.title, "distance (tokens)", "bound", "The bound falls with the distance, but not steadily.", series)
 
 
 def error(asked: Asked) -> Lines:
-    """Return the largest error of a sine and cosine over all pairs, by position and precision of angles."""
+    """Return the largest error of sine and cosine over all pairs, by position and precision of the angle."""
     places = np.asarray(sorted({int(2 ** (k / 8)) + n for k in range(161) for n in (0, 1)}), dtype=np.float64)
     frequencies = _frequencies(asked, _base(asked), asked.options.get("scaling"))
     series = {}
     for name, bits in BITS.items():
         found = analysis.angle_error(frequencies, places, bits=bits)
         series[name] = (places, np.maximum.accumulate(found))
-    seen = "The largest error at any position up to this one; 2 is the largest possible."
+    seen = "The largest error at any position up to this one. 2 is the largest possible error."
     return Lines(asked.title, "position (tokens)", "error of (cos, sin)", seen, series, log_x=True, log_y=True)
 
 
 def axes(asked: Asked) -> Lines:
-    """Return the wavelength of every channel pair, by the position axis that turns it."""
+    """Return the wavelength of every channel pair, by the position axis that rotates it."""
     settings = asked.settings
     if "sections" in settings:
         sections = tuple(settings["sections"])
@@ -142,12 +142,12 @@ def axes(asked: Asked) -> Lines:
     names = ("time", "height", "width") if len(sections) == 3 else tuple(f"axis {n}" for n in range(len(sections)))
     series = {name: (pairs[of_pairs == n], waves[of_pairs == n]) for n, name in enumerate(names)}
     title = f"{asked.title}, {settings['arrangement']} {sections}"
-    seen = "Each dot is a channel pair: the axis that turns it, and how fast."
+    seen = "Each dot is a channel pair: which axis rotates it, and how fast."
     return Lines(title, "channel pair", "wavelength (units of its axis)", seen, series, log_y=True, points=True)
 
 
 def _arranged(frequencies: Numbers, sections: tuple[int, ...], of_pairs: np.ndarray) -> Numbers:
-    """Return frequencies that are listed axis by axis in the order of the pairs."""
+    """Return frequencies, given axis by axis, in the order of the pairs."""
     starts = np.cumsum([0, *sections[:-1]])
     taken = [0] * len(sections)
     found = []

@@ -1,4 +1,4 @@
-"""Curves of biases, buckets, and of operations that give one number for each position, head or pair."""
+"""Curves of biases, buckets, and operations that return one number for each position, head or pair."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ FAR = 256  # relative positions
 
 
 def bias(asked: Asked) -> Lines:
-    """Return what each head adds to the logits at each distance."""
+    """Return the bias that each head adds to the logits at each distance."""
     places = np.arange(asked.tokens)
     (found,) = asked.result(q_positions=places, k_positions=places)
     heads = by_distance(np.broadcast_to(found, (found.shape[0], len(places), len(places))))
     distances = places.astype(np.float64)
     series = {f"head {n}": (distances, row) for n, row in enumerate(heads)}
-    made_up = " The table is made up." if set(asked.record.arrays) - {"q_positions", "k_positions"} else ""
-    seen = f"What the last query sees, by distance.{made_up}"
+    made_up = " Its learned values are made up." if set(asked.record.arrays) - {"q_positions", "k_positions"} else ""
+    seen = f"The bias of the last query, by distance.{made_up}"
     return Lines(asked.title, "query - key (tokens)", "bias (logits)", seen, series)
 
 
@@ -29,7 +29,7 @@ def buckets(asked: Asked) -> Lines:
     apart = np.arange(-FAR, FAR + 1)
     (found,) = asked.result(**{next(iter(asked.record.arrays)): apart})
     series = {"bucket": (apart.astype(np.float64), found)}
-    return Lines(asked.title, "key - query (tokens)", "bucket", "Near positions have buckets of their own.", series, steps=True)
+    return Lines(asked.title, "key - query (tokens)", "bucket", "Each near position has its own bucket.", series, steps=True)
 
 
 def values(asked: Asked) -> Lines:
