@@ -1,8 +1,8 @@
 """
 posref: the reference for positional encodings.
 
-Every function is defined once, against the Python array API, and runs on NumPy, PyTorch, JAX, CuPy, Dask and any other library
-of the array API. `posref.spec.REGISTRY` lists them all; in a terminal, ``posref list`` does.
+Every function is defined once, with the Python array API, and runs on NumPy, PyTorch, JAX, CuPy, Dask and other array API
+libraries. `posref.spec.REGISTRY` lists all functions. In a terminal, ``posref list`` prints them.
 """
 
 from posref import configs, positions, scaling
@@ -159,5 +159,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Return what a user calls; the modules behind it stay where they are."""
+    """Return only the public names, without the modules."""
     return __all__

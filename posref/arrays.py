@@ -1,4 +1,4 @@
-"""The few array helpers that the definitions share: namespaces, constants, dtypes, pairs, relative positions."""
+"""Array helpers that the definitions share: namespaces, constants, dtypes, relative positions, heads."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ Array = Any
 Namespace = Any
 DType = Any
 
-# Libraries that list float64 and compute its sine in float32 (a backend states it, a test probes it).
+# Libraries that list float64 but compute its sine in float32 (their backends say so, and a test checks it).
 FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
 
 _NAMESPACES: dict[tuple[type, ...], Namespace] = {}  # looked up once per type: 0.1 us against 1.5 us
 
 
 def namespace(*arrays: Array) -> Namespace:
-    """Return the array API namespace of `arrays`; TypeError if they are not arrays of one library."""
+    """Return the array API namespace of `arrays`. Raise TypeError if they are not arrays of one library."""
     key = tuple(map(type, arrays))
     xp = _NAMESPACES.get(key)
     if xp is None:
@@ -37,7 +37,7 @@ def namespace(*arrays: Array) -> Namespace:
 
 
 def are_numpy(*types: type) -> bool:
-    """Return whether all are NumPy's array type. Compared by name, since Dynamo cannot trace array_api_compat's own test."""
+    """Return whether all are NumPy's array type. They are compared by name: Dynamo cannot trace array_api_compat's own test."""
     return bool(types) and all(t.__module__ == "numpy" and t.__name__ == "ndarray" for t in types)
 
 
@@ -48,15 +48,15 @@ def _numpy() -> Namespace:
 
 
 def _is(xp: Namespace, library: str) -> bool:
-    """Return whether a namespace is a library's own. torch.compile warns about array_api_compat's tests, which are cached."""
+    """Return whether a namespace belongs to a library. torch.compile warns about array_api_compat's cached tests."""
     return library in xp.__name__.split(".")
 
 
 def constants(xp: Namespace, given: Any = None) -> Namespace:
     """
-    Return the namespace in which constants are computed: the number system itself for balls and bounds, else NumPy.
+    Return the namespace in which to compute constants: NumPy, except for posref's own number systems (balls, error bounds).
 
-    If constants depend on a `given` array, they are computed beside it.
+    If constants depend on a `given` array, they are computed in its library and on its device (`Beside`).
     """
     is_array = hasattr(given, "ndim")
     system = namespace(given) if is_array else xp
@@ -70,7 +70,7 @@ def constants(xp: Namespace, given: Any = None) -> Namespace:
 
 
 class Beside:
-    """What constants are computed with beside an array: float64 is float32 where the library does not compute in it."""
+    """A namespace for constants in the library and on the device of an array. Without float64, its `float64` is float32."""
 
     def __init__(self, x: Array) -> None:
         xp = namespace(x)
@@ -88,14 +88,14 @@ class Beside:
 
 
 def placement(x: Array, xp: Namespace) -> dict[str, Any]:
-    """Return the keywords to create an array on the device of `x`; none for JAX (a sharding fits one shape only) and Dask."""
+    """Return the keywords that create an array on the device of `x`. None for JAX (a sharding fits only one shape) and Dask."""
     if _is(xp, "jax") or _is(xp, "dask"):
         return {}
     return {"device": x.device} if hasattr(x, "device") else {}  # MLX has none
 
 
 def beside(values: Any, x: Array, dtype: DType) -> Array:
-    """Return host `values` as an array of `dtype`, in the library and on the device of `x`; arrays of that library are cast."""
+    """Return `values` as an array of `dtype`, in the library and on the device of `x`. Arrays of that library are only cast."""
     xp = namespace(x)
     if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
         return cast(values, dtype)
@@ -103,7 +103,7 @@ def beside(values: Any, x: Array, dtype: DType) -> Array:
 
 
 def spread(made: Array, x: Array) -> Array:
-    """Return a constant made beside `x`. PyTorch's DTensor mixes with its own kind alone: there it is on every device."""
+    """Return the constant `made` for use with `x`. A PyTorch DTensor only mixes with DTensors, so it is replicated for one."""
     if type(x).__name__ != "DTensor":
         return made
     from torch.distributed.tensor import DTensor, Replicate
@@ -113,9 +113,10 @@ def spread(made: Array, x: Array) -> Array:
 
 def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
     """
-    Return constants as they are (NumPy float64), or as an array of `xp`, on `device`, in `dtype`, as far as these are given.
+    Return constants unchanged (NumPy float64), or as an array of `xp`, on `device`, in `dtype`, if these are given.
 
-    In another library they are float64 too, where it computes in float64: float32 frequencies are off by 1e-2 at position 1e6.
+    In another library they are float64 too, if it computes in float64. With float32 frequencies angles at position 1e6 are off
+    by 1e-2.
     """
     if dtype is not None:
         check_dtype(dtype, namespace(values) if xp is None else xp)
@@ -128,13 +129,13 @@ def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None)
 
 
 def cast(x: Array, dtype: DType) -> Array:
-    """Return `x` in `dtype`: `x` itself if it has that dtype already."""
+    """Return `x` in `dtype`, or `x` itself if it already has that dtype."""
     return x if x.dtype == dtype else namespace(x).astype(x, dtype)
 
 
 def wide(dtype: DType, xp: Namespace) -> DType:
     """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
-    if dtype == xp.float32:  # the usual case: the rest is slow
+    if dtype == xp.float32:  # the common case; the rest is slow
         return dtype
     return xp.promote_types(dtype, xp.float32) if _is(xp, "torch") else xp.result_type(dtype, xp.float32)  # Dynamo traces it
 
@@ -144,7 +145,7 @@ def default_real(xp: Namespace, where: Any = None) -> DType:
     if _is(xp, "torch"):
         import torch
 
-        return torch.get_default_dtype()  # the info object breaks torch.compile
+        return torch.get_default_dtype()  # __array_namespace_info__ breaks torch.compile
     return xp.__array_namespace_info__().default_dtypes(device=where)["real floating"]
 
 
@@ -168,13 +169,13 @@ def result_dtype(positions: Array, dtype: DType | None) -> DType:
 
 
 def check_dtype(dtype: DType, xp: Namespace) -> None:
-    """Refuse a result dtype that is not a real floating data type of the library."""
-    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # the usual case; the rest takes longer
+    """Raise if a result dtype is not a real floating data type of the library."""
+    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # the common case; the rest is slow
         return
     try:
         kinds = ("bool", "integral", "complex floating")
         fits = not any(dtype is kind for kind in (bool, int, complex)) and not any(xp.isdtype(dtype, kind) for kind in kinds)
-    except (TypeError, AttributeError):  # not one of the library's own, such as bfloat16 in NumPy
+    except (TypeError, AttributeError):  # not the library's own dtype, such as bfloat16 in NumPy
         try:
             fits = bool(xp.result_type(dtype, xp.float32))
         except (TypeError, AttributeError):
@@ -202,9 +203,9 @@ def real_beside(x: Array) -> DType:
 
 def whole(function: str, argument: str, positions: Array) -> Array:
     """
-    Return integer `positions` in the indexing dtype, so that their differences do not wrap around; refuse others.
+    Return integer `positions` in the indexing dtype, so that their differences do not wrap around. Raise if not integers.
 
-    That dtype has 64 bits nearly everywhere. In JAX it has 32 by default, and positions 2**31 or more apart wrap around.
+    That dtype has 64 bits in nearly all libraries. In JAX it has 32 by default, and differences of 2**31 or more wrap around.
     """
     if not namespace(positions).isdtype(positions.dtype, "integral"):
         msg = f"{function}: {argument} must be integers; got {positions.dtype}."
@@ -220,7 +221,7 @@ def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def distances(q_positions: Array, k_positions: Array) -> Array:
-    """Return query minus key position, shape ``(*B, Q, K)``; integers in the indexing dtype, the widest at hand."""
+    """Return query minus key position, shape ``(*B, Q, K)``. Integers are in the indexing dtype, the library's widest."""
     xp = namespace(q_positions, k_positions)
     q, k = (cast(p, index_dtype(p)) if xp.isdtype(p.dtype, "integral") else p for p in (q_positions, k_positions))
     return q[..., :, None] - k[..., None, :]
@@ -236,14 +237,14 @@ def rows(table: Array, index: Array) -> Array:
 
 
 def check_heads(function: str, heads: int, groups: int) -> None:
-    """Refuse query heads that are not a multiple of the key heads."""
+    """Raise if the number of query heads is not a multiple of the number of key heads."""
     if heads != groups and (groups == 0 or heads % groups):
         msg = f"{function}: the number of query heads must be a multiple of the number of key heads; got {heads} and {groups}."
         raise ValueError(msg)
 
 
 def repeat_heads(function: str, x: Array, heads: int) -> Array:
-    """Return `x` of shape (..., G, K, D) with each head repeated in a block, so that there are `heads` heads."""
+    """Return `x`, shape (..., G, K, D), with each head repeated in place so that there are `heads` heads."""
     xp = namespace(x)
     if x.ndim < 3 or x.shape[-3] == heads:
         return x

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, to compare logits and outputs too. Source: arXiv:1706.03762, equation (1)."""
+"""Scaled dot-product attention, to compare logits and outputs. Source: arXiv:1706.03762, equation (1)."""
 
 from posref.arrays import Array, beside, cast, check_heads, common_shape, namespace, repeat_heads, wide
 from posref.checks import check_broadcast, check_finite, check_real
@@ -32,17 +32,17 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
 
     .. math:: \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
 
-    where q_i and k_j are query i and key j of a head, sigma is the scale and B the bias. Query head h, counted from 0, meets
-    key head h G / H, rounded down.
+    where q_i and k_j are query i and key j of a head, sigma is the scale and B the bias. Query head h, counted from 0, uses key
+    head h G / H, rounded down.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, H, Q, D)``
         Queries; R and H may be missing.
-    k : array, shape ``(*R, G, K, D)``
+    k : array, real floating, shape ``(*R, G, K, D)``
         Keys. H is a multiple of G: each key head serves a block of H/G neighbouring query heads.
-    bias : array, optional
-        B, in logit units; it broadcasts to ``(*R, H, Q, K)`` and is added after the scale.
+    bias : array, real floating, optional
+        B, in logit units. It must broadcast to ``(*R, H, Q, K)``. It is added after the scale.
     scale : float, optional
         sigma; None means 1/sqrt(D).
 
@@ -59,7 +59,7 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
 
     Notes
     -----
-    The library's matmul forms the products. On GPUs PyTorch and JAX may use TF32 for it unless told otherwise.
+    The products come from the library's matmul. On GPUs, PyTorch and JAX may compute it in TF32 unless configured otherwise.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def attention(
     sinks: ArrayOf[T] | None = None,
 ) -> T:
     r"""
-    Return the mean of values weighted by the softmax of the logits.
+    Return the sum of the values, weighted by the softmax of the logits.
 
     .. math:: o_i = \frac{\sum_j e^{\ell_{ij}} v_j}{e^{s_h} + \sum_j e^{\ell_{ij}}}, \qquad
         \ell_{ij} = \sigma \, q_i \cdot k_j + B_{ij}
@@ -114,13 +114,13 @@ def attention(
     ----------
     q, k, bias, scale
         As in `attention_logits`.
-    v : array, shape ``(*R, G, K, E)``
-        Values. Like a key head, each value head serves a block of H/G neighbouring query heads.
+    v : array, real floating, shape ``(*R, G, K, E)``
+        Values. Each value head, like each key head, serves a block of H/G neighbouring query heads.
     mask : array, boolean, optional
-        Broadcasts to ``(*R, H, Q, K)``. True where a query may attend to a key.
-    sinks : array, optional, shape ``(H,)``
-        s, a learned logit for each query head, not scaled. It takes a share of the softmax, but has no value. ``(1,)`` where H
-        is missing. In gpt-oss, MiMo-V2-Flash and DeepSeek-V4.
+        It must broadcast to ``(*R, H, Q, K)``. True where a query may attend to a key.
+    sinks : array, real floating, optional, shape ``(H,)``
+        s, a learned logit for each query head, not scaled. It takes a share of the softmax, but has no value. Shape ``(1,)`` if
+        H is missing. Used by gpt-oss, MiMo-V2-Flash and DeepSeek-V4.
 
     Returns
     -------
@@ -130,13 +130,14 @@ def attention(
     Raises
     ------
     ValueError
-        As for `attention_logits`; also if `v` and `k` differ in their number of keys, `mask` is not boolean, or `sinks` does
-        not have one number for each query head.
+        As for `attention_logits`; also if `v` is not real floating or has another number of keys than `k`, `mask` is not
+        boolean or does not fit, or `sinks` does not have one number for each query head.
 
     Notes
     -----
-    With sinks the weights add up to less than 1. Granite computes the same in another way: the result without sinks, times the
-    sigmoid of the logarithm of its denominator minus the sink. A sink of 0 adds 1 to the denominator; no sinks add nothing.
+    With sinks the weights of the values add up to less than 1. Granite computes the same differently: it multiplies the result
+    without sinks by the sigmoid of (logarithm of its denominator - sink). A sink of 0 adds 1 to the denominator; without
+    `sinks` nothing is added.
 
     Examples
     --------
@@ -159,7 +160,7 @@ def attention(
 
 @part()
 def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | None) -> Array:
-    """Return the mean of values weighted by the softmax of the logits, in their dtype; a row with nothing allowed is zero."""
+    """Return the values summed with the softmax weights, in the dtype of the logits. A row without an allowed key is zero."""
     xp = namespace(logits, v)
     values = cast(repeat_heads("attention", v, logits.shape[-3]) if logits.ndim > 2 else v, logits.dtype)
     check_broadcast("attention", "leading axes of logits and v", logits.shape[:-2], values.shape[:-2])
@@ -179,8 +180,8 @@ def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | No
 
 
 def check_queries(function: str, q: Array, k: Array) -> None:
-    """Refuse queries and keys that differ in width or are not real floating."""
-    namespace(q, k)  # refuses lists
+    """Raise if queries and keys differ in width or are not real floating."""
+    namespace(q, k)  # raises for lists
     if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
         msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
         raise ValueError(msg)
@@ -188,7 +189,7 @@ def check_queries(function: str, q: Array, k: Array) -> None:
 
 
 def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: float | None) -> None:
-    """Refuse queries, keys, a bias or a scale that cannot give logits."""
+    """Raise if queries, keys, bias and scale do not fit together."""
     check_queries(function, q, k)
     if scale is not None:
         scale = check_finite(function, "scale", scale)
@@ -201,14 +202,14 @@ def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: f
         leading = (*leading[:-1], q.shape[-3])
     check_broadcast(function, "leading axes of q and k", tuple(q.shape[:-2]), leading)
     if bias is not None:
-        namespace(q, bias)  # refuses a list
+        namespace(q, bias)  # raises for a list
         check_real(function, bias=bias)
         logits = (*common_shape(tuple(q.shape[:-2]), leading), q.shape[-2], k.shape[-2])
         check_broadcast(function, "logits and bias", logits, bias.shape)
 
 
 def products(function: str, q: Array, k: Array) -> Array:
-    """Return the products of queries with the keys of their head, in the working dtype (float32 or wider)."""
+    """Return the products of queries and the keys of their head, in the working dtype (float32 or wider)."""
     xp = namespace(q, k)
     work = wide(q.dtype, xp)
     check_queries(function, q, k)
@@ -222,23 +223,23 @@ def _column(logits: Array, sinks: Array) -> Array:
     xp, heads = namespace(logits, sinks), (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
     check_real("attention", sinks=sinks)
     if tuple(sinks.shape) != (heads,):
-        msg = f"attention: sinks must be one for each query head, ({heads},); got shape {tuple(sinks.shape)}."
+        msg = f"attention: sinks must have one number for each query head, shape ({heads},); got shape {tuple(sinks.shape)}."
         raise ValueError(msg)
     shape = (heads, 1, 1) if logits.ndim > 2 else (1, 1)
     return xp.reshape(cast(sinks, logits.dtype), shape)
 
 
 def _check_mask(logits: Array, mask: Array) -> None:
-    """Refuse a mask that is not boolean, or does not broadcast with the logits."""
+    """Raise if a mask is not boolean, or does not broadcast with the logits."""
     if not namespace(logits, mask).isdtype(mask.dtype, "bool"):
-        remedy = " Numbers that are added to logits are a bias." if namespace(mask).isdtype(mask.dtype, "real floating") else ""
+        remedy = " Pass numbers to add to the logits as bias." if namespace(mask).isdtype(mask.dtype, "real floating") else ""
         msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}.{remedy}"
         raise ValueError(msg)
     check_broadcast("attention", "logits and mask", logits.shape, mask.shape)
 
 
 def _largest_allowed(logits: Array, mask: Array) -> Array:
-    """Return the largest allowed logit of every row, 0 where there is none."""
+    """Return the largest allowed logit of every row, or 0 if no key is allowed."""
     xp = namespace(logits, mask)
     zero, least = (beside(number, logits, logits.dtype) for number in (0.0, -float("inf")))
     largest = xp.max(xp.where(mask, logits, least), axis=-1, keepdims=True)
@@ -246,6 +247,6 @@ def _largest_allowed(logits: Array, mask: Array) -> Array:
 
 
 def _masked_exps(logits: Array, mask: Array, largest: Array) -> Array:
-    """Return the exponential of each allowed logit minus the largest of its row, and 0 elsewhere; gradients stay finite."""
+    """Return the exponential of each allowed logit minus the largest of its row, and 0 elsewhere. Gradients stay finite."""
     xp, zero = namespace(logits, mask), beside(0.0, logits, logits.dtype)
     return xp.where(mask, xp.exp(xp.where(mask, logits - largest, zero)), zero)

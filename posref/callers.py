@@ -1,11 +1,11 @@
-"""Which function of posref a caller has called, for its errors: definitions call each other."""
+"""Find the posref function that the user called. Error messages name it, though definitions call each other."""
 
 import sys
 from typing import Any
 
 
 def called(function: str, *arguments: str) -> str:
-    """Return the outermost definition on the stack that has the arguments, a scaling for its field; it may be `function`."""
+    """Return the outermost definition on the stack with these arguments (`scaling` for a scaling's field), else `function`."""
     frame = sys._getframe(1)
     found, wanted = function, {"scaling" if "." in argument else argument for argument in arguments}
     while frame is not None and _is_definition(frame.f_globals.get("__name__", "")):
@@ -18,7 +18,7 @@ def called(function: str, *arguments: str) -> str:
 
 
 def names_of(values: tuple[Any, ...]) -> list[str]:
-    """Return what the outermost definition on the stack calls the values; "arguments" where it has no name for one."""
+    """Return the names of the values in the outermost definition on the stack, or ["arguments"] if one has no name."""
     frame = sys._getframe(1)
     found: dict[str, Any] = {}
     while frame is not None and _is_definition(frame.f_globals.get("__name__", "")):

@@ -1,7 +1,7 @@
 """
-Errors for bad arguments, each in one sentence: function, argument, requirement and value. None reads array values.
+Checks of arguments. Each error is one sentence: function, argument, requirement and value. No check reads array values.
 
-Those of options return the option: scalars of NumPy as Python's numbers.
+Checks of options return the option, with NumPy scalars converted to Python numbers.
 """
 
 from typing import Any
@@ -9,11 +9,11 @@ from typing import Any
 from posref.arrays import Array, are_numpy, namespace
 from posref.callers import called
 
-LARGEST_INTEGER = 2**31 - 1  # for options, since they are combined with positions, which have 32 bits in JAX
+LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
-SMALLEST_REAL = float.fromhex("0x1p-1022")  # that has all bits of its precision
-LONGEST = 500  # characters of a value in an error
-ALSO_CALLED = {  # other names of words, as libraries have them
+SMALLEST_REAL = float.fromhex("0x1p-1022")  # the smallest normal float64
+LONGEST = 500  # characters of a value in an error message
+ALSO_CALLED = {  # libraries' names for posref's words
     "neox": "half", "gpt-neox": "half", "gpt_neox": "half", "is_neox_style": "half", "rotate_half": "half", "split": "half",
     "gptj": "interleaved", "gpt-j": "interleaved", "gpt_j": "interleaved", "pairs": "interleaved", "adjacent": "interleaved",
     "mrope": "chunked", "imrope": "interleaved",
@@ -21,7 +21,7 @@ ALSO_CALLED = {  # other names of words, as libraries have them
 
 
 def check_positions(function: str, argument: str, positions: Array) -> None:
-    """Refuse positions that are neither integer nor at least float32."""
+    """Raise if positions are neither integer nor at least float32."""
     xp = namespace(positions)
     if xp.isdtype(positions.dtype, "integral"):
         return
@@ -34,9 +34,9 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
 
 
 def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
-    """Refuse frequencies that are narrower than float32, as a buffer is after ``model.to(bfloat16)``."""
+    """Raise if frequencies are narrower than float32, like a buffer after ``model.to(bfloat16)``."""
     xp = namespace(frequencies)
-    if are_numpy(type(frequencies)):  # Dynamo traces host arrays, and does not know their dtype
+    if are_numpy(type(frequencies)):  # Dynamo cannot read the dtype of a NumPy array
         narrow = frequencies.itemsize < 4
     else:
         narrow = not xp.isdtype(frequencies.dtype, "integral") and xp.finfo(frequencies.dtype).bits < 32
@@ -49,7 +49,7 @@ def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
 
 
 def check_real(function: str, **arrays: Array) -> None:
-    """Refuse arrays that are not real floating; keywords are the names of the arguments."""
+    """Raise if an array is not real floating. The keywords are the names of the arguments."""
     for argument, x in arrays.items():
         if not namespace(x).isdtype(x.dtype, "real floating"):
             remedy = (
@@ -62,9 +62,9 @@ def check_real(function: str, **arrays: Array) -> None:
 
 
 def check_lanes(function: str, argument: str, x: Array) -> None:
-    """Refuse an array that is not real floating, or has no axis of channels."""
+    """Raise if an array is not real floating, or has no axis of channels."""
     if namespace(x).isdtype(x.dtype, "integral"):
-        msg = f"{function}: {argument} must be real floating; got {x.dtype}. It comes before positions, in a floating dtype."
+        msg = f"{function}: {argument} must be real floating; got {x.dtype}. Pass it before positions, in a floating dtype."
         raise ValueError(msg)
     check_real(function, **{argument: x})
     if x.ndim < 1:
@@ -73,7 +73,7 @@ def check_lanes(function: str, argument: str, x: Array) -> None:
 
 
 def check_tokens(function: str, **positions: Array) -> None:
-    """Refuse positions without an axis of tokens; keywords are the names of the arguments."""
+    """Raise if positions have no axis of tokens. The keywords are the names of the arguments."""
     for argument, p in positions.items():
         namespace(p)
         if p.ndim < 1:
@@ -82,18 +82,18 @@ def check_tokens(function: str, **positions: Array) -> None:
 
 
 def quoted(value: Any) -> str:
-    """Return a value as an error quotes it, in a line's length."""
+    """Return a value as text for an error message, shortened if it is long."""
     if getattr(value, "ndim", 0):
         return f"an array of shape {tuple(value.shape)}"
     try:
         text = repr(value)
-    except ValueError:  # Python writes no int of thousands of digits
+    except ValueError:  # Python refuses to print an int of thousands of digits
         return f"an int of {value.bit_length()} bits" if isinstance(value, int) else type(value).__name__
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 60]} ... {text[-40:]}"
 
 
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
-    """Refuse a `value` that is not one of `words`."""
+    """Raise if `value` is not one of `words`."""
     if not isinstance(value, str) or value not in words:
         function = called(function, argument)
         msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}.{_meant(value, words)}"
@@ -112,18 +112,18 @@ def _meant(value: Any, words: tuple[str, ...]) -> str:
 
 
 def _as_python(argument: str, value: Any) -> str:
-    """Return how to make a Python number of a scalar of an array library, as a sentence, or nothing."""
+    """Return a sentence that says how to make a 0-d array a Python number, or nothing."""
     scalar = getattr(value, "ndim", None) == 0 and hasattr(value, "item") and not isinstance(value, int | float)
-    return f" Give a number of Python: {argument.rsplit('.', maxsplit=1)[-1]}.item()." if scalar else ""
+    return f" Pass a Python number: {argument.rsplit('.', maxsplit=1)[-1]}.item()." if scalar else ""
 
 
 def as_number(value: Any) -> Any:
-    """Return a scalar of NumPy as Python's number, whose products are in binary64 and do not wrap, and all else unchanged."""
+    """Return a NumPy scalar as a Python number, so that products do not wrap or lose precision. Return all else unchanged."""
     return value.item() if type(value).__module__ == "numpy" and not getattr(value, "ndim", 1) else value
 
 
 def check_integer(function: str, argument: str, value: Any, low: int, reason: str = "") -> int:
-    """Return `value` as an int; refuse one that is not from `low` to 2**31 - 1."""
+    """Return `value` as an int. Raise if it is not from `low` to 2**31 - 1."""
     value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         function = called(function, argument)
@@ -139,7 +139,7 @@ def check_integer(function: str, argument: str, value: Any, low: int, reason: st
 
 
 def check_integers(function: str, argument: str, values: Any, low: int) -> tuple[int, ...]:
-    """Return `values` as a tuple; refuse those that are not a list or tuple of ints of at least `low`."""
+    """Return `values` as a tuple. Raise unless they are a list or tuple of ints of at least `low`."""
     if isinstance(values, list | tuple):
         return tuple([check_integer(function, argument, value, low) for value in values])
     function = called(function, argument)
@@ -148,7 +148,7 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> tuple
 
 
 def check_flag(function: str, argument: str, value: Any) -> bool:
-    """Return `value`; refuse one that is neither True nor False."""
+    """Return `value`. Raise if it is neither True nor False."""
     value = as_number(value)
     if value is not True and value is not False:
         function = called(function, argument)
@@ -158,7 +158,7 @@ def check_flag(function: str, argument: str, value: Any) -> bool:
 
 
 def check_positive(function: str, argument: str, value: Any) -> float:
-    """Return `value`; refuse one that is no finite number above 0, of full precision: powers of the others are not finite."""
+    """Return `value`. Raise if it is not a finite normal number above 0: powers of a subnormal number may overflow."""
     value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not SMALLEST_REAL <= value <= LARGEST_REAL:
         function = called(function, argument)
@@ -169,7 +169,7 @@ def check_positive(function: str, argument: str, value: Any) -> float:
 
 
 def check_finite(function: str, argument: str, value: Any) -> Any:
-    """Return `value`; refuse one that is not a finite number."""
+    """Return `value`. Raise if it is not a finite number."""
     value = as_number(value)
     if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
         function = called(function, argument)
@@ -179,12 +179,10 @@ def check_finite(function: str, argument: str, value: Any) -> Any:
 
 
 def check_coordinates(function: str, shape: tuple[int, ...], axes: int, rows: tuple[int, ...]) -> None:
-    """Refuse positions whose first axis is not of `axes`, or whose others do not broadcast to `rows`."""
+    """Raise if the first axis of positions is not of size `axes`, or the other axes do not broadcast to `rows`."""
     if not shape or shape[0] != axes:
         remedy = " Move the last axis to the front." if len(shape) > 1 and shape[-1] == axes else ""
-        msg = (
-            f"{function}: positions must have coordinates along {axes} axes, the first axis; got shape {tuple(shape)}.{remedy}"
-        )
+        msg = f"{function}: positions must have {axes} coordinates along their first axis; got shape {tuple(shape)}.{remedy}"
         raise ValueError(msg)
     check_rows(function, "positions", shape[1:], rows, (axes,))
 
@@ -193,14 +191,13 @@ def check_rows(
     function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...], first: tuple[int, ...] = ()
 ) -> None:  # fmt: skip
     """
-    Refuse positions of `shape`, after the axes `first`, that do not broadcast, aligned from the right, to `rows`.
+    Raise if positions of `shape`, after the axes `first`, do not broadcast to `rows`, the leading axes of x.
 
-    `rows` are the leading axes of x.
-
-    Positions with two or more axes must have as many as `rows`: a (B, T) against (B, H, T) would broadcast silently when B
-    equals H. The one exception is (T, 1) against (B, T, H) where H is not 1, since its last axis shows what is meant.
+    Shapes are aligned from the right. Positions with two or more axes must have as many axes as `rows`: (B, T) against
+    (B, H, T) would broadcast silently when B equals H. The one exception is (T, 1) against (B, T, H) with H > 1, because its
+    last axis shows what is meant.
     """
-    if len(shape) == 1 and shape == rows[-1:]:  # the usual case, in a third of the time
+    if len(shape) == 1 and shape == rows[-1:]:  # the common case, three times as fast
         return
     shape, rows = tuple(shape), tuple(rows)
     if 1 < len(shape) < len(rows) and not shape[-1] == 1 < rows[-1]:
@@ -216,16 +213,16 @@ def check_rows(
         if len(shape) == 1 and shape[0] in rows[:-1]:
             remedy = f" If x is (B, T, H, D), reshape them to {(*first, shape[0], 1)}."
         elif argument == "cos" and rows and shape[-1:] > rows[-1:]:
-            remedy = " Of a table from position 0 on, give the rows of the tokens: cos[positions]."
+            remedy = " Index a table that starts at position 0: cos[positions]."
         elif not rows:
-            remedy = f" Does x come first, and then {argument}?"
+            remedy = f" Pass x first, then {argument}."
         requirement = f"must broadcast to the leading axes of x, {rows}, without enlarging them"
         msg = f"{function}: {argument} {requirement}; got {(*first, *shape)}.{remedy}"
         raise ValueError(msg)
 
 
 def check_rotated(function: str, rotary_dim: Any, width: int, argument: str = "x") -> int:
-    """Return how many channels rotate, all of `width` for None; refuse a number that is odd, or more."""
+    """Return how many channels rotate: `width` for None. Raise if the number is odd or larger than `width`."""
     dim = width if rotary_dim is None else as_number(rotary_dim)
     if rotary_dim is None and (dim % 2 or dim < 2):
         msg = f"{function}: the last axis of {argument} must be even and at least 2, or rotary_dim given; got {width}."
@@ -240,7 +237,7 @@ def check_rotated(function: str, rotary_dim: Any, width: int, argument: str = "x
 
 
 def check_broadcast(function: str, names: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    """Refuse shapes `a` and `b` that do not broadcast."""
+    """Raise if shapes `a` and `b` do not broadcast."""
     if any(n != m and 1 not in (n, m) for n, m in zip(reversed(a), reversed(b), strict=False)):
         msg = f"{function}: {names} must broadcast; got {tuple(a)} and {tuple(b)}."
         raise ValueError(msg)

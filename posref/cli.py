@@ -1,4 +1,4 @@
-"""The command line: commands about what posref has. Those that check and build are in `posref.conformance.commands`."""
+"""The command line: commands that show what posref has. The others are in `posref.conformance.commands`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def cli(context: click.Context) -> None:
 @cli.command("list")
 @click.option("--family", type=click.Choice(FAMILIES), help="Only one family.")
 @click.option("--cases", "op", metavar="OP", help="List the cases of one operation instead.")
-@click.option("--tier", type=click.Choice(["core", "kernel"]), default="core", show_default=True, help="Which of its cases.")
+@click.option(
+    "--tier", type=click.Choice(["core", "kernel"]), default="core", show_default=True, help="With --cases: which tier to list."
+)
 @click.option("--presets", is_flag=True, help="List the named parameters of released models instead.")
 def list_command(family: str | None, op: str | None, tier: str, presets: bool) -> None:
     """List the operations, the cases of one, or the presets."""
@@ -133,7 +135,7 @@ def _brief(value: object) -> str:
 @cli.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Show an operation, a preset, or a scaling such as YaRN. An operation has a specification, options and sources."""
+    """Show an operation (specification, options, sources), a preset, or a scaling such as YaRN."""
     if name in posref.presets:
         _show_preset(posref.presets[name])
         return

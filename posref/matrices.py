@@ -1,24 +1,24 @@
 """
-Rotations of many channels at once: skew-symmetric matrices, their exponential and their Cayley transform.
+Rotations of many channels at once: the exponential and the Cayley transform of skew-symmetric matrices.
 
-The array API has no matrix exponential. Where the library does not have its own (PyTorch has), it is computed by scaling and
-squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix takes the same number of steps, masked where it needs
-fewer, so that nothing branches on values.
+The array API has no matrix exponential. PyTorch has its own, which is used. Elsewhere it is computed by scaling and squaring
+(Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix takes the same number of steps; a mask skips those that it does not
+need. So nothing branches on values.
 """
 
 from posref.arrays import Array, DType, beside, has_float64, namespace, placement, spread
 
-DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, at generators of norm 2^17
+DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, with generators of norm 2^17
 
 
 def matrix_dtype(x: Array) -> DType:
-    """Return the dtype for functions of learned matrices: float64 where the library has it, else float32."""
+    """Return the dtype for functions of learned matrices: float64 if the library has it, else float32."""
     xp = namespace(x)
     return getattr(xp, "matrices", xp.float64) if has_float64(x) else xp.float32
 
 
 def skew_symmetric(x: Array) -> Array:
-    """Return S with :math:`S_{ij} = x_{ij}` and :math:`S_{ji} = -x_{ij}` for i < j, from the strict upper triangles of `x`."""
+    """Return S with :math:`S_{ij} = x_{ij}` and :math:`S_{ji} = -x_{ij}` for i < j, from the upper triangles of `x`."""
     xp, n = namespace(x), x.shape[-1]
     above = spread(xp.asarray([[i < j for j in range(n)] for i in range(n)], **placement(x, xp)), x)
     upper = xp.where(above, x, beside([[0.0]], x, x.dtype))
@@ -31,8 +31,8 @@ def skew_exponential(x: Array) -> Array:
 
     .. math:: \exp X \approx \Bigl(\sum_{k \le 18} \frac{(2^{-m} X)^k}{k!}\Bigr)^{2^m}
 
-    Here m is how often X must be halved until its Frobenius norm is at most 1. Where the library has its own exponential, that
-    is used. Errors double with every squaring, as those of an angle grow with it.
+    Here m is the number of halvings after which the Frobenius norm of X is at most 1. If the library has its own exponential,
+    that is used. Errors double with every squaring, just as the error of an angle grows with the angle.
     """
     xp = namespace(x)
     if getattr(xp, "computes_constants", False):
@@ -57,21 +57,21 @@ def cayley_transform(x: Array) -> Array:
     """
     Return ``(I - S)(I + S)^-1`` of skew-symmetric matrices S of shape ``(..., n, n)``, in the dtype of `x`.
 
-    The factors commute, so this solves (I + S) U = I - S, by Gauss-Jordan elimination. It needs no pivoting: every pivot is at
+    The factors commute, so this solves (I + S) U = I - S by Gauss-Jordan elimination. It needs no pivoting: every pivot is at
     least 1 (Golub and Van Loan, Linear Algebra Appl. 28, 1979: the symmetric part of I + S is I, and stays above it).
     """
     xp, n, one = namespace(x), x.shape[-1], identity(x)
     rest = xp.concat([one + x, one - x], axis=-1)
-    for _ in range(n):  # finished rows and columns move to the end, so that every step is the same
+    for _ in range(n):  # finished rows and columns move to the end, so every step is the same
         row = rest[..., :1, :] / rest[..., :1, :1]
         rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)
         rest = xp.concat([rest[..., 1:], rest[..., :1]], axis=-1)
-    if getattr(xp, "computes_constants", False):  # error bounds cover other ways to solve, and the inverse
+    if getattr(xp, "computes_constants", False):  # its bound also covers other solvers, and the inverse
         return xp.cayley(x, rest[..., :n])
     return rest[..., :n]
 
 
 def identity(x: Array) -> Array:
-    """Return identity matrices of the shape of `x`, so that nothing broadcasts."""
+    """Return identity matrices in the shape of `x`."""
     xp, n = namespace(x), x.shape[-1]
     return xp.broadcast_to(beside([[float(i == j) for j in range(n)] for i in range(n)], x, x.dtype), x.shape)

@@ -1,4 +1,4 @@
-"""The record that every definition carries, and the registry that the command line, the vectors and the tests read."""
+"""The registry of all operations, with a description of each one's arguments and results, read by the CLI and the tests."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ RESULTS = ("real", "integer", "mask")
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of a few words."""
+    """An option that is one of a few words."""
 
     words: tuple[str, ...]
 
@@ -24,7 +24,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Integer:
-    """An int from `low` to `high` inclusive, a multiple of `step`, or None if `optional`; in practice seldom above `usual`."""
+    """An int from `low` to `high` inclusive, a multiple of `step`, or None if `optional`. Random calls end at `usual`."""
 
     low: int
     high: int | None = None
@@ -41,7 +41,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Real:
-    """A finite float above `low`, or None if `optional`; in practice within `usual`."""
+    """A finite float above `low`, or None if `optional`. Random calls stay within `usual`."""
 
     low: float
     optional: bool = False
@@ -63,12 +63,12 @@ class Flag:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of `posref.scaling`, or None. `dim` is the number of rotated channels, an expression of options and axes."""
+    """A record of `posref.scaling`, or None. `dim` is an expression of options and axes: the number of rotated channels."""
 
     dim: str = "dim"
 
     def __str__(self) -> str:
-        """Return what it is in words."""
+        """Return a description in words."""
         return "a record of posref.scaling, or None"
 
 
@@ -80,7 +80,7 @@ class Integers:
     step: int = 1
 
     def __str__(self) -> str:
-        """Return what it holds, in words."""
+        """Return a description in words."""
         return f"{'even ' if self.step == 2 else ''}ints, each {self.low} or more"
 
 
@@ -90,16 +90,17 @@ Domain = OneOf | Integer | Integers | Real | Flag | Record
 @dataclass(frozen=True)
 class Axes:
     """
-    An array argument: its axes and the kind of its numbers.
+    An array argument: its axes and the kind of its dtype.
 
-    `shape` names the axes, separated by spaces. A letter is a size, the same wherever it occurs. ``*R`` is any number of axes.
-    Anything else is an expression of letters and options, such as ``left+right+1`` or ``sum(sections)``. After ``~`` the size
-    may also be 1, and the axis may be missing if it comes first; ``~*R`` has all axes of R, or none. ``|`` separates
-    alternatives: all arguments of a call take the same one. ``=cos`` is the shape of the argument cos.
+    `shape` names the axes, separated by spaces. A letter is a size; the same letter means the same size in all arguments.
+    ``*R`` is any number of axes. Anything else is an expression of letters and options, such as ``left+right+1`` or
+    ``sum(sections)``. After ``~`` the size may also be 1, and the axis may be missing if it comes first. ``~*R`` stands for all
+    axes of R, or none. ``|`` separates alternatives; all arguments of a call use the same alternative. ``=cos`` is the shape of
+    the argument cos.
 
-    `kind` is "real" (in the dtype of the call), "position" (integer or at least float32), "integer" or "mask". `low` and `high`
-    are expressions for the least and the largest value. `ordered` says that the last axis holds the lower ends of intervals,
-    then their upper ends.
+    `kind` is "real" (in the dtype of the call), "wide" (at least float32), "position" (integer or at least float32), "integer"
+    or "mask" (boolean). `low` and `high` are expressions for the smallest and largest value. `ordered` means that the last axis
+    holds the lower ends of intervals, then the upper ends.
     """
 
     shape: str
@@ -118,7 +119,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Encoding:
-    """One definition: the function, its source, and what its arguments and results may be."""
+    """One operation: its function, its source, and a description of its arguments and results (see `encoding`)."""
 
     name: str
     family: str
@@ -142,7 +143,7 @@ class Encoding:
 
 @dataclass(frozen=True)
 class Part:
-    """A named part of a definition."""
+    """A named step of one or more definitions (see `part`)."""
 
     name: str
     function: Callable[..., Any]
@@ -176,23 +177,25 @@ def encoding(
     """
     Register a definition and return it unchanged.
 
-    `outputs` names the results, `domains` the values that options take, and `invariants` the properties that the tests check.
-    `arrays` describes the array arguments. `result` has the axes of each output in the same letters, "=x" where they are those
-    of the argument x; reports read off it at which position a value stands. `requires` lists what else must be true of options
-    and axes, as expressions; one that uses an absent name does not apply. These are enough to draw calls at random. `returns`
-    says what the results are: "real", "integer", or "mask", true where a query may attend to a key. `rows` lists the letters of
-    axes along which every index stands for itself: cut out of the arguments that have it, it is cut out of every result. `name`
-    is by default the function's.
+    `outputs` names the results, `domains` describes the options, and `invariants` names the properties that the tests check.
+    `arrays` describes the array arguments. `result` gives the axes of each output in the same letters, or "=x" for the axes of
+    the argument x. Reports use it to find the position of a value. `requires` lists further conditions on options and axes, as
+    expressions; an expression with an absent name is skipped. Together these are enough to draw random calls. `returns` is
+    "real", "integer", or "mask" (True where a query may attend to a key). `rows` lists the letters of axes whose indices are
+    independent: selecting some of them in the arguments selects the same ones in every result. `name` defaults to the
+    function's name.
 
-    The rest is about operations that call each other (`posref.composition`):
+    The other arguments are for operations that call each other (`posref.composition`). A deviation is a known mistake, which
+    replaces an operation or a part of it.
 
-    - `noun` is the name of the result where it is a stage of another operation.
-    - `equals` is a function with the same arguments and results that calls other operations, where the definition gets there
-      another way. A deviation of what it calls acts in it, and a test compares the two.
-    - `closed` operations have deviations of their own: deviations of what they call do not act in them.
-    - `sums` is true if a result is a sum of products that may cancel: its error can equal the error of the largest in its row.
-    - `rounded` says where to put a small relative error that stands for all honest roundings: array arguments by name, or
-      "result". By default it is the result, if that is real and made of no real array and no other operation.
+    - `noun` names the result where it is a stage of another operation.
+    - `equals` is a second way to the same results: a function with the same arguments that calls other operations. Deviations
+      of these operations take effect in it, and a test compares it with the definition.
+    - `closed` operations have their own deviations. Deviations of the operations that they call have no effect in them.
+    - `sums` is true if a result is a sum of products that may cancel. Its error can be as large as that of the largest value
+      in its row.
+    - `rounded` says where to add a small relative error that stands for all correct roundings: names of array arguments, or
+      "result". By default it is the result, if that is real and depends on no real array and no other operation.
     """
     if family not in FAMILIES:
         msg = f"encoding: family must be one of {FAMILIES}; got {family!r}."
@@ -221,7 +224,7 @@ def encoding(
 def _require(
     function: Callable[..., Any], results: tuple[str, ...] | None, outputs: tuple[str, ...], described: Mapping[str, Any]
 ) -> None:
-    """Raise `ValueError`, with the file and the line to add, unless the registry is told all that it needs of a definition."""
+    """Raise `ValueError`, with the file and the line to add, if the registry lacks something about a definition."""
     where = f"{function.__code__.co_filename}, line {function.__code__.co_firstlineno}: @encoding of {function.__name__}"
     if results is None or len(results) != len(outputs):
         msg = (
@@ -239,7 +242,7 @@ def part(*, noun: str = "") -> Callable[[F], F]:
     """
     Register a function as a named part of the definitions that call it, and return it unchanged.
 
-    A deviation may change it by its name. `noun` is what its result is called where it is a stage.
+    A deviation can replace it by its name. `noun` names its result where it is a stage of an operation.
     """
 
     def register(function: F) -> F:

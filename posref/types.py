@@ -1,9 +1,9 @@
 """
-What a type checker is told of arrays: those of one call are of one library, and so is its result.
+Types for array arguments: all arrays of a call, and its result, come from the same library.
 
-`ArrayOf[T]` is an array of the library that calls its arrays T: ``torch.Tensor``, ``jax.Array``, or ``NDArray[Any]``, since
-NumPy's have their dtype in their type and a result may have another one. A checker reads T off a method that gives T whatever
-the array's own dtype is: ``cumsum`` in the libraries that have it, an operator in those that keep to the array API.
+`ArrayOf[T]` is an array of the library whose array type is T: ``torch.Tensor``, ``jax.Array``, or ``NDArray[Any]``. NumPy's
+type contains the dtype, and a result may have another dtype, hence ``Any``. A type checker infers T from a method that returns
+T for every dtype: ``cumsum`` in most libraries, an operator in libraries that follow the array API strictly.
 """
 
 from types import ModuleType
@@ -17,7 +17,7 @@ L_contra = TypeVar("L_contra", contravariant=True)
 
 
 class _Array(Protocol[L_contra]):  # noqa: PLW1641  (arrays have no hash)
-    """What every array has; comparing it with one of another library is an error."""
+    """The methods of every array. Comparing arrays of two libraries is a type error."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -44,20 +44,20 @@ class _Summing(_Array[L], Protocol[L]):
 
 
 class _Standard(_Array[L], Protocol[L]):
-    """An array of another library of the array API; NumPy's take a few versions only."""
+    """An array of any other array API library. NumPy's method accepts only a few versions."""
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType: ...
     def __invert__(self) -> L: ...
 
 
 class _Stacking(Protocol[L_co]):
-    """The module of a library: its functions give its arrays."""
+    """The module of a library, whose functions return its arrays."""
 
     def stack(self, arrays: list[Any], /) -> L_co: ...
 
 
 class _Converting(Protocol[L_co]):
-    """The module that array_api_compat has for a library."""
+    """The module of array_api_compat for a library."""
 
     def asarray(self, obj: float, /) -> L_co: ...
 
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     AnyArray = ArrayOf[Any]
     HostArray = npt.NDArray[Any]
     T = TypeVar("T", bound=AnyArray)
-    N = WithDefault("N", default=HostArray)  # without `xp` a result is NumPy's: mypy reads it here, pyright off HOST
-    MYPY = False  # which mypy takes for True
+    N = WithDefault("N", default=HostArray)  # without `xp` the result is NumPy's: mypy uses this default, pyright uses HOST
+    MYPY = False  # mypy treats this name as True
     if MYPY:
         HOST: Any
     else:
@@ -80,10 +80,10 @@ if TYPE_CHECKING:
 else:
 
     class ArrayOf(Generic[L]):
-        """An array of the library that calls its arrays L."""
+        """An array of the library whose array type is L."""
 
     class NamespaceOf(Generic[L]):
-        """The module of the library that calls its arrays L."""
+        """The module of the library whose array type is L."""
 
     AnyArray = ArrayOf
     T, N = TypeVar("T"), TypeVar("N")
