@@ -1,11 +1,11 @@
 """
-Backends: one short module per array library, loaded by name, and three number systems that look like array libraries.
+Backends: one short module per array library, loaded by name, and number systems that look like array libraries.
 
-A backend module has ``name``, ``requires`` (the package to install), ``dtypes`` (names of its real dtypes),
-``float64_trigonometry`` (whether its float64 sine is accurate to float64), ``namespace()``, ``dtype(name)``,
-``from_numpy(x, dtype, device)``, ``to_numpy(x)``, ``synchronize(x)`` and ``compile(function)``. If the library can, it also has
-``vjp(function, arrays, cotangents)`` (gradients), ``strided(x)`` (the same values in memory that is not contiguous),
-``guarded(x)`` (with other memory around them) and ``around(x)`` (that memory). Third parties add a backend with an entry
+A backend module has ``name``, ``dtypes`` (names of its real dtypes), ``float64_trigonometry`` (whether its float64 sine is
+accurate to float64), ``namespace()``, ``dtype(name)``, ``from_numpy(x, dtype, device)``, ``to_numpy(x)``, ``synchronize(x)``
+and ``compile(function)``. It may also have ``vjp(function, arrays, cotangents)`` (gradients), ``view(x)`` (the values on the
+host, not copied if possible), ``strided(x)`` (the same values in memory that is not contiguous), ``guarded(x)`` (the same
+values with marked memory around them) and ``around(x)`` (the bytes of that memory). Other packages add a backend with an entry
 point in the group ``posref.backends``.
 """
 
@@ -42,7 +42,7 @@ def load(name: str) -> ModuleType:
     ValueError
         If there is no backend with that name.
     BackendMissing
-        If its library is not installed. The message has the command that installs it.
+        If its library is not installed. The message gives the command to install it.
     """
     if name in BUILT_IN:
         target = f"posref.backends.{name}"
@@ -65,7 +65,7 @@ def load(name: str) -> ModuleType:
 
 
 def _added() -> Iterable[EntryPoint]:
-    """Return the backends of third parties."""
-    from importlib.metadata import entry_points  # takes long to load
+    """Return the backends that other packages add."""
+    from importlib.metadata import entry_points  # slow to load
 
     return entry_points(group="posref.backends")

@@ -1,9 +1,9 @@
 """
-Derivatives: arrays of another number system that remember how they were made, so that cotangents can be carried back.
+Derivatives: arrays over another number system that record how they were computed, for reverse-mode differentiation.
 
-Over balls this proves the gradients of a definition. Over error bounds it says how far the backward pass of an honest
-implementation may stray: it forms the same products and sums, with one rounding each and contributions in any order. Where a
-maximum or an absolute value is not decided, the derivative covers everything between the two possible values.
+Over balls (intervals) this proves the gradients of a definition. Over error bounds it says how far a correct backward pass may
+be off: one that forms the same products and sums, with one rounding each, and adds contributions in any order. Where a maximum
+or an absolute value is not decided, the derivative covers everything between the two possible values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parents = Sequence[tuple[Array, Pull]]
 
 
 class Node(Array):
-    """An array of reals computed from leaves. It knows its parents, and how to pull a cotangent back to each of them."""
+    """An array of reals computed from leaves, with its parents and a function for each that pulls a cotangent back."""
 
     def __init__(self, value: Array, xp: Adjoints, parents: Parents) -> None:
         super().__init__(value.parts, value.dtype, xp)
@@ -54,14 +54,14 @@ class Adjoints(NumberSystem):
             add(output, cotangent)
         done: dict[int, Array] = {}
         while nodes:
-            node = nodes.pop(max(nodes))  # the last one made: all that was made from it has been pulled back
+            node = nodes.pop(max(nodes))  # the newest node: everything computed from it is done
             done[node.serial] = total = self._total(found.pop(node.serial))
             for parent, pull in node.parents:
                 add(parent, pull(total))
         return [done[x.serial] if x.serial in done else self.base.real(np.zeros(x.shape), x.dtype) for x in leaves]
 
     def _total(self, contributions: list[Array]) -> Any:
-        """Return the sum of the cotangents that came along different paths, in any order."""
+        """Return the sum of the cotangents from different paths, with a bound for any order."""
         if len(contributions) == 1:
             return contributions[0]
         return self.base.sum(self.base.stack(contributions, axis=0), axis=0)
@@ -71,12 +71,12 @@ class Adjoints(NumberSystem):
         return Array(x.parts, x.dtype, self.base)
 
     def _node(self, value: Array, *parents: tuple[Array, Pull]) -> Array:
-        """Return a result of `base` with the parents that come from a leaf."""
+        """Return a result of `base`, with those parents that depend on a leaf."""
         kept = [(x, pull) for x, pull in parents if isinstance(x, Node)]
         return Node(value, self, kept) if kept else Array(value.parts, value.dtype, self)
 
     def _elementwise(self, value: Array, *parents: tuple[Array, Pull]) -> Array:
-        """Return a result of `base` whose parents were broadcast: their cotangents are summed over repeated elements."""
+        """Return a result of `base` whose parents were broadcast. Their cotangents are summed over repeated elements."""
 
         def narrowed(x: Array, pull: Pull) -> Pull:
             places = np.broadcast_to(_numbered(x.shape), value.shape)
@@ -91,7 +91,7 @@ class Adjoints(NumberSystem):
         order = kept[np.argsort(flat[kept], kind="stable")]
         counts = np.bincount(flat[kept], minlength=size)
         rows = flat[order]
-        table = np.full((size, max(counts, default=0) or 1), flat.size)  # the elements of each sum; the last one is zero
+        table = np.full((size, max(counts, default=0) or 1), flat.size)  # the elements of each sum, padded with a zero
         table[rows, np.arange(order.size) - (np.cumsum(counts) - counts)[rows]] = order
         zero = self.base.real(np.zeros(1), g.dtype)
         padded = self.base.concat([self.base.reshape(g, (flat.size,)), zero], axis=0)
@@ -102,7 +102,7 @@ class Adjoints(NumberSystem):
     # ---- reals, and moving them --------------------------------------------------------------------------------------------
     @property
     def pi(self) -> Array:
-        """Pi of the other system."""
+        """Pi in `base`."""
         return self._node(self.base.pi)
 
     def real(self, values: Part, dtype: Label) -> Array:
@@ -173,7 +173,7 @@ class Adjoints(NumberSystem):
         return compared
 
     def _slope(self, a: Array, b: Array) -> Any:
-        """Return the derivative of max(a, b) in a: 1 or 0, or everything between where that is not decided."""
+        """Return the derivative of max(a, b) with respect to a: 1 or 0, or everything between if undecided."""
         low, high = self.base.surely_greater(a, b), ~self.base.surely_greater(b, a)
         return self.base.between(low.astype(np.float64), high.astype(np.float64), a.dtype)
 
@@ -231,7 +231,7 @@ class Adjoints(NumberSystem):
         return self._node(self.base.cos_pi(value), (x, lambda g: -(g * self.base.sin_pi(value) * self.base.pi)))
 
     def either(self, a: Array, b: Array) -> Array:
-        """Return one of two formulas for the same numbers; what goes back goes through both in the same way."""
+        """Return one of two formulas for the same numbers. The cotangent is the same for both."""
         return self._node(self.base.either(self._plain(a), self._plain(b)), (a, lambda g: g))
 
     def cayley(self, x: Array, found: Array) -> Array:
@@ -258,7 +258,7 @@ class Adjoints(NumberSystem):
         return self._node(largest, (x, lambda g: self._spread(g, x.shape, axis, keepdims) * self._chosen(value, axis)))
 
     def _chosen(self, x: Array, axis: int) -> Any:
-        """Return 1 where an element is the largest along `axis`, else 0; everything between where that is not decided."""
+        """Return 1 where an element is the largest along `axis`, else 0, or everything between if undecided."""
         last = self.base.moveaxis(x, axis, -1)
         above = self.base.surely_greater(last[..., :, None], last[..., None, :])
         own = np.eye(last.shape[-1], dtype=bool)

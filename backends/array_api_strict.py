@@ -1,4 +1,4 @@
-"""array-api-strict: the array API standard and nothing more. One of its devices has no float64, like some hardware."""
+"""array-api-strict: only what the array API standard has. One of its devices has no float64, like some hardware."""
 
 from collections.abc import Callable
 from typing import Any

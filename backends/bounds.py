@@ -1,10 +1,10 @@
 """
-Error bounds: arrays of (value, bound). On them a definition says how far an honest implementation may stray from the truth.
+Error bounds: arrays of (value, bound). Run on them, a definition says how far a correct implementation may be off.
 
-Every operation adds the first-order worst case of any reasonable implementation of it. Each accuracy class has its own
-namespace, which says how many significand bits float64, float32 and storage have; a dtype wider than the class allows does not
-help. Values come from balls and sums run in a fixed order, so that tolerances are the same on every machine. A subclass may
-take elementary functions from elsewhere (`elementary`, `of_matrices`); without that python-flint is needed to compute them.
+Every operation adds the first-order worst case over all reasonable implementations of it. Each accuracy class has its own
+namespace, which says how many significand bits float64, float32 and the storage dtype have. A dtype wider than the class allows
+does not help. Elementary functions are correctly rounded and sums run in a fixed order, so tolerances are the same on every
+machine. They need python-flint, unless a subclass computes them in another way (`elementary`, `of_matrices`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Bounds(MatrixBounds):
 
     @property
     def pi(self) -> Array:
-        """Pi, rounded once to the class's float64. It is never exact."""
+        """Pi, rounded once to the class's float64, with that rounding as its bound."""
         return Array((np.asarray(np.pi), np.asarray(self._unit(float64) * np.pi)), float64, self)
 
     # ---- rounding -----------------------------------------------------------------------------------------------------
@@ -41,15 +41,15 @@ class Bounds(MatrixBounds):
         return 2.0 ** -self.bits[dtype]
 
     def _fits(self, value: Part, dtype: Label) -> Part:
-        """Return where `value` is representable in `dtype`, as this class has it."""
+        """Return where `value` is representable in `dtype`, with this class's number of bits."""
         fits = np.isfinite(value)
         return np.asarray(fits if self.bits[dtype] >= 53 else fits & (odd(value) < 2.0 ** self.bits[dtype]))
 
     def _rounded(self, value: Part, error: Part, exact: Callable[[Any], Part], dtype: Label, units: float = 1) -> Array:
         """
-        Return (value, error) after an operation; no error is added where it was exact and the result fits.
+        Return (value, error) after an operation. No error is added where the operation was exact and the result fits.
 
-        `exact` says where it was, of the places that an index picks: it is only asked where there is no error yet.
+        `exact` takes an index and says which of the selected elements were exact. It is only called where the error is still 0.
         """
         value, error = np.asarray(value, dtype=np.float64), np.asarray(error, dtype=np.float64)
         added = units * self._unit(dtype) * (np.abs(value) + error) + self.accuracy.floor
@@ -120,7 +120,7 @@ class Bounds(MatrixBounds):
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
         e, f = np.broadcast_arrays(a.parts[1], b.parts[1])
-        zero = (x == 0) & (e == 0) & (y - f > 0)  # to a power that is surely positive
+        zero = (x == 0) & (e == 0) & (y - f > 0)  # and an exponent that is surely positive
         if np.any((x - e <= 0) & ~zero):
             msg = "power of a number that may not be positive"
             raise Undecided(msg)
@@ -175,11 +175,11 @@ class Bounds(MatrixBounds):
         return Array((np.asarray(low), np.zeros_like(error)), x.dtype, self)
 
     def floor(self, x: Array) -> Array:
-        """Return the largest integer not above, decided."""
+        """Return the largest integer not above x. Raise `Undecided` if the bound allows two."""
         return self._step(x, np.floor)
 
     def ceil(self, x: Array) -> Array:
-        """Return the smallest integer not below, decided."""
+        """Return the smallest integer not below x. Raise `Undecided` if the bound allows two."""
         return self._step(x, np.ceil)
 
     def sqrt(self, x: Array) -> Array:
@@ -211,7 +211,7 @@ class Bounds(MatrixBounds):
         """Return e to the x, exact only at 0."""
         value, error = x.parts
         power = self.elementary("exp", value)
-        with np.errstate(invalid="ignore"):  # a power of zero whose exponent is unbounded
+        with np.errstate(invalid="ignore"):  # the power underflowed to zero and its exponent is unbounded
             grown = np.where(power == 0, 0.0, power * (growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
         bound = grown + self.accuracy.floor
         return Array((power, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
@@ -247,11 +247,11 @@ class Bounds(MatrixBounds):
         return self._wave(x, "cos", ROUNDOFFS["cos"].units)
 
     def sin_pi(self, x: Array) -> Array:
-        """Return the sine of pi x, as wide as that of an angle which is multiplied by pi."""
+        """Return the sine of pi x. Its bound also covers code that multiplies by pi first."""
         return self._of_half_turns(x, "sin")
 
     def cos_pi(self, x: Array) -> Array:
-        """Return the cosine of pi x, as wide as that of an angle which is multiplied by pi."""
+        """Return the cosine of pi x. Its bound also covers code that multiplies by pi first."""
         return self._of_half_turns(x, "cos")
 
     def _of_half_turns(self, x: Array, name: str) -> Array:
@@ -275,7 +275,7 @@ class Bounds(MatrixBounds):
 
     # ---- formulas ----------------------------------------------------------------------------------------------------------
     def either(self, a: Array, b: Array) -> Array:
-        """Return one of two formulas for the same numbers: the first, with the larger bound where the second has one."""
+        """Return the first of two formulas for the same numbers, with the larger of both finite bounds."""
         (value, error), other = a.parts, b.parts[1]
         return Array((value, np.where(np.isfinite(other), np.maximum(error, other), error)), a.dtype, self)
 
@@ -283,7 +283,7 @@ class Bounds(MatrixBounds):
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         values, errors = (np.moveaxis(part, axis, 0) for part in x.parts)
         total, error, size = (np.zeros(values.shape[1:]) for _ in range(3))
-        for value, bound in zip(values, errors, strict=True):  # in a fixed order
+        for value, bound in zip(values, errors, strict=True):  # fixed order
             total, error, size = total + value, error + bound, size + np.abs(value)
         terms = np.count_nonzero((values != 0) | (errors != 0), axis=0)
         units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
@@ -293,7 +293,7 @@ class Bounds(MatrixBounds):
         return Array((np.asarray(total), np.asarray(error)), x.dtype, self)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product. Every product counts as rounded, since code may scale an operand first."""
+        """Return the matrix product. Every product counts as rounded, because code may scale an operand first."""
         products = self.multiply(a[..., :, :, None], b[..., None, :, :])
         value, error = products.parts
         several = np.count_nonzero(value, axis=-2, keepdims=True) > 1
@@ -310,10 +310,10 @@ class Bounds(MatrixBounds):
 
 class Sensitivity(Bounds):
     """
-    The namespace of (value, how far it moves when every sine and cosine is off by `SMALL`). No other operation errs.
+    The namespace of (value, how far it moves if every sine and cosine is off by `SMALL`). All other operations are exact.
 
-    `SMALL` is so small that products of two such errors vanish. So bounds grow linearly, and divided by `SMALL` they are the
-    half-width for each unit of error.
+    `SMALL` is so small that products of two such errors vanish. So bounds grow linearly; divided by `SMALL` they give the
+    change for each unit of error.
     """
 
     SMALL = 2.0**-100
@@ -329,12 +329,12 @@ class Sensitivity(Bounds):
         return Array((wave, bound + self.SMALL), float32, self)
 
     def skew_exponential(self, x: Array) -> Array:
-        """Return the exponentials of skew-symmetric matrices. Their entries are off by as much as sines and cosines."""
+        """Return the exponentials of skew-symmetric matrices. Their entries get the same error as sines and cosines."""
         found, bound = super().skew_exponential(x).parts
         return Array((found, bound + self.SMALL), float32, self)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
-        """Return cotangents carried back, between two exponentials that are off."""
+        """Return the cotangents of the exponentials, carried back, with the error of both exponentials."""
         found, bound = super().skew_exponential_adjoint(x, g).parts
         return Array((found, bound + 2 * g.shape[-1] * self.SMALL * norm(g.parts[0])), float32, self)
 
@@ -353,9 +353,9 @@ def rounded_up(error: Part) -> Part:
 
 def _exact_product(a: Part, b: Part) -> Part:
     """
-    Return where the float64 product of `a` and `b` is exact: the product of their significands, as odd integers, has 53 bits.
+    Return where the float64 product of `a` and `b` is exact: where the product of their odd significands is below 2**53.
 
-    That product is itself computed in float64: below 2**53 it is exact, and above it is never rounded to less.
+    That product is itself computed in float64. Below 2**53 it is exact, and a larger one is never rounded to below 2**53.
     """
     return np.asarray(odd(a) * odd(b) < 2.0**53)
 
@@ -365,4 +365,4 @@ def odd(x: Part) -> Part:
     bits = np.ascontiguousarray(x, dtype=np.float64).view(np.int64).reshape(np.shape(x))
     exponent, whole = bits & (0x7FF << 52), bits & ((1 << 52) - 1)
     whole = np.where(exponent == 0, whole, whole | (1 << 52)) * (exponent != 0x7FF << 52)
-    return np.asarray(whole.astype(np.float64) / np.maximum(whole & -whole, 1))  # by a power of two, exactly
+    return np.asarray(whole.astype(np.float64) / np.maximum(whole & -whole, 1))  # division by a power of two, exact

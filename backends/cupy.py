@@ -42,16 +42,16 @@ def synchronize(x: Any) -> None:
 
 
 def compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`: CuPy cannot compile it without other source code."""
+    """Return `function`: CuPy cannot compile it unchanged."""
     return function
 
 
 def strided(x: Any) -> Any:
-    """Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element."""
+    """Return `x` as a part of wider rows, with its leading axes stored in reverse. A vector takes every second element."""
     if x.ndim < 2:
         return cp.stack([x, x], axis=-1)[..., 1] if x.ndim else x
     order = tuple(reversed(range(x.ndim - 1)))
-    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even, so that pairs can be viewed as complex numbers
+    wide = x.shape[-1] + x.shape[-1] % 2 + 4  # even: channel pairs can be viewed as complex numbers
     buffer = cp.full((*(x.shape[a] for a in order), wide), -1).astype(x.dtype)
     view = buffer[..., 2 : x.shape[-1] + 2].transpose(*order, x.ndim - 1)
     view[...] = x

@@ -25,7 +25,7 @@ def dtype(name: str) -> Any:
 
 
 def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None) -> Any:
-    """Wrap a copy of `x`, rounded once to `dtype`, cut in two along its first axis so that chunks matter."""
+    """Wrap a copy of `x`, rounded once to `dtype`, split in two chunks along its first axis, to test chunking."""
     host = x.copy() if dtype is None else bits_of(x, dtype)
     chunks = tuple(max(1, -(-n // 2)) if axis == 0 else n for axis, n in enumerate(host.shape))
     return da.from_array(host, chunks=chunks)

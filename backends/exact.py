@@ -1,8 +1,8 @@
 """
-Balls: real arrays over python-flint's arb. Run on them, a definition gives its true values, with a proof.
+Balls (intervals with a midpoint and a radius): real arrays over python-flint's arb. On them a definition is proved.
 
-A comparison that the balls do not decide raises `Undecided`, and `evaluate` tries again with more bits. `correctly_rounded`
-turns balls into the float64 numbers that are proved to be nearest.
+Every ball contains the true value. A comparison that the balls do not decide raises `Undecided`, and `evaluate` tries again
+with more bits. `correctly_rounded` converts balls to the float64 numbers that are proved to be nearest.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from flint import arb, arb_mat, ctx, fmpz
 
 from .numbers import Array, Label, NumberSystem, Part, Undecided, float64, pulled_through_cayley
 
-SMALLEST_NORMAL = 2.0**-1022  # from here on flint's own conversion rounds to the nearest
-BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last is enough to decide underflow to zero too
+SMALLEST_NORMAL = 2.0**-1022  # from here on flint's conversion rounds to nearest
+BITS = (128, 256, 512, 1024, 4096)  # tried in turn; the last also decides underflow to zero
 
 
 class Unproved(ArithmeticError):
@@ -64,7 +64,7 @@ class Exact(NumberSystem):
 
     @property
     def pi(self) -> Array:
-        """Pi at the present precision."""
+        """Pi at the current precision."""
         return Array((np.asarray(arb.pi(), dtype=object),), float64, self)
 
     def real(self, values: Part, dtype: Label) -> Array:
@@ -106,18 +106,18 @@ class Exact(NumberSystem):
         return np.asarray(np.frompyfunc(lambda p, q: bool(p > q), 2, 1)(a.parts[0], b.parts[0]), dtype=np.bool_)
 
     def between(self, low: Part, high: Part, dtype: Label) -> Array:
-        """Return balls that hold everything between two NumPy arrays."""
+        """Return balls that contain everything between two NumPy arrays."""
         return Array((_elementwise(lambda p, q: _ball(p).union(_ball(q)), low, high),), dtype, self)
 
     def _function(self, x: Array, function: Callable[[arb], arb]) -> Array:
         return Array((_elementwise(function, x.parts[0]),), x.dtype, self)
 
     def floor(self, x: Array) -> Array:
-        """Return the largest integer not above, decided."""
+        """Return the largest integer not above x. Raise `Undecided` if the ball allows two."""
         return self._function(x, lambda b: _whole(b.floor()))
 
     def ceil(self, x: Array) -> Array:
-        """Return the smallest integer not below, decided."""
+        """Return the smallest integer not below x. Raise `Undecided` if the ball allows two."""
         return self._function(x, lambda b: _whole(b.ceil()))
 
     def sqrt(self, x: Array) -> Array:
@@ -155,7 +155,7 @@ class Exact(NumberSystem):
         return self._function(x, lambda b: b.cos_pi())
 
     def either(self, a: Array, b: Array) -> Array:
-        """Return one of two formulas for the same numbers: the first."""
+        """Return the first of two formulas for the same numbers."""
         return a
 
     def cayley(self, x: Array, found: Array) -> Array:
@@ -167,7 +167,7 @@ class Exact(NumberSystem):
         return pulled_through_cayley(u, g)
 
     def skew_exponential(self, x: Array) -> Array:
-        """Return the exponentials of the matrices of the last two axes."""
+        """Return the exponentials of the matrices in the last two axes."""
         return Array((by_matrices(lambda a: a.exp(), x.parts[0]),), x.dtype, self)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
@@ -221,7 +221,7 @@ def elementary(name: str, *parts: Part) -> Part:
 
 
 def of_matrices(name: str, *parts: Part) -> Part:
-    """Return a function of matrices of NumPy float64: the middle of each ball, rounded to float64."""
+    """Return a function of matrices of NumPy float64: the midpoint of each ball, rounded to float64."""
     function = derivative_of_exponential if name == "derivative_of_exponential" else arb_mat.exp
     with precision(160):
         found = by_matrices(function, *(np.frompyfunc(arb, 1, 1)(part) for part in parts))
@@ -230,7 +230,7 @@ def of_matrices(name: str, *parts: Part) -> Part:
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Compute with `bits` inside the block. The setting is global in flint, so use processes rather than threads."""
+    """Compute with `bits` of precision inside the block. The setting is global in flint, so use processes, not threads."""
     before = ctx.prec
     ctx.prec = bits
     try:
@@ -241,12 +241,12 @@ def precision(bits: int) -> Iterator[None]:
 
 def evaluate(call: Callable[[], tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...]:
     """
-    Return the results of `call`, which computes on balls, as proved NumPy float64 (or integers).
+    Return the results of `call`, which computes on balls, as proved NumPy float64 (or integers and booleans).
 
     Raises
     ------
     Unproved
-        If no precision up to the cap decides every comparison and every rounding.
+        If no precision in `BITS` decides every comparison and every rounding.
     """
     for bits in BITS:
         with precision(bits):
@@ -259,7 +259,7 @@ def evaluate(call: Callable[[], tuple[Any, ...]]) -> tuple[npt.NDArray[Any], ...
 
 
 def correctly_rounded(value: Any) -> npt.NDArray[Any]:
-    """Return balls as the nearest float64, integers and floats unchanged; Unproved if a ball holds a rounding boundary."""
+    """Return balls as the nearest float64, all else unchanged. Raise Unproved if a ball contains a rounding boundary."""
     if not isinstance(value, Array):
         return np.asarray(value, dtype=np.float64)
     if value.dtype.kind != "real floating":
@@ -268,7 +268,7 @@ def correctly_rounded(value: Any) -> npt.NDArray[Any]:
 
 
 def nearest_float64(ball: arb) -> float:
-    """Return the float64 to which all numbers of the ball round, half to even; Unproved if they round to two."""
+    """Return the float64 to which all numbers of the ball round, half to even. Raise Unproved if there are two."""
     if not ball.is_finite():
         msg = f"not a finite number: {ball}"
         raise Unproved(msg)
@@ -282,7 +282,7 @@ def nearest_float64(ball: arb) -> float:
 
 
 def round_to_float64(end: arb) -> float:
-    """Return the float64 nearest to an exact ball, half to even, subnormal numbers included."""
+    """Return the float64 nearest to an exact ball, half to even, including subnormal numbers."""
     mantissa, exponent = end.mid().man_exp()
     return ratio_to_float64(fmpz(mantissa), int(exponent))
 
@@ -295,7 +295,7 @@ def ratio_to_float64(mantissa: fmpz, exponent: int) -> float:
     sign = -1.0 if int(mantissa) < 0 else 1.0
     if whole.bit_length() + exponent < -1074:  # below half the smallest float64
         return sign * 0.0
-    drop = max(whole.bit_length() - 53, -1074 - exponent, 0)  # bits below the last that float64 keeps
+    drop = max(whole.bit_length() - 53, -1074 - exponent, 0)  # bits that float64 does not keep
     kept, rest = whole >> drop, whole & ((1 << drop) - 1)
     half = 1 << drop >> 1
     kept += bool(drop) and (rest > half or (rest == half and kept & 1))

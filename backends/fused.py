@@ -1,8 +1,8 @@
 """
-Error bounds of fused kernels in half precision: tensors are held in it, and arithmetic between them is in binary32.
+Error bounds of fused kernels in half precision: tensors are stored in half precision, and arithmetic is in float32.
 
-What a kernel holds in half precision is rounded once: its results, tables of cosines and sines, both factors of a matrix
-product (so probabilities, and rotated queries and keys), and scalars such as 1/sqrt(D). Sums are in binary32.
+What a kernel stores in half precision is rounded once: its results, tables of cosines and sines, both factors of a matrix
+product (for example probabilities, and rotated queries and keys), and scalars such as 1/sqrt(D). Sums are in float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .roundoffs import CLASSES, Accuracy
 
 
 class Fused(Bounds):
-    """The namespace of (value, bound) for a kernel whose tensors are of `dtype`, "bfloat16" or "float16"."""
+    """The namespace of (value, bound) for a kernel whose tensors are in `dtype`, "bfloat16" or "float16"."""
 
     def __init__(self, dtype: str) -> None:
         narrow, wide = CLASSES[f"low-{dtype}"], CLASSES["angle32"]
@@ -30,12 +30,12 @@ class Fused(Bounds):
         return Array(super().astype(x, storage).parts, x.dtype, self)
 
     def real(self, values: Part, dtype: Label) -> Array:
-        """Return reals; one without axes may be held in half precision."""
+        """Return reals. A scalar (0-d) may be stored in half precision."""
         found = super().real(values, dtype)
         return self.held(found) if dtype is float32 and not found.ndim else found
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
-        """Return a/b. The inverse of a divisor without axes may be held in half precision."""
+        """Return a/b. The inverse of a scalar divisor (0-d) may be stored in half precision."""
         if b.ndim or b.dtype is not float32 or self._is_power_of_two(b):
             return super().real_divide(a, b, dtype)
         value, error = b.parts
@@ -46,14 +46,14 @@ class Fused(Bounds):
         return bool(error == 0 and np.abs(np.frexp(value)[0]) == 0.5)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product of factors that are held in half precision."""
+        """Return the matrix product of factors that are stored in half precision."""
         return super().matmul(self.held(a), self.held(b))
 
     def _wave(self, x: Array, name: str, units: float) -> Array:
         return self.held(super()._wave(x, name, units))
 
     def _rounded(self, value: Part, error: Part, exact: Callable[[Any], Part], dtype: Label, units: float = 1) -> Array:
-        """Return (value, error) after an operation. Half precision has a range of its own."""
+        """Return (value, error) after an operation, with the exponent range of half precision where it stores there."""
         self.accuracy = self._of_tensors if dtype is storage else self._of_arithmetic
         found = super()._rounded(value, error, exact, dtype, units)
         self.accuracy = self._of_arithmetic
@@ -61,7 +61,7 @@ class Fused(Bounds):
 
 
 class Scalars(Bounds):
-    """The namespace of (value, how far it moves when scalars are rounded by `unit` of themselves). Nothing else errs."""
+    """The namespace of (value, how far it moves if scalars have a relative error of `unit`). All other operations are exact."""
 
     def __init__(self, unit: float) -> None:
         super().__init__(Accuracy(53, 53, 53, 0.0))
@@ -71,12 +71,12 @@ class Scalars(Bounds):
         return 0.0
 
     def real(self, values: Part, dtype: Label) -> Array:
-        """Return reals; one without axes is a scalar."""
+        """Return reals. A 0-d one is a scalar and gets the error."""
         found = super().real(values, dtype)
         return self._off(found) if dtype is float32 and not found.ndim else found
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
-        """Return a/b. A divisor without axes is a scalar."""
+        """Return a/b. A 0-d divisor is a scalar and gets the error."""
         return super().real_divide(a, b if b.ndim or b.dtype is not float32 else self._off(b), dtype)
 
     def _off(self, x: Array) -> Array:

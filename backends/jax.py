@@ -1,4 +1,4 @@
-"""JAX. Without ``jax_enable_x64`` it has no float64 and no int64, so angles are computed as int32 turns."""
+"""JAX. Without ``jax_enable_x64`` it has no float64 and no int64, so posref computes angles as int32 fractions of a turn."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,6 +64,6 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
 def vjp(
     function: Callable[..., Sequence[jax.Array]], arrays: Sequence[jax.Array], cotangents: Sequence[jax.Array]
 ) -> list[jax.Array]:
-    """Return the gradients of `function` in `arrays`."""
+    """Return the gradients of `function` with respect to `arrays`."""
     outputs, pull = jax.vjp(lambda *moved: tuple(function(*moved)), *arrays)
     return list(pull(tuple(c.astype(y.dtype) for y, c in zip(outputs, cotangents, strict=True))))

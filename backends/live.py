@@ -1,9 +1,9 @@
 """
-Live bounds: error bounds whose values come from NumPy, fast enough to judge any call on the spot.
+Live bounds: error bounds whose values come from NumPy, fast enough to check any call at once.
 
-Nothing else differs from `posref.backends.bounds`. Run for class float64, the bounds say how far the values may be from the
-truth, since NumPy is one of the implementations that they cover. Sums run in a fixed order here too: what is computed for a few
-rows has the bits that it has among all rows.
+All else is as in `posref.backends.bounds`. In class float64 the bounds say how far the values may be from the true ones,
+because NumPy is one of the implementations that they cover. Sums run in a fixed order here too, so a few rows computed alone
+have the same bits as among all rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .roundoffs import CLASSES, ROUNDOFFS
 
 
 class FromNumPy(Bounds):
-    """Bounds with NumPy's elementary functions, and with matrix products that do not keep every single product."""
+    """Bounds with NumPy's elementary functions, and matrix products that do not store every single product."""
 
     def elementary(self, name: str, *parts: Part) -> Part:
         """Return an elementary function of NumPy float64."""
@@ -28,7 +28,7 @@ class FromNumPy(Bounds):
             return np.asarray(function(*(np.asarray(part, order="C") for part in parts)), dtype=np.float64)
 
     def of_matrices(self, name: str, *parts: Part) -> Part:
-        """Return a function of skew-symmetric matrices by their eigenvectors, those of a Hermitian matrix."""
+        """Return a function of skew-symmetric matrices A, from the eigenvectors of the Hermitian matrix -iA."""
         values, vectors = np.linalg.eigh(-1j * parts[0])  # A = V diag(i w) V^H
         back = np.conj(np.swapaxes(vectors, -1, -2))
         power = np.exp(1j * values)
@@ -45,11 +45,11 @@ class FromNumPy(Bounds):
         """
         Return the matrix product.
 
-        Each product counts as rounded, and so does their sum; one product alone is exact if it is representable.
+        Each product counts as rounded, and so does their sum. A single product is exact if it is representable.
         """
         (p, e), (q, f) = a.parts, b.parts
         if not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))):
-            return super().matmul(a, b)  # infinities do not cancel there
+            return super().matmul(a, b)  # it handles infinities
         dtype = self.result_type(a.dtype, b.dtype)
         unit, floor = self._unit(dtype), self.accuracy.floor
         value, size, own = _products(p, e, q, f)
@@ -66,7 +66,7 @@ class FromNumPy(Bounds):
         return Array((value, error), dtype, self)
 
     def _free_products(self, a: Array, b: Array, dtype: Label) -> Part:
-        """Return how many products of each sum are exact and representable, and not zero."""
+        """Return how many products of each sum are not zero, and exact and representable."""
         (p, e), (q, f) = a.parts, b.parts
         few = [np.where((x != 0) & (error == 0), odd(x), np.inf) for x, error in ((p, e), (q, f))]
         p, few[0], q, few[1] = _alike(p, few[0], q, few[1])
@@ -104,7 +104,7 @@ class LiveScalars(Scalars, FromNumPy):
 
 
 def live(name: str) -> FromNumPy:
-    """Return the live namespace of the accuracy class called `name`; that of fused kernels has the dtype in its name."""
+    """Return the live namespace of the accuracy class called `name`. For fused kernels the name ends in the dtype."""
     kind, _, dtype = name.partition("-")
     return LiveFused(dtype) if kind == "fused" else Live(CLASSES[name])
 
@@ -121,7 +121,7 @@ def _alike(*matrices: Part) -> list[Part]:
 
 
 def _products(p: Part, e: Part, q: Part, f: Part) -> tuple[Part, Part, Part]:
-    """Return p q, |p| |q|, and the error that errors e of p and f of q make; each sum in the order of its terms."""
+    """Return p q, |p| |q|, and the error of p q if p has error e and q has error f. Sums run in the order of their terms."""
     p, e, q, f = _alike(p, e, q, f)
     lead = p.shape[:-2]
     shape = (*lead, p.shape[-2], q.shape[-1])
@@ -132,7 +132,7 @@ def _products(p: Part, e: Part, q: Part, f: Part) -> tuple[Part, Part, Part]:
     return value, size, own
 
 
-CACHED = 1 << 12  # elements of a product from which on its sums are formed one matrix at a time
+CACHED = 1 << 12  # from this size on, products are summed one matrix at a time
 
 
 def _accumulate(p: Part, e: Part, q: Part, f: Part, value: Part, size: Part, own: Part) -> None:

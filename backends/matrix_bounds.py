@@ -1,4 +1,4 @@
-"""Error bounds of matrices: the exponential and the Cayley transform of skew-symmetric ones, by norms."""
+"""Error bounds, by norms, of the exponential and the Cayley transform of skew-symmetric matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .roundoffs import ROUNDOFFS, Accuracy, growth
 
 
 class MatrixBounds(NumberSystem):
-    """The part of the namespace of (value, bound) that takes matrices as a whole."""
+    """The part of the namespace of (value, bound) for functions of whole matrices."""
 
     accuracy: Accuracy
 
@@ -27,20 +27,20 @@ class MatrixBounds(NumberSystem):
         """
         Return the Cayley transforms `found` of skew-symmetric matrices, with the bound of any solve or inverse.
 
-        They are orthogonal, and the inverse of I + S is at most 1. So an error E of a matrix moves them by at most 2 |E|.
+        They are orthogonal, and the norm of the inverse of I + S is at most 1. So an error E of S moves them by at most 2 |E|.
         """
         value, error = found.parts
         off = np.minimum(2 * norm(x.parts[1]), 2.0) + self._solved(x)
         return Array((value, np.maximum(error, np.broadcast_to(off, value.shape))), found.dtype, self)
 
     def cayley_adjoint(self, u: Array, x: Array, g: Array) -> Array:
-        """Return the cotangents `g` of the Cayley transforms `u`, carried back to the matrices `x`: at most 2 |g|."""
+        """Return the cotangents `g` of the Cayley transforms `u`, carried back to `x`. Their norm is at most 2 |g|."""
         found, error = pulled_through_cayley(u, g).parts
         own = 3 * self._solved(x) * (norm(g.parts[0]) + norm(g.parts[1]))
         return Array((found, np.maximum(error, np.broadcast_to(own, found.shape))), g.dtype, self)
 
     def _solved(self, x: Array) -> Part:
-        """Return how far (I - S)(I + S)^-1 may be off where it is computed by elimination; |S| is at most |S|_F / sqrt(2)."""
+        """Return how far (I - S)(I + S)^-1 may be off if computed by elimination. |S| is at most |S|_F / sqrt(2)."""
         size = norm(x.parts[0]) + norm(x.parts[1])
         grown = x.shape[-1] ** 2 * (1 + size**2 / 2) ** 1.5
         own = ROUNDOFFS["Cayley transform, times n^2 (1 + |S|^2)^(3/2)"].units * self._unit(x.dtype) * grown
@@ -50,7 +50,7 @@ class MatrixBounds(NumberSystem):
         """
         Return the exponentials of skew-symmetric matrices in the class's working dtype, exact only at 0.
 
-        They are orthogonal. So an error E of a matrix, itself skew-symmetric, moves the exponential by at most |E|.
+        They are orthogonal. So a skew-symmetric error E of a matrix moves its exponential by at most |E|.
         """
         value, error = x.parts
         size, off, n = norm(value), norm(error), x.shape[-1]
@@ -61,7 +61,7 @@ class MatrixBounds(NumberSystem):
         return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
-        """Return the cotangents `g` of the exponentials, carried back to skew-symmetric matrices `x`: no longer than g."""
+        """Return the cotangents `g` of the exponentials, carried back to skew-symmetric `x`. Their norm is at most |g|."""
         (value, error), (along, across) = x.parts, g.parts
         own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
         moved = np.minimum(norm(error), 2.0) + growth(own * self._growing(x.dtype, x.shape[-1] ** 2, norm(value)))
@@ -71,11 +71,11 @@ class MatrixBounds(NumberSystem):
 
     def _growing(self, dtype: Label, products: int, size: Part) -> Part:
         """Return how the rounding error of an exponential grows with a matrix's width (`products`) and its norm `size`."""
-        return np.asarray(np.minimum(self._unit(dtype) * products * (1 + 2 * size), 4.0))  # 4 excludes nothing
+        return np.asarray(np.minimum(self._unit(dtype) * products * (1 + 2 * size), 4.0))  # never this large
 
 
 def norm(matrices: Part) -> Part:
-    """Return the Frobenius norms of matrices, keeping both axes with size 1; sums run in a fixed order."""
+    """Return the Frobenius norms of matrices, keeping both axes with size 1. Sums run in a fixed order."""
     total = np.zeros((*matrices.shape[:-2], 1, 1))
     for index in np.ndindex(matrices.shape[-2:]):
         total = total + matrices[(..., *index)][..., None, None] ** 2

@@ -1,4 +1,4 @@
-"""MLX, on the CPU or on Metal. Its sine of a float64 is that of a float32, so float64 is not offered."""
+"""MLX, on the CPU or on Metal. It computes the sine of a float64 in float32, so float64 is not offered."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def dtype(name: str) -> Any:
 
 
 def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None) -> Any:
-    """Copy `x`, rounding once to `dtype`; memory is one for all devices."""
+    """Copy `x`, rounding once to `dtype`. All devices share the memory."""
     if dtype is None:
         return mx.array(x)
     bits = mx.array(bits_of(x, dtype))
@@ -42,13 +42,13 @@ def synchronize(x: Any) -> None:
 
 
 def compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` compiled for the shapes that it is called with."""
+    """Return `function`, compiled for the shapes of each call."""
     compiled: Callable[..., Any] = mx.compile(function)
     return compiled
 
 
 def vjp(function: Callable[..., Sequence[Any]], arrays: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """Return the gradients of `function` in `arrays`."""
+    """Return the gradients of `function` with respect to `arrays`."""
     outputs = function(*arrays)
     given = [c.astype(y.dtype) for y, c in zip(outputs, cotangents, strict=True)]
     _, gradients = mx.vjp(lambda *moved: list(function(*moved)), list(arrays), given)

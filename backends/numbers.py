@@ -1,4 +1,4 @@
-"""What the number systems share: an array over NumPy parts, its operators, and the functions that only move data."""
+"""Shared by the number systems: an array over NumPy parts, its operators, and the functions that only move data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Part = npt.NDArray[Any]
 
 
 class Undecided(ArithmeticError):
-    """The numbers at hand do not decide a comparison, floor or conversion."""
+    """The intervals or bounds do not decide a comparison, floor or conversion."""
 
 
 class Label:
@@ -32,15 +32,15 @@ matrices = Label("matrices", "real floating")  # for functions of learned matric
 frequencies, angles = (
     Label("frequencies", "real floating"),
     Label("angles", "real floating"),
-)  # a factor of an angle, and angles
+)  # factors of angles, and angles
 int64, boolean = Label("int64", "integral"), Label("bool", "bool")
 WIDTH = {storage: 0, float32: 1, matrices: 2, frequencies: 3, float64: 4, angles: 5}
 
 
 class Array:
-    """An array of a number system. `parts` are NumPy arrays of its shape: a ball, or a value and its error bound."""
+    """An array of a number system. `parts` are NumPy arrays of its shape: balls, or values and their error bounds."""
 
-    __array_ufunc__ = None  # otherwise a NumPy scalar on the left would take over the operation
+    __array_ufunc__ = None  # else a NumPy scalar on the left would take over
 
     def __init__(self, parts: tuple[Part, ...], dtype: Label, xp: NumberSystem) -> None:
         self.parts, self.dtype, self.xp = parts, dtype, xp
@@ -128,9 +128,9 @@ class Info:
 
 class NumberSystem(ABC):
     """
-    An array API namespace over numbers of one kind: the closed alphabet in which definitions are written.
+    An array API namespace over one kind of numbers. Definitions use only the functions that it has.
 
-    Integers and booleans are exact here; a subclass says how reals compute. Mixing kinds is an error, as in array-api-strict.
+    Integers and booleans are exact. A subclass says how reals compute. Mixing kinds is an error, as in array-api-strict.
     """
 
     computes_constants = True
@@ -153,7 +153,7 @@ class NumberSystem(ABC):
         return max(dtypes, key=WIDTH.__getitem__)
 
     class finfo:  # noqa: N801
-        """At least 32 bits for every label, since half precision only affects storage here."""
+        """At least 32 bits for every label, because half precision only affects storage here."""
 
         def __init__(self, dtype: Label) -> None:
             self.bits = 64 if dtype is float64 else 32
@@ -180,11 +180,11 @@ class NumberSystem(ABC):
 
     # ---- moving data --------------------------------------------------------------------------------------------------
     def moved(self, x: Array, move: Callable[[Part], Part]) -> Array:
-        """Return `x` with every part moved alike."""
+        """Return `x` with `move` applied to every part."""
         return Array(tuple(np.asarray(move(part), dtype=part.dtype) for part in x.parts), x.dtype, self)
 
     def joined(self, arrays: Sequence[Array], join: Callable[[list[Part]], Part]) -> Array:
-        """Return arrays of one kind, joined part by part."""
+        """Return arrays of one kind joined part by part."""
         kinds = {x.dtype.kind for x in arrays}
         if len(kinds) != 1:
             msg = f"arrays of different kinds do not mix: {sorted(kinds)}"
@@ -229,7 +229,7 @@ class NumberSystem(ABC):
 
     # ---- integers and booleans, and the choice of the real operation -----------------------------------------------------
     def pair(self, a: Any, b: Any) -> tuple[Array, Array]:
-        """Return both operands as arrays of one kind; a host number takes the dtype of the other."""
+        """Return both operands as arrays of one kind. A Python number takes the dtype of the other operand."""
         if not isinstance(a, Array):
             a = self._scalar(a, b.dtype)
         if not isinstance(b, Array):
@@ -270,14 +270,14 @@ class NumberSystem(ABC):
         return self.real_divide(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
 
     def cumulative_sum(self, x: Array, *, axis: int) -> Array:
-        """Return the sums of all elements up to each one, for integers."""
+        """Return the sum of the elements up to and including each one, for integers."""
         if x.dtype is not int64:
             msg = f"cumulative_sum is for integers; got {x.dtype}"
             raise TypeError(msg)
         return Array((np.cumsum(x.parts[0], axis=axis),), int64, self)
 
     def floor_divide(self, a: Any, b: Any) -> Array:
-        """Return the largest integer not above a/b, for integers only: for reals it would have to be proved."""
+        """Return the largest integer not above a/b, only for integers. For reals it would need a proof."""
         a, b = self.pair(a, b)
         if a.dtype is not int64:
             msg = f"floor_divide is for integers; got {a.dtype}"
@@ -326,27 +326,27 @@ class NumberSystem(ABC):
         return Array((np.asarray(getattr(np, name)(a.parts[0], b.parts[0])),), boolean, self)
 
     def less(self, a: Any, b: Any) -> Array:
-        """Return a < b, decided."""
+        """Return a < b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("less", a, b)
 
     def less_equal(self, a: Any, b: Any) -> Array:
-        """Return a <= b, decided."""
+        """Return a <= b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("less_equal", a, b)
 
     def greater(self, a: Any, b: Any) -> Array:
-        """Return a > b, decided."""
+        """Return a > b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("greater", a, b)
 
     def greater_equal(self, a: Any, b: Any) -> Array:
-        """Return a >= b, decided."""
+        """Return a >= b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("greater_equal", a, b)
 
     def equal(self, a: Any, b: Any) -> Array:
-        """Return a == b, decided."""
+        """Return a == b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("equal", a, b)
 
     def not_equal(self, a: Any, b: Any) -> Array:
-        """Return a != b, decided."""
+        """Return a != b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("not_equal", a, b)
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -366,7 +366,7 @@ def pulled_through_cayley(u: Array, g: Array) -> Array:
     """
     Return cotangents `g` of Cayley transforms `u`, carried back to their matrices.
 
-    With U = (I - S)(I + S)^-1 is dU = -(I + U) dS (I + S)^-1, and I + U = 2 (I + S)^-1.
+    If U = (I - S)(I + S)^-1, then dU = -(I + U) dS (I + S)^-1, and I + U = 2 (I + S)^-1.
     """
     xp = u.xp
     around = xp.add(xp.matrix_transpose(u), xp.asarray(np.eye(u.shape[-1]), dtype=u.dtype))

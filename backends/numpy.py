@@ -49,14 +49,14 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def strided(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """
-    Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element.
+    Return `x` as a part of wider rows, with its leading axes stored in reverse. A vector takes every second element.
 
-    Eight lanes before and after each row, and rows before and after all of them, are NaN, or -1 among integers.
+    Eight channels before and after each row, and rows before and after all of them, are NaN, or -1 among integers.
     """
     if x.ndim < 2:
         return np.stack([x, x], axis=-1)[..., 1] if x.ndim else x
     order = tuple(reversed(range(x.ndim - 1)))
-    wide = x.shape[-1] + x.shape[-1] % 2 + 16  # even, so that pairs can be viewed as complex numbers
+    wide = x.shape[-1] + x.shape[-1] % 2 + 16  # even: channel pairs can be viewed as complex numbers
     first, *others = (x.shape[a] for a in order)
     buffer = np.full((first + 3, *others, wide), _mark(x), dtype=x.dtype)
     view = buffer[1 : first + 1, ..., 8 : x.shape[-1] + 8].transpose(*order, x.ndim - 1)
@@ -65,7 +65,7 @@ def strided(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def guarded(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the same values with 64 elements of memory before and after them that are NaN, or -1 among integers."""
+    """Return the same values with 64 elements of NaN (-1 for integers) in memory before and after them."""
     buffer = np.full(x.size + 128, _mark(x), dtype=x.dtype)
     view = buffer[64 : x.size + 64].reshape(x.shape)
     view[...] = x
@@ -73,7 +73,7 @@ def guarded(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def around(x: npt.NDArray[Any]) -> bytes:
-    """Return the memory that holds `x`, without its elements."""
+    """Return the bytes of the memory that holds `x`, with the elements of `x` set to 0."""
     owner = x if x.base is None else x.base
     copy = owner.copy()
     place = x.ctypes.data - owner.ctypes.data

@@ -1,4 +1,4 @@
-"""Round float64 to narrower dtypes correctly, once: casts in torch, JAX and ml_dtypes go through float32 and round twice."""
+"""Round float64 to narrower dtypes with a single rounding. Casts in torch, JAX and ml_dtypes round twice, through float32."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ LARGEST = {
 
 
 def round_to(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[np.float64]:
-    """Return `x` as float64 rounded to values of `dtype`: the nearest, half to even, infinite beyond its range."""
+    """Return `x` as float64, rounded to the nearest value of `dtype`, half to even, and infinite beyond its range."""
     x = np.asarray(x, dtype=np.float64)
     if dtype == "float64":
         return x
@@ -34,7 +34,7 @@ def representable(x: npt.NDArray[Any], dtype: str) -> bool:
 
 
 def bits_of(x: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """Return `x` rounded once to `dtype`, as NumPy's own dtype; for bfloat16 as uint16 with the same bits."""
+    """Return `x` rounded once to `dtype`, in NumPy's dtype of that name. bfloat16 is returned as uint16 with the same bits."""
     narrow = round_to(x, dtype)
     if dtype != "bfloat16":
         return narrow.astype(dtype)

@@ -1,4 +1,4 @@
-"""The chosen numbers behind every tolerance: roundoffs of elementary operations, with sources, and the accuracy classes."""
+"""The numbers behind every tolerance: roundoffs of elementary operations, with sources, and the accuracy classes."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class Roundoff(NamedTuple):
-    """How many unit roundoffs u = 2**-bits an elementary operation may add, relative to its result, and the source of that."""
+    """How many unit roundoffs u = 2**-bits an elementary operation may add, relative to its result, and the source."""
 
     units: float
     source: str
@@ -30,13 +30,14 @@ ROUNDOFFS = {
     "reduction, times min(|angle|, pi)": Roundoff(3, "a wide angle reduced below pi, then narrowed: two constants and a cast"),
     "skew exponential, times n^2 (1 + 2 |A|)": Roundoff(
         3,
-        "Higham, Functions of Matrices, section 10.3: halved to norm 1, squared as often; a product of orthogonal matrices "
-        "is off by n^2 u in Frobenius norm, the Taylor polynomial by 2 n^2 u, and errors double with a squaring. In float64 it "
-        "is n (n + 16), for the Padé approximant of degree 13, halved to norm 5.4 alone: four products in terms that add up to "
-        "exp(5.4/2) = 15, in the numerator and in the denominator, whose inverse is 1: 16 n 15 u, 88 n |A| u once squared",
+        "Higham, Functions of Matrices, section 10.3: a matrix is halved to norm 1 and the result squared as often. A product "
+        "of orthogonal matrices is off by n^2 u in Frobenius norm, the Taylor polynomial by 2 n^2 u, and each squaring doubles "
+        "the error. In float64 the factor is n (n + 16), for the Padé approximant of degree 13, which is only halved to norm "
+        "5.4. It has four products with terms that add up to exp(5.4/2) = 15, in the numerator and in the denominator, whose "
+        "inverse has norm 1: 16 n 15 u, and 88 n |A| u once squared",
     ),
     "its derivative along G, times n^2 (1 + 2 |A|) |G|": Roundoff(
-        9, "the same for the upper right block of exp([[A, G], [0, A]]): with a squaring the power's error meets its norm twice"
+        9, "the same for the upper right block of exp([[A, G], [0, A]]); in a squaring the error of the power counts twice"
     ),
     "Cayley transform, times n^2 (1 + |S|^2)^(3/2)": Roundoff(
         3,
@@ -51,17 +52,17 @@ ROUNDOFFS = {
 
 class Accuracy(NamedTuple):
     """
-    An accuracy class: significand bits of each dtype label, the absolute error of any inexact result, the least normal.
+    An accuracy class: significand bits of each dtype label, the absolute error of any inexact result, the smallest normal.
 
-    `power` are the bits of powers and of the frequencies made of them, `angle` those of position times frequency; by default
-    both are those of float64.
+    `power` is the number of bits of powers, and of the frequencies made from them. `angle` is the number of bits of position
+    times frequency. By default both are those of float64.
     """
 
     float64: int
     float32: int
     storage: int
     floor: float
-    normal: float = 2.0**-126  # of its narrowest dtype: below it no result counts as exact
+    normal: float = 2.0**-126  # of the narrowest dtype; no result below it counts as exact
     power: int | None = None
     angle: int | None = None
 

@@ -34,14 +34,14 @@ def from_numpy(x: npt.NDArray[Any], dtype: str | None = None, device: Any = None
 
 
 def to_numpy(x: torch.Tensor) -> npt.NDArray[Any]:
-    """Copy to the host, reals widened to float64, which is exact for every dtype above."""
+    """Copy to the host, with reals widened to float64, which is exact for every dtype above."""
     host = x.detach().to("cpu")
     wide = host.to(torch.float64) if host.dtype.is_floating_point else host
     return np.array(wide.numpy())
 
 
 def view(x: torch.Tensor) -> npt.NDArray[Any]:
-    """Return `x` on the host, not copied where it is there already; bfloat16, which NumPy lacks, as float32."""
+    """Return `x` on the host, not copied if it is there already. bfloat16, which NumPy lacks, becomes float32."""
     host = x.detach().to("cpu")
     return np.asarray((host.to(torch.float32) if host.dtype == torch.bfloat16 else host).resolve_conj().resolve_neg().numpy())
 
@@ -61,7 +61,7 @@ def compile(function: Callable[..., Any]) -> Callable[..., Any]:
 def vjp(
     function: Callable[..., Sequence[torch.Tensor]], arrays: Sequence[torch.Tensor], cotangents: Sequence[torch.Tensor]
 ) -> list[torch.Tensor | None]:
-    """Return the gradients of `function` in `arrays` by autograd; None where the graph does not reach an array."""
+    """Return the gradients of `function` with respect to `arrays`. None for an array that the autograd graph does not reach."""
     leaves = [x.detach().requires_grad_() for x in arrays]
     with torch.enable_grad():
         outputs = function(*leaves)
@@ -74,27 +74,27 @@ def vjp(
 
 def strided(x: torch.Tensor) -> torch.Tensor:
     """
-    Return `x` as a part of wider rows, with its leading axes stored in reverse; a vector takes every second element.
+    Return `x` as a part of wider rows, with its leading axes stored in reverse. A vector takes every second element.
 
-    Eight lanes before and after each row, and rows before and after all of them, are NaN, or -1 among integers.
+    Eight channels before and after each row, and rows before and after all of them, are NaN, or -1 among integers.
     """
     if x.ndim < 2:
         return torch.stack([x, x], dim=-1)[..., 1] if x.ndim else x
     order = tuple(reversed(range(x.ndim - 1)))
-    wide = x.shape[-1] + x.shape[-1] % 2 + 16  # even, so that pairs can be viewed as complex numbers
+    wide = x.shape[-1] + x.shape[-1] % 2 + 16  # even: channel pairs can be viewed as complex numbers
     first, *others = (x.shape[a] for a in order)
     buffer = torch.full((first + 3, *others, wide), _mark(x), dtype=x.dtype, device=x.device)
     return buffer[1 : first + 1, ..., 8 : x.shape[-1] + 8].permute(*order, x.ndim - 1).copy_(x)
 
 
 def guarded(x: torch.Tensor) -> torch.Tensor:
-    """Return the same values with 64 elements of memory before and after them that are NaN, or -1 among integers."""
+    """Return the same values with 64 elements of NaN (-1 for integers) in memory before and after them."""
     buffer = torch.full((x.numel() + 128,), _mark(x), dtype=x.dtype, device=x.device)
     return buffer[64 : x.numel() + 64].view(x.shape).copy_(x)
 
 
 def around(x: torch.Tensor) -> bytes:
-    """Return the memory that holds `x`, without its elements."""
+    """Return the bytes of the memory that holds `x`, with the elements of `x` set to 0."""
     whole = torch.empty(0, dtype=x.dtype, device=x.device).set_(x.detach().untyped_storage()).clone()
     whole.as_strided(x.shape, x.stride(), x.storage_offset()).zero_()
     memory: bytes = whole.view(torch.uint8).cpu().numpy().tobytes()
