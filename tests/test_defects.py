@@ -64,7 +64,7 @@ def test_a_defect_says_what_it_is_and_imports_nothing_of_posref(file: Path) -> N
 def test_the_page_in_the_docs_is_what_is_measured() -> None:
     """But for what it says of the registry's own mutants: see `test_deviations`."""
     page = GENERATE.DIAGNOSIS.read_text(encoding="utf-8")
-    of_mutants = page.partition(" counted apart:\n")[2].partition("\n\n")[0]
+    of_mutants = page.partition(" counted separately.\n")[2].partition("\n\n")[0]
     assert page == GENERATE.diagnosis(of_mutants), "python docs/generate.py --measure"
 
 

@@ -128,7 +128,7 @@ def test_each_is_recognised(name: str) -> None:
 def test_the_page_in_the_docs_counts_what_is_recognised() -> None:
     """Here, since the diagnoses of all mutants are kept for the process that made them."""
     page = (Path(__file__).parents[1] / "docs" / "diagnosis.md").read_text(encoding="utf-8")
-    assert f" counted apart:\n{registry()}\n\n" in page, "python docs/generate.py --measure"
+    assert f" counted separately.\n{registry()}\n\n" in page, "python docs/generate.py --measure"
 
 
 def finite(mutant: Deviation, op: str) -> bool:

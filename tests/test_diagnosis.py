@@ -21,7 +21,7 @@ from posref.conformance.diagnosis.hypotheses import JITTER, OneOutput, score
 SAID = {  # by the defect's file
     "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",
     "learned_last_row": "Only the last row of the table is wrong.",
-    "logits_scale_103": "your output equals the definition, within angle32, if the scale is 1.03 of what it should be",
+    "logits_scale_103": "your output equals the definition, within angle32, if the scale is 1.03 times what it should be",
     "shaw_last_row_for_first": "Only the first row of the table is wrong.",
     "sinusoidal_base_1000": "your output equals the definition, within angle32, if base is 1000 (asked: 10000, ",
     "table_coarse_sine": "All cases pass in class angle32+trig(0.000244140625) (--trig 0.000244140625).",
@@ -107,7 +107,7 @@ def test_a_number_that_one_position_shows_is_not_named() -> None:
 def test_a_stage_is_blamed_for_what_it_explains() -> None:
     found = {"names": ["sign-flipped"]}
     assert _blame("apply_rope", found, {"apply_rope": [["sign-flipped"]]}) == "the first wrong stage is apply_rope"
-    assert _blame("apply_rope", found, {"apply_rope": [["layout-half"]]}) == "apply_rope fails too, of another cause"
+    assert _blame("apply_rope", found, {"apply_rope": [["layout-half"]]}) == "apply_rope fails too, for another reason"
 
 
 def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:

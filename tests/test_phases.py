@@ -47,7 +47,7 @@ EQUALS = "our output equals the definition, within angle32, "
 SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "base": ({"fixed": {"base": 123456.0}}, ("the frequencies are those of base 123456 (asked: 10000, ",)),
     "base of Llama 3": ({"fixed": {"base": 5e5}}, ("base is 500000 (asked: 10000, ",)),
-    "gain": ({"gain": 0.9}, ("the gain is 0.9 of what it should be",)),
+    "gain": ({"gain": 0.9}, ("the gain is 0.9 times what it should be",)),
     "scale": ({"scale": 2.0}, ("positions are multiplied by 2",)),
     "divided": ({"scale": 1 / 3}, ("positions are divided by 3",)),
     "offset": ({"offset": 7.0}, ("positions are offset by 7",)),
@@ -104,7 +104,7 @@ def test_a_layout_and_a_gain_are_certain_where_angles_are_not() -> None:
         return turned(x, roots, layout="interleaved", base=base, gain=0.5).astype(x.dtype)
 
     text = said(rope)
-    assert text.startswith(f"{TELL}: every pair is rotated, in layout 'interleaved'; the gain is 0.5 of what it should be; ")
+    assert text.startswith(f"{TELL}: every pair is rotated, in layout 'interleaved'; the gain is 0.5 times what it should be; ")
     assert "no base, position scale and position offset give these angles." in text
 
 
@@ -159,7 +159,7 @@ def test_a_rotation_by_a_given_table_has_layout_gain_and_direction() -> None:
         return out
 
     text = said(apply_rope, "apply_rope")
-    assert "the gain is 0.75 of what it should be; the rotation is by the negative angle." in text
+    assert "the gain is 0.75 times what it should be; the rotation is by the negative angle." in text
 
 
 @pytest.mark.thorough
@@ -183,7 +183,7 @@ def test_half_precision_tells_what_it_can(dtype: str) -> None:
         out = turned(x.double().numpy(), positions.double().numpy(), layout=layout, base=base, gain=0.5, offset=3.0)
         return torch.from_numpy(out).to(x.dtype)
 
-    assert "the gain is 0.5 of what it should be; positions are offset by 3." in said(rope, backend="torch", dtype=dtype)
+    assert "the gain is 0.5 times what it should be; positions are offset by 3." in said(rope, backend="torch", dtype=dtype)
 
 
 def test_another_operation_has_no_phases() -> None:

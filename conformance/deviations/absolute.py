@@ -42,7 +42,7 @@ def _cos_exponent(function: Function) -> Function:
 
 
 def _zero_first(out: Real, p: Any, dim: int, /, *, odd: str = "refused", **options: Any) -> Real:
-    """The first column holds the zeros that belong into the last."""
+    """The first column holds the zeros that belong in the last."""
     return np.roll(out, 1, axis=-1) if dim % 2 and odd == "zeros" else out
 
 
@@ -74,44 +74,44 @@ def _zeros_outside(function: Function) -> Function:
 
 
 DEVIATIONS = (
-    Deviation("sin-cos-exchanged", "sines and cosines are in the other order", {"sinusoidal": after(_pairs_swapped)}, "",
+    Deviation("sin-cos-exchanged", "sines and cosines are exchanged", {"sinusoidal": after(_pairs_swapped)}, "",
               "flashinfer#3819, diffusers#1369"),
-    Deviation("sinusoid-halves-exchanged", "the halves of sines and cosines are exchanged, where they are halves",
+    Deviation("sinusoid-halves-exchanged", "the half with sines and the half with cosines are exchanged",
               {"sinusoidal": after(_halves_swapped)}, "", "flashinfer#3819"),
-    Deviation("sinusoid-interleaved", "sines and cosines are interleaved whatever is asked for",
+    Deviation("sinusoid-interleaved", "sines and cosines are always interleaved",
               {"sinusoidal": option(layout=always("interleaved"))}, "", "multidim-positional-encoding#20"),
-    Deviation("sinusoid-concatenated", "sines come first, then cosines, whatever is asked for",
+    Deviation("sinusoid-concatenated", "sines always come first, then cosines",
               {"sinusoidal": option(layout=always("sin_cos"))}, "", "tensor2tensor#1423"),
     Deviation("sinusoid-cos-exponent", "the cosine of a pair has the exponent (2i + 1)/d", {"sinusoidal": _cos_exponent},
-              "2 * (i // 2) is forgotten.", "the TensorFlow tutorial's slip"),
-    Deviation("endpoint-always", "the exponent is i/(d/2 - 1) whatever is asked for",
+              "The code lacks 2 * (i // 2).", "the TensorFlow tutorial's slip"),
+    Deviation("endpoint-always", "the exponent is always i/(d/2 - 1)",
               {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": dim > 3}))}, "", "hojonathanho/diffusion#15"),
-    Deviation("endpoint-never", "the exponent is 2i/d whatever is asked for",
+    Deviation("endpoint-never", "the exponent is always 2i/d",
               {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"endpoint": False}))}),
-    Deviation("sinusoid-base-10000", "the base is 10000 whatever is asked for",
+    Deviation("sinusoid-base-10000", "the base is always 10000",
               {"sinusoidal": lambda f: lambda p, dim, /, **o: f(p, dim, **(o | {"base": 10000.0}))}, "", "croco#44"),
-    Deviation("odd-as-zeros", "an odd width gets a column of zeros whatever the rule", {"sinusoidal": option(odd=always("zeros"))}),
-    Deviation("odd-truncated", "an odd width is cut from the next even one whatever the rule",
+    Deviation("odd-as-zeros", "an odd width always gets a column of zeros", {"sinusoidal": option(odd=always("zeros"))}),
+    Deviation("odd-truncated", "an odd width is always cut from the next even one",
               {"sinusoidal": option(odd=always("truncated"))}),
-    Deviation("odd-extra-sine", "an odd width keeps its own exponents, and a sine more, whatever the rule",
+    Deviation("odd-extra-sine", "an odd width always keeps its own exponents and has one more sine",
               {"sinusoidal": option(odd=always("extra_sine"))}),
-    Deviation("odd-zero-first", "the column of zeros is the first", {"sinusoidal": after(_zero_first)}, "Pad behind the last column."),
+    Deviation("odd-zero-first", "the column of zeros is the first", {"sinusoidal": after(_zero_first)}, "Pad after the last column."),
     Deviation("sinusoid-unscaled", "the result is not scaled", {"sinusoidal": option(scale=always(1.0))}),
     Deviation("sinusoid-angle-scaled", "the scale multiplies positions, not the result", {"sinusoidal": _angle_scaled},
-              "Multiply sines and cosines, not what they are taken of."),
+              "Multiply sines and cosines, not the positions."),
     Deviation("sinusoid-bfloat16", "the table is held in bfloat16", {"sinusoidal": after(lambda t, *a, **o: narrowed("bfloat16")(t))}, "",
               "keras-hub's compute_dtype"),
     Deviation("offset-ignored", "the offset into the table is ignored",
               {"learned": lambda f: lambda p, t, /, *, offset=0, **o: f(p, t, **o)}, "", "transformers#1761, sentence-transformers#3879"),
-    Deviation("offset-plus-1", "rows are taken one further on", {"learned": lambda f: lambda p, t, /, **o: f(
+    Deviation("offset-plus-1", "each row is the one after the right one", {"learned": lambda f: lambda p, t, /, **o: f(
         p, np.concatenate([t[1:], t[-1:]]), **o)}, "", "lightseq#144"),
-    Deviation("clip-wraps", "rows outside the table are counted around from its other end", {"learned": _outside(
+    Deviation("clip-wraps", "rows outside the table wrap around to its other end", {"learned": _outside(
         lambda rows, count: rows % count)}),
     Deviation("clip-zeros", "positions outside the table get zeros", {"learned": _zeros_outside}, "", "tinygrad#5873"),
-    Deviation("clip-before-offset", "positions are limited before the offset is added", {"learned": lambda f: lambda p, t, /, *,
+    Deviation("clip-before-offset", "positions are clipped before the offset is added", {"learned": lambda f: lambda p, t, /, *,
         offset=0, clip=False: f(np.maximum(p, 0) if clip else p, t, offset=offset, clip=clip)}),
     Deviation("table-through-bfloat16", "the learned table is held in bfloat16", {"learned": argument(1, narrowed("bfloat16")),
               "t5_rows": argument(0, narrowed("bfloat16"))}),
-    Deviation("rows-arange", "rows 0, 1, 2, ... are taken whatever the positions", {"learned": argument(
+    Deviation("rows-arange", "rows 0, 1, 2, ... are always read, without looking at positions", {"learned": argument(
         0, lambda p: np.broadcast_to(np.arange(p.shape[-1]), p.shape) if p.ndim else 0 * p)}, "", "keras-hub#1544"),
 )  # fmt: skip

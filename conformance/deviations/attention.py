@@ -80,7 +80,7 @@ DEVIATIONS = (
     Deviation("mask-constant-1e5", "masked logits are -100000 rather than excluded", _mask_constant(-1e5)),
     Deviation("mask-inverted", "the mask is inverted", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None if m is None else ~m, **s)}),
     Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None, **s)}),
-    Deviation("masked-row-mean", "a row with nothing allowed is the mean of all values", {"softmax": _mean_of_row},
+    Deviation("masked-row-mean", "a row that may see nothing is the mean of all values", {"softmax": _mean_of_row},
               hint="A row that may see nothing gives zeros: treat it after the softmax."),
     Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": _plus_one},
               "A key of logit 0 and value 0 is attended to as well.", "PyTorch's add_zero_attn"),

@@ -74,6 +74,18 @@ def _exchanged_in(arrangement: str) -> dict[str, Wrap]:
     return {"axial_table": wrap}
 
 
+def _restarting(function: Function) -> Function:
+    """The k-th pair of every axis has the k-th frequency, whichever pair of the head it is."""
+
+    def deviating(positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
+        axes = axes_of_pairs("axial_table", sections, arrangement)
+        ranks = [axes[:pair].count(axis) for pair, axis in enumerate(axes)]
+        again = np.asarray(inv_freq)[..., ranks]
+        return function(positions, again, sections=sections, arrangement=arrangement, **rest)
+
+    return deviating
+
+
 def _first_row(p: Real) -> Real:
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p
 
@@ -150,58 +162,60 @@ def _first_head(f: Real) -> Real:
 
 DEVIATIONS = (
     *(
-        Deviation(f"axes-{name.replace('_', '-')}", f"sections are arranged {name.replace('_', ' ')} whatever is asked for",
+        Deviation(f"axes-{name.replace('_', '-')}", f"the arrangement is always {name.replace('_', ' ')}",
                   _map(_arranged(name)), "Which pairs belong to which axis: Qwen2-VL has chunks, Qwen3-VL interleaves.")
         for name in ARRANGEMENTS
     ),
     Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last),
               hint="Pairs that are left over belong to axis 0."),
-    Deviation("axes-turn-goes-on", "where an axis is full, the turn goes on from the axis that stands in for it", _map(_turn_goes_on),
+    Deviation("axes-turn-goes-on", "after an axis that is full, the round-robin goes on from its substitute", _map(_turn_goes_on),
               hint="Pair i starts again from axis i mod A, wherever pair i - 1 went."),
-    Deviation("axes-first-alone", "every pair turns with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
+    Deviation("axes-first-alone", "every pair rotates with the first axis", _map(lambda axes, *rest: [0] * len(axes))),
     Deviation("axes-exchanged", "the last two axes, height and width, are exchanged", {"axial_table": argument(0, _exchanged(-1, -2))}),
     *(
         Deviation(f"axes-exchanged-{name.replace('_', '-')}",
-                  f"the last two axes, height and width, are exchanged where sections are {name.replace('_', ' ')}",
+                  f"the last two axes, height and width, are exchanged where the arrangement is {name.replace('_', ' ')}",
                   _exchanged_in(name))
         for name in ARRANGEMENTS
     ),
+    Deviation("axes-frequencies-restart", "the frequencies start again with the first pair of every axis",
+              {"axial_table": _restarting}, "Pair i of the head has frequency i, whichever axis it rotates with."),
     Deviation("axes-time-last", "the first and the last axis are exchanged", {"axial_table": argument(0, _exchanged(0, -1))}),
     Deviation("axes-one-based", "cells are counted from one", {"axial_table": argument(0, lambda p: p + 1)},
               "Llama 4's vision encoder does so."),
-    Deviation("axes-first-row", "the first row's positions serve every row", {"axial_table": argument(0, _first_row)}),
-    Deviation("ladder-shared", "all axes share one ladder, and each takes every n-th frequency of it",
+    Deviation("axes-first-row", "the first row's positions are used for every row", {"axial_table": argument(0, _first_row)}),
+    Deviation("ladder-shared", "all axes share one list of frequencies, and each takes every n-th",
               {"axial_frequencies": _allocated("shared")}),
-    Deviation("ladder-own", "every axis has a ladder of its own where one is shared", {"axial_frequencies": _allocated("own")}),
-    Deviation("ladder-chunked", "one ladder is cut into pieces, the fast frequencies for the first axis",
+    Deviation("ladder-own", "each axis has its own list of frequencies where all should share one", {"axial_frequencies": _allocated("own")}),
+    Deviation("ladder-chunked", "one list of frequencies is cut into pieces, the fast ones for the first axis",
               {"axial_frequencies": after(_one_ladder)}, "", "vllm-omni#1784"),
-    Deviation("ladder-whole-width", "the exponent is divided by the lanes of all axes, not of its own",
-              {"axial_frequencies": after(_whole_width)}, "RoPE-ViT has b^(-4k/d) for d lanes of two axes: b^(-2k/(d/2))."),
+    Deviation("ladder-whole-width", "the exponent is divided by the number of channels of all axes, not of its own",
+              {"axial_frequencies": after(_whole_width)}, "RoPE-ViT has b^(-4k/d) for d channels of two axes: b^(-2k/(d/2))."),
     Deviation("ladder-radians", "coordinates are not multiplied by 2 pi", {"axial_frequencies": option(unit=lambda _: "radians")}),
-    Deviation("ladder-endpoint-never", "the last frequency is one step before 1/base whatever is asked for",
+    Deviation("ladder-endpoint-never", "the last frequency is always one step before 1/base",
               {"axial_frequencies": option(endpoint=lambda _: False)}),
-    Deviation("ladder-endpoint-always", "the last frequency is 1/base whatever is asked for", {"axial_frequencies": _ends}),
-    Deviation("ladder-first-1", "the first frequency is 1 whatever is asked for", {"axial_frequencies": option(first=lambda _: 1.0)}),
-    Deviation("ladder-first-inverted", "the first frequency is taken for a period, or the other way", {"axial_frequencies": _inverted},
+    Deviation("ladder-endpoint-always", "the last frequency is always 1/base", {"axial_frequencies": _ends}),
+    Deviation("ladder-first-1", "the first frequency is always 1", {"axial_frequencies": option(first=lambda _: 1.0)}),
+    Deviation("ladder-first-inverted", "the first frequency is taken for a period, or a period for a frequency", {"axial_frequencies": _inverted},
               "Divide the coordinate by a period; multiply it by a frequency."),
-    Deviation("ladder-base-10000", "the base of the ladders is 10000 whatever is asked for",
+    Deviation("ladder-base-10000", "the base is always 10000",
               {"axial_frequencies": option(base=lambda _: 10000.0)}),
-    Deviation("axial-over-head", "pairs are halves of the whole head where each axis has lanes of its own",
-              _laid_out("half_by_axis", "half"), "[h h w w], or [h w h w]."),
-    Deviation("axial-by-axis", "each axis has lanes of its own where pairs are halves of the whole head",
-              _laid_out("half", "half_by_axis"), "[h w h w], or [h h w w]."),
+    Deviation("axial-over-head", "channels are paired over the whole head where each axis should have its own block",
+              _laid_out("half_by_axis", "half"), "The layout is [h h w w], not [h w h w]."),
+    Deviation("axial-by-axis", "each axis has its own block of channels where they should be paired over the whole head",
+              _laid_out("half", "half_by_axis"), "The layout is [h w h w], not [h h w w]."),
     Deviation("axial-whole-numbers", "coordinates are truncated to integers", {"axial_rope": argument(1, np.trunc)}),
-    Deviation("mixed-first-axis", "a pair turns with the first axis alone",
+    Deviation("mixed-first-axis", "a pair rotates with the first axis alone",
               {"mixed_table": argument(1, lambda f: np.concatenate([f[:1], 0 * f[1:]]))}),
-    Deviation("mixed-by-axis", "every axis turns pairs of its own, as in axial RoPE", {"mixed_table": argument(1, _axial_only)}),
+    Deviation("mixed-by-axis", "every axis rotates its own pairs, as in axial RoPE", {"mixed_table": argument(1, _axial_only)}),
     Deviation("mixed-difference", "the angles of later axes are subtracted", {"mixed_table": argument(1, _signed)}),
     Deviation("mixed-exchanged", "the frequencies of the first and the last axis are exchanged",
               {"mixed_table": argument(1, _exchanged(0, -1))}, "RoPE-ViT and timm have the width first."),
-    Deviation("mixed-first-head", "the frequencies of the first head serve every head", {"mixed_table": argument(1, _first_head)}),
-    Deviation("mixed-first-row", "the first row's positions serve every row", {"mixed_table": argument(0, _first_row)}),
+    Deviation("mixed-first-head", "the frequencies of the first head are used for every head", {"mixed_table": argument(1, _first_head)}),
+    Deviation("mixed-first-row", "the first row's positions are used for every row", {"mixed_table": argument(0, _first_row)}),
     Deviation("mixed-one-based", "cells are counted from one", {"mixed_table": argument(0, lambda p: p + 1)}),
     Deviation("mixed-bfloat16", "learned frequencies are held in bfloat16", {"mixed_table": argument(1, narrowed("bfloat16"))}),
-    Deviation("axial-turns-blocks", "frequencies stay one axis after the other where axes take turns",
+    Deviation("axial-turns-blocks", "frequencies are in blocks, one for each axis, where axes should alternate",
               {"in_pair_order": lambda function: lambda inv_freq, **options: inv_freq},
               hint="Frequencies and axes must be put in the same order."),
 )  # fmt: skip

@@ -106,8 +106,8 @@ DEVIATIONS = (
     _slope("slopes-reversed", "slopes are in reverse order of heads", after(lambda s, *a, **o: s[::-1])),
     _slope("slopes-bfloat16", "slopes are held in bfloat16", after(lambda s, *a, **o: narrowed("bfloat16")(s)), "",
               "transformers' Falcon"),
-    _slope("max-bias-8", "max_bias is 8 whatever is asked for", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads)),
-    _product("alibi-sign", "the bias has the other sign", after(lambda b, *a, **o: -b)),
+    _slope("max-bias-8", "max_bias is always 8", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads)),
+    _product("alibi-sign", "the bias has the wrong sign", after(lambda b, *a, **o: -b)),
     _product("alibi-abs-missing", "form 'distance' has no absolute value", lambda f: _form(f, "distance", "causal"), "", "x-transformers@4ed4d0a"),
     _product("alibi-abs-added", "form 'causal' has an absolute value", lambda f: _form(f, "causal", "distance")),
     _product("alibi-future-zero", "keys after the query have no bias in form 'distance'", after(_future_zero),
@@ -116,7 +116,7 @@ DEVIATIONS = (
     _product("alibi-key-off-by-one", "keys' positions are one too large", argument(1, lambda k: k + 1)),
     _product("alibi-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)", argument(
         0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), "", "x-transformers@74f241d"),
-    _product("alibi-key-arange", "keys are at 0, 1, 2, ... whatever their positions", argument(
+    _product("alibi-key-arange", "keys are at 0, 1, 2, ..., not at their positions", argument(
         1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape)), "", "PaddleNLP#6495"),
     _product("alibi-bfloat16", "the product of slope and distance is held in bfloat16", _bf16_product, "",
               "TensorRT-Model-Connect#667, vllm-fork#503"),
@@ -125,19 +125,19 @@ DEVIATIONS = (
     _product("alibi-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), "",
               "vllm-fork#503"),
     _bucket("t5-sign", "the relative position is query minus key", argument(0, lambda r: -r), "", "aprender#2143 class"),
-    _bucket("t5-causal", "buckets are causal whatever is asked for", option(bidirectional=always(False))),
-    _bucket("t5-bidirectional", "buckets are bidirectional whatever is asked for", option(bidirectional=always(True))),
-    _bucket("t5-max-distance-128", "max_distance is 128 whatever is asked for", lambda f: lambda r, /, **o: f(
+    _bucket("t5-causal", "buckets are always causal", option(bidirectional=always(False))),
+    _bucket("t5-bidirectional", "buckets are always bidirectional", option(bidirectional=always(True))),
+    _bucket("t5-max-distance-128", "max_distance is always 128", lambda f: lambda r, /, **o: f(
         r, **(o | {"max_distance": 128})), "", "llama.cpp"),
     _bucket("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1)),
             hint="Beyond half of the buckets, their width grows with the logarithm."),
     _bucket("t5-rounded", "the logarithm is rounded to the nearest", _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint))),
     _bucket("t5-ceil", "the logarithm is rounded up", _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12)))),
-    _bucket("t5-not-limited", "distances beyond the last bucket are not brought back", _buckets(
+    _bucket("t5-not-limited", "distances beyond the last bucket are not limited to it", _buckets(
         lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)), hint="Limit the bucket to the last one."),
     _bucket("t5-halves-exchanged", "keys before the query use the second half of the buckets", after(_wrong_half)),
     _bucket("t5-zero-after", "the query's own position uses the second half of the buckets", after(_zero_is_after)),
-    _bucket("t5-num-buckets-32", "num_buckets is 32 whatever is asked for", lambda f: lambda r, /, **o: f(
+    _bucket("t5-num-buckets-32", "num_buckets is always 32", lambda f: lambda r, /, **o: f(
         r, **(o | {"num_buckets": 32}))),
     Deviation("t5-table-reshaped", "the table is reshaped to (heads, buckets) where it should be transposed", {"t5_rows": argument(
         0, lambda t: t.reshape(t.shape[::-1]).T)}, "A weight converter."),

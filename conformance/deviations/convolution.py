@@ -65,18 +65,18 @@ def _bias_inside(function: Function) -> Function:
 
 _conv = deviations_of("conv_positions")
 CONV = (
-    _conv("conv-one-frame-late", "of an even number of taps the first frame is dropped, not the last", _later,
+    _conv("conv-one-frame-late", "with an even number of taps the first frame is dropped, not the last", _later,
           "Frame t sees K/2 frames back and K/2 - 1 ahead."),
     _conv("conv-flipped", "taps are in reverse order", argument(1, lambda w: w[..., ::-1]),
           "Libraries correlate: tap k stands at frame t + k - K // 2."),
-    _conv("conv-causal", "every frame sees those before it alone", lambda f: lambda x, w, b, /, *, groups: f(
+    _conv("conv-causal", "every frame sees only those before it", lambda f: lambda x, w, b, /, *, groups: f(
         x, np.concatenate([w, np.zeros((*w.shape[:-1], w.shape[-1] - 1))], axis=-1), b, groups=groups)),
-    _conv("conv-edge-repeated", "the first and last frame go on beyond the ends", _padded("edge")),
-    _conv("conv-edge-wrapped", "frames beyond an end are those of the other end", _padded("wrap")),
-    _conv("conv-groups-dealt", "channels are dealt out to groups in turn", _dealt,
+    _conv("conv-edge-repeated", "the first and last frames are repeated beyond the ends", _padded("edge")),
+    _conv("conv-edge-wrapped", "frames beyond an end wrap around from the other end", _padded("wrap")),
+    _conv("conv-groups-dealt", "channels go to groups round-robin, not in blocks", _dealt,
           hint="A group is neighbouring channels: compare the reshape, (groups, channels)."),
     _conv("conv-without-bias", "the bias is left out", argument(2, lambda b: 0 * b)),
-    _conv("conv-bias-inside", "the bias is added where the whole window lies inside alone", _bias_inside),
+    _conv("conv-bias-inside", "the bias is added only where the whole window lies inside", _bias_inside),
     _conv("conv-channels-transposed", "input and output channels of a group are exchanged", lambda f: lambda x, w, b, /, *,
         groups: f(x, np.swapaxes(w.reshape(groups, w.shape[1], w.shape[1], -1), 1, 2).reshape(w.shape), b, groups=groups),
         hint="Weights are (output, input of a group, tap)."),
@@ -114,13 +114,13 @@ PEG = (
     _peg("peg-flipped", "the kernel is flipped in both axes", argument(1, lambda w: w[..., ::-1, ::-1]),
          "Libraries correlate: tap (0, 0) is the upper left neighbour."),
     _peg("peg-transposed", "rows and columns of the kernel are exchanged", argument(1, lambda w: np.swapaxes(w, -1, -2))),
-    _peg("peg-sides-exchanged", "patches are laid out with the image's height for its width", _swapped),
+    _peg("peg-sides-exchanged", "patches are laid out with height and width exchanged", _swapped),
     _peg("peg-edge-repeated", "the image's edge is repeated beyond it", _around("edge"),
          "Zeros around the image tell its edges."),
-    _peg("peg-edge-wrapped", "patches beyond an edge are those of the other edge", _around("wrap"),
+    _peg("peg-edge-wrapped", "patches beyond an edge wrap around from the other edge", _around("wrap"),
          hint="Pad zeros around the image, not the other edge."),
-    _peg("peg-always-added", "x is added whatever is asked", option(residual=always(True))),
-    _peg("peg-never-added", "x is not added whatever is asked", option(residual=always(False))),
+    _peg("peg-always-added", "x is always added", option(residual=always(True))),
+    _peg("peg-never-added", "x is never added", option(residual=always(False))),
     _peg("peg-without-bias", "the bias is left out", argument(2, lambda b: 0 * b)),
     _peg("peg-bfloat16", "the weights are held in bfloat16", argument(1, narrowed("bfloat16"))),
 )  # fmt: skip
@@ -145,11 +145,11 @@ def _others(axis: int) -> tuple[int, ...]:
 
 _norm = deviations_of("weight_norm")
 NORM = (
-    _norm("weight-norm-first-axis", "the norm is taken for each output channel, whatever the axis",
+    _norm("weight-norm-first-axis", "the norm is always taken for each output channel",
           _normed(lambda v, axis: np.sqrt((v * v).sum(axis=(1, 2), keepdims=True))), "wav2vec 2.0 has axis 2."),
-    _norm("weight-norm-last-axis", "the norm is taken for each tap, whatever the axis",
+    _norm("weight-norm-last-axis", "the norm is always taken for each tap",
           _normed(lambda v, axis: np.sqrt((v * v).sum(axis=(0, 1), keepdims=True)))),
-    _norm("weight-norm-of-all", "the norm is that of all weights", _normed(lambda v, axis: np.sqrt((v * v).sum()))),
+    _norm("weight-norm-of-all", "the norm is taken over all weights", _normed(lambda v, axis: np.sqrt((v * v).sum()))),
     _norm("weight-norm-squared", "directions are divided by the square of their length",
           _normed(lambda v, axis: (v * v).sum(axis=_others(axis), keepdims=True))),
     _norm("weight-norm-absolute", "the norm is the sum of absolute values",

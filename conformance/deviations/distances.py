@@ -1,4 +1,4 @@
-"""Deviations of length extensions: of their maps of relative positions, and of the products that these turn."""
+"""Deviations of length extensions: of their maps of relative positions, and of the products that these rotate."""
 
 from collections.abc import Callable
 from typing import Any
@@ -135,12 +135,12 @@ DEVIATIONS = (
     Deviation("extension-plain", "distances are RoPE's: nothing is extended", _maps(
         lambda f: lambda q, k, /, **o: q[..., :, None] - k[..., None, :]),
         hint="Far keys need the second pass: look for the condition that chooses it."),
-    Deviation("extension-sign", "distances have the other sign", _maps(after(lambda out, *a, **o: -out))),
-    Deviation("extension-query-plus-1", "queries are one token further on", _maps(argument(0, lambda q: q + 1))),
+    Deviation("extension-sign", "distances have the wrong sign", _maps(after(lambda out, *a, **o: -out))),
+    Deviation("extension-query-plus-1", "queries are one token too late", _maps(argument(0, lambda q: q + 1))),
     Deviation("extension-from-1", "positions are counted from 1", _maps(_both(lambda p: p + 1), "self_extend", "dual_chunk",
-              "streaming_llm"), "Groups and chunks then end a token early, and there is a sink less."),
-    Deviation("extension-query-arange", "queries are at 0, 1, 2, ... whatever their positions", _maps(argument(0, _counted))),
-    Deviation("extension-key-arange", "keys are at 0, 1, 2, ... whatever their positions", _maps(argument(1, _counted))),
+              "streaming_llm"), "Groups and chunks then end one token early, and there is one sink fewer."),
+    Deviation("extension-query-arange", "queries are at 0, 1, 2, ..., not at their positions", _maps(argument(0, _counted))),
+    Deviation("extension-key-arange", "keys are at 0, 1, 2, ..., not at their positions", _maps(argument(1, _counted))),
     Deviation("extension-first-row", "row 0's positions are used for every row", _maps(
         _both(lambda p: _first_row(p) if p.ndim > 1 else p))),
     Deviation("extension-positions-bfloat16", "positions are held in bfloat16", _maps(
@@ -149,14 +149,14 @@ DEVIATIONS = (
         option(window=lambda w: w + 1), "rerope", "leaky_rerope", "self_extend", "streaming_llm")),
     Deviation("extension-window-minus-1", "the window is one token shorter", _maps(
         option(window=lambda w: max(w - 1, 1)), "rerope", "leaky_rerope", "self_extend", "streaming_llm")),
-    Deviation("rerope-clipped", "keys after the query keep their distance, however far", _after_query("rerope", lambda r, **o: r),
+    Deviation("rerope-clipped", "keys after the query keep their distance, even beyond the window", _after_query("rerope", lambda r, **o: r),
               "", "rerope's decode path"),
     Deviation("rerope-both-sides", "distances are clipped on both sides: keys far after the query are at -w", _after_query(
         "rerope", lambda r, *, window: np.maximum(r, -window))),
-    Deviation("rerope-key-turned", "keys are turned in the second pass too: w - n", _far("rerope", lambda m, n, w: w - n + 0 * m)),
+    Deviation("rerope-key-turned", "keys are rotated in the second pass too: w - n", _far("rerope", lambda m, n, w: w - n + 0 * m)),
     Deviation("rerope-query-at-m", "the window is added to the query's position in the second pass: m + w", _far(
         "rerope", lambda m, n, w: m + w + 0 * n)),
-    Deviation("rerope-unturned", "nothing is turned in the second pass", _far("rerope", lambda m, n, w: 0 * (m - n))),
+    Deviation("rerope-unturned", "nothing is rotated in the second pass", _far("rerope", lambda m, n, w: 0 * (m - n))),
     Deviation("leaky-stops", "distances stop at the window, as in ReRoPE", _far(
         "leaky_rerope", lambda m, n, w, *, factor: w + 0 * (m - n)),
         hint="Beyond the window distances go on, divided by the factor."),
@@ -167,19 +167,19 @@ DEVIATIONS = (
     Deviation("leaky-whole", "distances beyond the window are rounded down", _far(
         "leaky_rerope", lambda m, n, w, *, factor: w + (m - n - w) // factor),
         hint="Distances beyond the window are fractions: look for a floor."),
-    Deviation("leaky-after-query", "keys after the query keep their distance, however far", _after_query(
+    Deviation("leaky-after-query", "keys after the query keep their distance, even beyond the window", _after_query(
         "leaky_rerope", lambda r, **o: r)),
-    Deviation("self-extend-floor", "W // G is taken from the window whatever is asked for", _maps(
+    Deviation("self-extend-floor", "W // G is always subtracted from the window", _maps(
         option(shift=always("floor")), "self_extend"), "", "LongLM's decode paths"),
-    Deviation("self-extend-exact", "W / G is taken from the window whatever is asked for", _maps(
-        option(shift=always("exact")), "self_extend"), "", "LongLM's prefill paths but 715c1e3"),
+    Deviation("self-extend-exact", "W / G is always subtracted from the window", _maps(
+        option(shift=always("exact")), "self_extend"), "", "LongLM's prefill paths, except 715c1e3"),
     Deviation("self-extend-difference", "the difference is grouped, rather than both positions", _grouped(lambda m, n, g: (m - n) // g)),
     Deviation("self-extend-unfloored", "positions are divided by G and not rounded", _grouped(lambda m, n, g: (m - n) / g)),
     Deviation("self-extend-key-alone", "only keys are grouped", _grouped(lambda m, n, g: m - n // g)),
     Deviation("self-extend-query-alone", "only queries are grouped", _grouped(lambda m, n, g: m // g - n)),
     Deviation("self-extend-no-shift", "the window is not added to grouped queries", _far(
         "self_extend", lambda m, n, w, *, group, shift: m // group - n // group)),
-    Deviation("self-extend-window-added", "all of the window is added to grouped queries: nothing is taken from it", _far(
+    Deviation("self-extend-window-added", "the whole window is added to grouped queries: nothing is subtracted from it", _far(
         "self_extend", lambda m, n, w, *, group, shift: m // group - n // group + w)),
     Deviation("self-extend-no-window", "neighbours are grouped too", _map(
         "self_extend", lambda m, n, *, group, window, shift: m // group - n // group + window - _taken(group, window, shift)),
@@ -191,45 +191,45 @@ DEVIATIONS = (
               "arXiv:2402.17463's c - 1, with its code's sizes"),
     Deviation("dual-chunk-local-ignored", "chunks have chunk_size tokens", _chunked(size=lambda c, local: c),
               "They have chunk_size - local_size."),
-    Deviation("dual-chunk-no-successive", "the chunk before counts as any other", _chunked(
+    Deviation("dual-chunk-no-successive", "the chunk before counts like any earlier one", _chunked(
         successive=lambda own, s, most: 0 * own + min(2 * s - 1, most))),
     Deviation("dual-chunk-unlimited", "queries for the chunk before are not limited", _chunked(
         successive=lambda own, s, most: own + s), "", "vLLM's critical queries"),
     Deviation("dual-chunk-inter-unlimited", "queries for earlier chunks go on from chunk_size", _chunked(
         inter=lambda own, s, most: own + most), "", "vLLM's critical queries"),
-    Deviation("dual-chunk-inter-successive", "queries for earlier chunks are those for the chunk before", _chunked(
+    Deviation("dual-chunk-inter-successive", "queries for earlier chunks have the places of those for the chunk before", _chunked(
         inter=lambda own, s, most: np.minimum(own + s, most))),
-    Deviation("dual-chunk-inter-chunk-size", "queries for earlier chunks are at chunk_size, however short the chunks", _chunked(
-        inter=lambda own, s, most: 0 * own + most), "They are where the last query for the chunk before is."),
-    Deviation("dual-chunk-intra", "all keys are placed as those of the query's own chunk", _chunked(
+    Deviation("dual-chunk-inter-chunk-size", "queries for earlier chunks are at chunk_size, also where chunks are shorter", _chunked(
+        inter=lambda own, s, most: 0 * own + most), "They have the place of the last query for the chunk before."),
+    Deviation("dual-chunk-intra", "all keys are placed like those of the query's own chunk", _chunked(
         successive=lambda own, s, most: own, inter=lambda own, s, most: own),
         hint="Keys of other chunks need the other two queries."),
-    Deviation("dual-chunk-late-border", "chunks end a token late, and positions in them do not", _chunked(late=1),
+    Deviation("dual-chunk-late-border", "chunks end one token late, but positions in them do not", _chunked(late=1),
               hint="A chunk has s = chunk_size - local_size tokens: m // s and m % s go together."),
-    Deviation("streaming-with-query", "the window counts the query whatever is asked for", _maps(
+    Deviation("streaming-with-query", "the window always counts the query", _maps(
         option(counting=always("with_query")), "streaming_llm")),
-    Deviation("streaming-without-query", "the window does not count the query whatever is asked for", _maps(
+    Deviation("streaming-without-query", "the window never counts the query", _maps(
         option(counting=always("without_query")), "streaming_llm")),
     Deviation("streaming-sinks-plus-1", "one key too many counts as a sink", _streamed(lambda m, n, g, r: np.where(
         n <= g, np.minimum(m, g + r) - n, m - n))),
     Deviation("streaming-window-alone", "the cache has as many keys as the window: the sinks are among them", _streamed(
         lambda m, n, g, r: np.where(n < g, np.minimum(m, r) - n, m - n)),
         "The cache has the sinks and the window: their sizes add.", "transformers' SinkCache"),
-    Deviation("streaming-sinks-of-cache", "the first keys that are given are the sinks, whatever their positions", _streamed(
+    Deviation("streaming-sinks-of-cache", "the first keys of the call are the sinks, not those at the first positions", _streamed(
         lambda m, n, g, r: np.where(np.arange(n.shape[-1]) < g, np.minimum(m, g + r) - n, m - n))),
-    Deviation("streaming-query-alone", "queries are placed in the cache for all keys, which stay where they were", _streamed(
+    Deviation("streaming-query-alone", "queries get their place in the cache for all keys, but keys keep their positions", _streamed(
         lambda m, n, g, r: np.minimum(m, g + r) - n),
-        hint="Only distances to sinks change: in the cache, recent keys move as the query does."),
+        hint="Only distances to sinks change: in the cache, recent keys move with the query."),
     Deviation("streaming-clamped", "distances to sinks are clamped to the window, as in LM-Infinite", _streamed(
         lambda m, n, g, r: np.where(n < g, np.minimum(m - n, r + 1), m - n)),
         "A sink is min(m, g + r) - n away, each at its own place.", "arXiv:2308.16137"),
-    Deviation("extension-half", "pairs of lanes are those of half whatever is asked for", _given(layout="half")),
-    Deviation("extension-interleaved", "pairs of lanes are those of interleaved whatever is asked for", _given(layout="interleaved")),
-    Deviation("extension-base-10000", "the base is 10000 whatever is asked for", _given(base=10000.0)),
+    Deviation("extension-half", "layout is always 'half'", _given(layout="half")),
+    Deviation("extension-interleaved", "layout is always 'interleaved'", _given(layout="interleaved")),
+    Deviation("extension-base-10000", "the base is always 10000", _given(base=10000.0)),
     Deviation("extension-scaling-dropped", "the context extension is ignored", _given(scaling=None)),
     Deviation("extension-factor-once", "the context extension's factor is on keys alone", _turned(_factor_once),
-              "It multiplies queries and keys, those that are not turned too."),
-    Deviation("extension-all-lanes", "all lanes are rotated", _turned(_rotating_all)),
+              "It multiplies queries and keys, also those that are not rotated."),
+    Deviation("extension-all-lanes", "all channels are rotated", _turned(_rotating_all)),
     Deviation("extension-scaled", "scores are divided by sqrt(D)", {"rotated_products": after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5)}),
     Deviation("extension-heads-tiled", "key heads are tiled rather than repeated in blocks", _turned(_tiled)),
     Deviation("extension-query-bfloat16", "queries are held in bfloat16", {"rotated_products": argument(0, narrowed("bfloat16"))}),

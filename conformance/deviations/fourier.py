@@ -48,24 +48,24 @@ def _first_row(x: Any) -> Real:
 _fourier = deviations_of("fourier")
 FEATURES = (
     _fourier("fourier-radians", "angles are not multiplied by pi or 2 pi", option(unit=always("radians"))),
-    _fourier("fourier-half-turns", "angles are multiplied by pi whatever is asked for", option(unit=always("half_turns"))),
-    _fourier("fourier-turns", "angles are multiplied by 2 pi whatever is asked for", option(unit=always("turns"))),
-    _fourier("fourier-band-wave-coordinate", "columns run over bands, waves and coordinates whatever is asked for",
+    _fourier("fourier-half-turns", "angles are always multiplied by pi", option(unit=always("half_turns"))),
+    _fourier("fourier-turns", "angles are always multiplied by 2 pi", option(unit=always("turns"))),
+    _fourier("fourier-band-wave-coordinate", "columns always run over bands, waves and coordinates",
              _ordered("band wave coordinate"), "That is the order of NeRF's code."),
-    _fourier("fourier-wave-coordinate-band", "columns run over waves, coordinates and bands whatever is asked for",
+    _fourier("fourier-wave-coordinate-band", "columns always run over waves, coordinates and bands",
              _ordered("wave coordinate band"), "That is Perceiver's order."),
-    _fourier("fourier-coordinate-band-wave", "columns run over coordinates, bands and waves whatever is asked for",
+    _fourier("fourier-coordinate-band-wave", "columns always run over coordinates, bands and waves",
              _ordered("coordinate band wave"), "That is the order of NeRF's paper."),
-    _fourier("fourier-coordinate-wave-band", "columns run over coordinates, waves and bands whatever is asked for",
+    _fourier("fourier-coordinate-wave-band", "columns always run over coordinates, waves and bands",
              _ordered("coordinate wave band"), "That is perceiver-pytorch's order."),
-    _fourier("fourier-wave-band-coordinate", "columns run over waves, bands and coordinates whatever is asked for",
+    _fourier("fourier-wave-band-coordinate", "columns always run over waves, bands and coordinates",
              _ordered("wave band coordinate"), "That is timm's order."),
     _fourier("fourier-input-zero", "the columns of the coordinates themselves are zero", _without),
     _fourier("fourier-input-last", "the coordinates themselves are the last columns", lambda f: lambda x, b, /, **o: _at_the_end(
         f(x, b, **o), x, b, **o)),
-    _fourier("fourier-bands-of-first", "the bands of the first coordinate serve all", argument(1, _first_bands)),
+    _fourier("fourier-bands-of-first", "the bands of the first coordinate are used for all", argument(1, _first_bands)),
     _fourier("fourier-bands-reversed", "bands run from the last to the first", argument(1, lambda b: b[..., ::-1])),
-    _fourier("fourier-octaves", "bands are 1, 2, 4, ... whatever they are", argument(
+    _fourier("fourier-octaves", "bands are always 1, 2, 4, ...", argument(
         1, lambda b: np.broadcast_to(2.0 ** np.arange(np.shape(b)[-1]), np.shape(b)))),
     _fourier("fourier-coordinates-reversed", "coordinates are exchanged", argument(0, lambda x: x[..., ::-1])),
     _fourier("fourier-bfloat16", "coordinates are held in bfloat16", argument(0, narrowed("bfloat16"))),
@@ -82,8 +82,8 @@ def _halves_exchanged(out: Real, *args: Any, **options: Any) -> Real:
 _random = deviations_of("random_fourier")
 RANDOM = (
     _random("random-fourier-exchanged", "sines and cosines are exchanged", after(_halves_exchanged)),
-    _random("random-fourier-sin-cos", "sines come first whatever is asked for", option(layout=always("sin_cos"))),
-    _random("random-fourier-cos-sin", "cosines come first whatever is asked for", option(layout=always("cos_sin"))),
+    _random("random-fourier-sin-cos", "sines always come first", option(layout=always("sin_cos"))),
+    _random("random-fourier-cos-sin", "cosines always come first", option(layout=always("cos_sin"))),
     _random("random-fourier-radians", "angles are not multiplied by 2 pi", argument(1, lambda b: b / (2 * np.pi))),
     _random("random-fourier-half-turns", "angles are multiplied by pi", argument(1, lambda b: b / 2)),
     _random("random-fourier-coordinates-reversed", "coordinates are exchanged: (y, x) for (x, y)", argument(

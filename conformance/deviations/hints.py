@@ -14,7 +14,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "shaw-input-bfloat16 query-bfloat16 extension-query-bfloat16 extension-key-bfloat16",
     ),
     (
-        "Integers beyond 256 are not all bfloat16 numbers, nor beyond 2048 all float16 numbers.",
+        "bfloat16 holds integers exactly only up to 256, float16 only up to 2048.",
         "lie-positions-bfloat16 pope-positions-bfloat16 fope-positions-bfloat16 alibi-positions-bfloat16 mask-bfloat16 "
         "factor-positions-bfloat16 extension-positions-bfloat16 timestep-float16 sinusoidal-shift-bfloat16 positions-bfloat16 "
         "positions-float16",
@@ -55,7 +55,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "hierarchical-alpha-fixed resample-offset-0.1 yarn-default-betas llama3-factor-8 xpos-centre-0 ntk-mixed-exponent",
     ),
     (
-        "One branch is taken whatever the option says: look where it is compared.",
+        "One branch is always taken: look where the option is compared.",
         "trailing-lanes leading-lanes pope-cos-sin pope-interleaved inside-layout-half inside-layout-interleaved "
         "sinusoid-interleaved sinusoid-concatenated odd-as-zeros odd-truncated odd-extra-sine ladder-endpoint-never ladder-endpoint-always endpoint-always endpoint-never timestep-not-flipped timestep-shift-0 "
         "sinusoidal-nd-phases-axis sinusoidal-nd-phases-outer sinusoidal-shift-sin-cos sinusoidal-shift-interleaved "
@@ -67,7 +67,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "linear-sees-past linear-sees-all values-trailing-lanes yarn-truncated yarn-not-truncated",
     ),
     (
-        "The argument is never used, or not passed on to where it counts.",
+        "The argument is not used, or does not reach the code that needs it.",
         "inverse-ignored lie-inverse-ignored scaling-dropped linear-ignored ntk-alpha-ignored proportional-factor-ignored "
         "extension-scaling-dropped offset-ignored yarn-dynamic-ignored longrope-mscales-ignored pope-phases-ignored "
         "mask-ignored bias-dropped sinks-dropped scale-ignored dynamic-ignores-length sine-2d-all-valid",
@@ -83,7 +83,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "sinusoidal-shift-truncated",
     ),
     (
-        "A shared head serves neighbouring query heads: repeat_interleave, not repeat or tile.",
+        "Neighbouring query heads share a key head: use repeat_interleave, not repeat or tile.",
         "heads-tiled extension-heads-tiled values-heads-tiled fope-heads-tiled",
     ),
     (
@@ -158,11 +158,11 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "longrope-always-short longrope-always-long",
     ),
     (
-        "The logits are to be divided by the root of the head's size.",
+        "Divide the logits by the root of the head's size.",
         "scale-missing scale-always-1 mla-scale-missing",
     ),
     (
-        "These scores have no scale: divide by the root of D afterwards.",
+        "This operation does not scale: divide by the root of D afterwards.",
         "extension-scaled shaw-scaled",
     ),
     (
@@ -170,7 +170,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "mask-constant-1e4 mask-constant-1e5",
     ),
     (
-        "Look which value of the mask means that a key may be seen.",
+        "Look up whether True in the mask means that a key may be seen.",
         "mask-inverted mask-of-forbidden",
     ),
     (
@@ -226,7 +226,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "lie-halved string-full",
     ),
     (
-        "Query scales fall with the position, key scales grow: look which one is called.",
+        "Query scales fall with the position, key scales grow: look up which one is called.",
         "xpos-keys-as-queries xpos-queries-as-keys",
     ),
     (
@@ -266,8 +266,8 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "clip-zeros clip-before-offset",
     ),
     (
-        "Multiply timesteps by the scale once: in the model or in the embedding.",
-        "timestep-unscaled timestep-scaled-twice",
+        "Multiply timesteps by the scale once: either in the model or in the embedding.",
+        "timestep-unscaled timestep-scaled-twice timestep-scale-1000",
     ),
     (
         "An odd width ends in one column of zeros: pad after the halves are ordered.",
@@ -286,7 +286,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "fourier-bands-reversed fourier-octaves",
     ),
     (
-        "The sum is of both tables, with nothing divided.",
+        "Add the rows of both tables, and divide by nothing.",
         "axial-learned-mean axial-learned-first-alone",
     ),
     (
@@ -306,7 +306,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "weight-norm-squared weight-norm-absolute weight-norm-undivided",
     ),
     (
-        "H that is not a power of two: slopes of the power below, then every other one of twice as many.",
+        "If H is not a power of two: slopes of the power below, then every other one of twice as many.",
         "slopes-closed-form slopes-next-power",
     ),
     (
@@ -366,7 +366,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "inv-freq-bfloat16 inv-freq-float16",
     ),
     (
-        "The paper's equation and all code differ here.",
+        "The paper's equation differs here from all code.",
         "yarn-turns-by-index yarn-index-by-turns",
     ),
     (
@@ -374,7 +374,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "clip-wraps layout-sizes-wrapped",
     ),
     (
-        "A causal mask hides it.",
+        "A causal mask hides this mistake.",
         "rerope-clipped rerope-both-sides leaky-after-query self-extend-after-query",
     ),
     (
@@ -382,7 +382,7 @@ _SHARED: tuple[tuple[str, str], ...] = (
         "string-conjugate string-product",
     ),
     (
-        "NeRF's paper has pi, its code has not.",
+        "NeRF's paper multiplies by pi, its code does not.",
         "fourier-radians fourier-half-turns",
     ),
 )

@@ -50,7 +50,7 @@ AXIAL = (
            "The first table belongs to positions[0].", "transformers' documentation of Reformer"),
     _axial("axial-learned-second-first", "the second table's columns come first", after(_other_end_first),
            "DETR's column embedding comes first: give columns first."),
-    _axial("axial-learned-added", "rows are added where they belong side by side", _added,
+    _axial("axial-learned-added", "rows are added where they should be side by side", _added,
            hint="Put the rows side by side: concat, not a sum."),
     _axial("axial-learned-counted", "positions are counted from the grid's corner", _counted,
            "Look up the positions that are given, not their places in the grid.", "DALLE-pytorch#52"),
@@ -123,7 +123,7 @@ LAYOUT = (
     _layout("layout-without-sizes", "height and width are left out of the sum", lambda f: lambda b, x, y, h, w, /, *, combine,
             **o: f(b, x, y, *((h, w) if combine == "concat" else (0 * h, 0 * w)), combine=combine, **o),
             hint="Six rows are added, height's and width's too."),
-    _layout("layout-sizes-wrapped", "sizes outside their table are counted around from its other end",
+    _layout("layout-sizes-wrapped", "sizes outside their table wrap around to its other end",
             _sizes(lambda size, rows: size % rows), "", "PaddleOCR#5914"),
     _layout("layout-sizes-absolute", "negative sizes lose their sign",
             _sizes(lambda size, rows: np.minimum(np.abs(size), rows - 1)),
@@ -150,13 +150,13 @@ _hierarchical = deviations_of("hierarchical_learned")
 HIERARCHICAL = (
     _hierarchical("hierarchical-exchanged", "quotient and remainder of a position are exchanged",
                   _mixed(lambda x, y, o, a: a * (y - a * o) / (1 - a) + (x - a * o)), "Position m < n is row m of the table."),
-    _hierarchical("hierarchical-raw-rows", "rows are mixed as they are, and so the trained ones are lost",
-                  _mixed(lambda x, y, o, a: a * x + (1 - a) * y), "The share of row 0 is taken off first."),
-    _hierarchical("hierarchical-undivided", "the rows less their share of row 0 are not divided by 1 - alpha",
+    _hierarchical("hierarchical-raw-rows", "rows are mixed without first subtracting row 0's share, so trained rows change",
+                  _mixed(lambda x, y, o, a: a * x + (1 - a) * y), "Subtract the share of row 0 first."),
+    _hierarchical("hierarchical-undivided", "the rows, less their share of row 0, are not divided by 1 - alpha",
                   _mixed(lambda x, y, o, a: a * (x - a * o) + (1 - a) * (y - a * o)), hint="Divide by 1 - alpha."),
     _hierarchical("hierarchical-repeated", "positions beyond the table begin at its first row again",
-                  _mixed(lambda x, y, o, a: y), hint="Row m // n counts beside row m mod n."),
-    _hierarchical("hierarchical-alpha-fixed", "alpha is 0.4 whatever is asked", lambda f: lambda p, t, /, **o: f(p, t)),
+                  _mixed(lambda x, y, o, a: y), hint="Row m // n counts as well as row m mod n."),
+    _hierarchical("hierarchical-alpha-fixed", "alpha is always 0.4", lambda f: lambda p, t, /, **o: f(p, t)),
 )  # fmt: skip
 
 DEVIATIONS = (*AXIAL, *LAYOUT, *HIERARCHICAL)

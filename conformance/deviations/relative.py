@@ -52,14 +52,14 @@ def _one_row_up(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
 
 
 DEVIATIONS = (
-    Deviation("shaw-other-order", "the difference of positions is taken the other way", _shaw(_other_order), "", "SpeechT5's convention"),
-    Deviation("shaw-key-minus-query", "the difference is key minus query whatever the order asked for", _shaw(_order("key_minus_query"))),
-    Deviation("shaw-query-minus-key", "the difference is query minus key whatever the order asked for", _shaw(_order("query_minus_key"))),
+    Deviation("shaw-other-order", "the difference of positions has the wrong sign", _shaw(_other_order), "", "SpeechT5's convention"),
+    Deviation("shaw-key-minus-query", "the difference is always key minus query", _shaw(_order("key_minus_query"))),
+    Deviation("shaw-query-minus-key", "the difference is always query minus key", _shaw(_order("query_minus_key"))),
     Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
               _shaw_rows(_clip_exchanged), "", "wav2vec2-BERT's 64 and 8"),
-    Deviation("shaw-rows-modulo", "rows are taken modulo the size of the table rather than clipped", _shaw_rows(_modulo)),
-    Deviation("shaw-row-plus-1", "rows are taken one further on", _shaw(_one_row_up)),
-    Deviation("shaw-row-minus-1", "rows are taken one before", _shaw(
+    Deviation("shaw-rows-modulo", "rows wrap around the table rather than being clipped", _shaw_rows(_modulo)),
+    Deviation("shaw-row-plus-1", "each row is the one after the right one", _shaw(_one_row_up)),
+    Deviation("shaw-row-minus-1", "each row is the one before the right one", _shaw(
         lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o))),
     Deviation("shaw-row-0-as-1", "row 0 of the table is never read: row 1 is read in its place",
               _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[1:2], t[1:]]) if len(t) > 1 else t, *r), o)),

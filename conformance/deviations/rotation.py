@@ -1,4 +1,4 @@
-"""Deviations of the rotation itself: layouts, signs, lanes, and the factor."""
+"""Deviations of the rotation itself: layouts, signs, channels, and the factor."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ import posref
 
 from .compose import Deviation, Function, Real, Wrap, after, always, argument, before, narrowed, option
 
-LANES = "Compare which lanes rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
+LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
 
 
 def _mixed_table(function: Function) -> Function:
-    """Columns duplicated as one layout has them, lanes paired as the other."""
+    """Columns duplicated for one layout, channels paired as in the other."""
 
     def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
         half = cos.shape[-1]
@@ -46,6 +46,19 @@ def _second_from_first(function: Function) -> Function:
     return deviating
 
 
+def _both_sums(function: Function) -> Function:
+    """Both members of a pair are sums: (x2, x1) in place of (-x2, x1)."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        out, halves = np.array(x, dtype=np.float64), reads_writes(layout, inverse)
+        (first, second), (a, b) = members(cos.shape[-1], halves[1]), members(cos.shape[-1], halves[0])
+        out[..., first] = x[..., a] * cos + x[..., b] * sin
+        out[..., second] = x[..., b] * cos + x[..., a] * sin
+        return out
+
+    return deviating
+
+
 def _others(value: float) -> Wrap:
     """Return a wrap in which lanes that do not rotate come out as a constant."""
 
@@ -59,7 +72,7 @@ def _others(value: float) -> Wrap:
 
 
 def _start(x: Real, cos: Real, lanes: str) -> int:
-    """Return the first lane that rotates."""
+    """Return the first channel that rotates."""
     return int(x.shape[-1] - 2 * cos.shape[-1]) if lanes == "trailing" else 0
 
 
@@ -212,31 +225,33 @@ def _factor_if_not(function: Function) -> Function:
 
 
 DEVIATIONS = (
-    Deviation("layout-half", "layout is 'half' whatever is asked for", {"apply_rope": option(layout=always("half"))}, LANES,
+    Deviation("layout-half", "layout is always 'half'", {"apply_rope": option(layout=always("half"))}, LANES,
               "LLMs-from-scratch#747, vllm-ascend#12820"),
-    Deviation("layout-interleaved", "layout is 'interleaved' whatever is asked for",
+    Deviation("layout-interleaved", "layout is always 'interleaved'",
               {"apply_rope": option(layout=always("interleaved"))}, LANES, "ik_llama.cpp#2290"),
-    Deviation("layout-interleaved-to-half", "layout is 'interleaved_to_half' whatever is asked for",
+    Deviation("layout-interleaved-to-half", "layout is always 'interleaved_to_half'",
               {"apply_rope": option(layout=always("interleaved_to_half"))}, LANES, "vllm-metal#44"),
-    Deviation("writes-halves", "interleaved pairs are read, and their results written as halves",
+    Deviation("writes-halves", "interleaved pairs are read, but their results are written as halves",
               {"apply_rope": _of_rotated(after(_concatenated))}, "Results are concatenated rather than interleaved.", "vllm-metal#44"),
-    Deviation("table-other-layout", "the table is duplicated for one layout and lanes are paired as in the other",
+    Deviation("table-other-layout", "the table is duplicated for one layout, but channels are paired as in the other",
               {"apply_rope": _of_rotated(_mixed_table)}, "repeat and repeat_interleave are exchanged.", "ark-nlp#47, Megatron-LM#3900"),
-    Deviation("sign-flipped", "the rotation goes the other way: the sign of the sine is flipped",
+    Deviation("sign-flipped", "the rotation has the wrong direction: the sign of the sine is flipped",
               {"apply_rope": argument(2, lambda sin: -sin)}, "rotate_half returns (x2, -x1), or a sine is negated.", "lalamo#268"),
     Deviation("writes-interleaved", "layout 'interleaved_to_half' writes its results back interleaved",
               {"apply_rope": option(layout=lambda name: "interleaved" if name == "interleaved_to_half" else name)}, LANES,
               "the convention of DeepSeek's own code"),
     Deviation("inverse-ignored", "inverse=True rotates forward", {"apply_rope": option(inverse=always(False))}),
     Deviation("inverse-exchanged", "inverse=True rotates forward, and inverse=False back", {"apply_rope": _inverse_exchanged},
-              "In a backward pass: the cotangent is turned as x is.", "PaddlePaddle#74716, in the gradient"),
-    Deviation("inverse-keeps-layout", "the inverse reads and writes lanes as the forward rotation does",
+              "In a backward pass, the cotangent is rotated like x, not back.", "PaddlePaddle#74716, in the gradient"),
+    Deviation("inverse-keeps-layout", "the inverse reads and writes channels as the forward rotation does",
               {"apply_rope": _inverse_keeps_lanes}, "The transpose swaps the read and the write layout."),
     Deviation("in-place-update", "the second member of a pair is computed from the first one, already rotated in place",
               {"apply_rope": _of_rotated(_second_from_first)}, "The first half is overwritten before it is read again.", "transformers#11725"),
+    Deviation("both-sums", "both channels of a pair are sums: the minus of the first is missing",
+              {"apply_rope": _of_rotated(_both_sums)}, "rotate_half returns (x2, x1): it must be (-x2, x1)."),
     Deviation("not-rotated", "nothing is rotated: the input comes back", {"apply_rope": after(lambda out, x, *a, **o: x)}, "",
               "Liger-Kernel#342"),
-    Deviation("last-pair-unrotated", "the last pair is not rotated", {"apply_rope": _of_rotated(after(_last_pair))}, "A loop ends one early.",
+    Deviation("last-pair-unrotated", "the last pair is not rotated", {"apply_rope": _of_rotated(after(_last_pair))}, "A loop ends one pair early.",
               "flashinfer#2470"),
     Deviation("vector-tail-unrotated", "pairs beyond a multiple of four are not rotated", {"apply_rope": _vector_tail},
               "A vectorised loop has no tail.", "flashinfer#2470"),
@@ -247,11 +262,11 @@ DEVIATIONS = (
     Deviation("single-head-unrotated", "nothing is rotated when there is one head", {"apply_rope": after(_one_head)}, "",
               "Liger-Kernel#342"),
     Deviation("head-zero-unrotated", "head 0 is not rotated", {"apply_rope": after(_head_zero)}, "", "transformers#47403"),
-    Deviation("tail-zeroed", "lanes that do not rotate are zero", {"apply_rope": _others(0.0)}, "", "labml#215"),
-    Deviation("tail-ones", "lanes that do not rotate are one", {"apply_rope": _others(1.0)}, "", "apex#1750, in the gradient"),
-    Deviation("trailing-lanes", "the last rotary_dim lanes are rotated whatever is asked for", {"apply_rope": _lanes("trailing")}, "",
+    Deviation("tail-zeroed", "channels that do not rotate are zero", {"apply_rope": _others(0.0)}, "", "labml#215"),
+    Deviation("tail-ones", "channels that do not rotate are one", {"apply_rope": _others(1.0)}, "", "apex#1750, in the gradient"),
+    Deviation("trailing-lanes", "the last rotary_dim channels are always rotated", {"apply_rope": _lanes("trailing")}, "",
               "the convention of DeepSeek-V4"),
-    Deviation("leading-lanes", "the first rotary_dim lanes are rotated whatever is asked for", {"apply_rope": _lanes("leading")}, "",
+    Deviation("leading-lanes", "the first rotary_dim channels are always rotated", {"apply_rope": _lanes("leading")}, "",
               "the convention of GPT-NeoX, where DeepSeek-V4 rotates the last"),
     Deviation("x-through-bfloat16", "the input is held in bfloat16", {"apply_rope": argument(0, narrowed("bfloat16"))}, "",
               "Modalities#462"),
@@ -263,12 +278,12 @@ DEVIATIONS = (
               {"apply_rope": before(lambda x, c, s, **o: ((x, narrowed("float16")(c), narrowed("float16")(s)), o)),
                "rope_table": after(lambda t, *a, **o: tuple(map(narrowed("float16"), t)))}, "", "sglang#3134"),
     Deviation("rotary-dim-ignored", "rotary_dim is ignored: the whole head is rotated", {"rope": _whole_head}, "", "maxtext#4616"),
-    Deviation("rotary-dim-twice", "the partial factor is applied twice", {"rope": _partial_twice},
-              "The partial factor is in rotary_dim already: multiply it in once.", "vLLM#41185"),
+    Deviation("rotary-dim-twice", "the partial rotary factor is applied twice", {"rope": _partial_twice},
+              "rotary_dim already contains the partial rotary factor: apply it once.", "vLLM#41185"),
     Deviation("exponent-over-head-size", "the exponent's denominator is the head size rather than rotary_dim",
               {"rope": _head_exponent}, "", "neuronx-distributed-inference#106"),
-    Deviation("rotates-along-heads", "positions run along the head axis rather than the sequence", {"rope": _axis},
-              "Positions belong to the axis before the last, or are broadcast to it: compare (B, H, T, D) and (B, T, H, D).",
+    Deviation("rotates-along-heads", "positions run along the head axis rather than the sequence axis", {"rope": _axis},
+              "Compare the axis of positions with that of tokens: (B, H, T, D) or (B, T, H, D).",
               "open_lm#4, DeepSpeed#2782"),
     Deviation("factor-half-only", "the attention factor is applied in layout 'half' alone", {"rope": _factor_if_not},
               "The attention factor is applied in one branch of the layouts alone.",

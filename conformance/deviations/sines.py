@@ -34,22 +34,23 @@ def _shifted(shift: int) -> Function:
 
 _timestep = deviations_of("timestep")
 TIMESTEP = (
-    _timestep("timestep-flipped", "cosines come first whatever is asked for", option(flip=always(True)),
+    _timestep("timestep-flipped", "cosines always come first", option(flip=always(True)),
               "flip_sin_to_cos is False by default in diffusers, and True in most of its models.", "diffusers#1369"),
-    _timestep("timestep-not-flipped", "sines come first whatever is asked for", option(flip=always(False))),
-    _timestep("timestep-shift-1", "the exponent is divided by h - 1 whatever is asked for", before(_shifted(1)),
+    _timestep("timestep-not-flipped", "sines always come first", option(flip=always(False))),
+    _timestep("timestep-shift-1", "the exponent is always divided by h - 1", before(_shifted(1)),
               "downscale_freq_shift is 1 by default in diffusers, and 0 in most of its models."),
-    _timestep("timestep-shift-0", "the exponent is divided by h whatever is asked for", before(_shifted(0)), "",
+    _timestep("timestep-shift-0", "the exponent is always divided by h", before(_shifted(0)), "",
               "hojonathanho/diffusion#15"),
     _timestep("timestep-unscaled", "timesteps are not multiplied by the scale", option(scale=always(1.0))),
+    _timestep("timestep-scale-1000", "timesteps are always multiplied by 1000", option(scale=always(1000.0))),
     _timestep("timestep-scaled-twice", "timesteps are multiplied by the scale twice", option(scale=lambda s: s * s)),
-    _timestep("timestep-zeros-before-flip", "zeros are added before the halves are exchanged", _zeros_first),
+    _timestep("timestep-zeros-before-flip", "the column of zeros is added before the halves are exchanged", _zeros_first),
     _timestep("timestep-zeros-ahead", "the column of zeros is the first", after(_zero_ahead)),
     _timestep("timestep-repeated-column", "the last column of an odd width repeats the first", after(_repeated)),
     _timestep("timestep-whole-width", "the exponent of an odd width is divided by d/2 rather than h", lambda f: lambda t, dim, /, **o: f(
         t, dim, **(o | {"max_period": o.get("max_period", 1e4) ** ((dim // 2 - o["shift"]) / (dim / 2 - o["shift"]))})),
         hint="h is d // 2: look for d / 2."),
-    _timestep("timestep-period-10000", "the longest period is 10000 whatever is asked for", option(max_period=always(10000.0))),
+    _timestep("timestep-period-10000", "the longest period is always 10000", option(max_period=always(10000.0))),
     _timestep("timestep-truncated", "timesteps are truncated to integers", argument(0, np.trunc)),
     _timestep("timestep-float16", "timesteps are held in float16", argument(0, lambda t: narrowed("float16")(np.clip(t, -6e4, 6e4)))),
     _timestep("timestep-bfloat16", "timesteps are multiplied by the scale in bfloat16", lambda f: lambda t, dim, /, **o: f(
@@ -93,10 +94,10 @@ ND = (
         "transformers#41380, torchtitan#4244"),
     _nd("sinusoidal-nd-reversed", "the coordinates of all axes are in the reverse order", argument(0, lambda p: p[::-1])),
     _nd("sinusoidal-nd-phases-outer", "the sines of all axes come before all cosines", after(_in_phases)),
-    _nd("sinusoidal-nd-phases-axis", "axes are block after block whatever is asked for", option(phases=always("axis"))),
+    _nd("sinusoidal-nd-phases-axis", "axes are always in blocks, one after another", option(phases=always("axis"))),
     _nd("sinusoidal-nd-whole-width", "the exponent is divided by the width of all blocks", _whole_width,
         hint="The exponent is divided by the width of the axis's own block."),
-    _nd("sinusoidal-nd-first-axis", "every block holds the first axis", argument(
+    _nd("sinusoidal-nd-first-axis", "every block encodes the first axis", argument(
         0, lambda p: np.broadcast_to(p[:1], np.shape(p)))),
     _nd("sinusoidal-nd-one-based", "cells are counted from one", argument(0, lambda p: p + 1)),
     _nd("sinusoidal-nd-truncated", "coordinates are truncated to integers", argument(0, np.trunc)),
@@ -104,14 +105,14 @@ ND = (
 
 _shift = deviations_of("sinusoidal_shift")
 SHIFT = (
-    _shift("sinusoidal-shift-back", "the matrix is transposed: it goes back by k", after(
+    _shift("sinusoidal-shift-back", "the matrix is transposed: it shifts by -k", after(
         lambda out, *args, **options: np.swapaxes(out, -1, -2)), "With sin_cos the sine stands to the right of the cosine."),
-    _shift("sinusoidal-shift-sin-cos", "sines come first, then cosines, whatever is asked for", option(layout=always("sin_cos"))),
-    _shift("sinusoidal-shift-interleaved", "columns are interleaved whatever is asked for", option(layout=always("interleaved"))),
-    _shift("sinusoidal-shift-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
-    _shift("sinusoidal-shift-endpoint-never", "the exponent is 2i/d whatever is asked for", option(endpoint=always(False))),
+    _shift("sinusoidal-shift-sin-cos", "sines always come first, then cosines", option(layout=always("sin_cos"))),
+    _shift("sinusoidal-shift-interleaved", "columns are always interleaved", option(layout=always("interleaved"))),
+    _shift("sinusoidal-shift-base-10000", "the base is always 10000", option(base=always(10000.0))),
+    _shift("sinusoidal-shift-endpoint-never", "the exponent is always 2i/d", option(endpoint=always(False))),
     _shift("sinusoidal-shift-truncated", "offsets are truncated to integers", argument(0, np.trunc)),
-    _shift("sinusoidal-shift-distance", "offsets have no sign", argument(0, np.abs),
+    _shift("sinusoidal-shift-distance", "negative offsets lose their sign", argument(0, np.abs),
            hint="Offsets may be negative: look for an abs()."),
     _shift("sinusoidal-shift-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16"))),
     _shift("sinusoidal-shift-identity", "offsets are zero", argument(0, lambda k: 0 * k),
@@ -135,27 +136,27 @@ def _swapped(out: Real, mask: Any, dim: int, /, **options: Any) -> Real:
 
 
 IMAGE = (
-    _sine_2d("sine-2d-padding", "cells are counted that are padding", argument(0, np.logical_not),
+    _sine_2d("sine-2d-padding", "padding cells are counted", argument(0, np.logical_not),
              "DETR's mask is True where there is padding, that of transformers where there is none."),
     _sine_2d("sine-2d-columns-first", "columns come before rows", after(_swapped)),
     _sine_2d("sine-2d-first-image", "the first image's mask is used for the whole batch", argument(
         0, lambda m: np.broadcast_to(m[:1], m.shape) if m.ndim > 2 else m)),
-    _sine_2d("sine-2d-all-valid", "the mask is ignored: rows and columns are numbered", argument(0, np.ones_like)),
-    _sine_2d("sine-2d-base-10000", "the base is 10000 whatever is asked for", option(base=always(10000.0))),
+    _sine_2d("sine-2d-all-valid", "the mask is ignored: rows and columns are numbered from 1", argument(0, np.ones_like)),
+    _sine_2d("sine-2d-base-10000", "the base is always 10000", option(base=always(10000.0))),
     _sine_2d("sine-2d-not-normalized", "counts are not divided", before(
         lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "centered": False}))),
     _counts("sine-2d-other-axis", "cells are counted along the other axis", before(lambda m, axis: ((m, -3 - axis), {}))),
     _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64)),
             hint="Counts of valid cells begin at 1: a cumsum of the mask."),
     _counts("sine-2d-counts-bfloat16", "counts are held in bfloat16", after(lambda out, m, axis: narrowed("bfloat16")(out)),
-            "A mask in the dtype of the model counts to 256."),
+            "A mask in bfloat16 counts only up to 256."),
     _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
                 "Deformable DETR subtracts half a cell, DETR does not."),
-    _normalized("sine-2d-offset-half", "half a cell is subtracted whatever is asked for", option(offset=always(0.5))),
+    _normalized("sine-2d-offset-half", "half a cell is always subtracted", option(offset=always(0.5))),
     _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size,
                 hint="Divide by the last count of valid cells, not by the size with padding."),
     _normalized("sine-2d-no-scale", "counts are not multiplied by the scale", option(scale=always(1.0))),
-    _normalized("sine-2d-eps", "epsilon is 1e-6 whatever is asked for", option(eps=always(1e-6))),
+    _normalized("sine-2d-eps", "epsilon is always 1e-6", option(eps=always(1e-6))),
 )  # fmt: skip
 
 DEVIATIONS = (*TIMESTEP, *ND, *SHIFT, *IMAGE)

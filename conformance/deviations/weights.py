@@ -29,11 +29,11 @@ def _of_weights(wrap: Wrap) -> dict[str, Wrap]:
 
 
 DEVIATIONS = (
-    Deviation("permute-turned", "the permutation runs the other way", _of_weights(before(_turned)),
-              "From half to interleaved and back are different permutations for more than two pairs."),
-    Deviation("permute-one-head", "lanes are permuted over the whole width, not head by head", _of_weights(before(_one_head)),
+    Deviation("permute-turned", "the permutation is inverted", _of_weights(before(_turned)),
+              "For more than two pairs, half to interleaved and interleaved to half are different permutations."),
+    Deviation("permute-one-head", "channels are permuted over the whole width, not head by head", _of_weights(before(_one_head)),
               "With fewer key heads than query heads, permute keys by key heads."),
-    Deviation("permute-whole-head", "lanes past rotary_dim are permuted too", _of_weights(before(_whole_head))),
+    Deviation("permute-whole-head", "channels past rotary_dim are permuted too", _of_weights(before(_whole_head))),
     Deviation("permute-nothing", "nothing is permuted", _of_weights(after(lambda out, weight, **options: weight))),
     Deviation("permute-always", "rows are permuted though both layouts read the same pairs", _of_weights(before(_always))),
     Deviation("permute-no-bias", "a bias is not permuted",

@@ -1,1 +1,1 @@
-"""Why an implementation differs, and how strong the suite is at telling."""
+"""Why an implementation differs, and how well the suite tells mistakes apart."""

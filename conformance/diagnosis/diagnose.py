@@ -60,7 +60,7 @@ def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Se
     """Return in words that a stage failed too: the first wrong one, unless what is composed of it has another name."""
     theirs = {name for names in known.get(stage, ()) for name in names}
     if theirs and found["names"] and theirs.isdisjoint(found["names"]):
-        return f"{stage} fails too, of another cause"
+        return f"{stage} fails too, for another reason"
     return f"the first wrong stage is {stage}"
 
 

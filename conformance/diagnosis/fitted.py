@@ -324,14 +324,14 @@ def _of_scale(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
             return
         change = lambda q, k, /, *, bias=None, scale=None: (  # noqa: E731
             (q, k), {"bias": bias, "scale": gain * (q.shape[-1] ** -0.5 if scale is None else scale)})  # fmt: skip
-        yield Deviation("", f"the scale is {gain:.5g} of what it should be", {op: before(change)})
+        yield Deviation("", f"the scale is {gain:.5g} times what it should be", {op: before(change)})
 
 
 def _of_gain(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield the deviation in which every value has the same gain, if the smallest failing case shows one."""
     gain = _gain(next(q for q in questions if q.failed))
     if math.isfinite(gain) and gain and len(REGISTRY[op].outputs) == 1 and REGISTRY[op].returns == "real":
-        text = f"every value is {gain:.5g} of what it should be"
+        text = f"every value is {gain:.5g} times what it should be"
         yield Deviation("", text, {op: after(lambda out, *a, **o: gain * np.asarray(out))})
 
 

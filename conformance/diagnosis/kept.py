@@ -40,7 +40,7 @@ def of_another_call(op: str, questions: Sequence[Question], before: Sequence[Loa
             shown = shown or f"{question.id} those of {found}"
     return (
         f"in {len(failing)} failing cases, your output equals the definition at the positions of another call of the same "
-        f"shape ({shown}, ...): what is made of positions is kept, and found again without them."
+        f"shape ({shown}, ...): a table is kept, and reused without comparing positions."
     )
 
 

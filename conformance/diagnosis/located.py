@@ -251,8 +251,8 @@ def _places(kind: str, lines: Sequence[Line]) -> Iterator[Place]:
     if kind not in ("channel", "pair"):
         yield Place(f"{many} up to {last:g}", lambda v, n: v <= last)
     yield Place(f"{kind} {first:g}", lambda v, n: v == first)
-    yield Place(f"{many} of odd number", lambda v, n: v % 2 == 1)
-    yield Place(f"{many} of even number", lambda v, n: v % 2 == 0)
+    yield Place(f"odd-numbered {many}", lambda v, n: v % 2 == 1)
+    yield Place(f"even-numbered {many}", lambda v, n: v % 2 == 0)
     if kind == "channel":
         yield Place("channels of the second half", lambda v, n: v >= n // 2)
         yield Place("channels of the first half", lambda v, n: v < n // 2)
@@ -275,13 +275,13 @@ def _of_numbers(kind: str, first: float, last: float, good: Array, bad: Array) -
         yield Place("values whose key comes after the query", lambda v, n: v < 0)
         yield Place("values whose key comes before the query", lambda v, n: v > 0)
         yield Place("values whose key is at the query's position", lambda v, n: v == 0)
-        yield Place("values whose key is elsewhere than the query", lambda v, n: v != 0)
+        yield Place("values whose key is not at the query's position", lambda v, n: v != 0)
         near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
         yield Place(f"values at distances from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
         yield Place(f"values at distances up to {far:g}", lambda v, n: np.abs(v) <= far)
         return
     yield Place("negative positions", lambda v, n: v < 0)
-    yield Place("positions that are no integers", lambda v, n: v != np.round(v))
+    yield Place("positions that are not integers", lambda v, n: v != np.round(v))
     near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
     if near > 2:  # a rotation by nothing is right by chance
         yield Place(f"positions from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)

@@ -214,7 +214,7 @@ def _said(facts: Facts, cases: Sequence[Question]) -> str:
         f"the layout is {facts.layout!r} ({asked('layout')})": facts.layout is not None,
         f"rotary_dim is {facts.rotary_dim} ({asked('rotary_dim')})": facts.rotary_dim is not None,
         f"the frequencies are those of base {facts.base or 0:.9g} ({asked('base')})": facts.base is not None,
-        f"the gain is {facts.gain:.9g} of what it should be": facts.gain != 1,
+        f"the gain is {facts.gain:.9g} times what it should be": facts.gain != 1,
         "the rotation is by the negative angle": facts.scale < 0,
         f"positions are offset by {facts.offset:.9g}": facts.offset != 0,
         f"positions are {'then ' * bool(facts.offset)}{_multiplied(size)}": size != 1,
@@ -245,6 +245,6 @@ def _in_common(turned: Sequence[tuple[Turned, Seen]]) -> str:
     words = [f"every pair is rotated, in {where}"]
     gains = {_plain(turn.gain / frequencies(seen, turn.dim)[1], 2 * seen.unit, 1.0) for turn, seen in sure}
     if len(gains) == 1 and gains != {1.0}:
-        words.append(f"the gain is {next(iter(gains)):.9g} of what it should be")
+        words.append(f"the gain is {next(iter(gains)):.9g} times what it should be")
     words.append("no base, position scale and position offset give these angles")
     return f" The phases of your output say: {'; '.join(words)}."

@@ -136,7 +136,7 @@ def _of_positions(name: str, value: Any) -> dict[str, Any]:
     words = name.replace("_", " ")
     return {
         f"place negative {words}": bool(np.any(value < 0)),
-        f"place {words} that are no integers": bool(np.any(value != np.round(value))),
+        f"place {words} that are not integers": bool(np.any(value != np.round(value))),
         f"place {words} that are not consecutive": bool(np.any(steps != 1)),
         f"place {words} that do not begin at 0": bool(first != 0),
         f"place {words} that go back": bool(np.any(steps < 0)),
@@ -207,8 +207,8 @@ def _of_sizes(one: str, values: Sequence[float], number: Callable[[Callable[...,
     for value in values[:-1]:
         yield f"at most {value} {word}", number(lambda v, x=value: v <= x)
     for m in MULTIPLES:
-        yield f"a number of {word} that is no multiple of {m}", number(lambda v, m=m: v % m != 0)
-    yield f"a number of {word} that is no power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
+        yield f"a number of {word} that is not a multiple of {m}", number(lambda v, m=m: v % m != 0)
+    yield f"a number of {word} that is not a power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
 
 
 def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
