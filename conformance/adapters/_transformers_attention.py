@@ -24,7 +24,7 @@ def rotated_values(
     """DeepseekV4Attention.forward, its projections and norms taken out, with these weights in place of its softmax's."""
     dim = v.shape[-1] if rotary_dim is None else rotary_dim
     if layout != "interleaved" or (lanes != "trailing" and dim < v.shape[-1]):
-        lacks("DeepSeek-V4 rotates trailing lanes, interleaved")
+        lacks("DeepSeek-V4 rotates trailing channels, interleaved")
     if not weights.numel() or not v.numel():
         lacks("its module has a query and a key at least")
     (*lead, queries, keys), width = weights.shape, v.shape[-1]
@@ -104,7 +104,7 @@ def _of_rows(positions: Tensor, lead: Any) -> Tensor:
 
 
 def _part(start: int = 0, end: int | None = None, times: int = 1) -> nn.Module:
-    """Return a module that gives some of the lanes, over and over: in the place of a projection."""
+    """Return a module that gives some of the channels, over and over: in the place of a projection."""
     part = nn.Identity()
     part.forward = lambda x: torch.cat([x[..., start:end]] * times, -1)
     return part
@@ -144,7 +144,7 @@ def _attention_v4(heads: int, width: int) -> DeepseekV4Attention:
 
 @functools.lru_cache(maxsize=64)
 def _attention_v3(heads: int, content: int, width: int, interleave: bool) -> DeepseekV3Attention:
-    """Return the attention, of whose forward only rotations and the putting together of lanes are left."""
+    """Return the attention, of whose forward only rotations and the putting together of channels are left."""
     config = DeepseekV3Config(
         hidden_size=1, num_attention_heads=heads, num_key_value_heads=heads, num_hidden_layers=1, q_lora_rank=None,
         kv_lora_rank=heads * content, qk_rope_head_dim=width, qk_nope_head_dim=content, v_head_dim=1,

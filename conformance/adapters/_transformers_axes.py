@@ -60,11 +60,11 @@ def mrope(
 def axial_rope(
     x: Tensor, positions: Tensor, /, *, dims: list[int], base: float, allocation: str, arrangement: str, layout: str
 ) -> Tensor:
-    """The rotary module and the apply function of a vision encoder that lays out its lanes so; see `VISION`."""
+    """The rotary module and the apply function of a vision encoder that lays out its channels so; see `VISION`."""
     if (allocation, arrangement, layout) not in VISION:
         lacks(f"no vision encoder that is asked here has {allocation!r}, {arrangement!r} and {layout!r}")
     if len(dims) != 2 or dims[0] != dims[1] or sum(dims) != x.shape[-1]:
-        lacks("two axes share all lanes of a head evenly")
+        lacks("two axes share all channels of a head evenly")
     make, kind, apply = VISION[allocation, arrangement, layout]
     lanes, rows = x.shape[-1], x.shape[:-1]
     where = torch.stack([torch.broadcast_to(axis, rows).reshape(-1) for axis in positions], -1)

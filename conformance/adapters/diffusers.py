@@ -109,7 +109,7 @@ def axial_rope(
 ) -> Tensor:
     """get_1d_rotary_pos_embed of every axis, joined as Flux joins them; or as Allegro, CogView4 and Lumina-Next have them."""
     if allocation != "own" or sum(dims) != x.shape[-1]:
-        lacks("every axis has a ladder of its own, and together they have the whole head")
+        lacks("every axis has its own frequencies, and the axes share the whole head")
     where = [torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions]
     rows = x.reshape(1, 1, -1, x.shape[-1])
     if arrangement != "chunked" or layout == "half":

@@ -62,7 +62,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
     """apply_rotary_emb_torch of all tokens as one sequence of one head."""
     pairs = cos.shape[-1]
     if layout not in ("half", "interleaved") or inverse or (lanes == "trailing" and 2 * pairs != x.shape[-1]):
-        lacks(f"layout {layout!r}, lanes {lanes!r}, inverse {inverse}: leading lanes, forwards")
+        lacks(f"layout {layout!r}, lanes {lanes!r}, inverse {inverse}: leading channels, forwards")
     tables = (torch.broadcast_to(t, (*x.shape[:-1], pairs)).reshape(-1, pairs).to(x.dtype) for t in (cos, sin))
     flat = x.reshape(1, -1, 1, x.shape[-1])
     return rotary.apply_rotary_emb_torch(flat, *tables, interleaved=layout == "interleaved").reshape(x.shape)

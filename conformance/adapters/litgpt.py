@@ -1,7 +1,7 @@
 """
 LitGPT: `build_rope_cache` with `apply_rope` or `apply_rope_interleave`, as its GPT calls them.
 
-The cache has a row for every position from 0, so far positions with many lanes are too large here.
+The cache has a row for every position from 0, so far positions with many channels are too large here.
 """
 
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ def rope(
     dim = x.shape[-1] if rotary_dim is None else rotary_dim
     where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
     if where.is_floating_point() or where.numel() == 0 or int(where.min()) < 0:
-        lacks("the cache has a row for every natural number, and no other")
+        lacks("the cache has rows only for integers from 0 on")
     if (int(where.max()) + 1) * dim > LIMIT:
         lacks(f"a cache of {int(where.max()) + 1} rows is too large here")
     config = SimpleNamespace(

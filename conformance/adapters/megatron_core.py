@@ -77,7 +77,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
     """apply_rotary_pos_emb_with_cos_sin of all tokens as one sequence of one head."""
     pairs = cos.shape[-1]
     if layout not in ("half", "interleaved") or inverse or (lanes == "trailing" and 2 * pairs != x.shape[-1]) or not x.numel():
-        lacks(f"layout {layout!r}, lanes {lanes!r}, inverse {inverse}: leading lanes, forwards, of one token at least")
+        lacks(f"layout {layout!r}, lanes {lanes!r}, inverse {inverse}: leading channels, forwards, of one token at least")
     tables = (torch.broadcast_to(t, (*x.shape[:-1], pairs)).reshape(-1, pairs) for t in (cos, sin))
     flat = x.reshape(-1, 1, 1, x.shape[-1])
     return utils.apply_rotary_pos_emb_with_cos_sin(flat, *tables, rotary_interleaved=layout == "interleaved").reshape(x.shape)
@@ -90,7 +90,7 @@ def rope(
     """RotaryEmbedding or YarnRotaryEmbedding, then apply_rotary_pos_emb; interleaved_to_half is multi-latent."""
     width = x.shape[-1] if rotary_dim is None else rotary_dim
     if inverse or (lanes == "trailing" and width != x.shape[-1]) or not x.numel():
-        lacks("leading lanes, forwards, of one token at least")
+        lacks("leading channels, forwards, of one token at least")
     if isinstance(scaling, YaRN) and layout == "interleaved":
         lacks("YarnRotaryEmbedding refuses rotary_interleaved")
     tokens, where, back = flat_tokens(x, positions)
@@ -162,8 +162,8 @@ NOTES = (
     "Unfused code; Transformer Engine's and flash-attn's kernels are not asked. Cosines and sines are rounded to the dtype of "
     "the queries, and products are in it (rope_utils.py:122).",
     "apply_rotary_pos_emb_with_cos_sin without flash-attn takes the cosine of the cosines and the sine of the sines "
-    "(rope_utils.py:326): every value is wrong. Megatron-LM #7465 mends it.",
-    "MultimodalRotaryEmbedding with rotary_interleaved is a RuntimeError (rotary_pos_embedding.py:342).",
+    "(rope_utils.py:326): every value is wrong. Megatron-LM #7465 fixes it.",
+    "MultimodalRotaryEmbedding with rotary_interleaved raises a RuntimeError (rotary_pos_embedding.py:342).",
     "Llama 3's original length, 8192, and bounds, 1 and 4, cannot be set (rotary_pos_embedding.py:98); it is not asked.",
     "YaRN has no attention_factor, and refuses rotary_interleaved (yarn_rotary_pos_embedding.py:117).",
 )

@@ -51,7 +51,7 @@ def axial_rope(
 ) -> Tensor:
     """RotaryEmbedding.get_axial_freqs of a grid that has these cells, then apply_rotary_emb."""
     if (allocation, arrangement, layout) != ("own", "chunked", "interleaved") or len(set(dims)) > 1:
-        lacks("every axis has the ladder of the module, and neighbouring lanes of its own")
+        lacks("every axis has the module's frequencies, and neighbouring channels of its own")
     if positions.is_floating_point() or (positions.numel() and int(positions.min()) < 0):
         lacks("get_axial_freqs has a grid of cells from 0 on")
     where = [torch.broadcast_to(axis, x.shape[:-1]).reshape(-1) for axis in positions]
@@ -119,7 +119,7 @@ def _xpos_module(dim: int, base: float, scale_base: float, gamma: float) -> Rota
     if gamma != 0.4:
         lacks("gamma is 0.4")
     if dim == 2:
-        lacks("no RotaryEmbedding(2), which is a ZeroDivisionError")
+        lacks("no RotaryEmbedding(2), which raises a ZeroDivisionError")
     return RotaryEmbedding(dim, theta=base, use_xpos=True, xpos_scale_base=scale_base)
 
 
@@ -152,15 +152,15 @@ def _module(dim: int, base: float, scaling: Scaling | None) -> RotaryEmbedding:
 # Read and run in rotary-embedding-torch 0.9.1 with torch 2.13.0 on a CPU.
 NOTES = (
     "Positions are made in the dtype of the queries (rotary_embedding_torch.py:175, from :184): in bfloat16 the "
-    "tokens 256 and 257 are turned by one angle.",
+    "tokens 256 and 257 are rotated by the same angle.",
     "The angles of a first call are kept for later ones (:347), in whatever dtype its positions were: after a "
-    "bfloat16 call float32 queries are turned by its rounded positions.",
+    "bfloat16 call float32 queries are rotated by its rounded positions.",
     "xPos: the centre is half the number of positions (:261), so that it moves with every token; "
     "rotate_queries_with_cached_keys gives queries another centre than keys (:204). Positions and tokens are added "
     "until it is as asked.",
     "xPos: scales are kept by length (:257): a shorter call after a longer one has the longer one's centre.",
     "A negative offset reads the kept angles from their end (:339); it is not asked.",
-    "RotaryEmbedding(2) is a ZeroDivisionError (:112).",
+    "RotaryEmbedding(2) raises a ZeroDivisionError (:112).",
     "get_axial_freqs asks the kept angles by length alone (:306): with offsets an axis no longer than the one before has "
     "that one's. Offsets are not asked.",
     "interpolate_factor divides positions (:175), in the dtype of the queries.",

@@ -78,7 +78,7 @@ def rope(
     """get_rope for a model of this dtype, whose cache reaches the largest position."""
     width = x.shape[-1] if rotary_dim is None else rotary_dim
     if inverse or (lanes == "trailing" and width != x.shape[-1]):
-        lacks("get_rope's modules rotate the leading lanes, forwards")
+        lacks("get_rope's modules rotate the leading channels, forwards")
     tokens, where, back = flat_tokens(x, positions)
     parameters, position = _parameters(scaling, width, x.shape[-1])
     if isinstance(scaling, LongRoPE) and layout != "half":
@@ -157,7 +157,7 @@ def _neox(layout: str) -> bool:
 def _position(where: Tensor, dim: int, position: int | None, *, grows: bool) -> int:
     """Return max_position: the one given, or a power of two of at least 2048 that the largest position is below."""
     if where.is_floating_point() or not where.numel() or int(where.min()) < 0:
-        lacks("the cache has a row for every natural number, and no other")
+        lacks("the cache has rows only for integers from 0 on")
     last = int(where.max())
     found = 1 << max(11, last.bit_length()) if position is None else position
     if last >= found and not grows:
@@ -179,7 +179,7 @@ NOTES = (
     "mRoPE with YaRN passes mscale and mscale_all_dim to a class without them (factory.py:348): a TypeError.",
     "MRotaryEmbedding's native code does not read mrope_interleaved_glm (mrope.py:204): axes in turn are asked as chunks.",
     "get_rope passes no attention_factor on, neither YaRN's nor LongRoPE's (factory.py:329, 414).",
-    "A linear factor that is an int is a TypeError (base.py:640): it is passed as a float.",
+    "A linear factor that is an int raises a TypeError (base.py:640): it is passed as a float.",
     "ERNIE's native code is asked without torch.compile (mrope.py:546). FoPE, dual chunk attention, DeepSeek's and Bailing's "
     "modules are not asked.",
 )

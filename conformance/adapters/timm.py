@@ -46,7 +46,7 @@ def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str, lanes: st
     """apply_rot_embed, on tables whose columns are there twice, as _rope_layout puts them."""
     half = _half(layout, inverse)
     if 2 * cos.shape[-1] != x.shape[-1]:
-        lacks("all lanes of a head rotate")
+        lacks("all channels of a head rotate")
     sines, cosines = (sincos._rope_layout(table, rotate_half=half) for table in (sin, cos))
     return sincos.apply_rot_embed(x, sines, cosines, half=half)
 
@@ -55,9 +55,7 @@ def mixed_rope(x: Tensor, positions: Tensor, frequencies: Tensor, /, *, layout: 
     """get_mixed_freqs of two axes, each token as one of a head of its own, then apply_rot_embed_cat."""
     lanes, rows = x.shape[-1], x.shape[:-1]
     if layout != "interleaved" or inverse or positions.shape[0] != 2 or 2 * frequencies.shape[-1] != lanes:
-        lacks(
-            f"layout {layout!r}, inverse {inverse}, {positions.shape[0]} axes: pairs are neighbours, on all lanes, by two axes"
-        )
+        lacks(f"layout {layout!r}, inverse {inverse}, {positions.shape[0]} axes: neighbouring pairs, all channels, two axes")
     flat = x.reshape(-1, 1, lanes)
     first, second = (torch.broadcast_to(axis, rows).reshape(-1, 1) for axis in positions)
     spread = torch.stack([torch.broadcast_to(axis, (*rows, lanes // 2)).reshape(-1, lanes // 2) for axis in frequencies])
@@ -71,7 +69,7 @@ def axial_rope(
     """RotaryEmbeddingCat of a grid that has these cells, then apply_rot_embed_cat."""
     half = _half(layout, inverse)
     if len(dims) != 2 or dims[0] != dims[1] or sum(dims) != x.shape[-1] or x.shape[-1] % 4:
-        lacks("two axes share all lanes of a head evenly")
+        lacks("two axes share all channels of a head evenly")
     if (allocation, arrangement, unit) != ("own", "chunked", "radians"):
         lacks(f"no frequencies that are {allocation!r}, {arrangement!r}, in {unit!r}")
     module = sincos.RotaryEmbeddingCat(x.shape[-1], temperature=base, in_pixels=False, rotate_half=half)

@@ -22,7 +22,7 @@ def rope(x: Tensor, positions: Tensor, /, *, layout: str, base: float, scaling: 
     """The module of a model with that layout, on one sequence of one head whose cache reaches the largest position."""
     where = torch.broadcast_to(positions, x.shape[:-1]).reshape(-1)
     if where.is_floating_point() or where.numel() == 0 or int(where.min()) < 0:
-        lacks("the cache has a row for every natural number, and no other")
+        lacks("the cache has rows only for integers from 0 on")
     rows, dim = int(where.max()) + 1, x.shape[-1]
     if rows * dim > LIMIT:
         lacks(f"a cache of {rows} rows is too large here")

@@ -298,11 +298,11 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str, invers
     elif inverse and layout == "interleaved" and (full or lanes == "trailing"):
         out = apply_v4(flat, cos[..., :pairs], -sin[..., :pairs])  # as it turns the attention's output back
     elif inverse:
-        lacks("NanoChat turns whole heads by halves, DeepSeek-V4 trailing lanes, interleaved")
+        lacks("NanoChat rotates whole heads in halves, DeepSeek-V4 trailing channels, interleaved")
     elif lanes == "trailing" and layout == "interleaved":
         out = apply_v4(flat, cos[..., :pairs], sin[..., :pairs])
     elif lanes == "trailing" and not full:
-        lacks(f"no function rotates trailing lanes with layout {layout!r}")
+        lacks(f"no function rotates trailing channels with layout {layout!r}")
     elif layout == "half":
         out, _ = (apply_llama if full else apply_neox)(flat, flat, cos, sin)
     elif layout == "interleaved" and full:
@@ -318,7 +318,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor, layout: str, lanes: str, invers
 
 def _rows(positions: Tensor) -> int:
     if positions.is_floating_point() or positions.numel() == 0 or int(positions.min()) < 0:
-        lacks("the table has a row for every natural number, and no other")
+        lacks("the table has rows only for integers from 0 on")
     if int(positions.max()) >= LIMIT:
         lacks(f"a table of {int(positions.max()) + 1} rows is too large here")
     return int(positions.max()) + 1
@@ -329,7 +329,7 @@ NOTES = (
     "Ministral 3 and Llama 4 divide positions in float32 (modeling_ministral3.py:105, modeling_llama4.py:363), which rounds "
     "those beyond 2**24: with a length of 2**24, position 2**25 - 1 already has the factor of 2**25.",
     "Dynamic NTK keeps the frequencies of the longest call until one is shorter than the original length: "
-    "modeling_rope_utils.py:113 resets on <, not <=. With 8 lanes, factor 4 and original length 64, after positions "
+    "modeling_rope_utils.py:113 resets on <, not <=. With 8 channels, factor 4 and original length 64, after positions "
     "0, 1, 99 the call 0, 1, 63 (exactly the limit) has a last frequency of 1/3.25 of the right one, and 0, 1, 79 has "
     "2/3.25; 0, 1, 62 is right.",
     "YaRN takes mscale=0.0 or mscale_all_dim=0.0 for not given (modeling_rope_utils.py:437): factor 4 with both 0 "
@@ -340,7 +340,7 @@ NOTES = (
     "llama3 have one, :180, :638): the rotary modules of mixtral, minimax, ministral, hunyuan_v1_dense and "
     "hunyuan_v1_moe end in a TypeError, unless the configuration has head_dim.",
     "Llama's default frequencies ignore partial_rotary_factor (modeling_llama.py:101), its linear ones do not: with "
-    "0.5 and 64 lanes they are 32 and 16 frequencies, and the 16 do not fit its apply function.",
+    "0.5 and 64 channels they are 32 and 16 frequencies, and the 16 do not fit its apply function.",
     "Phi-3 renames rope_type yarn to longrope (configuration_phi3.py:103): YaRN parameters end in a KeyError.",
     "DeepSeek-V4's output is rotated back by the query's position (modeling_deepseek_v4.py:879): rotated_values. Its YaRN has "
     "an attention factor of 1, which its configuration sets.",
@@ -348,8 +348,9 @@ NOTES = (
     "scale. It reads pairs as interleaved and writes halves, in queries and keys alike, which no logit shows.",
     "NanoChat rotates by the negative angle (modeling_nanochat.py:173): rope with inverse=True. It turns queries and "
     "keys alike, so that logits are those of the other direction with positions negated.",
-    "DeepSeek-V4 rotates the trailing lanes (modeling_deepseek_v4.py:368), interleaved: rope with lanes='trailing'. Gemma 4's "
-    "full-attention layers rotate all lanes, most by 0 (modeling_rope_utils.py, proportional): rope with scaling=Proportional.",
+    "DeepSeek-V4 rotates the trailing channels (modeling_deepseek_v4.py:368), interleaved: rope with lanes='trailing'. "
+    "Gemma 4's full-attention layers rotate all channels, most by 0 (modeling_rope_utils.py, proportional): rope with "
+    "scaling=Proportional.",
     "Falcon rounds slopes to bfloat16 before the product (modeling_falcon.py:176): with 71 heads its bias is off by "
     "0.3 %, at key 2048 by 2 in the logits. BLOOM, which is asked here, has float32 (modeling_bloom.py:87).",
     "Cohere2-MoE never reads rope_scaling (configuration_cohere2_moe.py:114 makes it a field that nothing reads), "

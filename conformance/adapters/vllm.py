@@ -69,7 +69,7 @@ def rope(
     """get_rope for a model of this dtype, whose cache reaches the largest position; the module of DeepSeek-V4 for the rest."""
     width = x.shape[-1] if rotary_dim is None else rotary_dim
     if inverse or (lanes == "trailing" and width != x.shape[-1]):
-        lacks("get_rope's modules rotate the leading lanes, forwards")
+        lacks("get_rope's modules rotate the leading channels, forwards")
     tokens, where, back = flat_tokens(x, positions)
     parameters, rows = _parameters(scaling, width, x.shape[-1], length)
     if isinstance(scaling, LongRoPE) and layout != "half":
@@ -158,7 +158,7 @@ def _neox(layout: str) -> bool:
 def _rows(where: Tensor, dim: int, rows: int | None) -> int:
     """Return max_position: `rows`, or a power of two of at least 2048 that the largest position is below."""
     if where.is_floating_point() or not where.numel() or int(where.min()) < 0:
-        lacks("the cache has a row for every natural number, and no other")
+        lacks("the cache has rows only for integers from 0 on")
     last = int(where.max())
     found = 1 << max(11, last.bit_length()) if rows is None else rows
     if last >= found:
@@ -183,6 +183,6 @@ NOTES = (
     "more: below it the module takes a power of a negative number.",
     "LongRoPE's list follows from max_model_len (phi3_long_rope_scaled_rope.py:55), which is set to the length that is asked. "
     "get_rope passes neither factor nor attention_factor on (__init__.py:320).",
-    "A linear factor that is an int is a TypeError (linear_scaling_rope.py:70): it is passed as a float.",
-    "DeepSeek-V4's module (trailing lanes, inverse), openPangu's mRoPE, FoPE and dual chunk attention are not asked.",
+    "A linear factor that is an int raises a TypeError (linear_scaling_rope.py:70): it is passed as a float.",
+    "DeepSeek-V4's module (trailing channels, inverse), openPangu's mRoPE, FoPE and dual chunk attention are not asked.",
 )

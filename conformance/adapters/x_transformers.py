@@ -163,7 +163,7 @@ def _rotary(dim: int, base: float, scaling: Scaling | None, **xpos: float) -> Ro
 
 # Read and run in x-transformers 2.31.10 with torch 2.13.0 on a CPU.
 NOTES = (
-    "RotaryEmbedding(2) is a ZeroDivisionError (x_transformers.py:849).",
+    "RotaryEmbedding(2) raises a ZeroDivisionError (x_transformers.py:849).",
     "ScaledSinusoidalEmbedding multiplies by a learned scale that begins as dim**-0.5 (:448); here it is 1.",
     "xPos: the centre is half the largest position and one more (:886), so that it moves with every token; a position "
     "of twice the centre is put before those asked.",
