@@ -8,7 +8,7 @@ from posref.spec import REGISTRY
 
 
 def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, hint: str = "") -> str:
-    """Return the sentence that refuses what is no operation's name: with the nearest ones, else a hint or where all are."""
+    """Return the error for a name that is not an operation's, with near names, else a hint or where to find all names."""
     from difflib import get_close_matches
 
     near = get_close_matches(name if isinstance(name, str) else getattr(name, "__name__", ""), list(known), n=3)
@@ -17,7 +17,7 @@ def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, h
 
 
 class PosrefError(Exception):
-    """Something that could not run: a bad file, target or option. The message says what, where and what to do."""
+    """A bad file, target or option, so that nothing could run. The message says what, where and what to do."""
 
 
 class VectorError(PosrefError):
@@ -37,7 +37,7 @@ class Disagreement(BuildError):
 
 
 class Unsupported(Exception):
-    """Raised by an implementation for what it does not do; never a failure."""
+    """Raised by an implementation for what it does not support. The case then lies outside its scope; it is not a failure."""
 
 
 class Stopped(Exception):

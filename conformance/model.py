@@ -1,4 +1,4 @@
-"""What passes from room to room: cases as they are written and as they are read, answers, and the record of a check."""
+"""Records that all parts share: cases as written and as read, answers, and the record of a check."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ class Operation:
         """Why the operation is not conformant in its scope; empty if it is."""
         asked = [case for case in self.cases if case.kind != "reject"]
         bad = [case for case in self.failing if case.verdict != "selective"]
-        parts = [f"{len(bad)} of {max(len(asked), len(bad))} cases do not pass"] if bad else []
+        parts = [f"{len(bad)} of {max(len(asked), len(bad))} cases fail"] if bad else []
         parts += [self.scope.wrong] if self.scope is not None and self.scope.wrong else []
         if self.scope is None and not self.counts["pass"]:
             parts.append(NOTHING)

@@ -14,14 +14,14 @@ FLAGS = {
     "sinusoidal-exponent": Flag(
         "other exponents than 2i/d, or different ones for sine and cosine", "PyTorch tutorials' copies"
     ),
-    "sinusoidal-base": Flag("base 10000 whatever is asked", "croco #44"),
+    "sinusoidal-base": Flag("the base always 10000", "croco #44"),
     "sinusoidal-far": Flag("positions in half precision, or past the end of a table", "transformers #29285, lightseq #144"),
     "sinusoidal-ids": Flag("a count from 0 in place of the caller's positions", "lightseq #144, keras-hub #1544"),
     "sinusoidal-fraction": Flag("fractional positions truncated (diffusion timesteps)", "flashinfer #3819"),
     "sinusoidal-negative": Flag("negative positions without their sign"),
     "sinusoidal-true-size": Flag("a model's own width and form not reproduced", "tensor2tensor #1423"),
     "sinusoidal-state": Flag("a table kept from a longer, shorter or other call", "transformers #28837"),
-    "sinusoidal-empty": Flag("no positions: a crash or another shape"),
+    "sinusoidal-empty": Flag("no positions: a crash or a wrong shape"),
     "sinusoidal-odd": Flag(
         "an odd width by another rule: zeros, a cosine cut off, or a sine more", "tensor2tensor pads, Pegasus adds a sine"
     ),
@@ -36,7 +36,7 @@ FLAGS = {
     "learned-clip": Flag(
         "positions outside the table wrapped, filled with zeros, or read past its end", "tinygrad #5873, tt-mlir #9211"
     ),
-    "learned-empty": Flag("no positions: a crash or another shape"),
+    "learned-empty": Flag("no positions: a crash or a wrong shape"),
     "learned-refuse": Flag("positions or a table of the wrong kind accepted"),
 }
 

@@ -23,7 +23,7 @@ FLAGS = {
     "attention-mask-finite": Flag("a finite mask constant above allowed logits", "GPT-2's masked_bias in transformers"),
     "attention-mask-row": Flag("a row with nothing allowed gives a mean or NaN", "finfo.min masks in transformers"),
     "attention-overflow": Flag("large logits overflow, or are clamped, in the softmax"),
-    "attention-empty": Flag("no query: a crash or another shape"),
+    "attention-empty": Flag("no query: a crash or a wrong shape"),
     "attention-sinks": Flag("learned sinks dropped, or given to a key", "TransformerEngine #2541, vllm-metal #550"),
     "attention-sinks-logit": Flag("a sink scaled as a product is, negated, or added without the exponential"),
     "attention-sinks-heads": Flag("one head's sink for all, or sinks of grouped heads in another order"),

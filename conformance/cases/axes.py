@@ -27,13 +27,13 @@ from .rope_extended import SMALL as SMALL_LONG
 
 FLAGS = {
     "axis-order": Flag("time, height and width, or height and width, exchanged"),
-    "axis-map": Flag("sections chunked where they are interleaved, or the other way"),
+    "axis-map": Flag("sections chunked where they are interleaved, or the reverse"),
     "axis-tail": Flag("the pairs past the shorter sections given to another axis than time"),
     "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
-    "axis-ladder": Flag("one ladder of frequencies where every axis has its own, or the other way", "vllm-omni #1784"),
+    "axis-ladder": Flag("one list of frequencies where every axis has its own, or the reverse", "vllm-omni #1784"),
     "axis-turns": Flag("coordinates from -1 to 1 not multiplied by 2 pi"),
-    "axis-endpoint": Flag("the last frequency one step before 1/base where it is 1/base, or the other way"),
-    "axis-first": Flag("a first frequency of 1 whatever is asked, or a period taken for a frequency"),
+    "axis-endpoint": Flag("the last frequency one step before 1/base where it is 1/base, or the reverse"),
+    "axis-first": Flag("a first frequency that is always 1, or a period taken for a frequency"),
     "axis-rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
     "refuse-sections": Flag("sections that do not tile the pairs accepted"),
 }

@@ -9,10 +9,10 @@ from .numbers import floats
 from .rope import BASE, seed_of, sequence
 
 FLAGS = {
-    "axial-lanes": Flag("lanes paired over the whole head where each axis has a half of its own, or the other way"),
-    "axial-turns": Flag("axes in blocks where they take turns, or frequencies left in blocks where axes take turns"),
+    "axial-lanes": Flag("channels paired over the whole head where each axis has a half of its own, or the reverse"),
+    "axial-turns": Flag("axes in blocks where they alternate, or frequencies left in blocks where axes alternate"),
     "axial-origin": Flag("class or register tokens rotated", "naver-ai/rope-vit"),
-    "axial-offset": Flag("cells counted from one, or from nought, where a model does the other"),
+    "axial-offset": Flag("cells counted from 1 where a model counts from 0, or the reverse"),
 }
 CORNER = ((0, 2, 1), (4, 0, 3))
 PATCHES = ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))  # an image of 2 x 3

@@ -22,7 +22,7 @@ FLAGS = {
     "alibi-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
     "alibi-decode": Flag("a decode row that is not the row of the whole", "x-transformers 74f241d, fbbc159"),
     "alibi-far": Flag("distances past 256 or 2048 in half precision", "vllm-fork #503"),
-    "alibi-empty": Flag("no query: a crash or another shape"),
+    "alibi-empty": Flag("no query: a crash or a wrong shape"),
     "alibi-refuse": Flag("no heads, or an unknown word, accepted"),
     "t5-direction": Flag("encoder's buckets in a decoder, or the reverse", "espnet #2816"),
     "t5-sign": Flag("query minus key for key minus query", "text-to-text-transfer-transformer #415"),
@@ -37,7 +37,7 @@ FLAGS = {
     "t5-ids": Flag("counts from 0 in place of the caller's positions", "text-to-text-transfer-transformer #325"),
     "t5-rows": Flag("row 0's positions used for every row of the batch"),
     "t5-decode": Flag("a decode row that is not the row of the whole", "text-to-text-transfer-transformer #415"),
-    "t5-empty": Flag("no query: a crash or another shape"),
+    "t5-empty": Flag("no query: a crash or a wrong shape"),
     "t5-refuse": Flag("settings that leave a bucket empty accepted"),
 }
 

@@ -28,7 +28,7 @@ FLAGS = {
     "distances-refuse": Flag("a window, group or chunk without tokens, or an unknown word, accepted"),
     "passes-base": Flag("a base left at 10000"),
     "passes-scaling": Flag("a context extension dropped, or its factor on one of query and key alone"),
-    "passes-partial": Flag("lanes rotated that should pass"),
+    "passes-partial": Flag("channels rotated that should pass"),
     "passes-heads": Flag("key heads tiled where they repeat in blocks"),
     "passes-scale": Flag("scores divided by sqrt(D), which is left to the caller"),
     "passes-downcast": Flag("24-bit queries or keys narrowed on the way"),

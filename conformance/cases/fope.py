@@ -12,7 +12,7 @@ from .rope import FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 FLAGS = {
     "fope-dropped": Flag("pairs of dropped bands not given cosine and sine 1: left as they are, or zero"),
     "fope-mix": Flag("mixes exchanged, transposed, or one in place of both"),
-    "fope-heads": Flag("another head's mix: the first one's, or shared ones in turn rather than in blocks"),
+    "fope-heads": Flag("another head's mix: the first one's, or shared ones round-robin rather than in blocks"),
     "fope-bands": Flag("other bands mixed than the fastest"),
 }
 BASE = 10000.0

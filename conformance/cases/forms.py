@@ -21,7 +21,7 @@ FLAGS = {
     "broadcast-view": Flag("a view with a stride of 0 read past its one row", "TransformerEngine (ROCm) #623"),
     "batch-one": Flag("a batch of one squeezed away, or stretched along another axis", "DeepSpeed #2782"),
     "length-one": Flag("one position, query or key handled as none, or as a square", "MLX #1340, x-transformers 74f241d"),
-    "length-zero": Flag("no values: a crash or another shape"),
+    "length-zero": Flag("no values: a crash or a wrong shape"),
 }
 
 NONE = np.zeros(0, dtype=np.int64)

@@ -19,7 +19,7 @@ FLAGS = {
     "fourier-precision": Flag("coordinates or bands in half precision: 2^9 x is off by turns"),
     "fourier-true-size": Flag("a model's own bands and order not reproduced"),
     "fourier-rows": Flag("the first row's points used for the whole batch"),
-    "fourier-empty": Flag("no points, bands or coordinates: a crash or another shape"),
+    "fourier-empty": Flag("no points, bands or coordinates: a crash or a wrong shape"),
     "fourier-refuse": Flag("bands or points that do not fit accepted"),
     "fourier-gradient": Flag("the gradient of bands without its coordinate, or of the other wave"),
     "random-fourier-unit": Flag("2 pi left out, or pi in its place"),
@@ -28,7 +28,7 @@ FLAGS = {
     "random-fourier-precision": Flag("points or matrix in half precision"),
     "random-fourier-true-size": Flag("a model's own number of features and scale not reproduced"),
     "random-fourier-rows": Flag("the first point used for all"),
-    "random-fourier-empty": Flag("no points: a crash or another shape"),
+    "random-fourier-empty": Flag("no points: a crash or a wrong shape"),
     "random-fourier-refuse": Flag("a matrix that does not fit accepted"),
     "random-fourier-gradient": Flag("the gradient of the matrix without its coordinate, or of the other wave"),
 }

@@ -16,12 +16,12 @@ from .forms import EXTENSIONS, reals
 from .forms import FLAGS as FORMS
 
 FLAGS = {
-    "vjp-sign": Flag("the cotangent turned forwards, or by another pair's sine", "PaddlePaddle #74716"),
+    "vjp-sign": Flag("the cotangent rotated forwards, or by another pair's sine", "PaddlePaddle #74716"),
     "vjp-layout": Flag("the cotangent read or written in another layout than the forward's", "PaddlePaddle #74716"),
-    "vjp-tail": Flag("a gradient of the lanes that do not rotate that is not their cotangent", "apex #1750"),
-    "vjp-lanes": Flag("the cotangent of the first lanes turned where the last ones rotate"),
+    "vjp-tail": Flag("a gradient of the channels that do not rotate that is not their cotangent", "apex #1750"),
+    "vjp-lanes": Flag("the cotangent of the first channels rotated where the last ones rotate"),
     "vjp-gain": Flag("a factor dropped, or applied twice, on the way back"),
-    "vjp-inverse": Flag("the gradient of the inverse turned as that of the forward"),
+    "vjp-inverse": Flag("the gradient of the inverse rotated like that of the forward"),
     "vjp-offsets": Flag("row 0's positions used for every row on the way back", "Liger-Kernel #477"),
     "vjp-broadcast": Flag("a gradient not summed over the axes along which its input repeats", "flash-sparse-attention #194"),
     "vjp-repeat": Flag("a row that is read several times keeps its last cotangent, not their sum", "tt-metal #6232"),

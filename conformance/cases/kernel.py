@@ -17,7 +17,7 @@ from ..model import Case, Flag
 
 GROUP = "kernel"
 FLAGS = {
-    "tile": Flag("a tail of tokens, keys or lanes past the last whole tile that is not computed", "flashinfer #2470"),
+    "tile": Flag("a tail of tokens, keys or channels past the last whole tile that is not computed", "flashinfer #2470"),
     "grid": Flag("rows beyond the 65535 blocks of a grid, or heads beyond a power of two, that are not computed"),
     "non-contiguous": Flag("strides ignored, or the memory between rows overwritten"),
     "long": Flag("a table, a buffer or a sum that is too short for thousands of tokens"),

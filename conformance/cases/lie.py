@@ -11,18 +11,18 @@ from .numbers import floats
 from .rope import seed_of, sequence
 
 FLAGS = {
-    "lie-transposed": Flag("rows of lanes multiplied where columns are, or a triangle with the other sign"),
+    "lie-transposed": Flag("rows of channels multiplied where columns are, or a triangle with the other sign"),
     "lie-triangle": Flag("entries on or below the diagonal read, where the strict upper triangle is the parameter"),
     "lie-sum": Flag(
         "rotations of one axis after the other, where the exponential of the sum is meant", "LieRE's reading as RoPE"
     ),
     "lie-order": Flag("coordinates of one axis multiplied by the matrices of another"),
     "lie-exponential": Flag("an exponential of low order in place of the exponential: right for small matrices alone"),
-    "lie-blocks": Flag("blocks of lanes taken with a stride, or the first one's matrix used for all"),
+    "lie-blocks": Flag("blocks of channels taken with a stride, or the first one's matrix used for all"),
     "lie-heads": Flag("the first head's matrices used for every head"),
     "lie-bits": Flag("learned matrices narrowed to half precision"),
     "string-basis": Flag("the learned basis transposed, or left out, or its parameter halved"),
-    "string-form": Flag("the basis changed once where it is changed twice, or the other way round"),
+    "string-form": Flag("the basis changed once where it is changed twice, or the reverse"),
     "circulant-direction": Flag("coefficients read as the first row where they are the first column"),
 }
 

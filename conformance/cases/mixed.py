@@ -10,7 +10,7 @@ from .numbers import floats
 from .rope import seed_of, sequence
 
 FLAGS = {
-    "mixed-sum": Flag("one axis alone, or axes subtracted, where a pair turns with the sum of all"),
+    "mixed-sum": Flag("one axis alone, or axes subtracted, where a pair rotates with the sum of all"),
     "mixed-order": Flag("coordinates of one axis multiplied by the frequencies of another"),
     "mixed-heads": Flag("the first head's frequencies used for every head"),
     "mixed-bits": Flag("learned frequencies narrowed to half precision"),

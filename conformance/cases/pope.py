@@ -11,11 +11,11 @@ from .numbers import floats
 from .rope import BASE, FAR, NEAR, OFFSETS, UNSORTED, seed_of, sequence
 
 FLAGS = {
-    "pope-magnitude": Flag("another magnitude than softplus: the lane itself, or its positive part"),
+    "pope-magnitude": Flag("another magnitude than softplus: the channel itself, or its positive part"),
     "pope-small": Flag(
-        "magnitudes of far negative lanes rounded to coarse steps: ln(1 + exp(x)) in half precision", "PoPE-pytorch"
+        "magnitudes of far negative channels rounded to coarse steps: ln(1 + exp(x)) in half precision", "PoPE-pytorch"
     ),
-    "pope-large": Flag("magnitudes of large lanes that overflow"),
+    "pope-large": Flag("magnitudes of large channels that overflow"),
     "pope-frequencies": Flag("RoPE's d/2 frequencies, or every second one, where there are d"),
     "pope-phase": Flag("the keys' phases dropped, subtracted, or of another head"),
     "pope-clamp": Flag("phases outside of -2 pi to 0 left as they are"),

@@ -17,7 +17,7 @@ FLAGS = {
     "documents-begin": Flag("sequences begun at position 0, or at a smaller position, alone"),
     "windows-complete": Flag("a window seen before its last token, or not at it"),
     "ids-kept": Flag("positions of the call before, kept because they were long enough, or in one shape alone"),
-    "shard-order": Flag("contiguous shards, chunks not mirrored, or a tail that runs backwards", "ring-flash-attention"),
+    "shard-order": Flag("contiguous shards, chunks not mirrored, or a reversed second chunk", "ring-flash-attention"),
     "shard-refuse": Flag("a length that does not divide, or a rank that is not there, accepted"),
 }
 

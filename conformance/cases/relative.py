@@ -21,7 +21,7 @@ FLAGS = {
     "shaw-one-sided": Flag("a causal table's missing side read", "wenet #1611"),
     "shaw-decode": Flag("a decode row that is not the row of the whole"),
     "shaw-true-size": Flag("a model's own windows not reproduced", "wav2vec2-BERT"),
-    "shaw-empty": Flag("no query: a crash or another shape"),
+    "shaw-empty": Flag("no query: a crash or a wrong shape"),
     "shaw-refuse": Flag("an unknown word or a table of the wrong length accepted"),
 }
 

@@ -24,14 +24,14 @@ FLAGS = {
     "yarn-turns": Flag("the paper's ramp over turns and the code's ramp over the pair's index taken for each other"),
     "yarn-dynamic": Flag("YaRN's factor fixed, or its factor on cos and sin not following the length"),
     "longrope-switch": Flag(
-        "the short or the long list whatever the length, or the switch at the original length itself",
+        "always the short list, or always the long one, or the switch at the original length itself",
         "mlx-lm #660, #707, mlxcel #1358, TVM #18422",
     ),
     "longrope-gain": Flag("the factor on cos and sin dropped, or from the wrong ratio"),
     "longrope-mscale": Flag("an override for one of the lists ignored, or used for both", "mlx-lm #660, mlxcel #1358"),
     "longrope-stale": Flag("the list of an earlier call kept"),
     "proportional": Flag(
-        "the exponent's denominator is the rotated part, or the wrong lanes rotate", "neuronx-distributed-inference #106"
+        "the exponent's denominator is the rotated part, or the wrong channels rotate", "neuronx-distributed-inference #106"
     ),
 }
 

@@ -4,7 +4,7 @@ from ..model import Flag
 
 FLAGS = {
     # layout and sign
-    "layout": Flag("pairs of lanes taken in the other layout", "vllm-ascend #12820, LLMs-from-scratch #747"),
+    "layout": Flag("pairs of channels taken in the other layout", "vllm-ascend #12820, LLMs-from-scratch #747"),
     "table-layout": Flag("a table laid out for other pairs than the rotation's", "ark-nlp #47, how-to-train-your-gpt #6"),
     "mixed-layout": Flag("pairs read in one layout and written in another", "vllm-metal #44"),
     "sign": Flag("a rotation by -p, or half of one", "lalamo #268"),
@@ -35,15 +35,15 @@ FLAGS = {
         "keras-hub #1508, MLX #2791, tt-metal #54516",
     ),
     "downcast": Flag("24-bit x, cosines or sines narrowed on the way", "sglang #3134, flashinfer #585"),
-    "quantised-angle": Flag("angles looked up among a few thousand steps of a turn"),
-    "base": Flag("base 10000 whatever the model says", "airllm #368, llama.cpp #2773, penzai #102"),
+    "quantised-angle": Flag("angles looked up in a table of a few thousand steps"),
+    "base": Flag("the base always 10000", "airllm #368, llama.cpp #2773, penzai #102"),
     "exponent": Flag("another exponent than 2i/d", "labml #313"),
     "true-size": Flag("a model's own parameters not applied as they are written", "mlx-vlm #1710"),
     # partial rotation
     "partial": Flag("rotary_dim ignored, applied twice, or taken from the end", "maxtext #4616, vLLM #41185"),
-    "lanes": Flag("the first lanes rotated where the last are asked for, or the other way", "DeepSeek-V4"),
+    "lanes": Flag("the first channels rotated where the last are asked for, or the reverse", "DeepSeek-V4"),
     "partial-exponent": Flag("the exponent divided by the head size, not by rotary_dim", "neuronx-distributed-inference #106"),
-    "partial-tail": Flag("lanes past rotary_dim zeroed, rounded or rotated", "apex #1750, labml #215"),
+    "partial-tail": Flag("channels past rotary_dim zeroed, rounded or rotated", "apex #1750, labml #215"),
     # context extensions
     "linear": Flag("scaling ignored, or positions multiplied by the factor", "mlx-vlm #1710, mlxcel #1324"),
     "ntk-exponent": Flag("the base multiplied by the factor without the power d/(d-2)"),

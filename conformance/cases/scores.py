@@ -19,7 +19,7 @@ FLAGS = {
     "window-far": Flag("positions held in bfloat16 or float32", "candle #3520"),
     "window-decode": Flag("a decode row, or a chunk of prefill, that is not the row of the whole", "executorch #21857"),
     "window-true-size": Flag("a model's own window not reproduced", "Megatron-Bridge #2656"),
-    "window-empty": Flag("no query: a crash or another shape"),
+    "window-empty": Flag("no query: a crash or a wrong shape"),
     "window-refuse": Flag("a window that sees nothing, fractions of positions or an unknown word accepted"),
     "chunk-window": Flag("a sliding window of as many tokens in place of chunks"),
     "chunk-start": Flag("chunks counted from elsewhere than position 0", "transformers #40324"),
@@ -39,7 +39,7 @@ FLAGS = {
     "factor-bits": Flag("factors held in bfloat16", "transformers' Mistral Large 4"),
     "factor-decode": Flag("a decode step's factor that is not that of the whole"),
     "factor-true-size": Flag("a model's own numbers not reproduced"),
-    "factor-empty": Flag("no position: a crash or another shape"),
+    "factor-empty": Flag("no position: a crash or a wrong shape"),
     "factor-refuse": Flag("a length that cannot divide, fractions of positions or an unknown word accepted"),
 }  # fmt: skip
 

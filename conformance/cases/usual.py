@@ -11,7 +11,7 @@ from .rope import seed_of
 from .shaping import Places, call, shifted, spread
 
 FLAGS = {
-    "usual-size": Flag("a head of 64 or 128 channels with its pairs, lanes or last vector wrong"),
+    "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
     "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
     "causal": Flag("the diagonal left out, or the mask of a decode step begun at the first key", "flash-attention before 2.1"),
     "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),

@@ -8,8 +8,8 @@ from .rope import seed_of
 
 FLAGS = {
     "permute-direction": Flag("the permutation run the other way, which for more than two pairs is another one"),
-    "permute-heads": Flag("lanes permuted over the whole width, or with the query heads for fewer key heads"),
-    "permute-partial": Flag("lanes past rotary_dim permuted too"),
+    "permute-heads": Flag("channels permuted over the whole width, or with the query heads for fewer key heads"),
+    "permute-partial": Flag("channels past rotary_dim permuted too"),
     "permute-bias": Flag("the bias not permuted with its weight"),
     "refuse-weight": Flag("a weight that does not hold whole heads accepted"),
 }

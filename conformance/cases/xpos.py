@@ -19,7 +19,7 @@ FLAGS = {
     "xpos-zeta": Flag("another base of the powers than (2i/d + gamma) / (1 + gamma)"),
     "xpos-precision": Flag("scales, or the powers they are, held in half precision", "rotary-embedding-torch"),
     "xpos-range": Flag("scales that overflow far from 0 where the centre is far too"),
-    "xpos-tail": Flag("lanes that do not rotate scaled"),
+    "xpos-tail": Flag("channels that do not rotate scaled"),
 }
 ROLES = ("query", "key")
 FROM_AFAR = FAR[:-2]  # to 65537

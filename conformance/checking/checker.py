@@ -135,6 +135,8 @@ def checked(
             missing = tuple(name for name in names if not loaded.has(name))
             cases = choice.cases([name for name in names if name not in missing])
             guard.hold(cases)
+            if choice.suite != INSTALLED:
+                loaded.reproduce += f" --suite {shlex.quote(str(choice.suite))}"
             if choice.model is not None:
                 loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)

@@ -85,7 +85,7 @@ def _words(required: str) -> dict[str, Any]:
         elif word in REGISTRY:
             ops.append(word)
         else:
-            msg = f"require: must be operations, and terms as layout=half,interleaved or position<=4096; got {word!r}."
+            msg = f"require: must be operations and terms such as layout=half,interleaved or position<=4096; got {word!r}."
             raise TargetError(msg)
     return dict.fromkeys(ops or ["*"], axes)
 

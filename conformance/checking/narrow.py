@@ -48,10 +48,10 @@ def reason(op: str, own: Own, traits: Mapping[str, Traits], restrictions: Sequen
         if case.verdict == "pass" and case.kind not in ("reject", "vjp")
     ]
     if not any(_differs(case, dtype, claim, _zeros) for case, dtype, claim in passed):
-        return "its scope is too narrow: zeros pass it"
+        return "its scope is too narrow: a function that returns zeros passes"
     same = [one for one in passed if all(_given(op, call) is not None for call in one[0].calls)]
     if same and not any(_differs(case, dtype, claim, _given) for case, dtype, claim in same):
-        return "its scope is too narrow: what returns its input passes it"
+        return "its scope is too narrow: a function that returns its input passes"
     unseen = _unseen(op, passed, traits, restrictions)
     return next((text for text in (_acting(op, name, passed, own, restrictions, asker) for name in unseen) if text), "")
 
@@ -128,11 +128,13 @@ def _acting(op: str, name: str, passed: Passed, own: Own, restrictions: Sequence
         if result.verdict == "unsupported" and not is_known(traits_of(moved, asker.dtype), asker.answered):
             continue
         if result.verdict != "unsupported":
-            return f"it is wrong inside its scope, where {deviation.text} would show ({case.id}, moved): {result.message}"
+            shown = f"{deviation.text} ({case.id}, moved)"
+            return f"it is wrong inside its scope, in a call that would show this mistake: {shown}: {result.message}"
         refused += 1
         if refused == REFUSED:
             break
-    return f"its scope is too narrow: it refuses calls inside it, where {deviation.text} would show ({name})" if refused else ""
+    text = f"its scope is too narrow: it refuses calls inside it that would show this mistake: {deviation.text} ({name})"
+    return text if refused else ""
 
 
 def _shows(right: list[Any], wrong: list[Any]) -> bool:

@@ -62,7 +62,7 @@ def _listed(op: str, axis: str, word: Any) -> Any:
 
 def _unknown(name: str, op: str, axis: str, known: set[str]) -> str:
     listed = [a for a in sorted(known) if "." not in a]
-    return f"{name}: supports of {op} must speak of {', '.join(listed)}, or a field as YaRN.mscale; got {axis!r}."
+    return f"{name}: supports of {op} must name {', '.join(listed)}, or a field such as YaRN.mscale; got {axis!r}."
 
 
 def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
@@ -100,13 +100,13 @@ def _list(name: str, op: str, axis: str, value: Any, words: tuple[Any, ...] | No
         return frozenset(value)
     for word in value:
         if not any(word is w or (word == w and type(word) is type(w)) for w in words):
-            raise TargetError(_wrong(name, op, axis, f"of {_of(words)}", word))
+            raise TargetError(_wrong(name, op, axis, f"one of {_of(words)}", word))
     return frozenset(value)
 
 
 def _form(name: str, op: str, value: Any) -> int:
     if value not in FORMS:
-        raise TargetError(_wrong(name, op, "positions", f"of {', '.join(map(repr, FORMS))}", value))
+        raise TargetError(_wrong(name, op, "positions", f"one of {', '.join(map(repr, FORMS))}", value))
     return FORMS.index(value)
 
 

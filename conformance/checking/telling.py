@@ -1,4 +1,4 @@
-"""What a call is, in a line: options that differ from their defaults, and the shapes of arrays."""
+"""A call described in one line: options that differ from their defaults, and the shapes of arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that begins an adapter: a file that runs, in which a library's own functions are put."""
+"""The command that writes an adapter: a file that runs, ready for a library's own functions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ KINDS = tuple(sorted(file.name.removesuffix(SUFFIX) for file in LIKE.glob(f"*{SU
 
 @click.group()
 def adapter() -> None:
-    """Write a file that wraps a library's functions, to be checked."""
+    """Write an adapter: a file that wraps a library's functions, so that posref can check them."""
 
 
 @adapter.command("new")
 @click.argument("name")
-@click.option("--like", "kind", type=click.Choice(KINDS), required=True, help="What the library's functions are like.")
-@click.option("-o", "--output", type=FILE, help="The file; posref_NAME.py if it is not given. It must not exist.")
+@click.option(
+    "--like", "kind", type=click.Choice(KINDS), required=True, help="The signatures that the library's functions resemble."
+)
+@click.option("-o", "--output", type=FILE, help="The file to write; it must not exist  [default: posref_NAME.py].")
 def new(name: str, kind: str, output: Path | None) -> None:
     """
-    Write a target that runs, for the library NAME.
+    Write an adapter for the library NAME. It runs as written.
 
     \b
     vllm          rotate(positions, query, key, head_size, cos_sin_cache, is_neox): flat tokens, in place
@@ -34,7 +36,7 @@ def new(name: str, kind: str, output: Path | None) -> None:
     module        cos, sin = Module(dim, base)(x, length) in the dtype of x, then rotate(x, cos, sin)
     table         make(rows, dim, base) from position 0 on, then apply(x, cos, sin)
 
-    Choose by the form of the functions, not by the framework.
+    Choose by the functions' signatures, not by the framework.
     """
     from ..errors import TargetError
 

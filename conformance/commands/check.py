@@ -1,4 +1,4 @@
-"""The commands that check implementations, render reports, and build, verify, copy and export vectors."""
+"""The commands that check implementations and convert reports."""
 
 from __future__ import annotations
 
@@ -38,29 +38,31 @@ def renderings(command: Any) -> Any:
 @click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
 @click.option("--case", "case", metavar="ID", help="Check only this case, op/group/case.")
 @click.option("--tier", type=click.Choice(["smoke", "core", "kernel"]), default="core", show_default=True,
-              help="One case of each operation, all vectors, or also calls of the sizes where kernels break.")  # fmt: skip
+              help="One case of each operation, all vectors, or also sizes where kernels often fail.")  # fmt: skip
 @click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
-@click.option("--backend", metavar="B", help="The target's array library, if it does not name one.")
+@click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
-@click.option("--claim", metavar="CLASS", help="The accuracy class that it must reach.")
-@click.option("--trig", metavar="E", type=float, help="Allow its sines and cosines an additional absolute error E.")
-@click.option("--device", metavar="DEVICE", help="The device for its arrays, by its library's name for it.")
-@click.option("--isolate", is_flag=True, help="Run TARGET in its own process.")
+@click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
+@click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines.")
+@click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
+@click.option("--isolate", is_flag=True, help="Run TARGET apart from the code that judges it, within a memory limit.")
 @click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
-              help="Seconds for each call of a program or isolated target; ten times as many to start.")  # fmt: skip
+              help="Seconds for each call; ten times as many to start.")  # fmt: skip
 @click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
-              help="Memory limit of a program or isolated target; 0 is no limit.")  # fmt: skip
+              help="Memory limit of --command and --isolate; 0 is no limit.")  # fmt: skip
 @click.option("--for", "model", metavar="MODEL",
-              help="Ask what a model needs: a preset, or a config.json or GGUF file, with :layer_type.")  # fmt: skip
-@click.option("--require", metavar="SCOPE", help="What its scope must have: words as layout=half scaling=YaRN, or a JSON file.")
-@click.option("--print-scope", is_flag=True, help="Print the scope that was found as `supports`, to be pasted into TARGET.")
+              help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
+@click.option(
+    "--require", metavar="SCOPE", help="What TARGET must support: words such as 'layout=half scaling=YaRN', or a JSON file."
+)
+@click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings
 def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **options: Any) -> None:
     """
     Check an implementation against the golden vectors.
 
-    TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions have the names of
+    TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions are named like
     operations. Exit code 0: conformant; 1: not; 2: could not run.
     """
     sys.path.insert(0, "")
@@ -83,7 +85,7 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
 
 
 def _prepare(json_file: Path | None, **forms: Path | None) -> None:
-    """Raise now for what could not be written after the check."""
+    """Raise before the check if a file could not be written after it."""
     writable(json_file, *forms.values())
     if forms["html"] is not None:
         needs("html", jinja2="jinja2")

@@ -29,7 +29,7 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 def writable(*paths: Path | None) -> None:
-    """Raise an `OSError` unless files can be made in these places: better now than after the work."""
+    """Raise an `OSError` now unless files can be written in these places later."""
     for path in paths:
         if path is not None and str(path) != "-" and (path.is_file() or not path.exists()):
             try:
@@ -41,7 +41,7 @@ def writable(*paths: Path | None) -> None:
 
 
 def operation(name: str, option: str = "NAME", hint: str = "") -> str:
-    """Return the name of an operation, or raise an error that has the nearest ones or where all are, and may end in a hint."""
+    """Return the name of an operation, or raise an error that suggests near names, and may end in a hint."""
     if name not in REGISTRY:
         raise TargetError(no_operation(option, name, hint=hint))
     return name
@@ -96,7 +96,7 @@ def _sentence(error: Exception) -> str:
 
 
 class Show(Protocol):
-    """A function that is told what is done, and of how many where that is known."""
+    """A function that is called with the current step and, where known, the number of steps."""
 
     def __call__(self, now: str, total: int | None = None) -> None:
         """Show it."""

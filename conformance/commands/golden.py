@@ -1,4 +1,4 @@
-"""The command that proves golden data for a call of the user's own."""
+"""The command that writes proved golden data for a call that the user chooses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDERS = ("suite", "onnx")
 @click.option("--preset", metavar="NAME", help="Options of a released model: posref list --presets.")
 @click.option("--config", metavar="FILE", type=FILE, help="Options of a model's config.json.")
 @click.option("--gguf", metavar="FILE", type=FILE, help="Options of a model's GGUF file; the weights are not read.")
-@click.option("--layer-type", metavar="WORD", help="Which layers of --config or --gguf, if they differ: sliding_attention.")
+@click.option("--layer-type", metavar="WORD", help="Which layers of --config or --gguf, if layers differ: sliding_attention.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--positions", metavar="NUMBERS", help="The positions: 0,8191,131071 or 0:4096:64.")
@@ -27,19 +27,21 @@ FOLDERS = ("suite", "onnx")
               help="Positions along time, height and width: 'text 5, image 4x6, video 2x4x6 every 1, text 3'.")  # fmt: skip
 @click.option("--after", type=click.Choice(["max", "spatial"]), help="Where text goes on after a video of --prompt.")
 @click.option("--shape", "shapes", metavar="[NAME=]SIZES", multiple=True,
-              help="An array of drawn numbers, as 4,8,128; that of x unless named.")  # fmt: skip
-@click.option("--array", "arrays", metavar="NAME=NUMBERS", multiple=True, help="An array of one axis by its numbers.")
+              help="The shape of an array of random numbers, such as 4,8,128; of x unless named.")  # fmt: skip
+@click.option("--array", "arrays", metavar="NAME=NUMBERS", multiple=True, help="A 1-D array, given by its numbers.")
 @click.option("--input", "files", metavar="FILE", type=FILE, multiple=True, help="Arrays by name from .npz or .safetensors.")
-@click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="Of the drawn numbers.")
-@click.option("--dtype", metavar="D", help="Write tolerances of float64, float32, bfloat16 or float16 alone.")
-@click.option("--stages", is_flag=True, help="Also write the proved stages on the way, such as frequencies and tables.")
+@click.option(
+    "--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="The seed of the random numbers."
+)
+@click.option("--dtype", metavar="D", help="Write tolerances only for this one: float64, float32, bfloat16 or float16.")
+@click.option("--stages", is_flag=True, help="Also write proved intermediate results, such as frequencies and tables.")
 @click.option("--witnesses", type=click.Choice(["1", "2"]), default="2", show_default=True,
-              help="1 is the definition alone, for large data: the file says so, and check --suite refuses it.")  # fmt: skip
-@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one a core.")
+              help="1 uses the definition alone, for large data. The file says so, and check --suite refuses it.")  # fmt: skip
+@click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one per core.")
 @click.option("--minutes", metavar="M", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
-              help="Refuse a call that would take longer than this.")  # fmt: skip
+              help="Refuse a call that would take longer to prove.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", *FOLDERS]),
-              help="By default that of PATH's ending, or a suite. onnx is a folder as ONNX's node tests are.")  # fmt: skip
+              help="By default from PATH's ending, or a suite. onnx is a folder like ONNX's node tests.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
               help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
 def golden(
@@ -47,12 +49,12 @@ def golden(
     minutes: float, **asked: Any,
 ) -> None:  # fmt: skip
     """
-    Write proved values of a call of your own.
+    Write proved golden data for a call that you choose.
 
-    Two witnesses prove every value, as they do those of the vectors. The file has the inputs (in/...), the true results as
-    float64 (out/...), with --stages what is computed on the way (mid/...), the tolerances of every class
-    (tolerance/CLASS/...), and how far a result may be off in a dtype, all told (allowed/DTYPE/...). Drawn numbers are
-    representable in every dtype. `about` says what was asked.
+    Two independent computations, the witnesses, prove every value, as for posref's own vectors. The file has the inputs
+    (in/...), the true results in float64 (out/...), with --stages also intermediate results (mid/...), the tolerances of
+    every accuracy class (tolerance/CLASS/...), and the total error that a result in a dtype may have (allowed/DTYPE/...).
+    Random numbers are representable in every dtype. `about` says what was asked.
     """
     with errors():
         needs_vectors()

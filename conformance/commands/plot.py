@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,15 @@ DATA = (".npz", ".json")
 
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1)
-@click.option("--kind", metavar="KIND", help="What to show; an unknown one lists those of the operation. all draws every one.")
+@click.option("--kind", metavar="KIND", help="What to draw; all draws every kind. An unknown word lists the operation's kinds.")
 @click.option("--compare", metavar="A B", nargs=2, multiple=True, help="Two operations or presets, side by side.")
-@click.option("--base", "bases", type=float, multiple=True, help="The base; several are drawn side by side.")
+@click.option("--base", "bases", type=float, multiple=True, help="The base; repeat it to compare several side by side.")
 @click.option("--dim", type=int, help="The number of channels.")
 @click.option("--heads", type=int, help="The number of heads.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--tokens", metavar="N", type=click.IntRange(2, 4096), default=128, show_default=True, help="Rows of a table.")
-@click.option("--dark", is_flag=True, help="Light lines on a dark ground.")
+@click.option("--dark", is_flag=True, help="Light lines on a dark background.")
 @click.option("--save-data", "data", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               help="Also write every number that is drawn: .npz or .json.")  # fmt: skip
 @click.option("-o", "--out", metavar="PATH", type=click.Path(path_type=Path),
@@ -39,13 +40,13 @@ def plot(
     """
     Draw operations, or presets of released models: tables, distances, wavelengths, decay, biases, masks.
 
-    Options that are not given are those of the operation's first case. `posref.analysis` computes the numbers.
+    Options that are not given have the values of the operation's first case. `posref.analysis` computes the numbers.
     """
     with errors():
         needs("plots", matplotlib="matplotlib")
         asked = [*names, *(name for both in compare for name in both)]
         if not asked:
-            msg = "plot: name an operation or a preset: posref list, posref list --presets."
+            msg = "plot: NAME must be an operation (posref list) or a preset (posref list --presets); got none."
             raise TargetError(msg)
         texts = [*options, *(f"dim={dim}" for _ in (dim,) if dim is not None), *(f"heads={heads}" for _ in (heads,) if heads)]
         panels = [
@@ -65,8 +66,8 @@ def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
 
     preset = posref.presets.get(name)
     if preset is None:
-        hint = " A preset of posref list --presets is taken, too." if name.count("-") else ""
-        op = operation(name, hint=hint)
+        near = get_close_matches(name.lower(), posref.presets, n=3)
+        op = operation(name, hint=f" There is also {', '.join(near)}." if near else "")
         return name, op, options_of("plot", op, texts)
     op, of_model = ("rope", preset.rope or {}) if preset.mrope is None else ("mrope", preset.mrope)
     given = {n: value for n, value in of_model.items() if n in posref.spec.REGISTRY[op].domains}

@@ -1,4 +1,4 @@
-"""The commands for the protocol: lint a program that speaks it, or serve a Python target with it."""
+"""The commands for the protocol: check a program's messages, or let a Python target answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .console import errors
 
 @click.group()
 def protocol() -> None:
-    """Lint or serve the protocol for other languages."""
+    """Lint or serve the protocol that lets posref check programs in other languages."""
 
 
 @protocol.command("lint", context_settings={"ignore_unknown_options": True})
@@ -35,11 +35,11 @@ def lint_command(command: tuple[str, ...], timeout: float, memory: float) -> Non
 
 @protocol.command("serve")
 @click.argument("target")
-@click.option("--backend", metavar="B", help="The target's array library, if it does not name one.")
+@click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Offer only float64, float32, bfloat16 or float16.")
-@click.option("--device", metavar="DEVICE", help="The device for its arrays, by its library's name for it.")
+@click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 def serve_command(target: str, backend: str | None, dtype: str | None, device: str | None) -> None:
-    """Speak the protocol for the Python TARGET, over standard input and output. posref check --isolate uses this."""
+    """Answer the protocol on standard input and output for the Python TARGET. posref check --isolate uses this."""
     from ..target.remote.serve import serve
 
     sys.path.insert(0, "")

@@ -11,7 +11,9 @@ import click
 from ..suite.quoting import printable
 from .console import FILE, FOLDER, console, errors, needs_vectors, operation, progress
 
-JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one a core.")
+JOBS = click.option(
+    "--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one per core."
+)
 
 
 @click.group()

@@ -82,7 +82,7 @@ def _not_judged(op: str, drawn: Drawn, error: Exception) -> NotJudged:
     if isinstance(error.__cause__, Undecided):
         return NotJudged("a decision lies within the error of its class")
     if isinstance(error, Unproved):
-        return NotJudged("not proved: on a boundary of rounding, as the mean of three may be")
+        return NotJudged("not proved: the value lies on a rounding boundary, as a mean of three may")
     if any(value.size == 0 for value in drawn.inputs.values()):
         return NotJudged("no elements: lists do not tell the second witness their shape")
     what = "the witnesses disagree" if isinstance(error, Disagreement) else f"posref raises {type(error).__name__}"

@@ -14,6 +14,12 @@ from ..calls import parameters_of
 from ..errors import TargetError
 from ..suite.options import from_json
 
+# What configurations and libraries call our options
+ELSEWHERE = {
+    "theta": "base", "rope_theta": "base", "freq_base": "base", "num_heads": "heads", "n_heads": "heads", "head_dim": "dim",
+    "mrope_section": "sections", "rope_scaling": "scaling", "is_neox_style": "layout",
+}  # fmt: skip
+
 
 def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
     """
@@ -29,9 +35,9 @@ def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, value = pair(command, "--option", text, "NAME=VALUE")
         if name not in known:
-            near = [n for n in known if n in name] or get_close_matches(name, known, n=1)
+            near = [n for n in known if n in name or n == ELSEWHERE.get(name)] or get_close_matches(name, known, n=1)
             meant = f" Did you mean {near[0]}?" if near else ""
-            msg = f"{command}: --option must be of {', '.join(known)} for {op}; got {name!r}.{meant}"
+            msg = f"{command}: --option must be one of {', '.join(known)} for {op}; got {name!r}.{meant}"
             raise TargetError(msg)
         given[name] = _value(command, name, value)
     return given

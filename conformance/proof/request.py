@@ -92,7 +92,7 @@ class Request:
             found[name] = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
         unknown = [n for n in found if n not in known]
         if unknown:
-            msg = f"{NAME}: arrays must be of {', '.join(known)} for {self.op}; got {', '.join(unknown)}."
+            msg = f"{NAME}: arrays must be among {', '.join(known)} for {self.op}; got {', '.join(unknown)}."
             raise TargetError(msg)
         return found
 

@@ -1,4 +1,4 @@
-"""What the JSON of a report comes to, wherever it was read."""
+"""Conclusions from a report's JSON, shared by all forms of a report."""
 
 import json
 import math
@@ -11,7 +11,7 @@ NAMED = 4  # operations named in one line, at most
 
 
 def state(document: Mapping[str, Any]) -> str:
-    """Return what the JSON of a report comes to, in words; incomplete if any part of it is missing."""
+    """Return the overall verdict of a report's JSON in words; incomplete if any part of it is missing."""
     found = {"operations": len(document["operations"]), "cases": len(document["cases"])}
     if not document["complete"] or document["totals"] != found:
         return "incomplete"
@@ -22,12 +22,12 @@ def state(document: Mapping[str, Any]) -> str:
 
 
 def shown(word: str) -> str:
-    """Return what a check comes to, as it is printed: the verdict in capitals."""
+    """Return the overall verdict as it is printed, in capitals."""
     return word.upper().replace("IN ITS SCOPE", "in its scope")
 
 
 def told(document: Mapping[str, Any]) -> str:
-    """Return what the JSON of a report comes to as it is printed, and for which model."""
+    """Return the overall verdict of a report's JSON as it is printed, and for which model."""
     return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "")
 
 
@@ -39,7 +39,7 @@ def ordered(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def standing(conformant: bool, counts: Mapping[str, int]) -> str:
     """
-    Return what an operation comes to in one dtype.
+    Return the verdict on an operation in one dtype.
 
     It is pass; in scope, where all that was answered passes; fail; selective, where nothing failed and refusals have no reason;
     or too narrow, where nothing failed of too little.
@@ -62,13 +62,14 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
     lines = []
     if len(lacking) > 1:
         cases = sum(one["library"] for one in lacking)
-        lines.append(f"no gradients by {document['target']['backend']}: {cases} cases of {len(lacking)} operations outside")
+        library = document["target"]["backend"]
+        lines.append(f"{library} has no gradients: {cases} cases of {len(lacking)} operations are outside")
     for one in scopes:
         shared = len(lacking) > 1 and one["library"]
         limits = [limit for limit in one["limits"] if not (shared and limit["axis"] == "gradient")]
         if limits or one["wrong"]:
             told = "; ".join(f"{limit['text']} [{limit['cases']}]" for limit in limits)
-            lines.append(f"{one['op']}  {one['answered']} of {one['asked']}" + (f": {told}" if told else ""))
+            lines.append(f"scope of {one['op']}: {one['answered']} of {one['asked']} cases" + (f": {told}" if told else ""))
     return lines
 
 

@@ -16,7 +16,7 @@ from ..suite.quoting import printable
 from .document import failing, ordered, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation
-INCOMPLETE = "This report ended before every case was asked, or a part of it is missing. It decides nothing."
+INCOMPLETE = "This report ended before every case was asked, or a part of it is missing, so it has no verdict."
 GOOD, BROKEN, OPEN = "#1e7a4f", "#b3261e", "#855300"
 COLOURS = dict.fromkeys(("conformant", "conformant in its scope", "passed"), GOOD) | {
     "not conformant": BROKEN,

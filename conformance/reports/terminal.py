@@ -47,7 +47,7 @@ def show(report: Report, console: Console) -> None:
 
 
 def verdict(report: Report, word: str) -> str:
-    """Return the closing line: what the check comes to, and the cases that passed, failed and lie outside."""
+    """Return the closing line: the overall verdict, and the cases that passed, failed and lie outside."""
     counts = report.counts
     parts = [f"{counts['pass']} passed"]
     parts += [f"{counts[v]} {v}" for v in BAD if counts[v]]

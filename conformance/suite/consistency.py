@@ -1,4 +1,4 @@
-"""Do a suite's files fit one another, and the operations? What the schemas cannot say; a misfit is named before any use."""
+"""Check that a suite's files fit one another and the operations, where schemas cannot; a misfit is named before any use."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _check_names(op: str, kind: str, call: Mapping[str, Any], name: str) -> None
         raise ValueError(msg)
     known, outputs, cotangents = set(REGISTRY[op].outputs), set(call.get("expected", {})), set(call.get("cotangents", {}))
     if not (outputs <= inputs if kind == "vjp" else outputs == (known if kind == "value" else set())):
-        msg = f"{name}: expected values must be of {', '.join(REGISTRY[op].outputs)}; got {sorted(outputs)}"
+        msg = f"{name}: expected values must be named {', '.join(REGISTRY[op].outputs)}; got {sorted(outputs)}"
         raise ValueError(msg)
     if cotangents != (known if kind == "vjp" else set()):
         msg = (

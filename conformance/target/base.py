@@ -78,7 +78,7 @@ def settle_scalings(name: str, stated: Iterable[str]) -> tuple[str, ...]:
     known = [kind.__name__ for kind in RECORDS]
     unknown = [record for record in stated if record not in known]
     if unknown:
-        msg = f"{name}: scalings must be of {', '.join(known)}; got {', '.join(map(repr, unknown))}."
+        msg = f"{name}: scalings must be among {', '.join(known)}; got {', '.join(map(repr, unknown))}."
         raise TargetError(msg)
     return tuple(stated)
 
@@ -104,7 +104,7 @@ def check_dtypes(name: str, dtypes: Iterable[str]) -> None:
     """Raise `TargetError` for a dtype that no class is defined for."""
     unknown = [d for d in dtypes if d not in OF_DTYPE]
     if unknown:
-        msg = f"{name}: dtypes must be of {', '.join(OF_DTYPE)}; got {', '.join(map(repr, unknown))}."
+        msg = f"{name}: dtypes must be among {', '.join(OF_DTYPE)}; got {', '.join(map(repr, unknown))}."
         raise TargetError(msg)
 
 
@@ -116,11 +116,11 @@ def settle_claims(
     declared = trig if trig is not None else chosen.pop("trig", None)
     chosen.pop("trig", None)
     if declared is not None and not (isinstance(declared, int | float) and 0 < declared < 1):
-        msg = f"{name}: the declared error of sines and cosines (trig) must lie between 0 and 1, as 2**-11; got {declared!r}."
+        msg = f"{name}: trig, the declared error of sines and cosines, must be between 0 and 1, as 2**-11; got {declared!r}."
         raise TargetError(msg)
     unknown = set(chosen) - set(OF_DTYPE)
     if unknown:
-        msg = f"{name}: claims are for {', '.join(OF_DTYPE)} and trig; got {', '.join(map(repr, sorted(unknown)))}."
+        msg = f"{name}: claims must be for {', '.join(OF_DTYPE)} and trig; got {', '.join(map(repr, sorted(unknown)))}."
         raise TargetError(msg)
     claims = {}
     for d in dtypes:

@@ -107,7 +107,7 @@ class GradientCall:
 
 def none_by(library: str) -> str:
     """Return why an implementation has no gradients whose library does not differentiate."""
-    return f"{library} has no automatic gradients: offer vjp()"
+    return f"{library} has no automatic gradients: define vjp()"
 
 
 def expect_stated(op: str, stated: Mapping[str, Any]) -> None:

@@ -206,7 +206,7 @@ class Child:
             self._read(self._err)
         code = self._process.returncode
         if code is None:
-            raise Stopped(verdict="protocol", message=f"closed its standard output, and goes on{self._heard()}")
+            raise Stopped(verdict="protocol", message=f"closed its standard output, but keeps running{self._heard()}")
         if code < 0:
             how = f"was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
         else:

@@ -178,7 +178,7 @@ def _reply(request: Mapping[str, Any], reply: Mapping[str, Any], limit: int) -> 
         return Reply(reply["status"], message)
     unasked = sorted(set(reply["outputs"]) - set(request["outputs"]))
     if unasked:
-        msg = f"outputs: must be of {', '.join(request['outputs'])}; got {', '.join(unasked)}"
+        msg = f"outputs: must be among {', '.join(request['outputs'])}; got {', '.join(unasked)}"
         raise ProtocolError(msg)
     outputs = {}
     if "files" in request:
