@@ -39,15 +39,15 @@ def pages() -> dict[str, str]:
 def _page(finding: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     package, failures = summary["package"], scoreboard.matching(finding, summary)
     versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
-    upstream = finding.get("upstream") or "no report of it is known to us."
+    upstream = finding.get("upstream") or "we know of no report."
     lines = [f"# {package}: {finding['title']}", "", f"Versions: {versions}, on a CPU.", ""]
     lines += ["## What happens", "", finding["evidence"], "", *_python(finding["snippet"]), "", "prints", ""]
     lines += ["```text", *finding["prints"], "```", "", "## What should happen", "", finding["should"], ""]
     lines += ["## Where", "", f"{finding['source']}.", "", "## A fix", "", *_diff(finding["fix"]), ""]
     lines += ["## A test", "", *_test(finding), "", "## Elsewhere", "", f"Upstream: {upstream}", ""]
     lines += [
-        f"posref's cases that fail for this reason: {len(failures)}, as `posref check {summary['adapter']} --case "
-        f"{failures[0]['id']} --dtype {failures[0]['dtype']}`. With the fixes of all findings about {package} they pass"
+        f"{len(failures)} cases of posref fail for this reason. One of them: `posref check {summary['adapter']} --case "
+        f"{failures[0]['id']} --dtype {failures[0]['dtype']}`. With the fixes of all findings about {package} all of them pass"
         f"{_but(summary, failures)}.",
     ]
     return "\n".join(lines) + "\n"
@@ -57,7 +57,7 @@ def _but(summary: Mapping[str, Any], failures: Sequence[Mapping[str, Any]]) -> s
     """Return that some cases also meet a convention, which no fix changes."""
     meant = [finding for finding in scoreboard.load()[1] if finding["kind"] == "convention"]
     both = [f["title"] for f in meant if any(failure in failures for failure in scoreboard.matching(f, summary))]
-    return f", but for those that a convention changes too ({'; '.join(both)})" if both else ""
+    return f", except those that a convention changes too ({'; '.join(both)})" if both else ""
 
 
 def _python(lines: Sequence[str]) -> list[str]:

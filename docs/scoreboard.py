@@ -27,14 +27,15 @@ What `posref check` finds in released libraries. `nox -s scoreboard` installs ea
 own environment. It asks the library's own code the core cases of suite {suite}, through an adapter in
 `conformance/adapters`. Every row comes from such a report.
 
-The classes, from the tightest: **float64**, **angle64** (angles in binary64, the rest in binary32), **angle32** (all in
-binary32), **low** (half precision at every operation, angles still in binary32). A bfloat16 or float16 result in one of the
-first three is rounded once. If a library does not offer something (a layout, an option, explicit positions), this is counted as
-"not offered", and never against it. A class in brackets holds for all cases except those of the findings.
+The [accuracy classes](guides/check.md#accuracy-classes), from the tightest: **float64**; **angle64** (angles in float64, the
+rest in float32); **frequency32** (frequencies as accurate as a float32 power) and **product32** (the angle rounded to float32
+too); **angle32** (all in float32); **low** (half precision at every operation, angles in float32). In every class but low, a
+bfloat16 or float16 result is rounded once. If a library does not offer something (a layout, an option, explicit positions),
+its cases are counted as "not offered", and never as failed. A class in brackets holds for all cases but those of the findings.
 
 Every failure was confirmed by hand against the source of that version. It is one of two things:
 
-- a **convention**: the library chose differently on purpose and says so, or follows the model that the code was written for;
+- a **convention**: the library differs on purpose and says so, or follows the model that the code was written for;
 - a **defect**: it contradicts the paper, the library's own documentation, or the model that it implements.
 
 This does not rank libraries. They differ in how much they offer, and some of these findings cannot occur with the models that
@@ -167,7 +168,7 @@ def _finding(s: Mapping[str, Any], finding: Mapping[str, Any], failures: list[di
     lines += [f"- Upstream: {finding['upstream']}"] if finding.get("upstream") else []
     lines += [
         f"- Cases: {cases}",
-        f"- The first: {first['message']}",
+        f"- First failure: {first['message']}",
         *([f"- Diagnosis of {first['op']} in {first['dtype']}: {said}"] if said else []),
     ]
     lines += ["", "```sh", f"posref check {s['adapter']} --case {first['id']} --dtype {first['dtype']}", "```"]
