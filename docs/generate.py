@@ -37,12 +37,12 @@ FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
 # Deviations
 
-posref knows {count} mistakes, each a named change of the reference (a deviation). When an operation fails, `posref check` tries
-them as explanations, one at a time and two at once. If none fits, the failure is reported as unexplained. The suite is measured
-with them too: each must fail at least two cases (`posref vectors strength`). [diagnosis.md](diagnosis.md) measures how often
-the names are right.
+posref knows {count} mistakes. Each is a deviation: a named change that makes the reference wrong. When an operation fails,
+`posref check` tries them as explanations, one at a time and two at once. If none fits, the failure is reported as unexplained.
+The deviations also measure the suite: each must fail at least two cases (`posref vectors strength`).
+[diagnosis.md](diagnosis.md) shows how often the names are right.
 
-"Seen in" names an issue, pull request or commit where a bug like it was found. `python docs/generate.py` writes this page from
+"Seen in" names an issue, pull request or commit where such a bug was found. `python docs/generate.py` writes this page from
 `posref.conformance.deviations`.
 """
 
@@ -51,45 +51,51 @@ QUALITY = """\
 
 `posref check` explains a failing operation with the first of these that fits:
 
-1. **One deviation** of the [registry](deviations.md). It must reproduce every failing case, and the expected values wherever
-   the implementation passes. If several do, all are named: they give the same values on every case asked.
-2. **One number**: an option that has one value whatever is asked for, or a fixed relation to it; a field of a scaling; a gain;
-   where positions wrap or are clamped. It must explain two failing cases at least, and several positions if it is one of them.
-3. **Two or three deviations**, each in cases of its own, without effect on the cases of the others.
-4. **Two deviations at once**, in the same cases. If stages failed too, the deviations found there are tried first.
-5. **Phases**, if the operation rotates. They may show the layout, rotary_dim, gain, direction, base, and the scale and offset
-   of positions. Such a finding is printed only if the definition, called with it, reproduces the cases.
-6. **The trigonometry**, if sines and cosines of low accuracy explain every failure; the class that passes is printed.
-7. **Groups** of failing cases: all with one option or form, each group explained by itself. The report lists their cases.
+1. **One deviation** of the [registry](deviations.md), that is, one known mistake. It must reproduce your values in every
+   failing case, and the expected values in every passing case. If several do, all are named: no case that was asked tells them
+   apart.
+2. **One number**: an option that always has the same value, or a fixed relation to the value asked for; a field of a scaling; a
+   gain; where positions wrap or are clamped. It must explain at least two failing cases. A number that changes positions must
+   also explain several positions.
+3. **Two or three deviations**, each in its own cases, and without effect on the cases of the others.
+4. **Two deviations at once**, in the same cases. If stages (operations that this one calls) failed too, the deviations found
+   there are tried first.
+5. **Phases**, if the operation rotates. The rotation angles of your output may show the layout, rotary_dim, gain, direction,
+   base, and the scale and offset of positions. posref prints them only if the definition, called with them, reproduces the
+   cases.
+6. **The trigonometry**, if inaccurate sines and cosines explain every failure. posref then prints the class that passes.
+7. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
+   cases of each.
 8. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
-Two deviations that contradict each other are never named together. The first wrong stage is named first, unless what is
-composed of it has another name. A first failing position that a dtype cannot hold (257, 2049) is pointed out if those that it
-holds are right. If only the gradients of a rotation fail, they are explained as a rotation themselves.
+posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
+operation that calls this stage has another diagnosis. If the first failing position is one that a dtype cannot hold (257,
+2049), and all positions that it can hold are right, the report says so. If only the gradients of a rotation fail, posref
+explains them as a rotation too.
 
-A deviation is computed in float64, and compared with values that were rounded in another way. Four constants say how close they
-must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`). They are chosen, not derived. They
-cannot pass or fail anything: all cases are judged before, by the stored tolerances. They only decide what a failure is called.
-If they are too small, it stays unexplained; if they are too large, two deviations tie.
+posref computes a deviation in float64, and compares it with your values, which were rounded in another way. Four constants say
+how close they must be (`JITTER`, `UNITS`, `SAMPLES`, `HOPELESS` in `conformance/diagnosis/hypotheses.py`). They are chosen, not
+derived. They cannot make a case pass or fail: all cases are judged before, by the stored tolerances. They only decide what a
+failure is called. If they are too small, the failure stays unexplained. If they are too large, two deviations tie.
 
 ## Measured
 
 The implementations are in `tests/defects`. They were written by hand, in float32, do not import posref, and have one or two
-defects each. The first set was read while the registry grew. The second (`unseen`) was written afterwards, from reports of real
-defects. Of its first 49, all were found before the diagnosis had been run on any: 17 named, one named in part, 31 unexplained
-and none called by a wrong name. Pairs, numbers and groups were not tried then.
+defects each. The authors knew the first set while they extended the registry. The second (`unseen`) was written afterwards,
+from reports of real defects. When the diagnosis first ran on 49 of them, it found all 49: 17 were named, one was named in part,
+31 were unexplained, and none had a wrong name. At that time posref did not try pairs, numbers and groups.
 
-"Named" means that the names are all that was planted, or give the same values on every case. "Partly named" means that the
-names are a part of it and nothing else. "Told" means that there is no name, but a number that explains the failure, the cases
-that fail, or the places that are wrong. "Outside" counts defects told or unexplained that were planted outside the registry, so
-that no name would be right.
+"Named" means that the names are exactly the planted defects, or give the same values in every case. "Partly named" means that
+the names are a part of the planted defects, and nothing else. "Told" means that there is no name, but posref tells a number
+that explains the failure, the cases that fail, or the places that are wrong. "Outside" counts the told and unexplained defects
+that are not in the registry, so that no name would be right.
 
-| set | defects | found | named | partly named | told | unexplained | of these two outside | wrong |
+| set | defects | found | named | partly named | told | unexplained | of the last two, outside | wrong |
 |---|---|---|---|---|---|---|---|---|
 {totals}
 
-The registry's own mutants, the definition with one deviation, are counted apart:
+The registry's own mutants, each the definition with one deviation, are counted separately.
 {registry}
 
 `python docs/generate.py --measure` measures all this and writes this page.

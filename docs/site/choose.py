@@ -9,6 +9,7 @@ from posref.model_table import model_table
 from posref.spec import REGISTRY, Encoding
 
 TABLE = model_table()
+UNKNOWN = "as in timm's model"
 PLACES = ("position", "integer")  # kinds of arrays that can hold positions
 
 
@@ -16,22 +17,25 @@ def page(families: str) -> str:
     """Return the page; `families` are links to the models' pages."""
     lines = ["# Choose your encoding", "", "## By model", ""]
     lines += ["Parameters of released models, with five lines of code for each:", "", families, ""]
-    lines += [f"[All {len(_types())} model types of transformers](models/types.md) and the encodings that each has.", ""]
+    lines += [f"The encodings of [all {len(_types())} model types of transformers](models/types.md).", ""]
     for title, groups in PROPERTIES.items():
         lines += [f"## {title}", ""]
         for name, holds in groups.items():
             lines += [name, f": {_links(op for op in whole() if holds(REGISTRY[op]))}", ""]
-    lines += ["## What is reported of longer texts", "", "In the words of each source, in short:", ""]
+    lines += ["## What authors report about longer texts", "", "Each source, in short:", ""]
     lines += [f"{_link(op)}\n: {said} ({REGISTRY[op].source})\n" for op, said in LONGER.items()]
-    lines += ["## Who uses it", ""]
+    lines += ["## Which models use it", ""]
     lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in whole() if REGISTRY[op].models]
+    lines += ["## What posref does not define", "", "With the model types of transformers that have it:", ""]
+    lines += [f"{name}\n: {', '.join(f'`{kind}`' for kind in kinds)}\n" for name, kinds in missing().items()]
     return "\n".join(lines)
 
 
 def types() -> str:
     """Return the page of model types, each with the encodings of its components."""
-    lines = ["# Model types", "", "What `model_type` in a config.json means, read in transformers 5.23.0. `posref.from_config`"]
-    lines += ["reads the options too. In italics is what posref does not define.", ""]
+    lines = ["# Model types", "", "The positional encodings of each `model_type` in a config.json, in transformers 5.23.0."]
+    lines += ["`posref.from_config` reads their options too. posref does not define the encodings in italics.", ""]
+    lines += ["A row for a `vision table` says how a learned table is resampled for images of another size.", ""]
     letter = ""
     for name, found in _types().items():
         if name[0].lower() != letter:
@@ -48,14 +52,22 @@ def whole() -> list[str]:
     return [op for op, record in REGISTRY.items() if record.family in DOES and op not in parts and op not in TOOLS]
 
 
+def missing() -> dict[str, list[str]]:
+    """Return the encodings that posref does not define, by the field's names, with the model types that have them."""
+    found: dict[str, list[str]] = {}
+    for kind, components in _types().items():
+        for op in sorted({op for ops in components.values() for op in ops if op not in REGISTRY} - {UNKNOWN}):
+            found.setdefault(op, []).append(kind)
+    return dict(sorted(found.items(), key=lambda row: row[0].lower()))
+
+
 def _used() -> set[str]:
     return {row["operation"] for known in TABLE.values() for row in known.get("rows", ())}
 
 
 def _types() -> dict[str, dict[str, list[str]]]:
-    """Return the encodings of each model type by component; types that are only parts of others are with those."""
-    inside = {part for known in TABLE.values() for part in known.get("parts", {}).values()}
-    return {name: _components(name) for name in sorted(set(TABLE) - inside, key=str.lower)}
+    """Return the encodings of each model type by component, with those of the configurations inside it."""
+    return {name: _components(name) for name in sorted(TABLE, key=str.lower)}
 
 
 def _components(name: str) -> dict[str, list[str]]:
@@ -73,6 +85,8 @@ def _components(name: str) -> dict[str, list[str]]:
 
 
 def _link(op: str, up: str = "") -> str:
+    if op == UNKNOWN:
+        return "that of the timm model inside"
     return f"[{ABOUT[op].title}]({up}encodings/{op}.md)" if op in REGISTRY else f"*{op}*"
 
 
@@ -107,8 +121,8 @@ PROPERTIES: dict[str, dict[str, Holds]] = {
         for family, said in DOES.items()
     },
     "Relative or absolute": {
-        "Attention depends on distances only": _is_relative,
-        "Attention can also depend on the positions": lambda record: not _is_relative(record),
+        "Attention depends on offsets between tokens only": _is_relative,
+        "Attention can also depend on absolute positions": lambda record: not _is_relative(record),
     },
     "One axis or several": {
         "Images, video, boxes and coordinates": _several_axes,
@@ -116,13 +130,13 @@ PROPERTIES: dict[str, dict[str, Holds]] = {
     },
     "Weights": {
         "Needs weights of the model": _has_weights,
-        "Has none": lambda record: not _has_weights(record),
+        "Needs no weights": lambda record: not _has_weights(record),
     },
     "Longer texts than in training": {
-        "Reported to work without tuning": lambda record: record.name in LONGER,
-        "Defined at every position, but a model may need tuning, or scaled frequencies": (
+        "Reported to work without fine-tuning": lambda record: record.name in LONGER,
+        "Defined at every position, but a model may need fine-tuning or scaled frequencies": (
             lambda record: record.name not in LONGER and not _ends(record)
         ),
-        "Ends with its table": _ends,
+        "Has no positions beyond its table": _ends,
     },
 }

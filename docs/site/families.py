@@ -26,6 +26,7 @@ FAMILIES = {  # how the names of a family's presets begin
     "ModernBERT": ("modernbert",),
     "GPT-J and GPT-NeoX": ("gpt-j", "gpt-neox", "codegen"),
 }
+LAYERS = {"full": "those with full attention", "sliding": "those with a sliding window"}  # how a preset's name ends
 
 
 def families() -> dict[str, list[Preset]]:
@@ -49,11 +50,12 @@ def links(up: str = "") -> str:
 
 def index() -> str:
     """Return the page of all families."""
-    lines = ["# Models", "", "`posref.presets[NAME]` has the rotary parameters of a released model, each checked against a"]
-    lines += [
-        "source. `posref.from_config` reads the config.json of any model; [model types](types.md) says what each has.",
+    lines = [
+        "# Models",
         "",
+        "`posref.presets[NAME]` has the RoPE parameters of a released model, each checked against a source.",
     ]
+    lines += ["`posref.from_config` reads the config.json of other models: see [model types](types.md).", ""]
     for family, members in families().items():
         lines += [f"[{family}]({slug(family)}.md)", f": {', '.join(f'`{preset.name}`' for preset in members)}", ""]
     return "\n".join([*lines, "```{toctree}", ":hidden:", *map(slug, families()), "types", "```", ""])
@@ -77,10 +79,13 @@ def _facts(members: list[Preset]) -> list[str]:
     function, options = _call(preset)
     lines = [f":Operation: [{function}](../encodings/{function}.md)"]
     lines += [f":{name}: {_value(value)}" for name, value in options.items()]
-    lines += [f":Softmax: its scale times {preset.factors['softmax']:.6g}"] if preset.factors["softmax"] != 1 else []
+    lines += [f":Softmax scale: multiplied by {preset.factors['softmax']:.6g}"] if preset.factors["softmax"] != 1 else []
+    kind = preset.name.rsplit("-", 1)[-1]
+    reads = "`posref.rope_from_config(config, layer=5)` reads the parameters of layer 5"
+    lines += [f":Layers: {LAYERS[kind]}; {reads}"] if kind in LAYERS else []
     lines += [f":Sizes: {_sizes(members)}"] if preset.sizes else []
     lines += [f":Note: {preset.note}"] if preset.note else []
-    return [*lines, f":Read in: {'; '.join(MARKS[mark] for mark in preset.verified)}", ""]
+    return [*lines, f":Sources: {'; '.join(MARKS[mark] for mark in preset.verified)}", ""]
 
 
 def _call(preset: Preset) -> tuple[str, Mapping[str, Any]]:
@@ -109,7 +114,7 @@ def _sizes(members: list[Preset]) -> str:
     for preset in members:
         if preset.sizes is not None:
             heads, keys, channels, tokens = vars(preset.sizes).values()
-            said = f"{heads} heads of {channels} channels, {keys} of keys; context of {tokens} tokens"
+            said = f"{heads} query heads of {channels} channels, {keys} key heads; context of {tokens} tokens"
             found.setdefault(said, []).append(preset.name)
     alike = len(found) == 1 and all(preset.sizes for preset in members)
     return ". ".join(said if alike else f"{', '.join(names)}: {said}" for said, names in found.items())
@@ -132,5 +137,4 @@ def _code(preset: Preset) -> list[str]:
         f"q = np.ones((1, {heads}, 10, {width}), np.float32)",
         f"q = posref.{function}(q, positions, **preset.{function}{length})",
         "```",
-        "",
     ]

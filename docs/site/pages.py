@@ -29,7 +29,6 @@ from posref.spec import FAMILIES, REGISTRY
 
 HERE = Path(__file__).parent
 DOCS, ROOT = HERE.parent, HERE.parents[1]
-BRACKETS = str.maketrans("", "", "[]")  # of alternative texts
 PITFALLS = 10  # shown; the rest is folded
 MODULES = ("scaling", "positions", "analysis", "plots", "testing", "conformance", "backends")
 FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_config")
@@ -40,10 +39,11 @@ def write(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for part in ("encodings", "guides", "findings", "pictures", "api", "models"):
         (folder / part).mkdir(parents=True)
-    for name in ("conf.py", "formulas.py", "slim.py", "index.md"):
+    for name in ("conf.py", "formulas.py", "slim.py"):
         shutil.copy(HERE / name, folder / name)
     shutil.copytree(HERE / "_static", folder / "_static")
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
+    (folder / "index.md").write_text(_front(), encoding="utf-8")
     for name in ("deviations.md", "diagnosis.md", "scoreboard.md"):
         shutil.copy(DOCS / name, folder / name)
     _findings(folder / "findings")
@@ -61,6 +61,14 @@ def write(folder: Path) -> None:
     _api(folder / "api")
 
 
+def _front() -> str:
+    """Return the first page, with the code and the check that the README shows."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, check = (re.search(rf"```{kind}\n.*?```", readme, re.DOTALL) for kind in ("python", "text"))
+    page = (HERE / "index.md").read_text(encoding="utf-8")
+    return page.replace("{code}", code[0]).replace("{check}", check[0]) if code and check else page
+
+
 # ---- a page for each encoding -----------------------------------------------------------------------------------------------
 def _encoding(op: str) -> str:
     record, about = REGISTRY[op], ABOUT[op]
@@ -69,10 +77,14 @@ def _encoding(op: str) -> str:
     lines += [f":Source: {record.source}"]
     lines += [f":Models: {', '.join(record.models)}"] if record.models else []
     below = stages(op)
-    lines += [":Stages: " + ", ".join(f"[{name}]({name}.md)" if name in REGISTRY else name for name in below)] if below else []
+    lines += [":Calls: " + ", ".join(f"[{name}]({name}.md)" if name in REGISTRY else name for name in below)] if below else []
+    guides = _mentions(op)
+    lines += [f":Guides: {', '.join(guides)}"] if guides else []
     lines += [
         "",
-        f"![{chart.seen.translate(BRACKETS)}](../pictures/{op}.svg){{.picture}}",
+        f"![{about.title}](../pictures/{op}.svg){{.picture}}",
+        "",
+        chart.seen,
         "",
         *snippets.tabs(op),
         "## Reference",
@@ -93,6 +105,14 @@ def _encoding(op: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _mentions(op: str) -> list[str]:
+    """Return links to the guides that name or call this operation."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted((DOCS / "guides").glob("*.md"))}
+    named = re.compile(rf"`{op}`|posref\.{op}\b")
+    found = {name: text for name, text in texts.items() if name != "operations.md" and named.search(text)}
+    return [f"[{text.splitlines()[0][2:]}](../guides/{name})" for name, text in found.items()]
+
+
 def _words(op: str) -> list[str]:
     """Return what each word of each option means, and who uses it."""
     lines = []
@@ -101,7 +121,7 @@ def _words(op: str) -> list[str]:
         for word, said in words.items():
             users = f" *{', '.join(said.users)}.*" if said.users else ""
             lines += [f"`{word}`", f": {said.meaning}{users}", ""]
-    return ["## Where libraries split", "", *lines] if lines else []
+    return ["## Where libraries differ", "", *lines] if lines else []
 
 
 def _pitfalls(op: str) -> list[str]:
@@ -134,7 +154,7 @@ def _users(op: str) -> list[str]:
 def _families() -> str:
     lines = ["# Encodings", ""]
     for family in FAMILIES:
-        names = [op for op, record in REGISTRY.items() if record.family == family]
+        names = _members(family)
         if names:
             lines += [f"## {family.capitalize()}", ""]
             lines += [f"[{ABOUT[op].title}]({op}.md) ({op})\n: {ABOUT[op].idea.split('. ')[0].rstrip('.')}.\n" for op in names]
@@ -142,10 +162,16 @@ def _families() -> str:
     return "\n".join(lines)
 
 
+def _members(family: str) -> list[str]:
+    """Return a family's operations, parts of others and tools last."""
+    whole = choose.whole()
+    return sorted((op for op, record in REGISTRY.items() if record.family == family), key=lambda op: op not in whole)
+
+
 def _gallery() -> str:
-    lines = ["# Gallery", "", "One picture of every encoding; `posref plot NAME --kind all` draws the others.", ""]
+    lines = ["# Gallery", "", "One picture of each encoding. `posref plot NAME --kind all` draws the others.", ""]
     lines += ["::::{grid} 1 2 2 3", ":class-container: gallery"]
-    for op in REGISTRY:
+    for op in (op for family in FAMILIES for op in _members(family)):
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
         lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", ":::"]
     return "\n".join([*lines, "::::", ""])
@@ -155,7 +181,7 @@ def _findings(folder: Path) -> None:
     names = sorted(path.name for path in (DOCS / "findings").glob("*.md"))
     for name in names:
         shutil.copy(DOCS / "findings" / name, folder / name)
-    lines = ["# Findings", "", "Confirmed defects of released libraries, each as a report that can be filed.", ""]
+    lines = ["# Findings", "", "Confirmed defects of released libraries. Each page is a report that you can file.", ""]
     titles = [(DOCS / "findings" / name).read_text(encoding="utf-8").splitlines()[0][2:] for name in names]
     lines += [f"- [{title}]({name})" for title, name in zip(titles, names, strict=True)]
     lines += ["", "```{toctree}", ":hidden:", *(name.removesuffix(".md") for name in names), "```", ""]
@@ -163,10 +189,16 @@ def _findings(folder: Path) -> None:
 
 
 def _guides(folder: Path) -> None:
-    """Copy the guides; what they link to outside docs is named."""
+    """Copy the guides, with links to the operations that they name; what they link to outside docs is named."""
     for path in (DOCS / "guides").glob("*.md"):
         text = re.sub(r"\[([^\]]+)\]\(\.\./\.\./[^)]+\)", r"`\1`", path.read_text(encoding="utf-8"))
-        (folder / path.name).write_text(text, encoding="utf-8")
+        parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)  # prose, code, prose, ...
+        parts[::2] = [re.sub(r"(?<!\[)`(?:posref\.)?(\w+)`", _linked, part) for part in parts[::2]]
+        (folder / path.name).write_text("".join(parts), encoding="utf-8")
+
+
+def _linked(name: re.Match[str]) -> str:
+    return f"[{name[0]}](../encodings/{name[1]}.md)" if name[1] in REGISTRY else name[0]
 
 
 def _pictures(folder: Path) -> None:
@@ -196,11 +228,11 @@ def _worked() -> str:
         text = mp.nstr(true, 30)
     nearest = float(true)
     return (
-        "The sinusoidal encoding of position 3 with 4 channels has the value sin(3 / 10000^(2/4)) in channel 2. In arbitrary\n"
-        f"precision it is {text}... The nearest float64 is `{nearest!r}`. Both ends of the ball round to it, and\n"
-        "the second witness has the same bits. In class angle32 the frequency may be off by the error of a float32 power, the\n"
-        "angle by that of a product, and the sine by four units in the last place. Together they are the tolerance beside the\n"
-        "value."
+        "The sinusoidal encoding of position 3 with 4 channels has the value sin(3 / 10000^(2/4)) in channel 2 of layout\n"
+        f'"interleaved". In arbitrary precision it is {text}... The nearest float64 is\n'
+        f"`{nearest!r}`. Both ends of the ball round to it, and the second witness has the same bits. In class\n"
+        "angle32 the frequency may have the error of a float32 power, the angle also that of a float32 product, and the sine\n"
+        "one of two units in the last place. Their sum is the tolerance that is stored with the value."
     )
 
 
@@ -209,7 +241,7 @@ def _api(folder: Path) -> None:
     for name in MODULES:
         lines = [f"# posref.{name}", "", "```{eval-rst}", f".. automodule:: posref.{name}", "   :members:", "```", ""]
         (folder / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
-    lines = ["# API", "", "Operations have [pages of their own](../encodings/index.md).", ""]
+    lines = ["# API", "", "Each operation has [its own page](../encodings/index.md).", ""]
     lines += ["```{toctree}", *MODULES, "```", "", "## Configurations", "", "```{eval-rst}"]
     lines += [f".. autofunction:: posref.{name}" for name in FUNCTIONS] + ["```", ""]
     (folder / "index.md").write_text("\n".join(lines), encoding="utf-8")

@@ -11,6 +11,7 @@ ENDS = {"M": 2, "L": 2, "Q": 4, "C": 6}  # numbers of each command
 PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
 LINK = re.compile(r'<a class="reference (?:external|internal)"')
 KEPT = re.compile(r"(<(pre|script|style|textarea)\b.*?</\2>)", re.DOTALL)  # where every space counts
+BOX = re.compile(r'viewBox="([^"]*)"')
 SYMBOL = re.compile(r'<symbol id="([^"]+)".*?</symbol>', re.DOTALL)
 
 
@@ -36,8 +37,8 @@ def _short(svg: str) -> str:
     names = {name: f"a{n}" for n, name in enumerate(name for name in re.findall(r' id="([^"]+)"', svg) if name in used)}
     svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
     svg = re.sub(r"(?:xlink:)?(href=\"|url\()#([\w-]+)", lambda found: f"{found[1]}#{names[found[2]]}", svg)
-    svg = re.sub(r'\bd="([^"]*)"(?!\s+transform="scale)', lambda found: _drawn(found[1], 10), svg)
-    svg = re.sub(LETTER, lambda found: f'{_drawn(found[1], 0.125)} transform="scale(.125)"', svg)
+    svg = re.sub(r'\bd="([^"]*)"(?!\s+transform="scale)', lambda found: _drawn(found[1], 10, unit=10), svg)
+    svg = re.sub(LETTER, lambda found: f'{_drawn(found[1], 0.125, unit=1)} transform="scale(.125)"', svg)
     svg = re.sub(r'style="[^"]*"', lambda found: found[0].replace(": ", ":").replace("; ", ";"), svg)
     svg = re.sub(r"\b(\d+\.\d\d)\d+", r"\1", svg)
     return re.sub(r">\s+<", "><", svg)
@@ -45,9 +46,15 @@ def _short(svg: str) -> str:
 
 def formula(svg: str) -> str:
     """Return a formula of ziamath; its colour is the page's affair."""
-    svg = re.sub(r'\bd="([^"]*)"', lambda found: _drawn(found[1], 100), svg)
+    svg = SYMBOL.sub(lambda found: _hundredths(found[0]), svg)
     svg = svg.replace("STIXTwoMathRegular_", "m").replace(' xmlns="http://www.w3.org/2000/svg"', "")
     return re.sub(r"(\.\d\d)\d+", r"\1", svg).replace(' fill="currentColor"', "").replace(" />", "/>")
+
+
+def _hundredths(symbol: str) -> str:
+    """Return a glyph in whole hundredths of its unit: its box and its path are 100 times larger, its size is the same."""
+    symbol = BOX.sub(lambda found: f'viewBox="{" ".join(str(round(float(n) * 100)) for n in found[1].split())}"', symbol)
+    return re.sub(r'\bd="([^"]*)"', lambda found: _drawn(found[1], 100, unit=1), symbol)
 
 
 def once(page: str) -> str:
@@ -63,11 +70,10 @@ def once(page: str) -> str:
     return SYMBOL.sub(first, page)
 
 
-def _drawn(path: str, scale: float) -> str:
-    """Return a path's attribute in relative steps of 1/scale, whose rounding does not add up; below 1 the path shrinks."""
+def _drawn(path: str, scale: float, *, unit: float) -> str:
+    """Return a path's attribute in relative steps of 1/scale, whose rounding does not add up; `unit` steps are written as 1."""
     if set(re.findall(r"[A-Za-df-z]", path)) - set("MLQCZz"):
         return f'd="{path}"'
-    unit = max(scale, 1)
     out: list[str] = []
     numbers: list[int] = []
     command = ""
@@ -104,6 +110,12 @@ def _page(app: Any, name: str, template: str, context: dict[str, Any], tree: Any
         context["toctree"] = lambda **options: whole(**{**options, "collapse": True}).replace(' internal"', '"')
 
 
+def without_unused_icons(page: str) -> str:
+    """Return a page without the theme's icons that nothing on it shows."""
+    shown = set(re.findall(r'href="#([^"]+)"', page))
+    return SYMBOL.sub(lambda found: found[0] if found[1] in shown else "", page)
+
+
 def unindented(page: str) -> str:
     """Return a page whose lines begin at the margin, but where spaces count."""
     kept = [found[0] for found in KEPT.finditer(page)]
@@ -116,7 +128,8 @@ def _finished(app: Any, error: Exception | None) -> None:
     for path in Path(app.outdir).rglob("*.map"):
         path.unlink()
     for path in Path(app.outdir).rglob("*.html"):
-        path.write_text(unindented(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+        page = without_unused_icons(path.read_text(encoding="utf-8"))
+        path.write_text(unindented(page), encoding="utf-8", newline="\n")
 
 
 def setup(app: Any) -> dict[str, Any]:

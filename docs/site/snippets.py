@@ -26,7 +26,7 @@ def tabs(op: str) -> list[str]:
 
 
 def code(op: str, library: str) -> list[str]:
-    """Return the lines of one call. The arrays have the sizes of the smoke case; those of reals hold ones."""
+    """Return the lines of one call. The arrays have the sizes of the smoke case. Arrays of reals hold ones."""
     record, (xp, line) = REGISTRY[op], LIBRARIES[library]
     call = first_case(op)
     inputs = {name: value for name, value in call.inputs.items() if value is not None}

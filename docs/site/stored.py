@@ -1,4 +1,4 @@
-"""What the stored vectors say of an operation: the bounds of each class of accuracy, and the cases by option and flag."""
+"""What the stored vectors say about an operation: the bounds of each accuracy class, and the cases by option and flag."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -22,14 +22,15 @@ def cases(op: str) -> tuple[LoadedCase, ...]:
 
 
 def accuracy(op: str) -> list[str]:
-    """Return the section that tells how far results may be off: the median and the largest bound of each class."""
+    """Return the section that says how far results may be off: the median and the largest bound of each class."""
     widths = {name: np.concatenate(found) for name in BASE if (found := list(_widths(op, name)))}
     if not widths:
         return []
     if not any(width.any() for width in widths.values()):
-        return ["## Accuracy", "", "Results are exact in every class. Storing them in a narrower dtype may round once.", ""]
+        exact = "Results must be exact in every class. Storing them in a narrower dtype may round them once."
+        return ["## Accuracy", "", exact, ""]
     lines = ["## Accuracy", "", f"How far a result may be from the true value, over {len(widths[BASE[0]])} values of the core"]
-    lines += ["cases, in each [class](../scoreboard.md). The largest bounds belong to far positions and to large values.", ""]
+    lines += ["cases, in each [class](../scoreboard.md). Bounds are largest for far positions and large values.", ""]
     rows = [f"| {name} | {np.median(width):.2g} | {width.max():.2g} |" for name, width in widths.items()]
     return [*lines, "| class | median | largest |", "|---|---|---|", *rows, ""]
 
@@ -40,7 +41,7 @@ def asked(op: str) -> list[str]:
     flags = all_flags()
     kinds = Counter(case.kind for case in found)
     said = ", ".join(f"{kinds[kind]} {text}" for kind, text in KINDS.items() if kinds[kind])
-    lines = [f"{len(found)} cases ask this operation: {said}.", "", ":::{dropdown} Cases by option and flag", ""]
+    lines = [f"{len(found)} cases check this operation: {said}.", "", ":::{dropdown} Cases by option and flag", ""]
     for option, domain in REGISTRY[op].domains.items():
         if isinstance(domain, OneOf | Flag):
             given = [{call.params.get(option) for call in case.calls} for case in found if case.kind != "reject"]
@@ -52,7 +53,7 @@ def asked(op: str) -> list[str]:
     return [*lines, "", ":::", ""]
 
 
-KINDS = {"value": "with values", "vjp": "with gradients", "sequence": "of several calls", "reject": "that must be refused"}
+KINDS = {"value": "with values", "vjp": "with gradients", "sequence": "with several calls", "reject": "that must raise errors"}
 
 
 def _widths(op: str, name: str) -> Iterable[npt.NDArray[Any]]:
