@@ -3,8 +3,8 @@ A rotary embedding in NumPy: the first example, with one deliberate bug.
 
     posref check examples/broken_rope.py
 
-Read the code before you run the check. It is short, and real models have been served with this bug. This file does not import
-posref: an implementation is just a file with functions named like the operations.
+Try to find the bug before you run the check. The code is short, and real models have been served with this bug. This file does
+not import posref: an implementation is just a file with functions named like the operations.
 """
 
 import numpy as np

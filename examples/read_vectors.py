@@ -3,8 +3,8 @@ Read the golden vectors without posref, with the standard library alone, and che
 
     python examples/read_vectors.py [DIR]
 
-DIR is a suite, by default the one in this checkout. conformance/vectors/README.md explains everything here: follow it to write
-the same in another language. Replace `rope` by your own function to check that.
+DIR is a folder of vectors, by default the one in this checkout. conformance/vectors/README.md explains the files: follow it to
+write the same in another language. To check your own function, replace `rope` with it.
 """
 
 import hashlib

@@ -1,11 +1,12 @@
 /*
- * Read the golden vectors in C11, without posref: ask the function at the top all float32 cases of an operation.
+ * Read the golden vectors in C11, without posref, and check the function at the top with the float32 cases of an operation.
  *
  *     cc -std=c11 -O2 -o read_vectors examples/vectors/read_vectors.c -lm && ./read_vectors conformance/vectors
  *
  * Copy this file. Put your own function in place of `sinusoidal`, and its options in place of those in `ask`.
  * conformance/vectors/README.md explains the files. Their numbers are little-endian, and the machine must be too. Hashes are
- * not checked here: run `sha256sum -c SHA256SUMS` in the folder. Exit code 0: all within tolerance; 1: not; 2: cannot read.
+ * not checked here: run `sha256sum -c SHA256SUMS` in the folder. Exit code 0: all values are within tolerance; 1: some are not;
+ * 2: a file cannot be read.
  */
 
 #include <ctype.h>
@@ -68,7 +69,7 @@ static const char *after(const char *p) {
     return p;
 }
 
-/* An element of a list or a name of an object; NULL at its end. Text that ends before is no file to judge anybody by. */
+/* An element of a list or a name of an object; NULL at its end. Stop if the text ends before: the file is broken. */
 static const char *element(const char *p) {
     if (!*p || *p == ',' || *p == ':') stop("a JSON file is cut off or altered");
     return *p == ']' || *p == '}' ? NULL : p;
@@ -86,7 +87,7 @@ static bool is(const char *p, const char *word) {
     return p && *p == '"' && !strncmp(p + 1, word, n) && p[1 + n] == '"';
 }
 
-/* The value of a member of an object; NULL where it is absent. */
+/* The value of a member of an object; NULL if it is absent. */
 static const char *member(const char *object, const char *name) {
     for (const char *p = object && *object == '{' ? first(object) : NULL; p; p = next(p)) {
         bool found = is(p, name);
@@ -203,7 +204,7 @@ static void judge(const char *id, const char *call, file data, file widths) {
     for (size_t i = 0; i < want.count; i++) {
         double error = fabs(y[i] - at(want, i)), t = at(allowed, i);
         if (t > 0) worst = fmax(worst, error / t);
-        if (error <= t) continue; /* so that NaN is not within */
+        if (error <= t) continue; /* not "error > t", which would pass NaN */
         if (!missed++) printf("%s: element %zu is %.9g; must be %.17g, give or take %.2g\n", id, i, y[i], at(want, i), t);
     }
     values += want.count;
@@ -215,10 +216,10 @@ static void judge_group(const char *folder, const char *recorded) {
     file group = load(folder, "group.json", recorded), data = load(folder, "data.safetensors", recorded);
     file widths = load(folder, "tolerance.safetensors", recorded);
     for (const char *c = first(member(blank(group.bytes), "cases")); c; c = next(c)) {
-        if (!contains(member(c, "dtypes"), "float32")) continue; /* nor has a case that must be rejected any dtypes */
+        if (!contains(member(c, "dtypes"), "float32")) continue; /* a case that must be rejected has no dtypes */
         if (is(member(c, "kind"), "vjp")) continue; /* gradients */
         char *id = text("", member(c, "id"));
-        const char *steps = member(c, "steps"); /* of a sequence: in this order, on one instance, if there are any */
+        const char *steps = member(c, "steps"); /* of a sequence: make these calls in this order, on one instance */
         if (!steps) judge(id, c, data, widths);
         for (const char *step = first(steps); step; step = next(step)) judge(id, step, data, widths);
         cases++;

@@ -1,11 +1,11 @@
 /*
- * A harness in C11: through it `posref check` calls rope, sinusoidal, alibi and t5_buckets of a C program.
+ * A harness in C11. It lets `posref check` call rope, sinusoidal, alibi and t5_buckets in a C program.
  *
  *     cc -std=c11 -O2 -o harness examples/harness/c/harness.c -lm && posref check --command ./harness
  *
- * Copy this file. Put your own code in place of "The operations", state what it offers in START and in run(), and
- * refuse("unsupported", ...) an option that it lacks. The protocol is JSON lines: each message on stdin gets one reply on
- * stdout. Print anything else to stderr. Arrays are little-endian, and the machine must be too.
+ * Copy this file. Put your own code in place of "The operations", and list what it offers in START and in run(). If it lacks
+ * an option, call refuse("unsupported", ...). The protocol is JSON lines: each message on stdin gets one reply on stdout.
+ * Print anything else to stderr. Arrays are little-endian, and the machine must be too.
  */
 #define _POSIX_C_SOURCE 200809L /* getline */
 #include <ctype.h>
@@ -17,14 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- A call: the way out where it cannot be answered, and its memory ---- */
+/* ---- A call: its memory, and how to give it up ---- */
 enum { MAX_AXES = 16, MAX_KEPT = 8 };
 static long long sequence; /* its number */
 static jmp_buf refused;
-static void *kept[MAX_KEPT]; /* what it allocated: freed after the reply, whichever it was */
+static void *kept[MAX_KEPT]; /* what it allocated: freed after the reply, whatever the reply is */
 static int kept_count;
 
-/* Reply with a status other than ok, and give the call up. */
+/* Reply with a status other than ok, and give up the call. */
 static _Noreturn void refuse(const char *status, const char *what, const char *why) {
     printf("{\"seq\":%lld,\"status\":\"%s\",\"message\":\"%s %s\"}\n", sequence, status, what, why);
     longjmp(refused, 1);
@@ -54,7 +54,7 @@ static bool is(const char *p, const char *word) {
     return p && *p == '"' && !strncmp(p + 1, word, n) && p[1 + n] == '"';
 }
 
-/* The value of a member of an object; NULL where it is absent or null. */
+/* The value of a member of an object; NULL if it is absent or null. */
 static const char *member(const char *object, const char *name) {
     const char *p = object && *object == '{' ? blank(object + 1) : "", *value;
     for (; *p == '"'; p = blank(*p == ',' ? p + 1 : p)) {
@@ -68,7 +68,7 @@ static const char *member(const char *object, const char *name) {
 
 static bool flag(const char *object, const char *name) { return member(object, name) && *member(object, name) == 't'; }
 
-/* A number; NAN where there is none. */
+/* A number; NAN if there is none. */
 static double number(const char *object, const char *name) {
     const char *p = member(object, name);
     return p && (*p == '-' || isdigit((unsigned char)*p)) ? strtod(p, NULL) : NAN;
@@ -101,7 +101,7 @@ static array create(format f, int axes, const size_t *shape) {
     return t;
 }
 
-/* Values are read as doubles, which is exact (of integers, up to 2^53). The one rounding of a result is in put(). */
+/* Values are read as doubles, exactly (integers up to 2^53). A result is rounded only once, in put(). */
 static double get(const array *t, size_t i) {
     if (t->format == I64) return (double)((int64_t *)t->data)[i];
     return t->format == F64 ? ((double *)t->data)[i] : ((float *)t->data)[i];
@@ -173,7 +173,7 @@ static void reply(const array *t) {
 static const double TAU = 6.28318530717958647693;
 static double clip(double value) { return fmin(fmax(value, 0), 1); }
 
-/* The factor of YaRN on cos and sin. A field of null is not given, and 0 is. */
+/* The factor of YaRN on cos and sin. In a field null means not given, and 0 means 0. */
 static double gain(const char *yarn, double factor) {
     double given = number(yarn, "attention_factor"), some = number(yarn, "mscale"), all = number(yarn, "mscale_all_dim");
     double per = factor > 1 ? log(factor) / 10 : 0;
@@ -195,7 +195,7 @@ static double frequencies(const char *params, size_t dim, double *theta) {
     } else if (llama) { /* a ramp between two numbers of turns in the original length; a step where they are equal */
         low = positive(scaling, "low_freq_factor"), high = positive(scaling, "high_freq_factor");
         if (low > high) refuse("rejected", "high_freq_factor", "must be at least low_freq_factor");
-    } else if (yarn) { /* a ramp between the two pairs that make this many turns; it has a width, always */
+    } else if (yarn) { /* a ramp between the two pairs that make this many turns; never of width 0 */
         double fast = positive(scaling, "beta_fast"), slow = positive(scaling, "beta_slow");
         if (fast < slow) refuse("rejected", "beta_fast", "must be at least beta_slow");
         low = d * log(original / (fast * TAU)) / (2 * log(base)), high = d * log(original / (slow * TAU)) / (2 * log(base));
@@ -323,7 +323,7 @@ static void run(const char *message) {
     const char *op = member(message, "op"), *params = member(message, "params"), *named = member(message, "dtype");
     format dtype = is(named, "float64") ? F64 : F32;
     array out;
-    if (setjmp(refused)) return; /* where refuse() returns to, its reply written */
+    if (setjmp(refused)) return; /* refuse() comes back here after it has replied */
     if (dtype == F32 && !is(named, "float32")) refuse("unsupported", "dtype", "must be float64 or float32");
     if (is(op, "rope")) out = rope(message, params, dtype);
     else if (is(op, "sinusoidal")) out = sinusoidal(message, params, dtype);
@@ -342,7 +342,7 @@ int main(void) {
         if (is(command, "start")) puts(START);
         else if (is(command, "run") && fabs(number(message, "seq")) < 0x1p53) run(message);
         else fprintf(stderr, "not a message: %.60s\n", message);
-        fflush(stdout); /* a pipe keeps it otherwise */
+        fflush(stdout); /* otherwise a pipe holds the reply back */
         while (kept_count) free(kept[--kept_count]);
     }
     free(line);

@@ -1,17 +1,17 @@
 "use strict";
 /*
- * A harness for Node.js, without packages: through it `posref check` calls rope, sinusoidal, alibi and t5_buckets.
+ * A harness for Node.js, without packages. It lets `posref check` call rope, sinusoidal, alibi and t5_buckets.
  *
  *     posref check --command "node examples/harness/js/harness.js"
  *
- * Copy this file. Call your own code in place of "The operations", keep in `operations` only what it offers, and throw
- * `new Refusal("unsupported", ...)` for an option that it lacks. The protocol is JSON lines: each message on stdin gets one
- * reply on stdout. Print anything else with console.error.
+ * Copy this file. Call your own code in place of "The operations", and keep in `operations` only what it offers. If it lacks an
+ * option, throw `new Refusal("unsupported", ...)`. The protocol is JSON lines: each message on stdin gets one reply on stdout.
+ * Print anything else with console.error.
  */
 
 // ---- Arrays: { shape, dtype, values }; values are Numbers, whatever the dtype ----
 
-/** Why a call has no result: "rejected" where it is invalid, "unsupported" where it is not offered. */
+/** Why a call has no result: "rejected" if it is invalid, "unsupported" if this program does not offer it. */
 class Refusal extends Error {
   constructor(status, message) {
     super(message);
@@ -49,7 +49,7 @@ function input(message, name) {
   return result;
 }
 
-/** A result as a tensor of the protocol. Its one rounding to the dtype is here. */
+/** A result as a tensor of the protocol. It is rounded to the dtype only once, here. */
 function tensor({ dtype, shape, values }) {
   const { bytes, set } = FORMATS[dtype];
   const view = new DataView(new ArrayBuffer(values.length * bytes));
@@ -68,7 +68,7 @@ function broadcast(from, shape, flat) {
   return place;
 }
 
-// ---- Options: all are in the message, null where they are not given ----
+// ---- Options: all are in the message, null if they are not given ----
 
 function word(params, name, words) {
   if (!words.includes(params[name])) throw new Refusal("rejected", `${name} must be one of ${words}; got ${params[name]}`);
@@ -147,7 +147,7 @@ const SCALINGS = {
   },
 };
 
-/** The factor on cos and sin, which YaRN alone has. In its record null is "not given", and 0 is 0. */
+/** The factor on cos and sin, which only YaRN has. In its fields null means "not given", and 0 means 0. */
 function gain(record) {
   if (record?.type !== "YaRN") return 1;
   const { factor, attention_factor: given, mscale, mscale_all_dim: all } = record;
@@ -256,7 +256,7 @@ function joint(a, b) {
   });
 }
 
-/** (*B, H, Q, K) for queries (*B, Q) and keys (*B, K); the form "key" takes no notice of the queries: (*B, H, 1, K). */
+/** (*B, H, Q, K) for queries (*B, Q) and keys (*B, K); the form "key" ignores the queries: (*B, H, 1, K). */
 function alibi(message, params, dtype) {
   const form = word(params, "form", ["distance", "causal", "key"]);
   const heads = integer(params, "heads", 1);
