@@ -1,4 +1,4 @@
-"""How well the diagnosis does: what it calls implementations with a planted defect, and the registry's own mutants."""
+"""How well the diagnosis does: how it names implementations with a planted defect, and the registry's own mutants."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -125,7 +125,7 @@ def registry() -> str:
     both = sum(any(sorted(n) == sorted(name.split(" + ")) for n in f["explanations"]) for (name, _), f in twice.items())
     fewer = sum(any(len(names) == 1 for names in found["explanations"]) for found in twice.values())
     return (
-        f"of {len(single)}, {alone} are called by their name alone and {tied} by theirs among ties. Of {len(twice)} pairs of\n"
-        f"them, {both} are called by both names, {fewer} by one that gives the same values, {len(twice) - both - fewer} "
-        "by neither."
+        f"Of {len(single)}, posref names {alone} by exactly their deviation, and {tied} by it and by others that give the\n"
+        f"same values. Of {len(twice)} mutants with two deviations, it names {both} by both, {fewer} by one that gives the\n"
+        f"same values, and {len(twice) - both - fewer} by neither."
     )

@@ -56,7 +56,7 @@ def every_verdict() -> dict[str, Any]:
     cases += [case("refused", "rejected", kind="reject"), case("let-in", "fail", kind="reject")]
     cases += [case("ok", "pass", op="alibi"), *(case(f"no-{k}", "unsupported", op="alibi") for k in range(3))]
     rope = operation(
-        conformant=False, reason="6 of 8 cases do not pass", counts=dict.fromkeys(verdicts, 1), first_failing_position=257.0,
+        conformant=False, reason="6 of 8 cases fail", counts=dict.fromkeys(verdicts, 1), first_failing_position=257.0,
         diagnosis={"text": "positions are held in bfloat16", "names": ["positions-bfloat16"], "hint": "257", "seen_in": "here"},
     )  # fmt: skip
     few = operation("alibi", conformant=False, reason="only 1 of 4 cases passed", counts={"pass": 1, "unsupported": 3})

@@ -51,7 +51,7 @@ def test_titles_are_unique() -> None:
 
 
 def test_a_user_of_an_unknown_word_is_told() -> None:
-    with pytest.raises(ValueError, match="users must be of half; got full"):
+    with pytest.raises(ValueError, match="users must be among half; got full"):
         used_by({"half": Word("Half of it.")}, full=("nobody",))
 
 

@@ -325,7 +325,7 @@ def test_a_declared_accuracy_of_the_trigonometry_is_honoured_and_shown() -> None
     assert "angle32+trig(0.0001220703125) allows" in boasting.failures[0].message
     exact = check(SimpleNamespace(rope_table=posref.rope_table, claims=declared), op="rope_table")
     assert exact.operations[0].achieved == "angle64"  # the tightest class that holds
-    with pytest.raises(TargetError, match="must lie between 0 and 1"):
+    with pytest.raises(TargetError, match="must be between 0 and 1"):
         check(SimpleNamespace(rope_table=rough), op="rope_table", trig=2.0)
 
 
@@ -334,7 +334,7 @@ def test_stated_scalings_are_asked_for() -> None:
     verdict = {c.id: c.verdict for c in check(target, op="rope_frequencies").operations[0].cases}
     assert verdict["rope_frequencies/longrope/at"] == "pass"
     assert verdict["rope_frequencies/yarn/qwen-2.5"] == "unsupported"
-    with pytest.raises(TargetError, match=r"scalings must be of .*LongRoPE.*; got 'Su'"):
+    with pytest.raises(TargetError, match=r"scalings must be among .*LongRoPE.*; got 'Su'"):
         check(SimpleNamespace(rope=right, scalings=("Su",)))
 
 
@@ -469,7 +469,7 @@ def test_unsupported_is_no_refusal() -> None:
 # ---- errors ---------------------------------------------------------------------------------------------------------------
 BAD_TARGETS: dict[str, tuple[Any, Options, str]] = {
     "no operation": (SimpleNamespace(__name__="e", rotate=right), {}, "e: must have at least one function named"),
-    "unknown dtype": (SimpleNamespace(__name__="t", rope=right, dtypes=("int8",)), {}, "t: dtypes must be of float64, float32"),
+    "unknown dtype": (SimpleNamespace(__name__="t", rope=right, dtypes=("int8",)), {}, "t: dtypes must be among float64"),
     "dtype not of the backend": (
         SimpleNamespace(__name__="t", rope=right, dtypes=("bfloat16",)), {}, "t: backend 'numpy' has no bfloat16 here; it has",
     ),

@@ -113,7 +113,7 @@ def test_one_case_can_be_repeated() -> None:
         (("check", "posref", "--backend", "pytorch"), "got 'pytorch'. Did you mean 'torch'?"),
         (("check", "posref", "--json", "/nowhere/a.json"), "posref: /nowhere/a.json: cannot be opened: No such file"),
         (("show", "NOSUCH"), "NAME must be the name of an operation; got 'NOSUCH'. posref list prints them all."),
-        (("check", "posref", "--dtype", "float8"), "dtypes must be of float64, float32, bfloat16, float16; got 'float8'"),
+        (("check", "posref", "--dtype", "float8"), "dtypes must be among float64, float32, bfloat16, float16; got 'float8'"),
         (("check", "posref", "--dtype", "bfloat16"), "backend 'numpy' has no bfloat16 here"),
         (
             ("check", "posref", "--claim", "low"),

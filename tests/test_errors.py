@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rope: x of integers": (
         lambda: posref.rope(np.ones((5, 4), dtype=np.int64), T, **ROPE),
-        "rope: x must be real floating; got int64. It comes before positions, in a floating dtype.",
+        "rope: x must be real floating; got int64. Pass it before positions, in a floating dtype.",
     ),
     **{
         f"rope: {p.dtype} positions": (
@@ -160,7 +160,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "rope: an array of length with another scaling": (
         lambda: posref.rope(X, T, **ROPE, scaling=DynamicYaRN(64), length=torch.tensor(5)),
-        "rope: length must be an int of at least 0; got tensor(5). Give a number of Python: length.item().",
+        "rope: length must be an int of at least 0; got tensor(5). Pass a Python number: length.item().",
     ),
     "rotated_values: keys": (
         lambda: posref.rotated_values(X[..., :4], X, T, T, **ROPE),
@@ -241,7 +241,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pope: x of integers": (
         lambda: posref.pope(X.astype(np.int64), T, layout="cos_sin", base=10000.0),
-        "pope: x must be real floating; got int64. It comes before positions, in a floating dtype.",
+        "pope: x must be real floating; got int64. Pass it before positions, in a floating dtype.",
     ),
     "fope: complex mixes": (
         lambda: posref.fope(X, T, np.ones((4, 4), dtype=complex), np.ones((4, 4)), base=10000.0),
@@ -510,12 +510,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mrope: coordinates last": (
         lambda: posref.mrope(X, AXES.T, **MROPE),
-        "mrope: positions must have coordinates along 3 axes, the first axis; got shape (5, 3). "
-        "Move the last axis to the front.",
+        "mrope: positions must have 3 coordinates along their first axis; got shape (5, 3). Move the last axis to the front.",
     ),
     "mrope: one axis": (
         lambda: posref.mrope(X, T, **MROPE),
-        "mrope: positions must have coordinates along 3 axes, the first axis; got shape (5,).",
+        "mrope: positions must have 3 coordinates along their first axis; got shape (5,).",
     ),
     "mrope: tokens before heads": (
         lambda: posref.mrope(np.ones((2, 5, 3, 64)), AXES, **MROPE),
@@ -537,7 +536,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_rope: axes": (
         lambda: posref.axial_rope(X, AXES[:2], **AXIAL),
-        "axial_rope: positions must have coordinates along 3 axes, the first axis; got shape (2, 5).",
+        "axial_rope: positions must have 3 coordinates along their first axis; got shape (2, 5).",
     ),
     "mixed_table: axes": (
         lambda: posref.mixed_table(AXES, np.ones((2, 4))),
@@ -644,7 +643,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "sine_2d: half a cell of counts": (
         lambda: posref.sine_2d(np.ones((2, 3), dtype=bool), 8, normalize=False, centered=True),
-        "sine_2d: centered must be False without normalize, since counts are whole; got True.",
+        "sine_2d: centered must be False without normalize (counts are whole numbers); got True.",
     ),
     "sinusoidal_nd: another number of axes": (
         lambda: posref.sinusoidal_nd(T, widths=[4, 4], layout="sin_cos", phases="axis"),
@@ -660,7 +659,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "timestep: one pair with a shift": (
         lambda: posref.timestep(T, 3, flip=False, shift=1, scale=1.0),
-        "timestep: dim must be an int of at least 4 with shift=1, where dim // 2 - 1 divides; got 3.",
+        "timestep: dim must be an int of at least 4 with shift=1 (it divides by dim // 2 - 1); got 3.",
     ),
     "timestep: one column": (
         lambda: posref.timestep(T, 1, flip=False, shift=0, scale=1.0),
@@ -676,7 +675,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "learned: floating positions": (
         lambda: posref.learned(T * 1.0, TABLE),
-        "learned: positions must be integers (each is a row of the table); got float64.",
+        "learned: positions must be integers (each selects a row of the table); got float64.",
     ),
     "learned: table with one axis": (
         lambda: posref.learned(T, np.ones(8)),
@@ -692,11 +691,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "resample: rows": (
         lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=1, **GRID),
-        f"resample: table must be 2-D with 9 rows (prefix 1 and the cells of (2, 4)); got shape {TABLE.shape}.",
+        f"resample: table must be 2-D with 9 rows (prefix 1 plus the cells of old_size (2, 4)); got shape {TABLE.shape}.",
     ),
     "resample: sizes": (
         lambda: posref.resample(TABLE, (9,), old_size=(2, 4), prefix=0, **GRID),
-        "resample: size must have an int for every axis of the grid, of old_size (2, 4); got (9,).",
+        "resample: size must have an int for every axis of old_size, (2, 4); got (9,).",
     ),
     "resample: no cells": (
         lambda: posref.resample(TABLE, (0, 3), old_size=(2, 4), prefix=0, **GRID),
@@ -704,7 +703,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "resample: offset": (
         lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=0, interpolate_offset=1.5, **GRID),
-        "resample: interpolate_offset must be below 1 (PyTorch makes whole ones new cells); got 1.5.",
+        "resample: interpolate_offset must be below 1 (with 1 or more, PyTorch would add cells); got 1.5.",
     ),
     "resample: offset and corners": (
         lambda: posref.resample(
@@ -714,7 +713,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "resample: zeros": (
         lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=0, padding="zeros", **GRID | {"antialias": True}),
-        "resample: padding must be 'border' with antialias=True, which drops cells outside the grid; got 'zeros'.",
+        "resample: padding must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'.",
     ),
     "alibi: no heads": (
         lambda: posref.alibi(T, T, heads=0, form="distance"),
@@ -758,7 +757,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "shaw: rows of the table": (
         lambda: posref.shaw_scores(X[0, 0], X[0, 0], np.ones((2, 64)), T, T, **SHAW),
-        "shaw_scores: the table must have left + right + 1 = 3 rows; got shape (2, 64).",
+        "shaw_scores: the table must be 2-D with left + right + 1 = 3 rows; got shape (2, 64).",
     ),
     "shaw: left": (
         lambda: posref.shaw_values(np.ones((5, 5)), X[0, 0], np.ones((3, 64)), T, T, left=-1, right=3, order="key_minus_query"),
@@ -898,7 +897,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "attention: a mask of integers where there is no key": (
         lambda: posref.attention(X, X[:, :, :0], X[:, :, :0], mask=np.ones((5, 0))),
         "attention: mask must be boolean, True where a query may attend; got float64. "
-        "Numbers that are added to logits are a bias.",
+        "Pass numbers to add to the logits as bias.",
     ),
     "attention: scale": (
         lambda: posref.attention_logits(X, X, scale=float("inf")),
@@ -926,11 +925,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "attention: sinks of key heads": (
         lambda: posref.attention(X, X[:, :1], X[:, :1], sinks=np.ones(1)),
-        "attention: sinks must be one for each query head, (3,); got shape (1,).",
+        "attention: sinks must have one number for each query head, shape (3,); got shape (1,).",
     ),
     "attention: sinks without heads": (
         lambda: posref.attention(X[0, 0], X[0, 0], X[0, 0], sinks=np.ones(3)),
-        "attention: sinks must be one for each query head, (1,); got shape (3,).",
+        "attention: sinks must have one number for each query head, shape (1,); got shape (3,).",
     ),
     "sliding_window: window with the query": (
         lambda: posref.sliding_window(T, T, window=0, counting="with_query", sides="causal"),
@@ -1090,7 +1089,7 @@ def test_an_error_names_the_function_that_was_called() -> None:
 
 def test_a_table_from_position_0_on_is_told_how_to_be_read() -> None:
     cos, sin = posref.rope_table(np.arange(9), np.ones(32))
-    with pytest.raises(ValueError, match=r" got \(9,\)\. Of a table from position 0 on, give .*: cos\[positions\]\.$"):
+    with pytest.raises(ValueError, match=r" got \(9,\)\. Index a table that starts at position 0: cos\[positions\]\.$"):
         posref.apply_rope(X, cos, sin, layout="half")
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,8 @@ def test_a_folder_is_a_suite_that_can_be_checked_and_verified(tmp_path: Path) ->
     report = check("posref", suite=tmp_path / "suite", op="rope")
     assert report.counts["pass"] > 0
     assert set(report.counts) == {"pass"}
+    (failing, *_) = check(SimpleNamespace(rope=lambda x, positions, **_: x), suite=tmp_path / "suite").failures
+    assert f"--suite {tmp_path / 'suite'} --case {failing.id}" in failing.reproduce
 
 
 def test_arrays_come_from_files_and_by_hand(tmp_path: Path) -> None:
@@ -247,7 +250,7 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         (("learned", "--array", "positions=0,9", "--shape", "table=5,3"), "learned does not take this call: index 9 is out of"),
         (
             ("alibi", "--option", "num_heads=8"),
-            "--option must be of heads, form for alibi; got 'num_heads'. Did you mean heads",
+            "--option must be one of heads, form for alibi; got 'num_heads'. Did you mean heads",
         ),
         (("rope", "--preset", "phi-3.5-mini", "--positions", "1", "--shape", "1,96"), "LongRoPE .* --option length=TOKENS"),
         ((*ROPE, "--format", "json"), "-o must end in .json with --format json; got"),
@@ -255,7 +258,7 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
         ((*ROPE[:3], "--positions", "x", "--shape", "2,128"), "--positions must be numbers in commas, or ranges"),
         ((*ROPE[:3], "--positions", "1", "--shape", "2,a"), "--shape must be sizes in commas"),
         (("rope", "--preset", "llama"), "presets: name must be a preset's name; got 'llama'. See"),
-        ((*ROPE, "--option", "bse=3"), "--option must be of layout, base, .*; got 'bse'"),
+        ((*ROPE, "--option", "bse=3"), "--option must be one of layout, base, .*; got 'bse'"),
         ((*ROPE, "--option", "base"), "--option must be NAME=VALUE; got 'base'"),
         ((*ROPE, "--option", "layout=halves"), "rope does not take this call: rope: layout must be one of"),
         ((*ROPE, "--option", 'scaling={"type":"YaRN"}'), "--option scaling: .*missing"),
@@ -269,7 +272,7 @@ MROPE = ("mrope", "--preset", "qwen2-vl-7b")
             ("alibi", "--option", "heads=8", "--option", "form=distance", "--positions", "0:1000000"),
             "alibi of 8000000000000 values would take about .* GiB of memory; .* GiB may be used",
         ),
-        ((*ROPE, "--array", "y=1"), "arrays must be of x, positions for rope; got y"),
+        ((*ROPE, "--array", "y=1"), "arrays must be among x, positions for rope; got y"),
         (("t5_buckets", "--shape", "3"), "--shape is of arrays of reals; t5_buckets has none"),
         ((*ROPE, "--prompt", "text 5"), "--prompt gives positions along time, height and width; rope takes none"),
         (

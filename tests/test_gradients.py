@@ -421,7 +421,7 @@ def test_what_autograd_cannot_do_is_unsupported_and_does_not_count() -> None:
 
 def test_a_library_without_gradients_says_what_to_do() -> None:
     report = asked("learned", backend="numpy")
-    assert {c.message for c in vjp_cases(report).values()} == {"numpy has no automatic gradients: offer vjp()"}
+    assert {c.message for c in vjp_cases(report).values()} == {"numpy has no automatic gradients: define vjp()"}
     assert report.conformant
 
 

@@ -229,9 +229,9 @@ MALFORMED: dict[str, tuple[Changes, str]] = {
     "a factor that is null": (case(lambda c: c["params"]["scaling"].update(factor=None)), "a scaling must have"),
     "an output that there is not": (
         case(lambda c: c["expected"].update(cos="one/out/cos")),
-        r"expected values must be of out; got \['cos', 'out'\]",
+        r"expected values must be named out; got \['cos', 'out'\]",
     ),
-    "an output too few": (case(lambda c: c["expected"].clear()), r"expected values must be of out; got \[\]"),
+    "an output too few": (case(lambda c: c["expected"].clear()), r"expected values must be named out; got \[\]"),
     "100,000 flags that are no words": (
         case(lambda c: c.update(flags=[{"a": n} for n in range(100_000)])),
         "must be a list of words",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from posref.conformance.calls import makes_constants
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +110,16 @@ def test_the_page_of_the_vectors_lists_arguments_and_defaults(record: Any) -> No
         elif parameter.default is None:
             assert re.search(rf"\b{name} \((null|none)", row), name
     assert all(re.search(rf"\b{name}\b", row) for name in record.outputs)
+
+
+@pytest.mark.parametrize("page", ["conformance/README.md", "conformance/vectors/README.md"])
+def test_pages_name_what_is_float32_in_half_precision(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    prose = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    wide = {name for r in REGISTRY.values() for name, axes in r.arrays.items() if axes.kind in ("position", "wide")}
+    constants = {op for op, r in REGISTRY.items() if makes_constants(op) and r.returns == "real"}
+    for name in {*wide, *constants}:
+        assert f"`{name}`" in prose or name.endswith(("position", "positions")), name
 
 
 def test_vectors_are_readable_without_posref() -> None:

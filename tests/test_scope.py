@@ -285,9 +285,11 @@ def test_what_answers_no_value_is_not_conformant(refuses: Condition) -> None:
 
 def test_zeros_and_the_input_must_fail_in_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     still = check(refusing(lambda c: c.source != c.target, op="permute_qk_weights"), op="permute_qk_weights")
-    assert "what returns its input passes it" in still.operations[0].reason
+    assert "a function that returns its input passes" in still.operations[0].reason
     monkeypatch.setattr(narrow, "_zeros", lambda op, call: dict(call.expected))
-    assert "zeros pass it" in check(refusing(lambda c: c.layout != "half"), op="rope").operations[0].reason
+    assert (
+        "a function that returns zeros passes" in check(refusing(lambda c: c.layout != "half"), op="rope").operations[0].reason
+    )
 
 
 def moved(call: SimpleNamespace) -> bool:
@@ -299,8 +301,8 @@ def moved(call: SimpleNamespace) -> bool:
     ("refuses", "wrong", "words"),
     [
         (lambda c: False, lambda c: False, ""),
-        (lambda c: False, moved, "it is wrong inside its scope, where sections are arranged"),
-        (moved, None, "it refuses calls inside it, where"),
+        (lambda c: False, moved, "would show this mistake: the arrangement is always"),
+        (moved, None, "it refuses calls inside it that would show this mistake"),
     ],
     ids=["right", "wrong", "refused"],
 )
@@ -417,8 +419,8 @@ def test_pairs_with_a_word_that_is_refused_altogether_are_not_told() -> None:
     ("stated", "words"),
     [
         ({"rope": {"layout": "half"}}, "supports: at rope/layout: 'half' is not valid"),
-        ({"rope": {"layuot": ["half"]}}, "supports of rope must speak of .*layout.*; got 'layuot'"),
-        ({"rope": {"layout": ["halves"]}}, "layout must be of half, interleaved, interleaved_to_half; got 'halves'"),
+        ({"rope": {"layuot": ["half"]}}, "supports of rope must name .*layout.*; got 'layuot'"),
+        ({"rope": {"layout": ["halves"]}}, "layout must be one of half, interleaved, interleaved_to_half; got 'halves'"),
         ({"*": {"layout": ["halves"]}}, "got 'halves'"),
         ({"rope": {"scaling": ["Yarn"]}}, "got 'Yarn'"),
         ({"ropes": {}}, r"must name operations, or \* for all"),
@@ -529,7 +531,7 @@ def test_all_reports_tell_the_scope(tmp_path: Path) -> None:
     assert f"in scope {answered}/{asked}" in texts["badge"]
     for form in ("html", "markdown"):
         assert "CONFORMANT in its scope" in texts[form]
-        assert f"{answered} of {asked}: " in texts[form]
+        assert f"{answered} of {asked} cases: " in texts[form]
     assert 'failures="0"' in texts["junit"].splitlines()[1]
 
 
@@ -546,7 +548,7 @@ def test_a_report_of_version_1_is_still_read(tmp_path: Path) -> None:
 def test_what_the_library_lacks_is_said_once() -> None:
     one, other = (check("posref", op=op, dtype="float32") for op in ("t5_bias", "learned"))
     for report in (one, other):
-        assert re.fullmatch(r"\w+  \d+ of \d+: no gradients \[\d+\]", *summaries.scope_lines(report.to_json()))
+        assert re.fullmatch(r"scope of \w+: \d+ of \d+ cases: no gradients \[\d+\]", *summaries.scope_lines(report.to_json()))
     both = Record(one.target, one.suite, "core", one.operations + other.operations, (), True)
     outside = both.counts["unsupported"]
-    assert summaries.scope_lines(both.to_json()) == [f"no gradients by numpy: {outside} cases of 2 operations outside"]
+    assert summaries.scope_lines(both.to_json()) == [f"numpy has no gradients: {outside} cases of 2 operations are outside"]

@@ -93,12 +93,12 @@ def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> 
     for op in REGISTRY:
         text = (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
         number = sum(len(group["cases"]) for group in groups if group["op"] == op)
-        assert f"\n{number} cases ask this operation: " in text
+        assert f"\n{number} cases check this operation: " in text
     rope = (source / "encodings" / "rope.md").read_text(encoding="utf-8")
     bounds = {name: float(largest) for name, largest in re.findall(r"^\| (\S+) \| \S+ \| (\S+) \|$", rope, re.MULTILINE)[1:]}
     assert bounds["float64"] < bounds["angle64"] < bounds["angle32"] < bounds["low-float16"]
     assert "- far-position (" in rope
-    assert "Results are exact in every class." in (source / "encodings" / "learned.md").read_text(encoding="utf-8")
+    assert "Results must be exact in every class." in (source / "encodings" / "learned.md").read_text(encoding="utf-8")
 
 
 def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
@@ -114,8 +114,10 @@ def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
     assert {"rope", "t5_bias", "shaw_values"} <= set(_chosen("Relative or absolute", 0))
     assert {"learned", "axial_learned"} <= set(_chosen("Longer texts than in training", 2))
     assert all(f"(encodings/{op}.md)" in text for op in choose.whole())
+    assert "swin" in choose.missing()["window relative position bias"]
     types = (source / "models" / "types.md").read_text(encoding="utf-8")
     assert "`bloom`\n: text [Attention with linear biases (ALiBi)](../encodings/alibi.md)\n" in types
+    assert all(f"\n`{name}`\n: " in types for name in ("llama", "bert", "t5", "vit", "clip"))  # parts of others too
 
 
 def _chosen(title: str, group: int) -> list[str]:
@@ -123,6 +125,21 @@ def _chosen(title: str, group: int) -> list[str]:
 
     holds = list(choose.PROPERTIES[title].values())[group]
     return [op for op in choose.whole() if holds(REGISTRY[op])]
+
+
+def test_the_front_page_shows_a_call_and_a_check(source: Path) -> None:
+    front = (source / "index.md").read_text(encoding="utf-8")
+    assert "posref.rope_from_config(config)" in front
+    assert "(positions-float16)" in front
+    assert not re.search(r"^{", front, re.MULTILINE)
+
+
+def test_guides_and_encodings_link_to_each_other(source: Path) -> None:
+    guide = (source / "guides" / "extension.md").read_text(encoding="utf-8")
+    assert "[`rope_frequencies`](../encodings/rope_frequencies.md)" in guide
+    page = (source / "encodings" / "mrope.md").read_text(encoding="utf-8")
+    assert "(../guides/multimodal.md)" in page
+    assert "(../guides/cache.md)" not in page
 
 
 def test_what_is_worked_through_is_true(source: Path) -> None:
@@ -137,8 +154,8 @@ def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
     pages()
     import slim
 
-    assert slim._drawn("M 1.04 2 L 3.06 2 Q 4 5 6.02 7 Z M 2 2 L 9 9", 10) == 'd="m1 2l2.1 0q.9 3 2.9 5zm1 0l7 7"'
-    assert slim._drawn("M 8 16 A 1 1 0 0 0 2 2", 10) == 'd="M 8 16 A 1 1 0 0 0 2 2"'  # an arc is left alone
+    assert slim._drawn("M 1.04 2 L 3.06 2 Q 4 5 6.02 7 Z M 2 2 L 9 9", 10, unit=10) == 'd="m1 2l2.1 0q.9 3 2.9 5zm1 0l7 7"'
+    assert slim._drawn("M 8 16 A 1 1 0 0 0 2 2", 10, unit=10) == 'd="M 8 16 A 1 1 0 0 0 2 2"'  # an arc is left alone
     light = '<svg><style>a{}</style><path id="m1" style="fill: #ffffff; stroke: #0072b2"/><use xlink:href="#m1"/></svg>'
     merged = slim.picture(light, light.replace("#ffffff", "#131416").replace("m1", "m2"))
     assert ":root{--0:#ffffff;}@media(prefers-color-scheme:dark){:root{--0:#131416;}}" in merged
@@ -147,5 +164,8 @@ def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
         slim.picture(light, light.replace("</svg>", "<g/></svg>"))
     glyph = '<symbol id="m7"><path d="m0 0"/></symbol><use href="#m7"/>'
     assert slim.once(glyph + glyph) == glyph + '<use href="#m7"/>'
+    formula = '<svg viewBox="0 -1.5 3 2"><symbol id="m7" viewBox="0 -1.5 0.6 2"><path d="M 0.22 0 L 1 1"/></symbol></svg>'
+    assert slim.formula(formula) == formula.replace("0 -1.5 0.6 2", "0 -150 60 200").replace("M 0.22 0 L 1 1", "m22 0l78 100")
+    assert slim.without_unused_icons(f'{glyph}<symbol id="m8"></symbol>') == glyph
     assert slim.once('<p><a class="reference external" href="x">x</a></p>') == '<p><a href="x">x</a></p>'
     assert slim.unindented("<p>\n  a\n</p> <pre>\n  b\n</pre>\n\n  <p>") == "<p>\na\n</p> <pre>\n  b\n</pre>\n<p>"

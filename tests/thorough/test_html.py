@@ -120,7 +120,7 @@ def test_the_figures_show_bounds_and_what_is_beyond_them(page: Page, broken: dic
     assert [text.split(";")[0] for text in page.texts("#rope-float32 .marks li")] == [
         "within the bound", "beyond it", "what the class claimed allows", "what other classes allow", "first failing position",
     ]  # fmt: skip
-    assert page.texts("#rope-float32 .axes")[0].startswith("Up: error")
+    assert page.texts("#rope-float32 .axes")[0].startswith("Vertical: error")
 
 
 def test_cases_that_pass_or_lie_outside_are_folded_until_asked(page: Page) -> None:
