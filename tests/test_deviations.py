@@ -39,6 +39,7 @@ NOT_IN_XPOS = {
     "inverse-keeps-layout",
     "factor-dropped",
     "factor-squared",
+    "factor-root",
     "factor-on-cos-only",
     "factor-on-sin-only",
 } | {d.name for d in DEVIATIONS.values() if needs_scaling(d)}  # it has no inverse and no scaling

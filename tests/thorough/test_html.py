@@ -132,7 +132,7 @@ def test_cases_that_pass_or_lie_outside_are_folded_until_asked(page: Page) -> No
     page.all("#rope-float32 details.outside-the-scope > summary")[0].click()
     assert len(page.texts("#rope-float32 .cases tbody tr")) == 6 + 241
     page.all(".facts details.outside > summary")[-1].click()
-    assert any(text.startswith("rope_frequencies 5 of 91") for text in page.texts(".outside li"))
+    assert any(text.startswith("scope of rope_frequencies: 5 of 91 cases") for text in page.texts(".outside li"))
 
 
 def test_coverage_is_told_by_option_and_position(page: Page, broken: dict[str, Any]) -> None:

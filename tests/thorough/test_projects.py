@@ -88,7 +88,7 @@ WRONG: list[tuple[Ask, Any, str]] = [  # and a word of what is said
     (of_torch_rotation, with_torch.rotate_positions_in_bfloat16, "bfloat16"),
     (in_bfloat16, with_torch.rotate_positions_in_bfloat16, ""),
     (of_torch_rotation, with_torch.rotate_short_table, ""),
-    (of_torch_rotation, with_torch.rotate_base_of_another_model, "base is 10000"),
+    (of_torch_rotation, with_torch.rotate_base_of_another_model, "base is always 10000"),
     (of_torch_rotation, with_torch.rotate_without_the_tail, ""),
     (of_torch_rotation, with_torch.rotate_by_the_first_row, "first"),
     (of_torch_attention, with_torch.attend_heads_interleaved, "heads"),
