@@ -1,8 +1,9 @@
 """
-The records that name a context extension of RoPE, and nothing else.
+Records that describe the context extensions of RoPE. They hold settings only.
 
-Each is frozen and holds host numbers; `posref.rope_frequencies` computes with them. None in a field means "not given", and 0.0
-means zero. `requires` lists what must be true of the fields, the options of the call and `dim`, the number of rotated channels.
+Each record is frozen and holds host numbers; `posref.rope_frequencies` computes with them. None in a field means "not given",
+and 0.0 means zero. `requires` lists what must be true of the fields, of the options of the call and of `dim`, the number of
+rotated channels.
 
 In the formulas b is `base`, d is `dim`, and frequency i, from 0 to d/2 - 1, is ``b**(-2*i/d)`` before the extension.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Scaling:
-    """Any of the records. NumPy's scalars become Python's numbers, whose products are in binary64."""
+    """The base class of the records. It converts NumPy scalars to Python numbers, so that products are in binary64."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -47,9 +48,10 @@ class NTKAlpha(Scaling):
 @dataclass(frozen=True)
 class NTKFixed(Scaling):
     """
-    Multiply the base by `factor`, then divide every frequency by ``factor**(2/d)``: the slowest is divided by `factor` in all.
+    Multiply the base by `factor`, then divide every frequency by ``factor**(2/d)``.
 
-    Source: Su, "Transformer upgrade 11: NTK-RoPE-fixed", kexue.fm/archives/9706; vLLM's "ntk".
+    In total the slowest frequency is divided by `factor`. Source: Su, "Transformer upgrade 11: NTK-RoPE-fixed",
+    kexue.fm/archives/9706; vLLM's "ntk".
     """
 
     factor: float
@@ -58,9 +60,10 @@ class NTKFixed(Scaling):
 @dataclass(frozen=True)
 class NTKMixed(Scaling):
     """
-    Multiply frequency i by ``exp(-a (i+1)**mix)``, ``a = ln(factor) / (d/2)**mix``: the slowest is divided by `factor`.
+    Multiply frequency i by ``exp(-a (i+1)**mix)``, where ``a = ln(factor) / (d/2)**mix``.
 
-    Source: Su, "Transformer upgrade 11: NTK-RoPE-mixed", kexue.fm/archives/9706; vLLM's "ntk" with mixed_b.
+    This divides the slowest frequency by `factor`. Source: Su, "Transformer upgrade 11: NTK-RoPE-mixed",
+    kexue.fm/archives/9706; vLLM's "ntk" with mixed_b.
     """
 
     factor: float
@@ -72,7 +75,7 @@ class DynamicNTK(Scaling):
     """
     NTK-aware scaling by a factor that grows with the sequence: ``s = factor * max(length, L)/L - (factor - 1)``.
 
-    L is `original_length`; the base becomes ``b * s**(d/(d-2))``. It needs `length`, and changes nothing up to L.
+    L is `original_length`, and the base becomes ``b * s**(d/(d-2))``. It needs `length`. For lengths up to L nothing changes.
     Source: emozilla, "Dynamically Scaled RoPE", 2023.
     """
 
@@ -84,11 +87,11 @@ class DynamicNTK(Scaling):
 @dataclass(frozen=True)
 class Llama3(Scaling):
     """
-    Divide the frequencies of long waves by `factor`, keep those of short waves, and blend between. Source: arXiv:2407.21783.
+    Divide slow frequencies by `factor`, keep fast ones, and blend between. Source: arXiv:2407.21783.
 
     Frequency f makes ``r = L * f / (2 pi)`` turns in the original length L. It becomes ``(1 - k) * f / factor + k * f`` with
-    ``k = (r - low_freq_factor) / (high_freq_factor - low_freq_factor)``, limited to 0 to 1. If the two are equal, k is 1 from
-    ``r = low_freq_factor`` on, else 0.
+    ``k = (r - low_freq_factor) / (high_freq_factor - low_freq_factor)``, clipped to [0, 1]. If `low_freq_factor` and
+    `high_freq_factor` are equal, k is 1 for ``r >= low_freq_factor``, else 0.
     """
 
     requires = ("low_freq_factor <= high_freq_factor",)
@@ -103,11 +106,13 @@ class YaRN(Scaling):
     """
     NTK by parts, with an attention factor on cos and sin. Source: Peng et al., arXiv:2309.00071.
 
-    Fast frequencies are kept, slow ones divided by `factor`. As in all code, the ramp between them runs over the index i, from
-    the correction dimension of `beta_fast` (at least 0) to the one of `beta_slow` (at most d - 1), where the correction
-    dimension of beta is ``d * ln(original_length / (2 pi beta)) / (2 ln b)``. `truncate` rounds these outwards to integers
-    (gpt-oss does not). The factor on cos and sin is `attention_factor` if given; else ``g(mscale)/g(mscale_all_dim)`` if both
-    are given (DeepSeek); else ``g(1)``. Here ``g(m) = m ln(factor)/10 + 1``, or 1 for ``factor <= 1``.
+    Fast frequencies stay, slow ones are divided by `factor`, and a ramp blends between. As in all code, the ramp runs over the
+    index i. It starts at n(`beta_fast`), but not below 0, and ends at n(`beta_slow`), but not above d - 1. Here n(beta), the
+    correction dimension, is ``d * ln(original_length / (2 pi beta)) / (2 ln b)``. `truncate` rounds the start down and the end
+    up to integers (gpt-oss does not round).
+
+    The factor on cos and sin is `attention_factor` if given; else ``g(mscale)/g(mscale_all_dim)`` if both of these are given
+    (DeepSeek); else ``g(1)``. Here ``g(m) = m ln(factor)/10 + 1``, or 1 for ``factor <= 1``.
     """
 
     requires = ("beta_slow <= beta_fast", "base > 1")
@@ -126,8 +131,8 @@ class YaRNByTurns(Scaling):
     """
     YaRN by the paper's equation: the ramp runs over the number of turns that a pair makes in the original length.
 
-    A pair with fewer than `beta_slow` turns is slowed by `factor`, one with more than `beta_fast` is kept. No released model is
-    known to use this, since all code has the ramp of `YaRN`. Source: Peng et al., arXiv:2309.00071, section 3.2.
+    With fewer than `beta_slow` turns, a pair's frequency is divided by `factor`. With more than `beta_fast`, it stays. No
+    released model is known to use this: all code has the ramp of `YaRN`. Source: Peng et al., arXiv:2309.00071, section 3.2.
     """
 
     requires = ("beta_slow <= beta_fast", "base > 1")
@@ -141,9 +146,10 @@ class YaRNByTurns(Scaling):
 @dataclass(frozen=True)
 class DynamicYaRN(Scaling):
     """
-    YaRN with ``max(length, L) / L`` as its factor, L being `original_length`. It needs `length`, and changes nothing up to L.
+    YaRN with the factor ``max(length, L) / L``, where L is `original_length`.
 
-    Source: the authors' code, jquesnelle/yarn, LlamaDynamicYaRNScaledRotaryEmbedding.
+    It needs `length`. For lengths up to L nothing changes. Source: the authors' code, jquesnelle/yarn,
+    LlamaDynamicYaRNScaledRotaryEmbedding.
     """
 
     requires = ("beta_slow <= beta_fast", "base > 1", "length is not None")
@@ -156,11 +162,12 @@ class DynamicYaRN(Scaling):
 @dataclass(frozen=True)
 class LongRoPE(Scaling):
     """
-    Divide frequency i by entry i of a searched list: the long list if ``length > original_length``, else the short one.
+    Divide frequency i by entry i of a list: `long_factor` if ``length > original_length``, else `short_factor`.
 
-    The factor on cos and sin is `attention_factor` if given; else the `short_mscale` or `long_mscale` of the list in use, if
-    given; else ``sqrt(1 + ln(s) / ln(original_length))``, or 1 for ``s <= 1``. Here s is `factor` if given, else
-    ``max_length / original_length``. It needs `length`. Source: Ding et al., arXiv:2402.13753; Phi-3.
+    The lists come from a search. The factor on cos and sin is `attention_factor` if given; else `long_mscale` with the long
+    list or `short_mscale` with the short one, if given; else ``sqrt(1 + ln(s) / ln(original_length))``, or 1 for ``s <= 1``.
+    Here s is `factor` if given, else ``max_length / original_length``. LongRoPE needs `length`. Source: Ding et al.,
+    arXiv:2402.13753; Phi-3.
     """
 
     requires = (
@@ -183,11 +190,11 @@ class LongRoPE(Scaling):
 @dataclass(frozen=True)
 class Proportional(Scaling):
     """
-    Rotate only the first ``floor(rotated * d / 2)`` pairs, with the frequencies of the whole head d, divided by `factor`.
+    Rotate only the first ``floor(rotated * d / 2)`` pairs, with their frequencies divided by `factor`.
 
-    The product of `rotated` and d is rounded to binary64, as Python and transformers round it. So 0.3 of 20 channels are 3
-    pairs, although the binary64 number 0.3 is a little less than 3/10. The other pairs have frequency 0. Source: Gemma 4
-    ("proportional"), after p-RoPE, Barbero et al., arXiv:2410.06205.
+    Here d is the number of channels of the whole head. The other pairs have frequency 0. The product of `rotated` and d is
+    rounded to binary64, as in Python and transformers. So 0.3 of 20 channels are 3 pairs, although the binary64 number 0.3 is a
+    little less than 3/10. Source: Gemma 4 ("proportional"), after p-RoPE, Barbero et al., arXiv:2410.06205.
     """
 
     requires = ("rotated <= 1",)

@@ -1135,7 +1135,7 @@ def test_a_scaling_that_is_no_record() -> None:
         posref.rope_frequencies(8, base=10000.0, scaling={"factor": 2.0})
     assert str(caught.value) == (
         "rope_frequencies: scaling must be a record of posref.scaling or None; got {'factor': 2.0}. "
-        "posref.rope_from_config reads a configuration's dict."
+        "To read a configuration's dict, call posref.rope_from_config."
     )
 
 

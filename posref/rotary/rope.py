@@ -57,20 +57,26 @@ def rope(
     x : array, real floating, shape ``(*R, D)``
         Queries or keys. Its last axis holds the channels.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens. They broadcast to the leading axes of x and keep its shape: for (B, H, T, D) pass (T,) or
-        (B, 1, T); for (B, T, H, D) pass (B, T, 1), or (T, 1) where H is above 1.
+        Positions in tokens. They broadcast to the leading axes of x: for (B, H, T, D) pass (T,) or (B, 1, T); for (B, T, H, D)
+        pass (B, T, 1), or (T, 1) if H is above 1.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1); or read at (2i, 2i + 1) and written at (i, i + d/2).
-        `apply_rope` says who uses which, and `posref.configs.LAYOUTS` lists it by model type.
-    base, scaling, length
-        b, and what changes the frequencies: see `rope_frequencies`. A scaling's factor multiplies cos and sin.
+        Channels (u, v) of pair i: (i, i + d/2) for "half", (2i, 2i + 1) for "interleaved". "interleaved_to_half" reads at
+        (2i, 2i + 1) and writes at (i, i + d/2). `apply_rope` says which models use each, and `posref.configs.LAYOUTS` lists
+        the layout of every model type.
+    base : float
+        b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
-        d, how many channels rotate, even; None is all D. The frequencies' exponent has this d, as in GPT-J and GPT-NeoX.
+        d, the number of channels that rotate, even. None means all D. The exponent of theta has this d, as in GPT-J and
+        GPT-NeoX.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta: see `rope_frequencies`. Its attention factor multiplies cos and sin.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     inverse : bool
-        Apply the transpose: see `apply_rope`. A factor of the scaling still multiplies. For "half" and "interleaved" this
-        rotates by the negative angle, as NanoChat does.
+        Apply the transpose: see `apply_rope`. The attention factor of a scaling still multiplies. For "half" and "interleaved"
+        this rotates by the negative angle, as NanoChat does.
     lanes : {"leading", "trailing"}
-        Whether the first or the last d channels rotate. Channels of pairs are counted from the first that rotates.
+        Which d channels rotate: the first or the last. Pairs count channels from the first that rotates.
 
     Returns
     -------
@@ -84,7 +90,7 @@ def rope(
 
     Notes
     -----
-    In Gemma 4's proportional rotation the pairs are those of the whole head, and the slow ones do not rotate: give
+    Gemma 4's proportional rotation takes its pairs from the whole head, and the slow pairs do not rotate. Pass
     `posref.scaling.Proportional` and no `rotary_dim`.
 
     Channels that do not rotate hold no position. GPT-J rotates 64 of 256. GPT-NeoX rotates a quarter, which its authors found

@@ -54,51 +54,55 @@ def rope_frequencies(
 
     .. math:: \theta_i = b^{-2i/d}, \qquad i = 0 \dots d/2-1
 
-    A `scaling` changes them, with s its factor, L its original length and l = max(length, L):
+    A `scaling` changes these frequencies. Here s is its factor, L its original length, and l = max(length, L):
 
     - ``Linear``: :math:`\theta_i / s`.
     - ``NTKAware``, ``NTKAlpha``: b becomes :math:`b \, s^{d/(d-2)}`, with s the factor or alpha.
-    - ``DynamicNTK``: as NTKAware with :math:`s l/L - (s - 1)` for s.
+    - ``DynamicNTK``: as NTKAware, with :math:`s l/L - (s - 1)` in place of s.
     - ``NTKFixed``: :math:`(b s)^{-2i/d} / s^{2/d}`.
-    - ``NTKMixed``: :math:`\theta_i \, s^{-(2(i+1)/d)^{\beta}}`, with beta its `mix`.
+    - ``NTKMixed``: :math:`\theta_i \, s^{-(2(i+1)/d)^{\beta}}`, where beta is `mix`.
     - ``Llama3``: :math:`(1 - \sigma_i) \theta_i / s + \sigma_i \theta_i`, where :math:`\sigma_i` is
-      :math:`(L \theta_i / 2\pi - t) / (h - t)` clipped to [0, 1], with t and h its `low_freq_factor` and `high_freq_factor`.
+      :math:`(L \theta_i / 2\pi - t) / (h - t)` clipped to [0, 1], t is `low_freq_factor` and h is `high_freq_factor`.
     - ``YaRN``: :math:`r_i \theta_i / s + (1 - r_i) \theta_i`, where :math:`r_i` is (i - low) / (high - low) clipped to [0, 1],
       low = max(floor(n(beta_fast)), 0), high = min(ceil(n(beta_slow)), d - 1),
-      :math:`n(\beta) = d \ln(L / 2\pi\beta) / (2 \ln b)`; no floor and ceil without `truncate`.
+      :math:`n(\beta) = d \ln(L / 2\pi\beta) / (2 \ln b)`. With ``truncate=False`` there is no floor and no ceil.
     - ``YaRNByTurns``: as YaRN, but :math:`1 - r_i` is
       :math:`(L \theta_i / 2\pi - \beta_{slow}) / (\beta_{fast} - \beta_{slow})` clipped to [0, 1].
-    - ``DynamicYaRN``: as YaRN with l / L for s.
-    - ``LongRoPE``: :math:`\theta_i` over entry i of its `long_factor` where length > L, else of its `short_factor`.
-    - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs, with p its `rotated`; 0 for
-      the others.
+    - ``DynamicYaRN``: as YaRN, with l / L in place of s.
+    - ``LongRoPE``: :math:`\theta_i` divided by entry i of `long_factor` if length > L, else by entry i of `short_factor`.
+    - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs and 0 for the others, where p
+      is `rotated`.
 
-    The files llama3.py, yarn.py and longrope.py beside this one say what happens where a denominator is 0, and define the
-    factor on cos and sin.
+    The files beside this one say the rest: llama3.py and yarn.py what happens if a denominator is 0, yarn.py and longrope.py
+    how to compute the factor on cos and sin.
 
     Parameters
     ----------
     dim : int
-        d, how many channels rotate, even; with NTK at least 4.
+        d, the number of channels that rotate. Even, and at least 4 for ``NTKAware``, ``NTKAlpha`` and ``DynamicNTK``.
     base : float
-        b ("rope_theta"), above 0. No default: 10000, 500000 and 1e6 are all in use.
+        b ("rope_theta" in configurations), above 0; above 1 for YaRN. No default: 10000, 500000 and 1e6 are all in use.
     scaling : record of posref.scaling, optional
-        A context extension.
-    length : int, optional
-        Tokens in the sequence, cached ones included; required by ``DynamicNTK``, ``DynamicYaRN`` and ``LongRoPE``, ignored by
-        the others. For ``DynamicNTK`` also an array of integers without axes, so that one compiled graph serves every length;
-        the frequencies are then computed, and stay, beside it.
-    xp, device, dtype : optional
-        Where the frequencies go; by default host NumPy float64, also when everything else is in another library. With `xp` they
-        are float64 too where that library computes in float64 (JAX: with x64), else float32, unless `dtype` says otherwise.
+        A context extension. None keeps theta as above.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. ``DynamicNTK``, ``DynamicYaRN`` and ``LongRoPE`` need it;
+        the others ignore it. Only ``DynamicNTK`` takes an array, so that one compiled graph serves every length. The
+        frequencies are then computed in the library and on the device of that array.
+    xp : module, optional
+        The array library of the frequencies, such as ``torch``. None means host NumPy, which `rope_table` takes with positions
+        of any library.
+    device : optional
+        The device of the frequencies, in the terms of `xp`. Without `xp` it has no effect.
+    dtype : data type, optional
+        The dtype of the frequencies. None means float64, or float32 if `xp` does not compute in float64 (JAX without x64).
 
     Returns
     -------
     inv_freq : array, shape ``(d/2,)``
         Radians per token.
     attention_factor : float
-        Multiplies cos and sin. 1, except with YaRN, :math:`0.1 \ln s + 1` for s > 1 unless its record says otherwise, and
-        LongRoPE, :math:`\sqrt{1 + \ln s / \ln L}` for s > 1 likewise.
+        Multiplies cos and sin. It is 1 except for YaRN and LongRoPE with s > 1: :math:`0.1 \ln s + 1` for YaRN,
+        :math:`\sqrt{1 + \ln s / \ln L}` for LongRoPE. Fields of these records can set it to another number.
 
     Raises
     ------
@@ -110,7 +114,7 @@ def rope_frequencies(
 
     Notes
     -----
-    `transformers` keeps the largest length that dynamic NTK has seen; here a result depends on its arguments alone.
+    With dynamic NTK, `transformers` remembers the largest length so far. Here the result depends only on the arguments.
 
     Examples
     --------
@@ -151,9 +155,9 @@ def rope_frequencies(
         case _:
             remedy = ""
             if isinstance(scaling, dict):
-                remedy = " posref.rope_from_config reads a configuration's dict."
+                remedy = " To read a configuration's dict, call posref.rope_from_config."
             elif isinstance(scaling, str | type):
-                remedy = " For instance posref.scaling.YaRN(factor=4.0, original_length=32768)."
+                remedy = " Pass an instance, such as posref.scaling.YaRN(factor=4.0, original_length=32768)."
             function = called("rope_frequencies", "scaling")
             msg = f"{function}: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
             raise TypeError(msg)
@@ -166,7 +170,7 @@ def powers(base: Array, dim: int, c: Namespace) -> Array:
 
 
 def check_dim(function: str, dim: int) -> None:
-    """Refuse an odd number of channels."""
+    """Raise if the number of channels is odd or below 2."""
     dim = check_integer(function, "dim", dim, 2)
     if dim % 2:
         msg = f"{function}: dim must be even (channels rotate in pairs); got {dim}."
@@ -175,9 +179,9 @@ def check_dim(function: str, dim: int) -> None:
 
 def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
     """
-    Return the first pairs' frequencies, with the whole head's d in the exponent and divided by the factor, then zeros.
+    Return the frequencies of the first pairs, divided by the factor, then zeros. The exponent has the d of the whole head.
 
-    How many rotate is the same integer in every number system: the share of the channels in binary64, halved and rounded down.
+    Every number system rotates the same number of pairs: `rotated` times d in binary64, halved and rounded down.
     """
     rotated = scaling.rotated
     if not 0 <= rotated <= 1:
@@ -189,6 +193,6 @@ def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
 
 
 def _factor(scaling: Linear | Proportional) -> float:
-    """Return the record's factor, checked."""
+    """Return the record's factor. Raise if it is not above 0."""
     check_positive("rope_frequencies", f"{type(scaling).__name__}.factor", scaling.factor)
     return float(scaling.factor)
