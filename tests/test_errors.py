@@ -301,7 +301,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "apply_rope: table wider than x": (
         lambda: posref.apply_rope(X, np.ones((5, 33)), np.ones((5, 33)), layout="half"),
-        "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "
+        "apply_rope: cos and sin must have the same shape, with at most 32 columns (half the last axis of x); "
         "got (5, 33) and (5, 33).",
     ),
     "apply_rope: lanes": (
@@ -310,7 +310,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "apply_rope: tables of two shapes": (
         lambda: posref.apply_rope(X, np.ones((5, 32)), np.ones((4, 32)), layout="half"),
-        "apply_rope: cos and sin must have one shape, with at most 32 columns (half the last axis of x); "
+        "apply_rope: cos and sin must have the same shape, with at most 32 columns (half the last axis of x); "
         "got (5, 32) and (4, 32).",
     ),
     "apply_rope: table of other positions": (
@@ -1095,7 +1095,7 @@ def test_a_table_from_position_0_on_is_told_how_to_be_read() -> None:
 
 def test_tables_of_twice_the_frequencies_are_told_how_to_be_cut() -> None:
     cos, sin = (np.concatenate([t, t], axis=-1) for t in posref.rope_table(T, np.ones(32)))
-    with pytest.raises(ValueError, match=r" Of a table that holds every frequency twice, .*, give \[\.\.\., :32\]\.$"):
+    with pytest.raises(ValueError, match=r" If the tables hold every frequency twice, .*, pass \[\.\.\., :32\]\.$"):
         posref.apply_rope(X, cos, sin, layout="half")
 
 

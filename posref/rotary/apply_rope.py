@@ -41,40 +41,40 @@ def apply_rope(
     x: ArrayOf[T], cos: ArrayOf[T], sin: ArrayOf[T], /, *, layout: Layout, inverse: bool = False, lanes: Lanes = "leading"
 ) -> T:
     r"""
-    Return `x` with every pair of channels (u, v) rotated by an angle whose cosine and sine the table gives.
+    Return `x` with every channel pair rotated by the angle whose cosine and sine are in the table.
 
     .. math:: y_u = x_u \, c_i - x_v \, s_i, \qquad y_v = x_v \, c_i + x_u \, s_i, \qquad i = 0 \dots d/2-1
 
-    A channel (the option `lanes` says lane) is one entry of the last axis of `x`. Pair i is the two channels u and v that
-    `layout` names; column i of the table holds its cosine c_i and sine s_i.
+    A channel (a lane in the option `lanes`) is one entry of the last axis of `x`. Pair i is the two channels u and v that
+    `layout` names. Column i of the table holds its cosine c_i and sine s_i.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys. R are the leading axes, for example batch, heads and tokens.
     cos, sin : arrays, shape ``(*P, d/2)``, d <= D
-        From `rope_table`. They broadcast to the leading axes of x and keep its shape: for x of (B, H, T, D) pass P as (T,) or
-        (B, 1, T); for (B, T, H, D) as (B, T, 1), or (T, 1) where H is above 1. d channels rotate; the others are unchanged.
+        From `rope_table`. P broadcasts to the leading axes of x: for x of (B, H, T, D), P is (T,) or (B, 1, T); for
+        (B, T, H, D), it is (B, T, 1), or (T, 1) if H is above 1. d channels rotate; the others are unchanged.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels of pair i, counted from the first channel that rotates. Half: (i, i + d/2), as in GPT-NeoX and in Llama in
-        transformers. Interleaved: (2i, 2i + 1), as in GPT-J, Meta's Llama and the paper. Interleaved to half: x is read at
-        (2i, 2i + 1), y is written at (i, i + d/2), as in DeepSeek-V3 in transformers.
+        Channels (u, v) of pair i, counted from the first channel that rotates. "half": (i, i + d/2), as in GPT-NeoX and in
+        transformers' Llama. "interleaved": (2i, 2i + 1), as in GPT-J, Meta's Llama and the paper. "interleaved_to_half" reads x
+        at (2i, 2i + 1) and writes y at (i, i + d/2), as in transformers' DeepSeek-V3.
     inverse : bool
-        Apply the transpose: the places that are read and written swap, and s_i changes sign. It undoes the rotation when the
-        table has no factor; it is always the vjp.
+        Apply the transpose: read where the rotation writes, write where it reads, and change the sign of s_i. This undoes the
+        rotation if the table has no attention factor. It is always the vjp.
     lanes : {"leading", "trailing"}
         Which d of the D channels rotate: the first, as in GPT-J, GPT-NeoX and others, or the last, as in DeepSeek-V4.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; arithmetic is in float32 or wider, with one rounding at the end.
+        In the dtype of `x`. Arithmetic is in float32 or wider, with one rounding at the end.
 
     Raises
     ------
     ValueError
         If `layout` or `lanes` is unknown, `inverse` is neither True nor False, x is not real floating, or the tables differ in
-        shape, are wider than x, or do not fit its leading axes.
+        shape, have more than D/2 columns, or do not broadcast to the leading axes of x.
 
     Examples
     --------
@@ -90,8 +90,8 @@ def apply_rope(
     shape, half = x.shape, cos.shape[-1]
     if cos.shape != sin.shape or 2 * half > shape[-1]:
         msg = (
-            f"apply_rope: cos and sin must have one shape, with at most {shape[-1] // 2} columns (half the last axis of x); "
-            f"got {tuple(cos.shape)} and {tuple(sin.shape)}.{_whole_width(half, shape[-1])}"
+            f"apply_rope: cos and sin must have the same shape, with at most {shape[-1] // 2} columns (half the last axis of "
+            f"x); got {tuple(cos.shape)} and {tuple(sin.shape)}.{_whole_width(half, shape[-1])}"
         )
         raise ValueError(msg)
     check_rows("apply_rope", "cos", cos.shape[:-1], shape[:-1])
@@ -125,6 +125,6 @@ def _pairs(x: Array, start: int, half: int, layout: Pairs) -> tuple[Array, Array
 
 
 def _whole_width(columns: int, channels: int) -> str:
-    """Return what to do with a table that has every frequency twice, as a sentence."""
+    """Return a sentence that says what to do with a table that has every frequency twice, or nothing."""
     twice = columns == channels and columns % 2 == 0
-    return f" Of a table that holds every frequency twice, as transformers' do, give [..., :{channels // 2}]." if twice else ""
+    return f" If the tables hold every frequency twice, as in transformers, pass [..., :{channels // 2}]." if twice else ""

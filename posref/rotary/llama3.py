@@ -7,15 +7,15 @@ from posref.scaling import Llama3
 
 def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
     r"""
-    Return the frequencies with slow pairs divided by the factor s, fast pairs kept, and a ramp between.
+    Return the frequencies: slow ones divided by the factor s, fast ones kept, and a ramp between.
 
     .. math:: \theta'_i = (1 - \sigma_i) \, \theta_i / s + \sigma_i \theta_i, \qquad
         \sigma_i = \mathrm{clip}\left(\frac{L \theta_i / 2\pi - l}{h - l}, 0, 1\right)
 
-    Here :math:`\theta_i` is the unscaled frequency of pair i in radians per token, L the original length, so that
-    :math:`L \theta_i / 2\pi` is how many full turns pair i makes in it, l is `low_freq_factor` and h is `high_freq_factor`.
-    Where h = l (Llama 4) the ramp is a step: sigma is 1 from l turns on, else 0. Meta's reference code has s = 8 built in; the
-    released Llama 3.2 1B and 3B configurations say 32.
+    Here :math:`\theta_i` is the unscaled frequency of pair i in radians per token, L is the original length, l is
+    `low_freq_factor` and h is `high_freq_factor`. Pair i makes :math:`L \theta_i / 2\pi` turns in the original length. If
+    h = l (Llama 4), the ramp is a step: sigma is 1 for l turns or more, else 0. Meta's reference code has s = 8 built in. The
+    released configurations of Llama 3.2 1B and 3B say 32.
     """
     low, high = float(scaling.low_freq_factor), float(scaling.high_freq_factor)
     check_positive("rope_frequencies", "Llama3.factor", scaling.factor)

@@ -12,14 +12,14 @@ from posref.scaling import LongRoPE
 
 def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Array:
     r"""
-    Return the frequencies, each divided by its entry of a list.
+    Return the frequencies, each divided by its entry in a list.
 
     .. math:: \theta'_i = \theta_i / \lambda_i, \qquad
         \lambda = \text{long\_factor if length} > L \text{ else short\_factor}
 
-    Here :math:`\theta_i` is the unscaled frequency of pair i and L the original length, at which the short list is still in
-    use. A model that cached keys under the short list and then passes L has keys rotated by two lists. The paper leaves that
-    open; transformers recomputes nothing.
+    Here :math:`\theta_i` is the unscaled frequency of pair i and L the original length. At length = L the short list is still
+    in use. When a sequence grows past L, its cached keys were rotated with the short list, and new keys use the long one. The
+    paper leaves this open; transformers recomputes nothing.
     """
     lists = {"short_factor": scaling.short_factor, "long_factor": scaling.long_factor}
     pairs = inv_freq.shape[0]
@@ -36,12 +36,14 @@ def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Arr
 
 def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
     r"""
-    Return the factor on cos and sin: `attention_factor` if given; else `long_mscale` or `short_mscale`, if given for the list
-    that is in use; else
+    Return the factor on cos and sin.
+
+    It is `attention_factor` if given; else `long_mscale` with the long list, or `short_mscale` with the short one, if given.
+    Without these it is
 
     .. math:: \sqrt{1 + \ln s / \ln L} \text{ for } s > 1, \text{ else } 1
 
-    where L is the original length and s is `factor` if given, else `max_length` over L.
+    where L is the original length, and s is `factor` if given, else `max_length` / L.
     """
     override = scaling.long_mscale if _is_long(scaling, length) else scaling.short_mscale
     for given in (scaling.attention_factor, override):

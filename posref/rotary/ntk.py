@@ -10,9 +10,9 @@ from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
 
 def raised(base: Array, factor: Array, dim: int, c: Namespace) -> Array:
     r"""
-    Return :math:`b \, s^{d/(d-2)}`, with base b, factor s and d rotated channels.
+    Return :math:`b \, s^{d/(d-2)}`, where b is the base, s the factor and d the number of rotated channels.
 
-    In the frequencies :math:`b^{-2i/d}` of pairs i = 0 ... d/2-1 this base divides the slowest by s and keeps the fastest.
+    This base divides the slowest of the frequencies :math:`b^{-2i/d}`, i = 0 ... d/2-1, by s and keeps the fastest.
     """
     if dim < 4:
         msg = f"rope_frequencies: dim must be at least 4 with NTK scaling (its exponent is dim/(dim-2)); got {dim}."
@@ -28,9 +28,9 @@ def factor_of(scaling: NTKAware | NTKAlpha, c: Namespace) -> Array:
 
 def dynamic_factor(scaling: DynamicNTK, length: Any, c: Namespace) -> Array:
     r"""
-    Return :math:`s l/L - (s - 1)`, with factor s, original length L and l = max(length, L); it is 1 up to L.
+    Return :math:`s l/L - (s - 1)`, with factor s, original length L and l = max(length, L).
 
-    The length may be an array without axes, as in a graph that serves every length.
+    The result is 1 for lengths up to L. The length can be an array without axes, so that one graph serves every length.
     """
     s, original = _positive(scaling, "factor", c), scaling.original_length
     if not hasattr(length, "ndim"):
@@ -50,7 +50,7 @@ def fixed(base: Array, dim: int, scaling: NTKFixed, c: Namespace) -> Array:
     r"""
     Return :math:`(b s)^{-2i/d} / s^{2/d}`, with base b, factor s, d rotated channels and pairs i = 0 ... d/2-1.
 
-    So pair i is slowed by s to the power 2(i+1)/d.
+    So the frequency of pair i is divided by s to the power 2(i+1)/d.
     """
     s = _positive(scaling, "factor", c)
     exponent = c.arange(0, dim, 2, dtype=c.float64) / dim
@@ -72,7 +72,7 @@ def mixed(inv_freq: Array, scaling: NTKMixed, c: Namespace) -> Array:
 
 
 def longest(record: str, length: Any, original_length: int) -> int:
-    """Return the larger of the sequence's length and the original one; ValueError if the length is not given."""
+    """Return the larger of the sequence's length and the original one. Raise if the length is not given."""
     if length is None:
         function = called("rope_frequencies", "length")
         msg = f"{function}: length must be given with {record} (the number of tokens, cached ones included); got None."
@@ -84,7 +84,7 @@ def longest(record: str, length: Any, original_length: int) -> int:
 
 
 def _positive(scaling: object, name: str, c: Namespace) -> Array:
-    """Return a field of a record as a constant; refuse one that is not above 0."""
+    """Return a field of a record as a constant. Raise if it is not above 0."""
     value = getattr(scaling, name)
     check_positive("rope_frequencies", f"{type(scaling).__name__}.{name}", value)
     return c.asarray(float(value), dtype=c.float64)

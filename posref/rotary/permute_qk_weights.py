@@ -27,27 +27,29 @@ def permute_qk_weights(
     weight: ArrayOf[T], /, *, heads: int, rotary_dim: int | None = None, source: Layout, target: Layout
 ) -> T:
     r"""
-    Return a query or key projection whose heads hold their rotated channels in another layout.
+    Return a query or key projection with the rotated channels of each head in the order of another layout.
 
-    With W the weight for `source`, the permuted W' gives the same logits under `rope` with ``layout=target`` as W does with
-    ``layout=source``: queries and keys are permuted alike, so that :math:`q \cdot k` is unchanged.
+    If W is the weight for `source`, the permuted W' gives the same logits with ``layout=target`` in `rope` as W gives with
+    ``layout=source``. Queries and keys are permuted alike, so :math:`q \cdot k` does not change.
 
     .. math:: \text{half} \to \text{interleaved}: \quad W'_{2i} = W_i, \quad W'_{2i+1} = W_{i + r/2}, \qquad i = 0 \dots r/2-1
 
-    in each head, where row i makes channel i of the head. Interleaved to half is the opposite. Rows from r on stay.
+    This holds in each head; row i makes channel i of the head. Interleaved to half is the inverse. Rows from r on stay.
 
     Parameters
     ----------
     weight : array, shape ``(heads * D, ...)``
-        W, the projection, one row for each output channel, as ``torch.nn.Linear`` holds it (transpose a kernel of shape
-        ``(in, heads * D)`` before and after), or its bias, ``(heads * D,)``. Any dtype; values are moved, not changed.
+        W, with one row for each output channel, as in ``torch.nn.Linear``; or its bias, of shape ``(heads * D,)``. Transpose a
+        kernel of shape ``(in, heads * D)`` before and after. Any dtype; values move but do not change.
     heads : int
-        Heads in this weight: of a key projection the key heads, which may be fewer.
+        The number of heads in this weight. A key projection can have fewer than the query projection.
     rotary_dim : int, optional
-        r, how many leading channels of each head rotate, even; None is all D.
-    source, target : {"half", "interleaved", "interleaved_to_half"}
-        The layout that `weight` is stored for, and the one wanted. Only how a layout reads its pairs counts: (i, i + r/2) for
-        "half", (2i, 2i + 1) for the others. So "interleaved_to_half" is the same as "interleaved" here.
+        r, the number of leading channels of each head that rotate, even. None means all D.
+    source : {"half", "interleaved", "interleaved_to_half"}
+        The layout that `weight` is stored for. Only where the layout reads its pairs counts: (i, i + r/2) for "half",
+        (2i, 2i + 1) for the others. So "interleaved_to_half" is the same as "interleaved" here.
+    target : {"half", "interleaved", "interleaved_to_half"}
+        The layout that you want.
 
     Returns
     -------
@@ -56,7 +58,8 @@ def permute_qk_weights(
     Raises
     ------
     ValueError
-        If the first axis does not hold `heads` heads of at least `rotary_dim` channels, or a layout is not one of the three.
+        If the first axis does not hold `heads` heads of at least `rotary_dim` channels, `rotary_dim` is odd, or a layout is
+        unknown.
 
     Notes
     -----

@@ -69,7 +69,7 @@ def rope(
         d, the number of channels that rotate, even. None means all D. The exponent of theta has this d, as in GPT-J and
         GPT-NeoX.
     scaling : record of posref.scaling, optional
-        A context extension, which changes theta: see `rope_frequencies`. Its attention factor multiplies cos and sin.
+        A context extension, which changes theta: see `rope_frequencies`. An attention factor multiplies cos and sin.
     length : int or integer array without axes, optional
         The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     inverse : bool

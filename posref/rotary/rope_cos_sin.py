@@ -40,29 +40,34 @@ def rope_cos_sin(
     .. math:: c_{p,i} = f \cos(p \, \theta_i), \qquad s_{p,i} = f \sin(p \, \theta_i), \qquad \theta_i = b^{-2i/d}, \quad
         i = 0 \dots d/2-1
 
-    Here p is the position, and a `scaling` changes the frequencies :math:`\theta_i` and gives the factor f, else 1. It is
-    exactly `rope_frequencies` and `rope_table`: what a module built from a configuration returns, and a server's cache holds.
+    Here p is the position. A `scaling` changes the frequencies :math:`\theta_i` and can have a factor f; otherwise f is 1. The
+    result is exactly `rope_table` of `rope_frequencies`. A rotary module built from a configuration returns it, and a server's
+    cache holds it.
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
     dim : int
-        d, how many channels rotate, even.
-    base, scaling, length
-        b, and what changes the frequencies: see `rope_frequencies`.
+        d, the number of channels that rotate, even.
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta and f: see `rope_frequencies`.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     cos, sin : arrays, shape ``(*P, d/2)``
-        One column a pair, whatever the layout. Columns are not repeated for the two channels of a pair.
+        One column for each pair, in every layout. Columns are not repeated for the two channels of a pair.
 
     Raises
     ------
     ValueError
-        If positions are half precision, `dim` is odd, or an option is not as `rope_frequencies` asks.
+        If positions are half precision, or as for `rope_frequencies`.
 
     Notes
     -----

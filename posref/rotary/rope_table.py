@@ -25,16 +25,15 @@ def rope_table(
 
     .. math:: c_{p,i} = f \cos(p \, \theta_i), \qquad s_{p,i} = f \sin(p \, \theta_i), \qquad i = 0 \dots d/2-1
 
-    Here p is the position, :math:`\theta_i` the frequency of pair i (in RoPE :math:`b^{-2i/d}`, with base b and d rotated
-    channels) and f the attention factor.
+    Here p is the position, :math:`\theta_i` the frequency of pair i, and f the attention factor. In RoPE, :math:`\theta_i` is
+    :math:`b^{-2i/d}` with base b and d rotated channels.
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
     inv_freq : array, at least float32, shape ``(d/2,)``
-        theta, in radians per token: host NumPy, as `rope_frequencies` gives it, or the caller's own (learned) array, which
-        carries gradients.
+        theta, in radians per token: host NumPy from `rope_frequencies`, or your own array. A learned one receives gradients.
     attention_factor : float
         f, from `rope_frequencies`.
     dtype : data type, optional
@@ -43,7 +42,7 @@ def rope_table(
     Returns
     -------
     cos, sin : arrays, shape ``(*P, d/2)``
-        One column a pair, whatever the layout. Columns are not repeated for the two channels of a pair.
+        One column for each pair, in every layout. Columns are not repeated for the two channels of a pair.
 
     Raises
     ------
@@ -52,7 +51,7 @@ def rope_table(
 
     Notes
     -----
-    Angles are accurate at every position (`posref.angles`). A float32 product, as in most code, is off by 6e-3 at 1e5.
+    Angles are accurate at every position (`posref.angles`). Most code rounds them to float32, and is off by 6e-3 at 1e5.
 
     Examples
     --------

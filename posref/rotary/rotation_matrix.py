@@ -53,32 +53,37 @@ def rotation_matrix(
     dtype: DType | None = None,
 ) -> T:
     r"""
-    Return the block matrix R with ``R x = rope(x)``: for every channel pair, four entries that are not 0.
+    Return the matrix R for which ``R x = rope(x)``: four entries for each channel pair, and 0 elsewhere.
 
     .. math:: R_{u'u} = R_{v'v} = f \cos p\theta_i, \qquad R_{v'u} = -R_{u'v} = f \sin p\theta_i, \qquad
         \theta_i = b^{-2i/d}, \quad i = 0 \dots d/2-1
 
-    Here p is the position, u and v are the channels that pair i is read from, and u' and v' those that it is written to (see
-    `layout`); f is 1 unless a `scaling` has a factor. For teaching and for proofs: :math:`R_m^T R_n = R_{n-m}`. It costs d
-    times what `rope` does.
+    Here p is the position. Pair i is read from channels u and v and written to channels u' and v' (see `layout`). The factor f
+    is 1 unless a `scaling` has one. Use R for teaching and for proofs: if f is 1 and the layout is "half" or "interleaved",
+    :math:`R_m^T R_n = R_{n-m}`. R costs d times as much as `rope`.
 
     Parameters
     ----------
     position : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; usually a scalar.
+        Positions in tokens. Usually one position, without axes.
     dim : int
         d, the number of channels, even.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Read and written at (i, i + d/2); read and written at (2i, 2i + 1); or read at (2i, 2i + 1) and written at (i, i + d/2).
-    base, scaling, length
-        b, and what changes theta and f: see `rope_frequencies`.
+        "half" reads and writes pair i at (i, i + d/2), "interleaved" at (2i, 2i + 1). "interleaved_to_half" reads it at
+        (2i, 2i + 1) and writes it at (i, i + d/2).
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta and f: see `rope_frequencies`.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*P, dim, dim)``
-        Rows are channels written, columns are channels read. Orthogonal when the scaling has no factor.
+        Rows are channels written, columns are channels read. R is orthogonal if f is 1.
 
     Raises
     ------
@@ -99,7 +104,7 @@ def rotation_matrix(
     dtype = result_dtype(position, dtype)
     cos, sin = rope_table(position, inv_freq, attention_factor=factor, dtype=wide(dtype, xp))
     read, write = (_channels(side, dim) for side in LAYOUTS[layout])
-    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # coefficients of the cosine and sine of a pair (below)
+    cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # coefficients of cosine and sine of the pair in `pairs`
     pairs = [[0] * dim for _ in range(dim)]
     for i, ((read_a, read_b), (write_a, write_b)) in enumerate(zip(read, write, strict=True)):
         cells[write_a][read_a] = cells[write_b][read_b] = (1.0, 0.0)

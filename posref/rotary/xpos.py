@@ -43,7 +43,7 @@ def xpos(
     gamma: float = 0.4,
 ) -> T:
     r"""
-    Return `x` rotated as by RoPE and scaled: channel pairs of queries decay with the position, those of keys grow.
+    Return `x` rotated as by RoPE and scaled: queries decay with their position, keys grow with it.
 
     .. math:: (X_p x)_u = s_{p,i} (x_u \cos p\theta_i - x_v \sin p\theta_i), \qquad
         (X_p x)_v = s_{p,i} (x_v \cos p\theta_i + x_u \sin p\theta_i), \qquad \theta_i = b^{-2i/d}
@@ -51,9 +51,9 @@ def xpos(
     .. math:: s_{p,i} = \zeta_i^{(p - c)/S} \text{ for queries}, \quad \zeta_i^{(c - p)/S} \text{ for keys}, \qquad
         \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}, \qquad i = 0 \dots d/2-1
 
-    Here p is the position, c the centre and S the scale base; pair i is channels u and v (see `layout`). So
-    :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre, and decays as :math:`\zeta_i^{(p-n)/S}` where
-    p > n. It grows where p < n: the encoding is for causal attention, not for a bidirectional encoder.
+    Here p is the position, c the centre and S the scale base. Pair i is channels u and v (see `layout`). So
+    :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre. The part of pair i decays as
+    :math:`\zeta_i^{(p-n)/S}` if p > n, and grows if p < n. So use xPos for causal attention, not in a bidirectional encoder.
 
     Parameters
     ----------
@@ -64,14 +64,19 @@ def xpos(
     role : {"query", "key"}
         Whether x holds queries or keys.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1), as in torchscale, x-transformers and rotary-embedding-torch; or
-        read at (2i, 2i + 1) and written at (i, i + d/2).
+        Channels (u, v) of pair i: (i, i + d/2) for "half"; (2i, 2i + 1) for "interleaved", as in torchscale, x-transformers and
+        rotary-embedding-torch. "interleaved_to_half" reads at (2i, 2i + 1) and writes at (i, i + d/2).
     base : float
-        b of the frequencies; 10000 in torchscale.
-    centre, scale_base, gamma
-        c, S and gamma: see `xpos_scales`, also for how far positions may be from the centre.
+        b, the base of the frequencies, above 0; 10000 in torchscale.
+    centre : int
+        c, the position whose scales are 1, at least 0. Use the same for queries and keys. `xpos_scales` says how libraries
+        choose it, and how far positions can be from it.
     rotary_dim : int, optional
-        d, how many leading channels are rotated and scaled, even; None is all D.
+        d, the number of leading channels that are rotated and scaled, even. None means all D.
+    scale_base : float
+        S, in tokens, above 0.
+    gamma : float
+        Above 0. A smaller gamma makes the first pairs decay more.
 
     Returns
     -------
@@ -85,8 +90,8 @@ def xpos(
 
     Notes
     -----
-    The paper has no context extension. Where libraries interpolate, rotary-embedding-torch divides the positions of rotation
-    and decay, x-transformers only those of the rotation.
+    The paper has no context extension. For position interpolation, rotary-embedding-torch divides the positions in the rotation
+    and in the decay, x-transformers only those in the rotation.
 
     Examples
     --------

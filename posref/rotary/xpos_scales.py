@@ -1,4 +1,4 @@
-"""The scales of xPos, by which channels grow or decay. Source: Sun et al., arXiv:2212.10554."""
+"""The scales of xPos, which make channels grow or decay. Source: Sun et al., arXiv:2212.10554."""
 
 from typing import Literal, get_args
 
@@ -10,7 +10,7 @@ from posref.types import ArrayOf, T
 
 Role = Literal["query", "key"]
 ROLES: tuple[Role, ...] = get_args(Role)
-NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions whose scales have a common range
+NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions near the centre: their scales stay moderate
 
 
 @encoding(
@@ -41,7 +41,7 @@ def xpos_scales(
     dtype: DType | None = None,
 ) -> T:
     r"""
-    Return the factor of every channel pair: queries decay with their position, keys grow with it.
+    Return the factor for every channel pair: queries decay with their position, keys grow with it.
 
     .. math:: s_{p,i} = \zeta_i^{(p - c)/S} \text{ for queries}, \quad \zeta_i^{(c - p)/S} \text{ for keys}, \qquad
         \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}, \qquad i = 0 \dots d/2-1
@@ -53,26 +53,26 @@ def xpos_scales(
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens.
     dim : int
-        d, how many channels rotate, even.
+        d, the number of channels that rotate, even.
     role : {"query", "key"}
         Whether the scales are for queries or keys.
     centre : int
-        c, the position whose scales are 1, at least 0; the same for queries and keys. Of n tokens it is floor(n/2) in
-        x-transformers, rotary-embedding-torch and flash-attn, ceil(n/2) in the authors' torchscale. It moves with n there, so
-        keys kept from a shorter call do not fit.
+        c, the position whose scales are 1, at least 0. Use the same for queries and keys. For n tokens it is floor(n/2) in
+        x-transformers, rotary-embedding-torch and flash-attn, and ceil(n/2) in the authors' torchscale. There it moves with n,
+        so keys cached from a shorter call do not fit.
     scale_base : float
         S, in tokens, above 0.
     gamma : float
-        Above 0: the smaller, the more the first pairs decay.
+        Above 0. A smaller gamma makes the first pairs decay more.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*P, d/2)``
-        One column a pair. With the defaults the first pair's scale leaves the range of float16 about 4500 tokens from the
-        centre, the range of float32 and bfloat16 about 36000, and the range of float64 about 290000. Beyond, it is infinite or
-        0, and the product of a query and a key is NaN. A centre near the positions keeps them in range.
+        One column for each pair. With the defaults, the first pair's scale leaves the range of float16 about 4500 tokens from
+        the centre, the range of float32 and bfloat16 at about 36000, and the range of float64 at about 290000. Farther away it
+        is infinite or 0, and the product of a query and a key is NaN. A centre near the positions keeps scales in range.
 
     Raises
     ------

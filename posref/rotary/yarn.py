@@ -13,7 +13,7 @@ Record = YaRN | YaRNByTurns | DynamicYaRN
 
 def scaled(inv_freq: Array, base: Array, scaling: Record, length: Any, c: Namespace) -> Array:
     r"""
-    Return the frequencies with slow pairs divided by the factor s, fast pairs kept, and a ramp over the pair's index i between.
+    Return the frequencies: slow ones divided by the factor s, fast ones kept, and a ramp over the pair's index i between.
 
     .. math:: \theta'_i = \theta_i / s \; r_i + \theta_i \, (1 - r_i), \qquad
         r_i = \mathrm{clip}\left(\frac{i - \mathrm{low}}{\mathrm{high} - \mathrm{low}}, 0, 1\right)
@@ -24,15 +24,15 @@ def scaled(inv_freq: Array, base: Array, scaling: Record, length: Any, c: Namesp
     .. math:: n(\beta) = \frac{d \ln(L / 2\pi\beta)}{2 \ln b}
 
     is the index of the pair that makes beta turns in the original length L. With `truncate`, low is rounded down and high is
-    rounded up, before these limits. Where low = high the ramp is 1/1000 wide.
+    rounded up, before these limits apply. If low = high, the ramp is 1/1000 wide.
 
     All code has this ramp. ``YaRNByTurns`` has the ramp of the paper's equation instead:
 
     .. math:: r_i = 1 - \mathrm{clip}\left(\frac{L \theta_i / 2\pi - \beta_{slow}}{\beta_{fast} - \beta_{slow}}, 0, 1\right)
 
-    Where both betas are equal it is a step: pairs of beta_slow turns or more are kept.
+    If both betas are equal, it is a step: pairs that make beta_slow turns or more keep their frequency.
 
-    ``DynamicYaRN`` has max(length, L) / L for s.
+    For ``DynamicYaRN``, s is max(length, L) / L.
     """
     _check(scaling)
     ramp = _turns_ramp(inv_freq, scaling, c) if isinstance(scaling, YaRNByTurns) else _index_ramp(inv_freq, base, scaling, c)
@@ -69,8 +69,9 @@ def _index_ramp(inv_freq: Array, base: Array, scaling: YaRN | DynamicYaRN, c: Na
 
 def attention_factor(scaling: Record, length: Any, c: Namespace) -> Any:
     r"""
-    Return the factor on cos and sin: `attention_factor` if given; else g(mscale)/g(mscale_all_dim) if both are given
-    (DeepSeek); else g(1).
+    Return the factor on cos and sin.
+
+    It is `attention_factor` if given; else g(mscale)/g(mscale_all_dim) if both of these are given (DeepSeek); else g(1).
 
     .. math:: g(m) = 1 \text{ for } s \le 1, \text{ else } m \ln(s) / 10 + 1
 
@@ -110,7 +111,7 @@ def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicY
 
 
 def _check(scaling: Record) -> None:
-    """Refuse settings for which the formulas have no meaning."""
+    """Raise for settings that the formulas do not allow."""
     record = type(scaling).__name__
     for name in ("factor", "beta_fast", "beta_slow") if not isinstance(scaling, DynamicYaRN) else ("beta_fast", "beta_slow"):
         check_positive("rope_frequencies", f"{record}.{name}", getattr(scaling, name))
