@@ -1075,7 +1075,9 @@ def test_arrays_of_two_libraries() -> None:
 def test_an_error_names_the_function_that_was_called() -> None:
     with pytest.raises(ValueError, match=r"^mla_logits: base must be a finite number above 0; got -1\."):
         posref.mla_logits(X, X, X, X[:, 0], T, T, layout="half", base=-1, scale=1.0)
-    with pytest.raises(TypeError, match=r"^mrope: scaling must be a record .* For instance posref\.scaling\.YaRN\("):
+    with pytest.raises(
+        TypeError, match=r"^mrope: scaling must be a record .* Pass an instance, such as posref\.scaling\.YaRN\("
+    ):
         posref.mrope(X, np.stack([T] * 3), sections=(8, 12, 12), arrangement="chunked", scaling="yarn", **ROPE)
     with pytest.raises(ValueError, match=r"^rope: LongRoPE\.short_factor must have one entry for each of 32 pairs; got 4\."):
         posref.rope(X, T, scaling=LONG, length=5, **ROPE)
