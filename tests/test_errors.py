@@ -451,11 +451,11 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "frequencies: LongRoPE lists": (
         frequencies(LONG, dim=10, length=5),
-        "rope_frequencies: LongRoPE.short_factor must have one entry for each of 5 pairs; got 4.",
+        "rope_frequencies: LongRoPE.short_factor must have one entry for each of the 5 pairs; got 4.",
     ),
     "frequencies: LongRoPE factor": (
         frequencies(LongRoPE(LONG.short_factor, LONG.long_factor, 32), length=5),
-        "rope_frequencies: LongRoPE needs factor, max_length or attention_factor for the factor on cos and sin; got none.",
+        "rope_frequencies: LongRoPE must have factor, max_length or attention_factor (to scale cos and sin); got none.",
     ),
     "frequencies: Proportional share": (
         frequencies(Proportional(1.5)),
@@ -595,7 +595,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "permute_qk_weights: heads": (
         lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=4, source="half", target="interleaved"),
-        "permute_qk_weights: the first axis of weight must hold 4 heads; got shape (10, 3).",
+        "permute_qk_weights: the first axis of weight must be a multiple of heads, 4; got shape (10, 3).",
     ),
     "permute_qk_weights: rotary_dim": (
         lambda: posref.permute_qk_weights(np.ones((10, 3)), heads=1, rotary_dim=12, source="half", target="interleaved"),
@@ -1079,7 +1079,9 @@ def test_an_error_names_the_function_that_was_called() -> None:
         TypeError, match=r"^mrope: scaling must be a record .* Pass an instance, such as posref\.scaling\.YaRN\("
     ):
         posref.mrope(X, np.stack([T] * 3), sections=(8, 12, 12), arrangement="chunked", scaling="yarn", **ROPE)
-    with pytest.raises(ValueError, match=r"^rope: LongRoPE\.short_factor must have one entry for each of 32 pairs; got 4\."):
+    with pytest.raises(
+        ValueError, match=r"^rope: LongRoPE\.short_factor must have one entry for each of the 32 pairs; got 4\."
+    ):
         posref.rope(X, T, scaling=LONG, length=5, **ROPE)
     with pytest.raises(ValueError, match=r"^rope: YaRN\.factor must be"):
         posref.rope(X, T, scaling=YaRN(-1.0, 32), **ROPE)

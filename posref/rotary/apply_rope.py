@@ -61,7 +61,7 @@ def apply_rope(
         at (2i, 2i + 1) and writes y at (i, i + d/2), as in transformers' DeepSeek-V3.
     inverse : bool
         Apply the transpose: read where the rotation writes, write where it reads, and change the sign of s_i. This undoes the
-        rotation if the table has no attention factor. It is always the vjp.
+        rotation if the table has no attention factor. It is always the vjp in `x`.
     lanes : {"leading", "trailing"}
         Which d of the D channels rotate: the first, as in GPT-J, GPT-NeoX and others, or the last, as in DeepSeek-V4.
 

@@ -26,7 +26,7 @@ def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Arr
     for name, values in lists.items():
         if len(values) != pairs:
             function = called("rope_frequencies", "scaling")
-            msg = f"{function}: LongRoPE.{name} must have one entry for each of {pairs} pairs; got {len(values)}."
+            msg = f"{function}: LongRoPE.{name} must have one entry for each of the {pairs} pairs; got {len(values)}."
             raise ValueError(msg)
         for value in values:
             check_positive("rope_frequencies", f"LongRoPE.{name}", value)
@@ -50,7 +50,7 @@ def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
         if given is not None:
             return float(given)
     if scaling.factor is None and scaling.max_length is None:
-        msg = "rope_frequencies: LongRoPE needs factor, max_length or attention_factor for the factor on cos and sin; got none."
+        msg = "rope_frequencies: LongRoPE must have factor, max_length or attention_factor (to scale cos and sin); got none."
         raise ValueError(msg)
     if scaling.factor is not None:
         check_positive("rope_frequencies", "LongRoPE.factor", scaling.factor)

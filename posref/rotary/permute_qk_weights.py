@@ -76,7 +76,7 @@ def permute_qk_weights(
     check_word(name, "source", source, WORDS)
     check_word(name, "target", target, WORDS)
     if weight.ndim < 1 or weight.shape[0] % heads:
-        msg = f"{name}: the first axis of weight must hold {heads} heads; got shape {tuple(weight.shape)}."
+        msg = f"{name}: the first axis of weight must be a multiple of heads, {heads}; got shape {tuple(weight.shape)}."
         raise ValueError(msg)
     width = weight.shape[0] // heads
     rotated = check_integer(name, "rotary_dim", width if rotary_dim is None else rotary_dim, 2)

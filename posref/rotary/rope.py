@@ -62,7 +62,7 @@ def rope(
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair i: (i, i + d/2) for "half", (2i, 2i + 1) for "interleaved". "interleaved_to_half" reads at
         (2i, 2i + 1) and writes at (i, i + d/2). `apply_rope` says which models use each, and `posref.configs.LAYOUTS` lists
-        the layout of every model type.
+        layouts by model type.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -76,7 +76,7 @@ def rope(
         Apply the transpose: see `apply_rope`. The attention factor of a scaling still multiplies. For "half" and "interleaved"
         this rotates by the negative angle, as NanoChat does.
     lanes : {"leading", "trailing"}
-        Which d channels rotate: the first or the last. Pairs count channels from the first that rotates.
+        Which d channels rotate: the first or the last. The channels of pairs are counted from the first that rotates.
 
     Returns
     -------

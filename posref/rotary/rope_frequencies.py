@@ -73,8 +73,8 @@ def rope_frequencies(
     - ``Proportional``: :math:`\theta_i / s` for the first :math:`\lfloor p d / 2 \rfloor` pairs and 0 for the others, where p
       is `rotated`.
 
-    The files beside this one say the rest: llama3.py and yarn.py what happens if a denominator is 0, yarn.py and longrope.py
-    how to compute the factor on cos and sin.
+    Beside this file, llama3.py and yarn.py say what happens if a denominator is 0. yarn.py and longrope.py define the factor on
+    cos and sin.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def rope_frequencies(
         The array library of the frequencies, such as ``torch``. None means host NumPy, which `rope_table` takes with positions
         of any library.
     device : optional
-        The device of the frequencies, in the terms of `xp`. Without `xp` it has no effect.
+        The device of the frequencies, such as "cuda". Without `xp` it has no effect.
     dtype : data type, optional
         The dtype of the frequencies. None means float64, or float32 if `xp` does not compute in float64 (JAX without x64).
 

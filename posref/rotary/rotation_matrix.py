@@ -88,7 +88,7 @@ def rotation_matrix(
     Raises
     ------
     ValueError
-        As for `rope`.
+        If `dim` is odd, positions are half precision, or an option is unknown.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def xpos(
 
     Here p is the position, c the centre and S the scale base. Pair i is channels u and v (see `layout`). So
     :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre. The part of pair i decays as
-    :math:`\zeta_i^{(p-n)/S}` if p > n, and grows if p < n. So use xPos for causal attention, not in a bidirectional encoder.
+    :math:`\zeta_i^{(p-n)/S}` if p > n, and grows if p < n. Use xPos for causal attention, not in a bidirectional encoder.
 
     Parameters
     ----------
