@@ -1,9 +1,9 @@
 """
-From a model's config.json to parameters: the arguments of `posref.rope` or `posref.mrope`, and where factors go.
+Read a model's config.json: the arguments of `posref.rope` or `posref.mrope`, and where each factor is applied.
 
-Both generations of the file are read, by the rules of transformers 5.23.0 (modeling_rope_utils.py and the configuration
-classes). Older files have `rope_theta` beside `rope_scaling`. Since version 5 there is one `rope_parameters`, or one for each
-layer type where layers differ.
+The readers take both generations of the file, by the rules of transformers 5.23.0 (modeling_rope_utils.py and the configuration
+classes). Older files have `rope_theta` beside `rope_scaling`. Files since version 5 have one `rope_parameters`, or one for each
+layer type if layers differ.
 """
 
 from collections.abc import Mapping
@@ -40,12 +40,13 @@ def rope_from_config(
         The parsed file, a configuration object of transformers, or the path of the file. For a model with text and vision,
         ``config["text_config"]`` is read.
     layer_type : str, optional
-        Which layers to read, where they differ ("full_attention", "sliding_attention"). Required there, refused elsewhere.
+        Which layers to read: "full_attention" or "sliding_attention" in most files. Required if the file has parameters by
+        layer type, unless you give `layer`. An error if all layers are alike.
     layer : int, optional
-        Instead, the number of one layer, from 0. It has the parameters of its type, and its own base where the file lists one
-        for each layer. The result is None if it does not rotate: in Llama 4, SmolLM3 and Mistral Large 4 as
-        ``no_rope_layers`` says (where 1 means that a layer rotates); full layers of Cohere 2, AFMoE, Flint, EXAONE 4,
-        Kolibri and Beam; those of base 0 in Granite SWA and Muse; layers without attention.
+        The number of one layer, from 0, instead of `layer_type`. The layer has the parameters of its type, and its own base if
+        the file lists one for each layer. The result is None if the layer does not rotate. These do not: layers with 0 in
+        ``no_rope_layers`` (Llama 4, SmolLM3, Mistral Large 4), where 1 means that a layer rotates; full layers of Cohere 2,
+        AFMoE, Flint, EXAONE 4, Kolibri and Beam; layers of base 0 in Granite SWA and Muse; layers without attention.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Overrides the layout that `LAYOUTS` has for the model type. Required for model types that are not in it.
 
@@ -61,25 +62,29 @@ def rope_from_config(
     Raises
     ------
     ValueError
-        If a key is missing or ill-typed, or `posref.rope` cannot do what the file says: another rope type, an unknown key that
-        may change one, or several position axes (see `mrope_from_config`). Nothing is guessed.
+        If a key is missing or has the wrong type, or `posref.rope` cannot do what the file says: another rope type, an unknown
+        key that may change the rotation, or several position axes (see `mrope_from_config`). posref never guesses.
 
     Notes
     -----
     The original length of YaRN, LongRoPE and Llama 3 is read from the top-level ``original_max_position_embeddings``, then from
-    the dict, then from ``max_position_embeddings``. For a dict by layer type the top level is not read. Dynamic NTK reads only
-    ``max_position_embeddings``. In YaRN, 0 for ``mscale``, ``mscale_all_dim``, ``beta_fast`` or ``beta_slow`` means "not
-    given", as in transformers; in DeepSeek's own code it means zero. Without `layer` the result is that of layers that rotate.
-    The layout describes the weights as transformers stores them: Meta's own Llama files are interleaved. ChatGLM's base is
-    10000 times its ``rope_ratio``.
+    the dict, then from ``max_position_embeddings``. With a dict for one layer type, the first of these is not read. Dynamic NTK
+    reads only ``max_position_embeddings``. A 0 for YaRN's ``mscale``, ``mscale_all_dim``, ``beta_fast`` or ``beta_slow`` means
+    "not given", as in transformers. In DeepSeek's own code it means zero. Without `layer` the result describes the layers that
+    rotate. The layout describes the weights as transformers stores them. Meta's own Llama files are interleaved. ChatGLM's base
+    is 10000 times its ``rope_ratio``.
 
     The layer types of DeepSeek-V4 are "main" (layers with a sliding window only) and "compress" (all others).
 
-    In five places this reader follows the file where transformers 5.23 does not. It reads ``"truncate": false`` in the dict of
-    one layer type (transformers looks for it beside these dicts, and truncates), the long list of Phi-3.5-MoE (transformers
-    uses only the long factor), DBRX's base in ``attn_config`` (transformers uses 10000), MiniMax-M3's ``rotary_dim``
-    (transformers rotates the whole head) and the ``rope_scaling`` of Cohere2-MoE (transformers ignores it). It refuses a base
-    without a rope dict where transformers would use a dict of its own.
+    This reader follows the file in five places where transformers 5.23 does not:
+
+    - ``"truncate": false`` in the dict of one layer type. transformers looks for it beside these dicts, and truncates.
+    - The long list of Phi-3.5-MoE. transformers uses the short list at every length, and of the long one only its factor.
+    - DBRX's base in ``attn_config``. transformers uses 10000.
+    - MiniMax-M3's ``rotary_dim``. transformers rotates the whole head.
+    - The ``rope_scaling`` of Cohere2-MoE. transformers ignores it.
+
+    If a file has a base but no rope dict, and transformers would use a dict of its own instead, this reader raises an error.
 
     Examples
     --------
@@ -99,7 +104,7 @@ def read_rope(
     own = _text(whole)
     if layer is not None:
         if layer_type is not None:
-            refuse(f"layer and layer_type cannot both be given; got {layer!r} and {layer_type!r}.")
+            refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
         count = number_of_layers(own, layer)
         if not rotates(own, layer, count):
             return None
@@ -138,19 +143,20 @@ def mrope_from_config(
     config : mapping, object with ``to_dict()``, or path
         The parsed file or its ``config["text_config"]``, a configuration object of transformers, or the path of the file.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}, optional
+        Overrides the arrangement known for the model type. Required for unknown model types.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
-        Override what is known of the model type. Both are required for unknown model types.
+        Overrides the layout known for the model type. Required for unknown model types.
 
     Returns
     -------
     dict
-        ``sections`` (how many channel pairs belong to time, height and width, always in this order, though ERNIE's file has
-        another), ``arrangement``, ``layout``, ``base`` and ``scaling``.
+        ``sections``, ``arrangement``, ``layout``, ``base`` and ``scaling``. Sections are the numbers of channel pairs for time,
+        height and width, always in this order, though ERNIE's file has another.
 
     Raises
     ------
     ValueError
-        As `rope_from_config`. Also if the sections do not add up to the rotated pairs or cannot be arranged so, and for
+        As for `rope_from_config`, or if the sections do not add up to the rotated pairs or do not fit the arrangement. Also for
         HunYuan-VL: in transformers the two channels of one of its pairs take positions of different axes, and the result is not
         a rotation. (vLLM reads its four sections as chunks of position, width, height and image.)
 
@@ -203,19 +209,20 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
     -------
     dict
         ``table`` multiplies cos and sin: YaRN's and LongRoPE's attention factor (`posref.rope` already applies it). ``input``
-        multiplies the vectors before the rotation: 1. ``softmax`` multiplies the 1/sqrt(d) scale: ``g(mscale_all_dim)**2`` in
-        the DeepSeek family, where d is ``qk_nope_head_dim + qk_rope_head_dim``, else 1. Together they multiply the logits of
-        rotated channels by ``(input * table)**2 * softmax``.
+        multiplies the vectors before the rotation; it is always 1. ``softmax`` multiplies the 1/sqrt(d) scale. In the DeepSeek
+        family, where d is ``qk_nope_head_dim + qk_rope_head_dim``, it is ``g(mscale_all_dim)**2``, else 1. Together they
+        multiply the logits of rotated channels by ``(input * table)**2 * softmax``.
 
     Raises
     ------
     ValueError
-        As `rope_from_config`; also if ``mscale_all_dim`` is given and the model type is unknown: models differ on it.
+        As for `rope_from_config`, or if `length` is required and missing. Also if ``mscale_all_dim`` is given and the model
+        type is unknown, because models use it differently.
 
     Notes
     -----
-    The file determines these places. Implementations may apply the same product elsewhere: mlx-lm multiplies the input instead
-    of the table, Megatron returns the factor for its caller to apply, and DeepSeek's own code applies all of it to the softmax
+    These places follow from the file. Implementations may apply the same product elsewhere: mlx-lm multiplies the input, not
+    the table, Megatron returns the factor for its caller to apply, and DeepSeek's own code applies all of it to the softmax
     scale. A temperature that grows with the position (``llama_4_scaling_beta``) is not one of the three.
 
     Examples
@@ -235,7 +242,7 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
 
 
 def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:
-    """Return the layer type of a layer, as the file's parameters by layer type have it."""
+    """Return the type of a layer, by the name that it has in the parameters by layer type."""
     kind = type_of_layer(config, layer, count)
     if kind is None:
         refuse("the file must have layer_types, since its layers differ and layer is given; got none. Give layer_type.")
@@ -281,8 +288,8 @@ def _arrangement(config: Mapping[str, Any], rope: Mapping[str, Any], arrangement
     model = str(config.get("model_type"))
     if _is_xdrope(config):
         refuse(
-            "config must give both channels of a pair one axis; got HunYuan-VL's sections, which split pairs, so that nothing "
-            "rotates. For vLLM's reading call mrope with the same sections, arrangement='chunked' and layout='half'."
+            "config must give both channels of a pair the same axis; got HunYuan-VL's sections, which split a pair between two "
+            "axes. For vLLM's reading call mrope with the same sections, arrangement='chunked' and layout='half'."
         )
     if arrangement is None and model not in MROPE:
         known = ", ".join(sorted(MROPE))
@@ -307,5 +314,5 @@ def _sections(config: Mapping[str, Any], rope: Mapping[str, Any], order: str, pa
     try:
         axes_of_pairs("mrope", sections, order)
     except ValueError as error:
-        refuse(f"mrope_section must be what posref.mrope can arrange; got {given!r}. {error}")
+        refuse(f"mrope_section must fit the arrangement, {order!r}; got {given!r}. {error}")
     return sections

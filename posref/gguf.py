@@ -1,5 +1,5 @@
 """
-From the metadata of a GGUF file to the keyword arguments of `posref.rope`.
+Read the metadata of a GGUF file: the keyword arguments of `posref.rope`.
 
 The keys are from gguf-py 0.19.0 (gguf/constants.py). Their meaning is from llama.cpp: llama_model::load_hparams,
 llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn.
@@ -16,9 +16,9 @@ from posref.gguf_layers import check_layer, has_window, rotates
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 from posref.types import Layout
 
-# Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Left out are architectures with several
-# position axes (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that may have
-# ALiBi or a learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
+# Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. These are left out: architectures with
+# several position axes (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that
+# may have ALiBi or a learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
 NORM = (
     "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 cohere2moe olmo arctic deepseek deepseek2 "
     "deepseek2-ocr deepseek32 plm chatglm glm4 glm-dsa granite granitemoe granitehybrid chameleon bailingmoe neo-bert "
@@ -79,17 +79,21 @@ def rope_from_gguf(
     metadata : mapping
         The file's key-value pairs as Python values, such as "general.architecture" and "<architecture>.rope.freq_base".
     rope_factors : mapping, optional
-        The file's tensors "rope_freqs.weight" (Llama 3.1 and later, Gemma 4: divisors at every length), or
+        The file's tensors by name: "rope_freqs.weight" (Llama 3.1 and later, Gemma 4), with divisors for every length, or
         "rope_factors_short.weight" and "rope_factors_long.weight" (Phi-3: LongRoPE). No key says that a file has
-        "rope_freqs.weight". Look for the tensor: without its divisors the frequencies of Llama 3.1 are wrong.
+        "rope_freqs.weight", so look for the tensor. Without its divisors the frequencies of Llama 3.1 are wrong.
     layer_type : {"full_attention", "sliding_attention"}, optional
         Which layers to read, if the architecture's sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma,
-        Laguna, MiMo-V2). Required there, refused elsewhere.
+        Laguna, MiMo-V2). Required then, unless you give `layer`. An error for other files.
     layer : int, optional
-        Instead, the number of one layer, from 0. The result is None if it does not rotate: the last of every four in SmolLM3,
-        AFMoE and Llama 4 (there unless ``attention.sliding_window`` is 0), the first of every four in SmallThinker with a
-        window, and layers without a window in Cohere 2, EXAONE MoE and EXAONE 4 with 64 layers; Cohere 2 MoE's leading dense
-        layers rotate all the same. These are rules of llama.cpp, and no keys of the file.
+        The number of one layer, from 0, instead of `layer_type`. The result is None if the layer does not rotate. These do not:
+
+        - the last of every four in SmolLM3, AFMoE and Llama 4 (in Llama 4 unless ``attention.sliding_window`` is 0);
+        - the first of every four in SmallThinker with a window;
+        - layers without a window in Cohere 2, Cohere 2 MoE (except its leading dense layers), EXAONE MoE and EXAONE 4 with 64
+          layers.
+
+        These rules are in llama.cpp, not in the file's keys.
     layout : {"half", "interleaved", "interleaved_to_half"}, optional
         Overrides the layout that `GGUF_LAYOUTS` has for the architecture. Required for architectures that are not in it.
 
@@ -97,21 +101,21 @@ def rope_from_gguf(
     -------
     dict
         ``layout``, ``base``, ``rotary_dim`` and ``scaling``. Divisors become a `posref.scaling.LongRoPE`, with the same list
-        twice if they apply at every length; add the ``length`` of your call.
+        twice if they apply at every length. Then add the ``length`` of your call.
 
     Raises
     ------
     ValueError
-        If a key is missing, ill-typed or unknown, or `posref.rope` cannot do what it says. Nothing is guessed.
+        If a key is missing, of the wrong type or unknown, or `posref.rope` cannot do what it says. posref never guesses.
 
     Notes
     -----
     The layout describes the weights in this file. Converters permute Llama's weights, so it may differ from the layout of
     `rope_from_config`. ggml always rounds YaRN's correction dimensions. gpt-oss does not, so its frequencies here differ
     slightly from those of `rope_from_config`. llama.cpp reads ``yarn_beta_fast`` and ``yarn_beta_slow`` for some architectures
-    only, and chooses LongRoPE's list once, by the size of its context; posref always reads both keys, and chooses the list by
-    the length of the call. Softmax factors (DeepSeek) are not part of the result. Without `layer` it is that of layers that
-    rotate.
+    only, and chooses LongRoPE's list once, by the size of its context. posref always reads both keys, and chooses the list by
+    the length of the call. Softmax factors (DeepSeek) are not part of the result. Without `layer` the result describes the
+    layers that rotate.
 
     Examples
     --------
@@ -127,7 +131,7 @@ def rope_from_gguf(
             refuse(f"metadata must have general.architecture, a string; got {name!r}.")
         if layer is not None:
             if layer_type is not None:
-                refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}.")
+                refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
             check_layer(metadata, name, layer)
             if not rotates(metadata, name, layer):
                 return None
@@ -146,7 +150,7 @@ def rope_from_gguf(
 
 
 def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the keys that begin with "<architecture>.rope.", without the prefix; drop null values, refuse unknown keys."""
+    """Return the keys that begin with "<architecture>.rope.", without this prefix and null values. Refuse unknown keys."""
     prefix = f"{name}.rope."
     rope = {
         key.removeprefix(prefix): value
@@ -173,7 +177,7 @@ def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
 
 
 def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
-    """Return the keys of these layers, renamed as other architectures have them."""
+    """Return the keys for these layers, under the names that other architectures use."""
     if not _has_types(metadata, name):
         if layer_type is not None:
             refuse(f"layer_type must be None, since all layers of this file are alike; got {layer_type!r}.")
@@ -197,7 +201,7 @@ def _layout(name: str, layout: Layout | None) -> Layout:
 
 
 def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
-    """Return the number of rotated channels: its own key, else the key length, else the embedding length over the heads."""
+    """Return the number of rotated channels: from its own key, else the key length, else embedding length / heads."""
     if "dimension_count" in rope:
         return even(integer(("dimension_count",), rope))
     if metadata.get(f"{name}.attention.key_length") is not None:
@@ -217,9 +221,9 @@ def _context(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) ->
 
 
 def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[str, tuple[float, ...]]:
-    """Return the divisors by the name of their tensor: one list for every length, or a short and a long one."""
+    """Return the divisors by tensor name: one list for every length, or a short and a long one."""
     if given is not None and not isinstance(given, Mapping):
-        refuse(f"rope_factors must be a mapping from the names of tensors; got {type(given).__name__}.")
+        refuse(f"rope_factors must be a mapping from tensor names to lists; got {type(given).__name__}.")
     found = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
     if found and set(found) not in ({ALWAYS}, set(BOTH)):
         refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(found)}.")
@@ -237,7 +241,7 @@ def _scaling(
     gain = number("scaling.attn_factor", ("scaling.attn_factor",), rope, {"scaling.attn_factor": 1.0}, low=0, strict=True)
     original, extended = context
     if factors and (kind == "yarn" or s != 1):
-        refuse(f"rope_factors must come without another scaling; got scaling.type {kind!r} and factor {s}.")
+        refuse(f"rope_factors must be None if the file has another scaling; got scaling.type {kind!r} and factor {s}.")
     if factors:
         short, long = (factors[key] for key in (BOTH if BOTH[0] in factors else (ALWAYS, ALWAYS)))
         return LongRoPE(short, long, _length(original, name), attention_factor=gain)
@@ -255,7 +259,7 @@ def _length(original: int | None, name: str) -> int:
 
 
 def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: float) -> YaRN:
-    """Return YaRN with llama.cpp's factor on cos and sin; with DeepSeek's yarn_log_multiplier all of it goes to the softmax."""
+    """Return YaRN with llama.cpp's factor on cos and sin. With yarn_log_multiplier (DeepSeek) the softmax has it."""
     betas: dict[str, Any] = {
         field: number(key, (key,), rope, low=0, strict=True) for field, key in BETAS.items() if key in rope
     }

@@ -1,7 +1,7 @@
 """
 Named parameters of released models, each with the source of its values: ``posref.presets["deepseek-v3"]``.
 
-All values here were checked against a file or code. For any other model, `posref.rope_from_config` reads its file.
+All values were checked against a file or code. For any other model, pass its config.json to `posref.rope_from_config`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,13 +28,15 @@ HALF, PAIRS, MLA = "half", "interleaved", "interleaved_to_half"
 @dataclass(frozen=True)
 class Preset:
     """
-    The rotary parameters of one model, or of one type of its layers ("-full" and "-sliding"; DeepSeek-V4's "-main", for its
-    layers with a sliding window only, and "-compress").
+    The rotary parameters of one model, or of one type of its layers.
 
-    `rope` holds the keyword arguments of `posref.rope`, or `mrope` those of `posref.mrope`; the other is None. For LongRoPE add
-    the ``length`` of your call. `factors` is as `posref.configs.factors` returns it. `sizes` has heads and the longest context,
-    where a source says them, or is None. `verified` says where the values were
-    read, in letters of `MARKS`; `source` says it in words. `note` has anything else to know.
+    If layers differ, the name ends with their type: "-full" or "-sliding". DeepSeek-V4 has "-main", its layers with a sliding
+    window only, and "-compress".
+
+    `rope` has the keyword arguments of `posref.rope`, or `mrope` those of `posref.mrope`; the other is None. For LongRoPE add
+    the ``length`` of your call. `factors` is what `posref.configs.factors` returns. `sizes` has the heads and the longest
+    context, or is None if no source has them. `verified` says where the values were read, in letters of `MARKS`. `source` says
+    the same in words. `note` has anything else to know.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Preset:
 
 
 class Presets(Mapping[str, Preset]):
-    """The presets by name, in the order of the table; an unknown name raises a KeyError with the nearest ones."""
+    """The presets by name, in the order of the table. An unknown name raises a KeyError that lists similar names."""
 
     def __init__(self, presets: list[Preset]) -> None:
         self._by_name = {preset.name: preset for preset in presets}
@@ -84,7 +86,7 @@ def _rope(
     """
     Return one row of the table: models with the same parameters.
 
-    `softmax`: mscale_all_dim changes the softmax scale too. `trailing`: the last lanes of a head rotate.
+    `softmax`: mscale_all_dim changes the softmax scale too. `trailing`: the last channels of a head rotate.
     """
     arguments = {"layout": layout, "base": base, "rotary_dim": lanes, "scaling": scaling}
     if trailing:
@@ -134,10 +136,10 @@ _PHI_VISION = LongRoPE(lists.PHI_3_VISION_SHORT, lists.PHI_3_VISION_LONG, 4096, 
 _PHI_35 = LongRoPE(lists.PHI_3_5_MINI_SHORT, lists.PHI_3_5_MINI_LONG, 4096, max_length=131072)
 _PHI_4 = LongRoPE((1.0,) * 48, lists.PHI_4_MINI_LONG, 4096, max_length=131072)
 _META = "Weights as in transformers; Meta's own files are interleaved."
-_NOPE = "Every fourth layer has no rotation."
-_LOCAL = "Only the sliding layers rotate, three of four."
-_INDEXER = "The indexer rotates in halves."
-_SHARED = "Keys are also the values, so the output of attention is rotated back, by its query's position."
+_NOPE = "Every fourth layer does not rotate."
+_LOCAL = "Only the sliding layers rotate, three of every four."
+_INDEXER = "The indexer has layout 'half'."
+_SHARED = "Keys are also the values, so the model rotates the attention output back by the position of the query."
 _TEMPERATURE = "Queries are also multiplied by 1 + ln(1 + floor(position / original length)) / 10."
 _ROWS = (
     _rope("llama-2-7b", HALF, 128, 1e4, "LT", note=_META),
@@ -155,7 +157,7 @@ _ROWS = (
     _rope("qwen2.5-7b-yarn", HALF, 128, 1e6, "G", YaRN(4.0, 32768), "An option of the released model, for 128k tokens."),
     _rope("qwen2.5-7b-1m", HALF, 128, 1e7, "LG", note="Beyond 262144 tokens dual chunk attention changes the positions."),
     _rope("qwen3-4b-2507", HALF, 128, 5e6, "LT"),
-    _rope("qwen3-next-80b", HALF, 64, 1e7, "G", note="One layer of four has attention; the others are linear."),
+    _rope("qwen3-next-80b", HALF, 64, 1e7, "G", note="One of every four layers has this; the others have linear attention."),
     _rope("gemma-7b gemma-2-9b", HALF, 256, 1e4, "LH"),
     _rope("gemma-2-27b", HALF, 128, 1e4, "LH"),
     _rope("gemma-3-1b-full", HALF, 256, 1e6, "HLG"),
@@ -170,7 +172,7 @@ _ROWS = (
     _rope("modernbert-base-sliding", HALF, 64, 1e4, "H"),
     _rope("phi-1.5 phi-2", HALF, 32, 1e4, "L"),
     _rope("phi-3-mini-4k", HALF, 96, 1e4, "L"),
-    _rope("phi-3-vision-128k", HALF, 96, 1e4, "G", _PHI_VISION, "Whether Phi-3-mini-128k has the same lists is not known."),
+    _rope("phi-3-vision-128k", HALF, 96, 1e4, "G", _PHI_VISION, "Phi-3-mini-128k may have other lists."),
     _rope("phi-3.5-mini", HALF, 96, 1e4, "G", _PHI_35),
     _rope("phi-4-mini", HALF, 96, 1e4, "G", _PHI_4),
     _rope("phi-4", HALF, 128, 250_000.0, "L"),

@@ -250,7 +250,7 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (of("granite", rope__scaling__finetuned=False), {}, "got Granite's scaling.finetuned false: it has none."),
     (of("llama"), {"rope_factors": {"rope_freqs.weight": [1.0]}}, "rope_freqs.weight must be a list of 64 numbers above 0"),
     (of("llama"), {"rope_factors": {"freqs": [1.0] * 64}}, "rope_factors must have rope_freqs.weight, or rope_factors_short"),
-    (of("qwen2", **QWEN_YARN), {"rope_factors": LISTS}, "rope_factors must come without another scaling; got scaling.type"),
+    (of("qwen2", **QWEN_YARN), {"rope_factors": LISTS}, "rope_factors must be None if the file has another scaling; got"),
 ]
 
 

@@ -41,6 +41,6 @@ def test_hunyuan_vl_is_no_rotation() -> None:
     turned = code.apply_rotary_pos_emb(x, x, cos, sin)[0]
     assert float(turned.norm()) > 1.1
     with pytest.raises(
-        ValueError, match=r"^mrope_from_config: .* HunYuan-VL's sections, which split pairs, so that nothing rotates\. For vLLM"
+        ValueError, match=r"^mrope_from_config: .* HunYuan-VL's sections, which split a pair between two axes\. For vLLM"
     ):
         mrope_from_config(config)
