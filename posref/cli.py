@@ -108,22 +108,22 @@ def _list_presets() -> None:
 
 
 def _table(*columns: str) -> Table:
-    """Return a table without lines, whose first column is never wrapped: names can be copied."""
-    from rich.table import Column, Table  # takes long to load, and checks in a pipe begin without it
+    """Return a table without lines. Its first column never wraps, so that names can be copied."""
+    from rich.table import Column, Table  # slow to load, and checks in a pipe do not need it
 
     shown = [Column(name, no_wrap=n == 0, overflow="fold") for n, name in enumerate(columns)]
     return Table(*shown, box=None, pad_edge=False, header_style="bold")
 
 
 def _escape(text: str) -> str:
-    """Return text whose brackets are no markup."""
+    """Return text with its brackets escaped, since rich reads them as markup."""
     from rich.markup import escape
 
     return escape(text)
 
 
 def _brief(value: object) -> str:
-    """Return an argument in one line: a record without its default fields, a long list by its ends."""
+    """Return an argument in one line: a record without default fields, a long tuple by its first and last numbers."""
     if is_dataclass(value) and not isinstance(value, type):
         given = ((f.name, getattr(value, f.name)) for f in fields(value) if getattr(value, f.name) != f.default)
         return f"{type(value).__name__}({', '.join(f'{name}={_brief(inner)}' for name, inner in given)})"
@@ -148,7 +148,7 @@ def show(name: str) -> None:
     console = _console()
     signature = re.sub(r"typing\.|posref\.(types|scaling)\.|~", "", str(inspect.signature(record.function)))
     console.print(f"[bold]posref.{record.name}[/bold]{_escape(signature)}\n")
-    about = ABOUT.get(record.name, About("", ""))  # an operation of a package of one's own may have none
+    about = ABOUT.get(record.name, About("", ""))  # an operation of your own package may have none
     if about.title:
         console.print(f"[bold]{_escape(about.title)}[/bold]")
         console.print(_escape(_folded(about.idea)) + "\n", highlight=False)
@@ -187,7 +187,7 @@ def _others(name: str) -> str:
 
 
 def _show_scaling(kind: type[Scaling]) -> None:
-    """Print a record of posref.scaling: its fields, what it does, what must be true of it, and who reads it."""
+    """Print a record of posref.scaling: its fields, what it does, its requirements, and the presets that have it."""
     console = _console()
     console.print(f"[bold]posref.scaling.{kind.__name__}[/bold]{_escape(str(inspect.signature(kind)))}\n")
     console.print(inspect.getdoc(kind) or "", markup=False, highlight=False)
@@ -255,5 +255,5 @@ for command in (check, report, golden, plot, vectors, protocol, fuzz, adapter):
 
 
 def main() -> None:
-    """Run the command line. Exit code 0: conformant or done; 1: not; 2: could not run."""
+    """Run the command line. Exit code 0: conformant or done; 1: not conformant; 2: could not run."""
     cli(prog_name="posref")

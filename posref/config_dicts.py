@@ -1,4 +1,4 @@
-"""The rope dict of a config.json, for one layer type; and the layout, base and rotated channels that the file gives."""
+"""Find the rope dict of a config.json for one layer type, and the layout, base and number of rotated channels."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -26,17 +26,20 @@ HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_head
 
 
 def check(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return `config` and the defaults of its model type; refuse a model without RoPE."""
+    """Return `config` and the defaults of its model type. Refuse a model without RoPE."""
     model = str(config.get("model_type"))
     if config.get("alibi") is True:
         refuse("config must describe a model with rotary embeddings; got 'alibi': True.")
     if model in NEVER:
-        refuse(f"config must describe a model with rotary embeddings; got {model!r}, of which no layer rotates.")
+        refuse(f"config must describe a model with rotary embeddings; got {model!r}, where no layer rotates.")
     switch, on = SWITCHES.get(model, ("", None))
     if config.get(switch) != on:
         refuse(f"config of {model!r} must have {switch} {on!r}, or the model has no rotation; got {config.get(switch)!r}.")
     if model == "chatglm" and (config.get("kv_channels") is None or config.get("original_rope") is False):
-        refuse("config of 'chatglm' must have kv_channels, and original_rope not false (ChatGLM2 and later); got another.")
+        refuse(
+            "config of 'chatglm' must have kv_channels, and original_rope not false (ChatGLM2 and later); got kv_channels "
+            f"{config.get('kv_channels')!r} and original_rope {config.get('original_rope')!r}."
+        )
     return config, DEFAULTS.get(model, {})
 
 
@@ -53,7 +56,7 @@ def rope_dict(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
 
 
 def dicts_of(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Return the dict of rope parameters as it is given, and those by layer type, none where all layers are alike."""
+    """Return the file's dict of rope parameters, and its dicts by layer type: empty if all layers are alike."""
     key = "rope_scaling" if config.get("rope_scaling") is not None else "rope_parameters"
     given = config.get(key)
     if given is None:
@@ -97,14 +100,14 @@ def _listed(given: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, An
     for kind, base, share in zip(kinds, bases, shares, strict=False):
         own = {"rope_theta": base, "partial_rotary_factor": share}
         if found.setdefault(kind, own) != own:
-            refuse(f"rope_theta must be alike in all {kind!r} layers; got {found[kind]['rope_theta']} and {base}.")
+            refuse(f"rope_theta must be the same in all {kind!r} layers; got {found[kind]['rope_theta']} and {base}.")
     if given:
         found["full_attention"] = {**found.get("full_attention", {}), **given}
     return found
 
 
 def _silent(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the dict that a file without one stands for; refuse a base that transformers would ignore."""
+    """Return the default dict for a file that has none. Refuse a base that transformers would ignore."""
     base = config.get("rope_theta")
     if isinstance(base, list | tuple):
         return {}
@@ -118,7 +121,7 @@ def _silent(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _layers(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dicts by layer type; only keys in `COMMON` may stand beside them."""
+    """Return dicts by layer type. Only keys in `COMMON` may stand beside them."""
     beside = sorted(name for name, value in given.items() if value is not None and not isinstance(value, Mapping))
     strange = [name for name in beside if name not in COMMON]
     if strange:
@@ -147,7 +150,7 @@ def layout_of(config: Mapping[str, Any], layout: Layout | None) -> Layout:
 
 
 def base_of(rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> float:
-    """Return the base: from the dict, then from the file, then the model type's default; or ChatGLM's multiple of 10000."""
+    """Return the base: from the dict, else the file, else the model type's default. ChatGLM's is a multiple of 10000."""
     names, model = ("rope_theta", "rotary_emb_base"), str(config.get("model_type"))
     if first(("rope_ratio",), config, defaults) is not None:
         beside = first(names, rope, config)
@@ -193,7 +196,7 @@ def _head_dim(config: Mapping[str, Any], defaults: Mapping[str, Any], layer_type
 
 
 def _own(config: Mapping[str, Any], layer_type: str | None, key: str) -> list[Any]:
-    """Return the one value of `key`, if any, that `per_layer_config` gives all layers of a type."""
+    """Return, in a list, the value of `key` that `per_layer_config` gives all layers of a type. Empty if it gives none."""
     if config.get("per_layer_config") is None or layer_type is None:
         return []
     layers, types = config["per_layer_config"], config.get("layer_types")

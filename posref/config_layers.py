@@ -1,8 +1,8 @@
 """
-Which layers of a model rotate, and of which type each layer is.
+Which layers of a model rotate, and the type of each layer.
 
-The rules are those of transformers 5.23.0: what its configuration classes put in the place of a key that is missing, and what
-its attention does with it. Layers are counted from 0.
+The rules are from transformers 5.23.0: the value that its configuration classes give a missing key, and what its attention does
+with that value. Layers count from 0.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,11 +11,11 @@ from typing import Any
 from posref.config_reading import integer, refuse
 
 FULL, SLIDING = "full_attention", "sliding_attention"
-# Of these model types no layer rotates.
+# In these model types no layer rotates.
 NEVER = ("glm5_next_text", "inkling2_text", "inkling_text", "jamba", "kimi_linear", "nemotron_h", "zamba")
-WITHOUT = ("linear_attention", "conv", "mamba", "recurrent")  # types of layers that have nothing to rotate
+WITHOUT = ("linear_attention", "conv", "mamba", "recurrent")  # layer types that have nothing to rotate
 COUNT = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-# Model types whose layers are sliding unless their number, from 1, is a multiple of a key's value: the key, and its default.
+# Model types where every n-th layer is full and the others are sliding: the key that has n, and its default.
 _EVERY: dict[str, tuple[str, int]] = {
     **dict.fromkeys(("gemma3_text", "t5gemma2_decoder", "t5gemma2_text"), ("sliding_window_pattern", 6)),
     **dict.fromkeys(("cohere2", "exaone4", "exaone_moe"), ("sliding_window_pattern", 4)),
@@ -25,7 +25,7 @@ _EVERY: dict[str, tuple[str, int]] = {
 _LAST_IS_FULL = ("beam", "diffusion_gemma_text", "gemma4_text", "gemma4_unified_text")
 _LISTED = ("llama4_text", "mistral_large4_text", "smollm3")  # these have no_rope_layers, where 1 means that a layer rotates
 _BASES = ("granite_swa", "granitemoe_swa", "muse_glimmer_text", "muse_spark_text")  # these have layer_rope_theta
-_FROM_THE_LAST = ("muse_glimmer_text", "muse_spark_text")  # only whether an entry is 0 counts (muse_glimmer modeling, 511)
+_FROM_THE_LAST = ("muse_glimmer_text", "muse_spark_text")  # here only 0 has a meaning (muse_glimmer modeling, 511)
 # Some layers of these have no attention, and a file without layer_types does not say which.
 _MIXED = ("bailing_hybrid", "granitemoehybrid", "lfm2", "lfm2_moe", "minimax", "zamba2")
 _SLIDING_ROTATE = ("cohere2", "cohere2_moe", "flint")  # full layers do not; without a window no layer does
@@ -33,7 +33,7 @@ _FULL_DO_NOT = ("exaone4", "exaone_moe", "kolibri1")  # the same, but without a 
 
 
 def number_of_layers(config: Mapping[str, Any], layer: Any) -> int:
-    """Return how many layers a model has; refuse a layer that is none of them."""
+    """Return how many layers a model has. Refuse the number of a layer that it does not have."""
     count = integer(COUNT, config)
     if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < count:
         refuse(f"layer must be an int from 0 to {count - 1}, the last layer of this config; got {layer!r}.")
@@ -41,7 +41,7 @@ def number_of_layers(config: Mapping[str, Any], layer: Any) -> int:
 
 
 def type_of_layer(config: Mapping[str, Any], layer: int, count: int) -> str | None:
-    """Return the type of a layer: the file's, else the model type's own; None where neither says it."""
+    """Return the type of a layer: from the file, else by the rule of its model type. None if there is neither."""
     given, model = config.get("layer_types"), str(config.get("model_type"))
     if given is None and model == "deepseek_v4" and isinstance(config.get("compress_ratios"), list | tuple):
         given = ["compressed" if ratio else SLIDING for ratio in config["compress_ratios"][:count]]
@@ -74,12 +74,12 @@ def rotates(config: Mapping[str, Any], layer: int, count: int) -> bool:
     if model == "afmoe":
         return kind == SLIDING
     if model == "olmo_hybrid":
-        return (config.get("rope_parameters") or {}).get("rope_theta", 1) is not None  # without the key it has 10000
+        return (config.get("rope_parameters") or {}).get("rope_theta", 1) is not None  # a missing key means 10000
     return not _is_null(config, kind)
 
 
 def base_of_layer(config: Mapping[str, Any], layer: int | None) -> float | None:
-    """Return a layer's own base, 0 where it does not rotate; None where layers have none. Without `layer`, the only one."""
+    """Return a layer's own base: 0 if it does not rotate, None if it has none. Without `layer`, return the only base."""
     given, model = config.get("layer_rope_theta"), str(config.get("model_type"))
     if not given:
         return None
@@ -89,18 +89,18 @@ def base_of_layer(config: Mapping[str, Any], layer: int | None) -> float | None:
         refuse(f"layer_rope_theta must be a list of numbers of at least 0, one for each layer; got {given!r}.")
     if layer is not None:
         if layer >= len(given):
-            refuse(f"layer_rope_theta must have an entry for every layer; got {len(given)}, and layer {layer} is asked for.")
+            refuse(f"layer_rope_theta must have an entry for every layer; got {len(given)} entries for layer {layer}.")
         return None if model in _FROM_THE_LAST and given[layer] else float(given[layer])
     different = sorted({float(base) for base in given if base})
     if different and model in _FROM_THE_LAST:
         return None
     if len(different) > 1:
-        refuse(f"layer must say which layer is meant, since layer_rope_theta has several bases: {different}.")
+        refuse(f"layer must be given, since layer_rope_theta has several bases, {different}; got None.")
     return different[0] if different else 0.0
 
 
 def _is_listed(config: Mapping[str, Any], model: str, layer: int, count: int) -> bool:
-    """Return whether no_rope_layers has a 1, by its name the opposite: llama4 at configuration line 170, smollm3 at 101."""
+    """Return whether no_rope_layers has a 1: despite its name, 1 rotates (configuration of llama4, 170; of smollm3, 101)."""
     given = config.get("no_rope_layers")
     if given is None or (given == [] and model == "llama4_text"):
         interval = integer(("no_rope_layer_interval",), config, {"no_rope_layer_interval": 4})
@@ -112,12 +112,12 @@ def _is_listed(config: Mapping[str, Any], model: str, layer: int, count: int) ->
 
 
 def _rotates_by_default(model: str, layer: int, count: int) -> bool:
-    """Return whether a layer rotates where the file has no layer_rope_theta: muse counts from the last (configuration, 157)."""
+    """Return whether a layer rotates if the file has no layer_rope_theta. Muse counts from the last (configuration, 157)."""
     return model not in _FROM_THE_LAST or (count - 1 - layer) % 4 != 0
 
 
 def _is_forced(config: Mapping[str, Any], model: str, layer: int, count: int) -> bool:
-    """Return whether a full layer rotates after all: those with a dense MLP in Cohere2-MoE (modeling, 296)."""
+    """Return whether a full layer rotates: in Cohere2-MoE those with a dense MLP do (modeling, 296)."""
     if model != "cohere2_moe" or config.get("prefix_dense_sliding_window_pattern", 1) != 1:
         return False
     dense = config.get("mlp_layer_types")
@@ -129,7 +129,7 @@ def _is_forced(config: Mapping[str, Any], model: str, layer: int, count: int) ->
 
 
 def _is_null(config: Mapping[str, Any], kind: str | None) -> bool:
-    """Return whether the parameters of a layer type are null: beam's full layers do not rotate (modeling, 492)."""
+    """Return whether the parameters of a layer type are null. Then it does not rotate, as in beam (modeling, 492)."""
     given = config.get("rope_parameters")
     if given is None:
         return config.get("model_type") == "beam" and kind == FULL
@@ -157,7 +157,7 @@ def _modernbert(config: Mapping[str, Any], layer: int, count: int) -> str:
 
 
 def _cohere2_moe(config: Mapping[str, Any], layer: int, count: int) -> str:
-    """Return the type of a layer whose pattern begins again after the dense ones (configuration, 140)."""
+    """Return the type of a layer. The pattern starts again after the dense layers (configuration, 140)."""
     dense = int(config.get("first_k_dense_replace", 0))
     key = "prefix_dense_sliding_window_pattern" if layer < dense else "sliding_window_pattern"
     n = integer((key,), config, {"prefix_dense_sliding_window_pattern": 1, "sliding_window_pattern": 4})

@@ -1,4 +1,4 @@
-"""Read values from parsed configuration files: each is checked, and a wrong one is refused with the reason."""
+"""Read and check values from parsed configuration files. A wrong value raises an error that says why."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
-LONGEST = 4000  # characters of a refusal: the known models, and what a file has in their place
-LARGEST, SMALLEST = float.fromhex("0x1.fffffffffffffp+1023"), float.fromhex("0x1p-1022")  # of full precision
+LONGEST = 4000  # characters of an error, which may quote known models and the file
+LARGEST, SMALLEST = float.fromhex("0x1.fffffffffffffp+1023"), float.fromhex("0x1p-1022")  # normal float64 numbers
 
 
 class ConfigError(ValueError):
-    """A problem with a configuration; the public function adds its own name to the message."""
+    """A problem with a configuration. The public function adds its own name to the message."""
 
 
 def refuse(problem: str) -> NoReturn:
@@ -22,7 +22,7 @@ def refuse(problem: str) -> NoReturn:
 
 @contextmanager
 def speaking_as(function: str) -> Iterator[None]:
-    """Put the public function's name before every refusal."""
+    """Put the public function's name before every error message."""
     try:
         yield
     except ConfigError as problem:
@@ -37,7 +37,7 @@ def parsed(config: Any) -> Mapping[str, Any]:
     if isinstance(config, str | PathLike):
         try:
             config = json.loads(Path(config).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:  # also of text that is no JSON
+        except (OSError, ValueError) as error:  # ValueError: the text is not JSON, or not UTF-8
             refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {error}")
     elif not isinstance(config, Mapping) and hasattr(config, "to_dict"):
         config = config.to_dict()
@@ -47,7 +47,7 @@ def parsed(config: Any) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a file with NumPy's scalars as Python's numbers and its arrays as lists, at any depth."""
+    """Return a value of a file, with NumPy scalars as Python numbers and NumPy arrays as lists, at any depth."""
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -56,7 +56,7 @@ def _plain(value: Any) -> Any:
 
 
 def first(names: tuple[str, ...], *places: Mapping[str, Any]) -> Any:
-    """Return the first value that is not null: every name in the first place, then in the next. None if there is none."""
+    """Return the first value that is not null, or None. Look for every name in the first place, then in the next."""
     return next((place[n] for place in places for n in names if place.get(n) is not None), None)
 
 

@@ -20,7 +20,7 @@ ROPE_TYPES: dict[str, tuple[str, ...]] = {  # each type with the keys that it re
     "longrope": ("short_factor", "long_factor", "factor", *MSCALES),
     "proportional": ("factor",),
 }
-ALIASES = {"su": "longrope", "mrope": "default"}  # the names of Phi-3's and Qwen2-VL's first files
+ALIASES = {"su": "longrope", "mrope": "default"}  # from the first files of Phi-3 and Qwen2-VL
 # Keys that are read elsewhere; the last three do not change the rotation.
 COMMON = (
     *("rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"),
@@ -31,7 +31,7 @@ ORIGINAL = ("original_max_position_embeddings",)
 
 
 def rope_type(rope: Mapping[str, Any], model: str) -> str:
-    """Return the type of a rope dict, by its present name."""
+    """Return the type of a rope dict, by its current name."""
     named = rope.get("rope_type", rope.get("type", "default"))
     kind = ALIASES.get(named, named) if isinstance(named, str) else named
     if model in LONGROPE and kind == "yarn":  # as Phi-3's configuration class does
@@ -80,7 +80,7 @@ def rotated_share(*places: Mapping[str, Any]) -> float:
 
 
 def table_factor(scaling: Scaling | None, length: int | None) -> float:
-    """Return the factor on cos and sin; LongRoPE's may depend on the length."""
+    """Return the factor on cos and sin. LongRoPE's may depend on the length."""
     if isinstance(scaling, YaRN):
         return float(yarn.attention_factor(scaling, None, None))
     if not isinstance(scaling, LongRoPE):
@@ -99,7 +99,7 @@ def softmax_factor(scaling: YaRN) -> float:
 
 
 def _check_keys(rope: Mapping[str, Any], kind: str, model: str) -> None:
-    """Refuse keys that the type does not read, since they may change what it means."""
+    """Refuse keys that the type does not read, since they may change the rotation."""
     known = ROPE_TYPES[kind]
     if kind == "dynamic" and model in ALPHA:
         known = ("alpha", *YARN)  # HunYuan's files carry YaRN's keys too; with alpha its code reads none of them

@@ -10,17 +10,17 @@ from posref.types import Lanes, Layout
 
 
 class HasToDict(Protocol):
-    """A configuration object, as transformers has."""
+    """A configuration object, such as those of transformers."""
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return its fields by name."""
 
 
-Config: TypeAlias = "Mapping[str, Any] | HasToDict | str | PathLike[str]"  # as the readers take it
+Config: TypeAlias = "Mapping[str, Any] | HasToDict | str | PathLike[str]"  # what the readers accept
 
 
 class Entry(NamedTuple):
-    """One encoding of a model: an operation and its options, None if posref does not define it or the file does not decide."""
+    """One encoding of a model. Its options are None if posref does not define it or the file does not decide them."""
 
     operation: str
     options: dict[str, Any] | None
@@ -48,7 +48,7 @@ class MRopeArguments(TypedDict):
 
 
 class Factors(TypedDict):
-    """The factors of a context extension, by where they go."""
+    """The factors of a context extension, by the place where each is applied."""
 
     table: float
     input: float

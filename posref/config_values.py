@@ -1,7 +1,7 @@
 """
 What `posref.configs` knows about each model type: its layout, its defaults, and whether it differs by layer or axis.
 
-All of it was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2: their code comes
+Everything was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2, whose code comes
 with their weights.
 """
 
@@ -56,7 +56,7 @@ SWITCHES: dict[str, tuple[str, Any]] = {
     "zamba2": ("use_mem_rope", True),
 }
 HEAD_KEYS = {"chatglm": "kv_channels", "jetmoe": "kv_channels", "zamba2": "attention_head_dim"}  # besides "head_dim"
-# Defaults for keys that a file leaves out, unless they are base 10000, the whole head, and hidden_size // num_attention_heads.
+# Defaults for missing keys, where they are not base 10000, the whole head and head size hidden_size // num_attention_heads.
 SILENT: tuple[tuple[dict[str, Any], str], ...] = (
     ({"rope_theta": 1e6, "rope_local_base_freq": 1e4, "head_dim": 256}, "gemma3_text gemma3n_text"),
     ({"rope_theta": 1e6, "rope_local_base_freq": 1e4, "head_dim": 256}, "t5gemma2_decoder t5gemma2_text"),

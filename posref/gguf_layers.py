@@ -1,8 +1,8 @@
 """
 Which layers of a GGUF file rotate, and which have a sliding window.
 
-Few of these rules are keys of the file: they are literals in llama.cpp's models (src/models, src/llama-hparams.cpp), which
-`general.architecture` chooses.
+Most of these rules are not keys of the file. They are literals in llama.cpp's models (src/models, src/llama-hparams.cpp), and
+`general.architecture` selects them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 from posref.config_reading import integer, refuse
 
 STEP = 4  # n_no_rope_layer_step: no key sets it
-PERIODS = {"gemma3": 6, "gemma-embedding": 6, "cohere2": 4, "exaone4": 4}  # one full layer in so many, if the file does not say
+PERIODS = {"gemma3": 6, "gemma-embedding": 6, "cohere2": 4, "exaone4": 4}  # one full layer in this many, by default
 EXAONE4_32B = 64  # layers; a smaller EXAONE 4 has no window
 
 
@@ -23,7 +23,7 @@ def check_layer(metadata: Mapping[str, Any], name: str, layer: int) -> None:
 
 
 def has_window(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
-    """Return whether a layer has a sliding window: every one but the last of each period, or as the file lists them."""
+    """Return whether a layer has a sliding window: all but the last of each period, or those that the file lists."""
     key = f"{name}.attention.sliding_window_pattern"
     pattern = metadata.get(key, PERIODS.get(name))
     if isinstance(pattern, Sequence) and not isinstance(pattern, str | bytes) and len(pattern) > layer:
@@ -44,7 +44,7 @@ def rotates(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
             return not last_of_step
         case "llama4":  # without chunks all layers rotate
             return window == 0 or not last_of_step
-        case "smallthinker":  # the first of each step, where there is a window
+        case "smallthinker":  # with a window, the first of each step does not rotate
             return not window or layer % STEP != 0
         case "cohere2" | "exaone-moe":
             return has_window(metadata, name, layer)

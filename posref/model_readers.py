@@ -1,4 +1,4 @@
-"""Readers of the table of model types: options of an encoding from the keys of a configuration."""
+"""Readers for the table of model types. Each returns encodings with their options, from the keys of a configuration."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -11,13 +11,13 @@ from posref.config_values import MROPE
 from posref.configs import read_mrope, read_rope
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
-MOST = 10_000  # layers of a model: each is read
+MOST = 10_000  # layers of a model, since each is read
 HIDDEN = ("embed_dim", "hidden_size", "d_model")
 HEADS = ("num_heads", "num_attention_heads")
 
 
 def value_of(key: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
-    """Return the value of a key, which may be inside others ("attn_config.alibi"), or the one that stands for it."""
+    """Return the value of a key, which may be nested ("attn_config.alibi"), or its default."""
     inside: Any = config
     for name in key.split("."):
         if not isinstance(inside, Mapping) or name not in inside:
@@ -27,7 +27,7 @@ def value_of(key: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -
 
 
 def options_of(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options of a row, with the file's values in the place of their keys."""
+    """Return the options of a row, with each key replaced by the file's value."""
     if row.get("options") is None:
         return None
     return {name: _resolved(name, given, config, defaults) for name, given in row["options"].items()}
@@ -42,7 +42,7 @@ def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mappin
         value = value[given["item"]]
     wanted = given.get("type", "int")
     if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
-        refuse(f"the file must have {' or '.join(names)}, {wanted}, for {name}; got {value!r}.")
+        refuse(f"the file must have {' or '.join(names)}, of type {wanted}, for {name}; got {value!r}.")
     return value + given.get("plus", 0) if wanted == "int" else float(value)
 
 
@@ -62,7 +62,7 @@ def _rotary(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping
 
 
 def _changed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the text's rotation with another layout or other lanes: an indexer's."""
+    """Return the rotation of an indexer: the text's, with another layout or other channels."""
     entries = []
     for entry in _rotary(config, row, defaults):
         options = None if entry is None else {**(entry.options or {}), **row["options"]}
@@ -71,19 +71,19 @@ def _changed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mappin
 
 
 def _compressed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the rotation of DeepSeek-V4's layers that compress."""
+    """Return the rotation of DeepSeek-V4's compressed layers."""
     found = read_rope(config, "compress", None, None)
     return [None if found is None else Entry("rope", {**found})]
 
 
 def _plain(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return RoPE over the whole head, with the base that the row names: encoders that have no rope dict."""
+    """Return RoPE over the whole head, with the base that the row names, for encoders without a rope dict."""
     options = options_of(row, config, defaults) or {}
     return [Entry("rope", {**options, "rotary_dim": even(_head(config, defaults)), "scaling": None})]
 
 
 def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return a rotation by the coordinates of an image or video: its widths from the head, its base from the file."""
+    """Return a rotation by coordinates in an image or video. The head gives its widths, the file its base."""
     axes, options = row["axes"], dict(row["options"])
     width = even(2 * (_head(config, defaults, row.get("head")) // (2 * axes)))
     rope = config.get("rope_parameters")
@@ -103,7 +103,7 @@ def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[s
 
 
 def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the M-RoPE of each layer, by its type; a type whose parameters are null has none."""
+    """Return the M-RoPE of each layer, by its type. A type whose parameters are null has none."""
     types, given = _by_type(config)
     same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
     found = {
@@ -121,12 +121,12 @@ def _by_type(config: Mapping[str, Any]) -> tuple[list[str], Mapping[str, Any]]:
     listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
     types = list(types) if listed and types is not None else []
     if not types or not isinstance(given, Mapping) or not set(types) <= set(given):
-        refuse(f"rope_parameters must be by layer type, for each of layer_types; got {given!r} and {types!r}.")
+        refuse(f"rope_parameters must have an entry for every type in layer_types; got {given!r} and {types!r}.")
     return types, given
 
 
 def _axial_by_type(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
-    """Return the axial rotation of each layer, by its type: its base, and the part of the head that turns."""
+    """Return the axial rotation of each layer. Its type decides the base and the share of the head that rotates."""
     types, given = _by_type(config)
     axes, head, found = row["axes"], integer(("head_dim",), config, defaults), {}
     for kind in dict.fromkeys(types):
@@ -138,7 +138,7 @@ def _axial_by_type(config: Mapping[str, Any], row: Mapping[str, Any], defaults: 
 
 
 def _head(config: Mapping[str, Any], defaults: Mapping[str, Any], keys: list[str] | None = None) -> int:
-    """Return the width of a head, from the keys of the hidden size and of what divides it."""
+    """Return the width of a head: the value of the first of `keys`, divided by those of the others."""
     if keys is not None:
         hidden, *others = (integer((key,), config, defaults) for key in keys)
         return hidden // math.prod(others)

@@ -1,4 +1,4 @@
-"""Sizes of the models in `posref.presets`, where a source has them: heads, lanes of a head, and the longest context."""
+"""Sizes of the models in `posref.presets`, where a source has them: heads, channels of a head, and the longest context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ class Sizes:
     """
     The sizes of one model's attention.
 
-    `heads` and `key_heads` count the heads of queries and keys, `head_size` the lanes of what `posref.rope` is given (with
-    multi-head latent attention its rotated part, of which keys have one head), and `longest` the tokens of the whole context.
+    `heads` and `key_heads` are the numbers of query heads and key heads. `head_size` is the number of channels of `x` in
+    `posref.rope`. With multi-head latent attention `x` is the rotated part only, and its keys have one head. `longest` is the
+    longest context, in tokens.
     """
 
     heads: int
@@ -109,6 +110,6 @@ apertus-8b            32  8 128   65536
 olmo-3-7b-full        32 32 128   65536
 olmo-3-7b-sliding     32 32 128   65536
 """
-# The tables are of litgpt 0.5.13 (litgpt/config.py), of the defaults of the configuration classes of transformers 5.23.0, and
-# of files quoted in public repositories. DeepSeek-V3's context is that of its YaRN, factor 40 of 4096 tokens.
+# Sources, in order: litgpt 0.5.13 (litgpt/config.py), the defaults of transformers 5.23.0's configuration classes, and files
+# quoted in public repositories. DeepSeek-V3's context follows from its YaRN: 40 times 4096 tokens.
 SIZES: Mapping[str, Sizes] = MappingProxyType(_rows(_LITGPT) | _rows(_TRANSFORMERS) | _rows(_QUOTED))

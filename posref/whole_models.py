@@ -1,4 +1,4 @@
-"""From a model's config.json to all its positional encodings, of the text and of every tower."""
+"""Read a model's config.json: all its positional encodings, in the text model and in every tower."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,49 +11,49 @@ from posref.model_table import model_table, remedy
 __all__ = ["from_config"]
 
 MODALITIES = ("text", "vision", "audio")
-DEEPEST = 8  # configurations inside one another
-OWN_NAMES = ("indexer", "compressed keys")  # these are not named after the part that has them, where that is the text
+DEEPEST = 8  # levels of nested configurations
+OWN_NAMES = ("indexer", "compressed keys")  # in the text part these keep their own names
 
 
 def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, list[Entry | None]]:
     """
-    Return which positional encodings a whole model uses, by component, for its config.json.
+    Return the positional encodings of a whole model, by component, from its config.json.
 
     Parameters
     ----------
     config : mapping, object with ``to_dict()``, or path
-        The parsed file, a configuration object of transformers, or the path of the file. Configurations inside it are read too,
-        at every depth.
+        The parsed file, a configuration object of transformers, or the path of the file. Nested configurations are read too,
+        up to 8 deep.
     layer : int, optional
-        The number of one layer, from 0. A component whose layers differ then has the entry of that layer alone. One whose
-        layers are alike keeps its one entry, whatever the number.
+        The number of one layer, from 0. If the layers of a component differ, its list then has only the entry of this layer. If
+        they are alike, it keeps its one entry for any number.
 
     Returns
     -------
     dict
         For each component ("text", "vision", "audio", "encoder", "decoder", "indexer", ...) a list: one entry if its layers are
-        alike, else one for each layer. An entry is None where nothing has positions, or the pair of
+        alike, else one for each layer. An entry is None if nothing there has positions, else a pair:
 
         - ``operation``, a name of `posref.spec.REGISTRY`, or the field's name of an encoding that posref does not define;
-        - ``options``, the keyword arguments of that operation that the file decides. Arrays, sizes and positions come with the
-          checkpoint or the call. None where posref does not define the encoding, or the file does not decide its options.
+        - ``options``, the arguments of that operation that the file decides. Arrays, sizes and positions come with the
+          checkpoint or the call. None if posref does not define the encoding, or the file does not decide its options.
 
         A component with an encoding at its input and another in attention has both: "vision" and "vision attention". "vision
-        table" says by what the learned table is fitted to another grid. Components of configurations inside others are named
-        after both: "thinker text".
+        table" is the operation that resizes the learned table to another grid. A component of a nested configuration has both
+        names: "thinker text".
 
     Raises
     ------
     ValueError
-        If the model type is not known, a key is missing or ill-typed, the parameters of a rotation are such that
-        `rope_from_config` refuses them, or a component whose layers differ does not have that layer.
+        If the model type is unknown, a key is missing or has the wrong type, `rope_from_config` would refuse the parameters of
+        a rotation, or the layers of a component differ and it does not have this one.
 
     Notes
     -----
-    What was read is the code of transformers 5.23.0; a key that a file leaves out has the value of its configuration classes.
-    ``dim`` of `sinusoidal` and `sine_2d` goes before the keywords. An offset belongs to `learned`; sinusoids whose rows begin
-    at 2 (M2M100, XGLM) have it in the positions. A tower that timm defines (``timm_wrapper``) is named, since the file does not
-    decide it.
+    The rules are from the code of transformers 5.23.0. A missing key has the default of the configuration class there. ``dim``
+    of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. For sinusoids
+    whose rows begin at 2 (M2M100, XGLM), add 2 to the positions. A tower that timm defines (``timm_wrapper``) has a name only,
+    since the file does not decide its encoding.
 
     Examples
     --------
@@ -74,10 +74,10 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
 
 
 def _components(config: Mapping[str, Any], silent: str | None, where: str) -> dict[str, list[Entry | None]]:
-    """Return the components of a configuration, whose type is `silent` if it does not say."""
+    """Return the components of a configuration. Its type is `silent` if it does not say."""
     table = model_table()
     if where.count("[") > DEEPEST:
-        refuse(f"config must have at most {DEEPEST} configurations inside one another; got {where}.")
+        refuse(f"config must have at most {DEEPEST} levels of nested configurations; got {where}.")
     model = str(config.get("model_type") or silent)
     if model not in table:
         refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")
@@ -94,7 +94,7 @@ def _components(config: Mapping[str, Any], silent: str | None, where: str) -> di
     defaults = known.get("defaults", {})
     _check_words(known.get("rows", ()), config, defaults, where)
     for row in known.get("rows", ()):
-        inside = row.get("only_without")  # a file of an older version, which has the text's keys at the top
+        inside = row.get("only_without")  # older files have the text's keys at the top level
         if (inside is None or not isinstance(config.get(inside), Mapping)) and _holds(row, config, defaults):
             if "read" in row:
                 found[row["component"]] = READERS[row["read"]](config, row, defaults)
@@ -110,12 +110,12 @@ def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[
 
 
 def _holds(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
-    """Return whether the file has the values for which a row is true."""
+    """Return whether the file has the values for which a row holds."""
     return all(value_of(key, config, defaults) in allowed for key, allowed in row.get("when", {}).items())
 
 
 def _check_words(rows: Iterable[Mapping[str, Any]], config: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Refuse a word that chooses an encoding and is none of those that the model's code knows."""
+    """Refuse a word that should choose an encoding but that the model's code does not know."""
     known: dict[str, list[Any]] = {}
     for row in rows:
         for key, allowed in row.get("when", {}).items():

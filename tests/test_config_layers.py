@@ -50,7 +50,7 @@ def test_layers_that_do_not_rotate(config: dict[str, Any], layers: list[int]) ->
 def test_layers_may_have_bases_of_their_own() -> None:
     config = {"model_type": "granite_swa", "num_hidden_layers": 3, **SIZES, "layer_rope_theta": [5e5, 1e4, 0]}
     assert [(found or {}).get("base") for found in (rope_from_config(config, layer=n) for n in range(3))] == [5e5, 1e4, None]
-    with pytest.raises(ValueError, match=r"layer must say which layer is meant, .* \[10000\.0, 500000\.0\]"):
+    with pytest.raises(ValueError, match=r"layer must be given, .* \[10000\.0, 500000\.0\]"):
         rope_from_config(config)
     assert rope_from_config(config | {"layer_rope_theta": [5e5, 0, 5e5]})["base"] == 5e5
 
@@ -68,15 +68,15 @@ def test_layers_have_the_parameters_of_their_type() -> None:
         ({"model_type": "smollm3"}, {"layer": 12}, "layer must be an int from 0 to 11, the last layer of this config; got 12."),
         ({"model_type": "smollm3"}, {"layer": True}, "layer must be an int from 0 to 11"),
         ({"model_type": "smollm3", "num_hidden_layers": None}, {"layer": 0}, "the file must have num_hidden_layers or"),
-        ({"model_type": "gemma3_text"}, {"layer": 0, "layer_type": "full_attention"}, "layer and layer_type cannot both be"),
+        ({"model_type": "gemma3_text"}, {"layer": 0, "layer_type": "full_attention"}, "layer must be given without layer_type"),
         ({"model_type": "smollm3", "no_rope_layers": [1, 0, 1]}, {"layer": 0}, "no_rope_layers must have num_hidden_layers "
          "entries, 1 where a layer rotates; got 3 for 12."),
         ({"model_type": "granite_swa", "layer_rope_theta": [1e4]}, {"layer": 5}, "layer_rope_theta must have an entry for"),
         ({"model_type": "granite_swa", "layer_rope_theta": ["1e4"]}, {"layer": 0}, "layer_rope_theta must be a list of"),
         ({"model_type": "granite_swa", "layer_rope_theta": [0, 0]}, {}, "layer_rope_theta must have a base above 0"),
         ({"model_type": "cohere2", "layer_types": ["full_attention"]}, {"layer": 1}, "layer_types must be a list of 12 words"),
-        ({"model_type": "jamba"}, {}, "must describe a model with rotary embeddings; got 'jamba', of which no layer rotates."),
-        ({"model_type": "kimi_linear"}, {}, "got 'kimi_linear', of which no layer rotates."),
+        ({"model_type": "jamba"}, {}, "must describe a model with rotary embeddings; got 'jamba', where no layer rotates."),
+        ({"model_type": "kimi_linear"}, {}, "got 'kimi_linear', where no layer rotates."),
     ],
 )  # fmt: skip
 def test_a_layer_that_cannot_be_read_is_refused(config: dict[str, Any], options: dict[str, Any], message: str) -> None:

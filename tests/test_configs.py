@@ -444,7 +444,7 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "rope_from_config: config must be a mapping, the path of a config.json, or have to_dict(); got list."),
     ({"model_type": "phi3_v", "text_config": {}}, {}, "config['model_type'] must be a known one; got None. Pass layout"),
     ({"model_type": "klingon"}, {}, "config['model_type'] must be a known one; got 'klingon'. Pass layout, one of ("),
-    (STEP | {"layer_types": ["full_attention"] * 2}, {"layer_type": "full_attention"}, "rope_theta must be alike in all"),
+    (STEP | {"layer_types": ["full_attention"] * 2}, {"layer_type": "full_attention"}, "rope_theta must be the same in all"),
     (STEP | {"layer_types": None}, {"layer_type": "full_attention"}, "one for each of layer_types; got 3 for 0 layers."),
     (MIMO | {"rope_scaling": V4_YARN}, {"layer_type": "full_attention"}, "must be null or a dict by layer type for this"),
     ({"model_type": "esm", **HEADS}, {}, "must have position_embedding_type 'rotary', or the model has no rotation; got"),

@@ -45,7 +45,7 @@ from posref.spec import REGISTRY
 REASONS = {
     "rotated channels": "a fraction of the head that is no even number of channels",
     "mrope_section": "sections that do not add up to the rotated pairs",
-    "rope_parameters must be by layer type": "a default without rope parameters",
+    "rope_parameters must have an entry for every type": "a default without rope parameters",
     "must have layer_types": "a default without layer types",
 }
 ROTARY = re.compile(r"Rotary|RopePosition|RoPEPosition")
