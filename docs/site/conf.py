@@ -14,6 +14,7 @@ html_theme, html_title = "furo", "posref"
 html_math_renderer = "svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "scorer.js")
 html_show_sourcelink, html_copy_source, html_show_sphinx = False, False, False
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3

@@ -39,7 +39,7 @@ def write(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for part in ("encodings", "guides", "findings", "pictures", "api", "models"):
         (folder / part).mkdir(parents=True)
-    for name in ("conf.py", "formulas.py", "slim.py"):
+    for name in ("conf.py", "formulas.py", "slim.py", "scorer.js"):
         shutil.copy(HERE / name, folder / name)
     shutil.copytree(HERE / "_static", folder / "_static")
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")

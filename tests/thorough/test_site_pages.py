@@ -26,6 +26,7 @@ return [...document.querySelectorAll("article *")]
   .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !kept(e) && !e.closest("svg svg, symbol"))
   .map(e => e.outerHTML.slice(0, 120));
 """  # what reaches beyond the window, and no box that scrolls by itself holds it
+LISTS = ("deviations", "diagnosis", "findings/", "guides/operations", "scoreboard")  # pages that are lists of names
 KINDS = (  # a page of every kind
     "index", "choose", "gallery", "encodings/index", "encodings/rope", "encodings/mrope", "encodings/layout_2d", "models/index",
     "models/types", "models/qwen", "guides/call", "scoreboard", "deviations", "diagnosis", "findings/index", "proved",
@@ -134,6 +135,18 @@ def test_the_search_finds_yarn(built: Path, browser: webdriver.Chrome) -> None:
         lambda driver: driver.find_elements(By.CSS_SELECTOR, "#search-results li a[href*='encodings/rope.html']")
     )
     assert browser.find_elements(By.CSS_SELECTOR, "#search-results li a[href*='posref.scaling.YaRN']")
+
+
+def test_the_search_shows_guides_first_and_lists_of_names_last(built: Path, browser: webdriver.Chrome) -> None:
+    browser.get((built / "search.html").as_uri() + "?q=YaRN")
+    WebDriverWait(browser, 20).until(
+        lambda driver: "found" in driver.find_element(By.CSS_SELECTOR, "#search-results .search-summary").text
+    )
+    found = run(browser, "return [...document.querySelectorAll('#search-results li > a')].map(e => e.getAttribute('href'))")
+    assert found[0].startswith("guides/extension.html")
+    named = [link.startswith(LISTS) for link in found]
+    assert any(named)
+    assert named == sorted(named)
 
 
 def test_what_is_too_wide_is_found(built: Path, browser: webdriver.Chrome) -> None:
