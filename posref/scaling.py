@@ -173,7 +173,8 @@ class LongRoPE(Scaling):
     requires = (
         "original_length >= 2",
         "factor is None or factor > 0",
-        "factor is not None or max_length is not None or attention_factor is not None",
+        "factor is not None or max_length is not None or attention_factor is not None"
+        " or short_mscale is not None and long_mscale is not None",
         "len(short_factor) == dim // 2 and len(long_factor) == dim // 2",
         "length is not None",
     )

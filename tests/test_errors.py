@@ -455,7 +455,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "frequencies: LongRoPE factor": (
         frequencies(LongRoPE(LONG.short_factor, LONG.long_factor, 32), length=5),
-        "rope_frequencies: LongRoPE must have factor, max_length or attention_factor (to scale cos and sin); got none.",
+        "rope_frequencies: LongRoPE must have factor, max_length, attention_factor or the mscale of the list in use "
+        "(to scale cos and sin); got none.",
     ),
     "frequencies: Proportional share": (
         frequencies(Proportional(1.5)),

@@ -50,7 +50,10 @@ def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
         if given is not None:
             return float(given)
     if scaling.factor is None and scaling.max_length is None:
-        msg = "rope_frequencies: LongRoPE must have factor, max_length or attention_factor (to scale cos and sin); got none."
+        msg = (
+            "rope_frequencies: LongRoPE must have factor, max_length, attention_factor or the mscale of the list in use "
+            "(to scale cos and sin); got none."
+        )
         raise ValueError(msg)
     if scaling.factor is not None:
         check_positive("rope_frequencies", "LongRoPE.factor", scaling.factor)
