@@ -59,8 +59,8 @@ class Presets(Mapping[str, Preset]):
         if name not in self._by_name:
             import difflib
 
-            near = difflib.get_close_matches(str(name), self._by_name, n=3) or "posref list --presets"
-            msg = f"presets: name must be a preset's name; got {name!r}. See {near}."
+            near = difflib.get_close_matches(str(name), self._by_name, n=3) or ["posref list --presets"]
+            msg = f"presets: name must be a preset's name; got {name!r}. See {', '.join(near)}."
             raise KeyError(msg)
         return self._by_name[name]
 
