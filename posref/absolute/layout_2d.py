@@ -52,10 +52,14 @@ def layout_2d(
     boxes : array, integer, shape ``(*P, 4)``
         :math:`(x_0, y_0, x_1, y_1)`, in thousandths of the page's width and height. The result is unspecified for an edge
         outside its table.
-    x_table, y_table : array, real floating, shape ``(L, d)`` and ``(M, d)``
-        X and Y. Released models have 1024 rows.
-    h_table, w_table : array, real floating, shape ``(U, e)`` and ``(V, e)``
-        H and W; e = d with "sum".
+    x_table : array, real floating, shape ``(L, d)``
+        X, a row for each horizontal coordinate. Released models have 1024.
+    y_table : array, real floating, shape ``(M, d)``
+        Y, a row for each vertical coordinate.
+    h_table : array, real floating, shape ``(U, e)``
+        H, a row for each height; e = d with "sum".
+    w_table : array, real floating, shape ``(V, e)``
+        W, a row for each width.
     combine : {"concat", "sum"}
         Concatenated (LayoutLMv2, v3, LayoutXLM, LiLT), or added (LayoutLM).
     clip_sizes : bool

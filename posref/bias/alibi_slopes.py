@@ -34,9 +34,12 @@ def alibi_slopes(
         H, the number of heads in the whole model (not in one shard), at least 1.
     max_bias : float
         beta, above 0; 8 in the paper. MPT calls it ``alibi_bias_max``.
-    xp, device, dtype : optional
-        The library, device and dtype of the result. By default it is NumPy float64. In another library it is float64 if the
-        library computes in float64, else float32, unless `dtype` is given.
+    xp : array namespace, optional
+        The library of the result. None means NumPy.
+    device : optional
+        The device of the result. None means the library's default.
+    dtype : data type, optional
+        Dtype of the result. None means float64 if the library computes in float64, else float32.
 
     Returns
     -------

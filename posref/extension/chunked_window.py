@@ -30,9 +30,10 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
 
     Parameters
     ----------
-    q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens from the start of the text, where the first chunk begins. Do not pass places in a padded row
-        or in a cache.
+    q_positions : array, integer, shape ``(*B, Q)``
+        In tokens from the start of the text, where the first chunk begins. Do not pass places in a padded row or in a cache.
+    k_positions : array, integer, shape ``(*B, K)``
+        In tokens, counted in the same way.
     chunk : int
         c, tokens in a chunk; Llama 4 has 8192.
     sides : {"causal", "both"}

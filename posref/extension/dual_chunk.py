@@ -142,16 +142,26 @@ def dual_chunk(
         Queries; R and H may be missing.
     k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
-    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
-    chunk_size, local_size : int
-        c and l: see `dual_chunk_distances`; Qwen2.5-1M has 262144 and 8192.
+    q_positions : array, signed integer, shape ``(*P, Q)``
+        m, in tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
+    k_positions : array, signed integer, shape ``(*P, K)``
+        n, in tokens; for k of (B, G, K, D) pass (K,) or (B, 1, K).
+    chunk_size : int
+        c, at least 1; Qwen2.5-1M has 262144. See `dual_chunk_distances`.
+    local_size : int
+        l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192.
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
-    base, rotary_dim, scaling, length
-        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
-        has an attention factor, it multiplies queries and keys in every pass, so each score twice. ChunkLlama's factor is
-        1 + 0.05 ln(length/L), with L the original length.
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    rotary_dim : int, optional
+        d, the number of channels that rotate, even: the first d. None means all D.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta: see `rope_frequencies`. An attention factor multiplies queries and keys in
+        every pass, so each score twice. ChunkLlama's
+        factor is 1 + 0.05 ln(length/L), with L the original length.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it.
 
     Returns
     -------

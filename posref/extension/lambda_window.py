@@ -30,8 +30,10 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
 
     Parameters
     ----------
-    q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens from the start of the text, not places in a cache.
+    q_positions : array, integer, shape ``(*B, Q)``
+        In tokens from the start of the text.
+    k_positions : array, integer, shape ``(*B, K)``
+        In tokens from the start of the text, not places in a cache.
     sinks : int
         g, at least 0: the number of first tokens that stay visible. StreamingLLM has 4, LM-Infinite's ``global_branch`` is 10
         to 100.

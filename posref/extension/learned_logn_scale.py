@@ -27,8 +27,10 @@ def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T
     ----------
     positions : array, integer, shape ``(*B, T)``
         p, positions of the queries, in tokens. A causal query at p sees p + 1 keys, its own included.
-    scale, bias : arrays, real floating, shape ``(H,)``
-        a and c, learned. With a scale of 0 and a bias of 1 the factor is 1.
+    scale : array, real floating, shape ``(H,)``
+        a, learned. With a scale of 0 and a bias of 1 the factor is 1.
+    bias : array, real floating, shape ``(H,)``
+        c, learned.
 
     Returns
     -------

@@ -145,15 +145,27 @@ def self_extend(
         Queries; R and H may be missing.
     k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
-    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
-    group, window, shift
-        g, w and how w/g is rounded: see `self_extend_distances`.
+    q_positions : array, signed integer, shape ``(*P, Q)``
+        m, in tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
+    k_positions : array, signed integer, shape ``(*P, K)``
+        n, in tokens; for k of (B, G, K, D) pass (K,) or (B, 1, K).
+    group : int
+        g, at least 1; 8 in the authors' code. With 1 this is RoPE.
+    window : int
+        w, at least 1; 1024 in the authors' code.
+    shift : {"floor", "exact"}
+        What is subtracted from w: ``w // g`` or ``w / g``. See `self_extend_distances`.
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
-    base, rotary_dim, scaling, length
-        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
-        has an attention factor, it multiplies queries and keys in every pass, so each score twice.
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    rotary_dim : int, optional
+        d, the number of channels that rotate, even: the first d. None means all D.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta: see `rope_frequencies`. An attention factor multiplies queries and keys in
+        every pass, so each score twice.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it.
 
     Returns
     -------

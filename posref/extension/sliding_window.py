@@ -39,8 +39,10 @@ def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, windo
 
     Parameters
     ----------
-    q_positions, k_positions : arrays, integer, shapes ``(*B, Q)`` and ``(*B, K)``
-        Positions in tokens. For queries ``(B, H, Q, D)`` pass ``(B, 1, Q)``.
+    q_positions : array, integer, shape ``(*B, Q)``
+        In tokens. For queries of ``(B, H, Q, D)`` pass ``(Q,)`` or ``(B, 1, Q)``.
+    k_positions : array, integer, shape ``(*B, K)``
+        In tokens. For keys of ``(B, H, K, D)`` pass ``(K,)`` or ``(B, 1, K)``.
     window : int
         The size in tokens (on each side if `sides` is "both"). At least 1 with "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}

@@ -44,8 +44,11 @@ def streaming_llm_distances(
         n, in tokens from the start of the text, not places in the cache.
     sinks : int
         g, at least 0: the number of first tokens that stay in the cache; 4 in the authors' code. With 0 this is RoPE.
-    window, counting
-        As in `lambda_window`, which returns the mask. The authors' chat has 2000 (``recent_size``).
+    window : int
+        The number of recent tokens, without the sinks; 2000 in the authors' chat (``recent_size``). At least 1 with
+        "with_query", at least 0 with "without_query".
+    counting : {"with_query", "without_query"}
+        Whether the window counts the query's own key. `lambda_window` returns the mask.
 
     Returns
     -------
@@ -150,15 +153,27 @@ def streaming_llm(
         Queries; R and H may be missing.
     k : array, real floating, shape ``(*R, G, K, D)``
         Keys; H is a multiple of G, and each key head serves a block of H/G neighbouring query heads.
-    q_positions, k_positions : arrays, signed integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        In tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
-    sinks, window, counting
-        See `streaming_llm_distances`.
+    q_positions : array, signed integer, shape ``(*P, Q)``
+        m, in tokens from the start of the text. For q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
+    k_positions : array, signed integer, shape ``(*P, K)``
+        n, in tokens from the start of the text, not places in the cache. For k of (B, G, K, D) pass (K,) or (B, 1, K).
+    sinks : int
+        g, at least 0: the number of first tokens that stay in the cache; 4 in the authors' code.
+    window : int
+        The number of recent tokens, without the sinks. At least 1 with "with_query", at least 0 with "without_query".
+    counting : {"with_query", "without_query"}
+        Whether the window counts the query's own key.
     layout : {"half", "interleaved", "interleaved_to_half"}
         Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
-    base, rotary_dim, scaling, length
-        As in `rope`: b; d, None for all D (channels from d on do not rotate); and two options that change theta. If the scaling
-        has an attention factor, it multiplies queries and keys in every pass, so each score twice.
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    rotary_dim : int, optional
+        d, the number of channels that rotate, even: the first d. None means all D.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta: see `rope_frequencies`. An attention factor multiplies queries and keys in
+        every pass, so each score twice.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it.
 
     Returns
     -------

@@ -52,11 +52,14 @@ def shaw_scores(
         Keys.
     key_table : array, real floating, shape ``(left + right + 1, D)``
         A, learned, in the dtype of `q`. All heads share it, as in the paper.
-    q_positions, k_positions : arrays, integer, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens. For `q` of shape ``(B, H, Q, D)`` pass ``(Q,)`` or ``(B, 1, Q)``.
-    left, right : int
-        l and r, at least 0: the difference of positions is clipped to -l and r. The paper has l = r; Wav2Vec2-BERT has 64 and
-        8.
+    q_positions : array, integer, shape ``(*P, Q)``
+        In tokens. For `q` of shape ``(B, H, Q, D)`` pass ``(Q,)`` or ``(B, 1, Q)``.
+    k_positions : array, integer, shape ``(*P, K)``
+        In tokens. For `k` of shape ``(B, H, K, D)`` pass ``(K,)`` or ``(B, 1, K)``.
+    left : int
+        l, at least 0: the difference of positions is clipped to -l and r. The paper has l = r; Wav2Vec2-BERT has l = 64.
+    right : int
+        r, at least 0; 8 in Wav2Vec2-BERT.
     order : {"key_minus_query", "query_minus_key"}
         Which difference of positions is clipped. The paper uses the first, SpeechT5 the second.
 
