@@ -1,11 +1,12 @@
 """
 Cosine and sine of position times frequency, accurate at every position and in every dtype.
 
-Where the library has float64, the angle is a float64 product. Elsewhere a float32 angle would be off by 0.7 at position 1e7, so
-the product is formed exactly. A frequency is a fraction of a turn, held in six limbs of 12 bits. Integer positions multiply the
-limbs in int32, whole turns drop out, and at most an eighth of a turn is left. The error then stays below 2^-22 for every int32
-position, whatever the compiler does to floating-point arithmetic. For a floating position, whole tokens and 4096ths of a token
-are treated in this way, and only the rest, below 2^-12, is multiplied in float32.
+In a library with float64, the angle is a float64 product. In the others a float32 angle would be off by 0.7 radians at position
+1e7, so the product is computed exactly. Each frequency becomes a fraction of a turn, held in six limbs of 12 bits. Integer
+positions multiply the limbs in int32. Whole turns and quarter turns are taken off, so that at most an eighth of a turn is left.
+The error then stays below 2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic. A floating
+position is split into whole tokens, 4096ths of a token, and a rest. The first two are multiplied in this way; only the rest,
+below 2^-12 tokens, is multiplied in float32.
 """
 
 from fractions import Fraction
@@ -14,7 +15,7 @@ from functools import reduce
 from posref.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
 
 LIMBS, BITS = 6, 12
-# 1/(2 pi) as an integer over 2**320 (Sloane's A086201 in binary), so that a turn's fraction needs no floating point.
+# 1/(2 pi) as an integer over 2**320 (Sloane's A086201 in binary), so that fractions of a turn need no floating point
 TURNS_PER_RADIAN = (0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4107F9458EAF7AEF1586DC91B8E909374B8, 320)
 
 
@@ -29,10 +30,10 @@ def cos_sin_of_pairs(
     """
     Return cos and sin of ``positions * frequencies + phases`` in the working dtype of `dtype` (float32 or wider).
 
-    `positions` are integer or floating. Their last axis is 1, or n: one position for each frequency. `frequencies`, of shape
-    ``(n,)``, are in radians per token: host numbers, or an array of the caller, which carries gradients. If they are traced on
-    a library without float64, the product is in float32 (class ``angle32``). `phases` are small angles in radians, in a shape
-    that broadcasts, and in float64 (float32 where the library has no float64).
+    `positions` are integer or floating. Their last axis has size 1, or n: one position for each frequency. `frequencies`, of
+    shape ``(n,)``, are in radians per token. They are host numbers, or an array of the caller, which carries gradients. If they
+    are traced in a library without float64, the product is in float32 (class ``angle32``). `phases` are angles of a few
+    radians. They broadcast with the products, and are in float64, or float32 if the library has no float64.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
@@ -53,8 +54,8 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
     """
     Return cos and sin of ``sum(positions * frequencies, axis=0)`` in the working dtype of `dtype`: see `cos_sin_of_pairs`.
 
-    `positions` and `frequencies` have the same number of axes. Their first axes, over which the sum runs, have one length. The
-    last axis of `positions` is 1.
+    `positions` and `frequencies` have the same number of axes. The sum runs over their first axes, which have the same size.
+    The last axis of `positions` has size 1.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
@@ -71,9 +72,10 @@ def cos_sin_of_sums(positions: Array, frequencies: Array, /, *, dtype: DType) ->
 
 def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DType) -> tuple[Array, Array]:
     """
-    Return cos and sin of ``pi * sum(positions * frequencies, axis=0)``: see `cos_sin_of_sums`, which is this without pi.
+    Return cos and sin of ``pi * sum(positions * frequencies, axis=0)``: as `cos_sin_of_sums`, but with a factor pi.
 
-    In float64, quarter turns are taken off before the multiplication by pi, so that whole half turns have sine 0.
+    If the sum is floating (in float64, or in float32 with traced frequencies), quarter turns are taken off before the
+    multiplication by pi, so that whole half turns have sine 0.
     """
     xp = namespace(positions)
     work = wide(dtype, xp)
@@ -85,7 +87,7 @@ def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DTy
         return _cos_sin_of_turns(axes, tuple(frequencies.shape[1:]), None, nothing)
     frequency, angle = _dtypes(xp) if exact is None else (xp.float32, xp.float32)
     half_turns = xp.sum(cast(positions, angle) * beside(frequencies, positions, frequency), axis=0)
-    if hasattr(xp, "cos_pi"):  # a number system
+    if hasattr(xp, "cos_pi"):  # a number system of the error bounds
         return cast(xp.cos_pi(half_turns), work), cast(xp.sin_pi(half_turns), work)
     quarters = xp.round(half_turns * 2)
     rest = (half_turns - quarters / 2) * xp.pi
@@ -94,12 +96,12 @@ def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DTy
 
 
 def _dtypes(xp: Namespace) -> tuple[DType, DType]:
-    """Return the dtypes of frequencies and of angles where there is float64: that, or labels of their own for error bounds."""
+    """Return the dtypes of frequencies and angles in a library with float64: float64, or the labels that error bounds use."""
     return getattr(xp, "frequencies", xp.float64), getattr(xp, "angles", xp.float64)
 
 
 def turn_limbs(frequency: float) -> list[int]:
-    """Return a frequency, in radians per token, as a fraction of a turn per token: six limbs of 12 bits, highest first."""
+    """Convert radians per token to a fraction of a turn per token, as six limbs of 12 bits, highest first."""
     numerator, shift = TURNS_PER_RADIAN
     turn = round(Fraction(frequency) * Fraction(numerator, 1 << shift) * (1 << LIMBS * BITS)) % (1 << LIMBS * BITS)
     return [turn >> BITS * k & (1 << BITS) - 1 for k in reversed(range(LIMBS))]
@@ -114,7 +116,12 @@ def _host_numbers(frequencies: Array) -> list[float] | None:
 
 
 def _nothing(positions: Array, frequencies: Array, numbers: list[float]) -> Array | None:
-    """Return positions times 0: it carries the gradient of frequencies whose `numbers` MLX tells while it traces them."""
+    """
+    Return ``positions * (frequencies - numbers)``, or None if the frequencies are host numbers.
+
+    `numbers` are the values of the frequencies, so this is 0. It is added to an angle to carry the gradient of the frequencies,
+    because MLX gives their values even while it traces them.
+    """
     if not isinstance(frequencies, type(positions)):
         return None
     xp = namespace(positions)
@@ -132,10 +139,11 @@ def _cos_sin_of_turns(
     axes: list[tuple[Array, list[float]]], shape: tuple[int, ...], phases: Array | None = None, nothing: Array | None = None
 ) -> tuple[Array, Array]:
     """
-    Return cos and sin in float32 of positions times frequencies (of `shape`), summed over axes, plus phases of a few radians.
+    Return cos and sin, in float32, of positions times frequencies, summed over axes, plus phases of a few radians.
 
-    Whole tokens, 4096ths of a token, and 4096ths of a radian in a phase are summed exactly. All of these are rounded towards
-    zero, so that the parts of an angle do not cancel. `nothing` is added to the angles for its gradient.
+    Each entry of `axes` holds the positions and frequencies of one axis. The frequencies are reshaped to `shape`. Whole tokens,
+    4096ths of a token, and 4096ths of a radian in a phase are summed exactly. All of these are rounded towards zero, so that
+    the parts of an angle do not cancel. `nothing` is added to the angles for its gradient.
     """
     xp = namespace(axes[0][0])
     exact, left = [], []
@@ -166,7 +174,7 @@ def _cos_sin_of_turns(
 
 
 def _turns(numbers: Array, frequencies: list[float], shape: tuple[int, ...]) -> list[Array]:
-    """Return whole numbers times each frequency, as a fraction of a turn in limbs of 12 bits, highest first."""
+    """Return the product of whole numbers and each frequency, as a fraction of a turn in limbs of 12 bits, highest first."""
     xp = namespace(numbers)
     of_each = [turn_limbs(f) for f in frequencies]
     limbs = [xp.reshape(beside([row[k] for row in of_each], numbers, xp.int32), shape) for k in range(LIMBS)]
@@ -186,7 +194,7 @@ def _sum(turns: list[Array], others: list[Array]) -> list[Array]:
 
 
 def _carried(limbs: list[Array]) -> list[Array]:
-    """Return the limbs after carrying, 12 bits each, with whole turns dropped."""
+    """Return the limbs with carries passed on, so that each has 12 bits. Whole turns drop out."""
     carry: Array = 0
     found = []
     for limb in reversed(limbs):
@@ -219,7 +227,7 @@ def _turns_per_radian() -> Fraction:
 
 
 def _turn_back(cos: Array, sin: Array, quadrant: Array) -> tuple[Array, Array]:
-    """Return cos and sin of an angle, given cos and sin of what is left of it after `quadrant` quarter turns."""
+    """Return cos and sin of an angle, given cos and sin of the angle minus `quadrant` quarter turns."""
     xp = namespace(cos)
     odd = (quadrant & 1) == 1
     c, s = xp.where(odd, sin, cos), xp.where(odd, cos, sin)

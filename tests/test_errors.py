@@ -489,16 +489,16 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "axial_frequencies: odd width": (
         lambda: posref.axial_frequencies((4, 5), base=100.0, allocation="own"),
-        "axial_frequencies: dims must be even (channels rotate in pairs), at least one, and equal if shared; got (4, 5).",
+        "axial_frequencies: dims must have at least one entry, all even (channels rotate in pairs); got (4, 5).",
     ),
     "axial_table: sections": (
         lambda: posref.axial_table(AXES, np.ones(4), sections=(1, 1, 1), arrangement="chunked"),
-        "axial_table: sections must add up to 4 (the pairs of inv_freq), one for each axis of positions; "
+        "axial_table: sections must have one entry for each row of positions, and add up to 4 (the pairs of inv_freq); "
         "got (1, 1, 1) and positions of shape (3, 5).",
     ),
     "axial_table: tail": (
         lambda: posref.axial_table(AXES, np.ones(6), sections=(1, 1, 4), arrangement="interleaved"),
-        "axial_table: sections (1, 1, 4) cannot be arranged 'interleaved': the axes would have (3, 1, 2) pairs.",
+        "axial_table: sections must fit arrangement 'interleaved', which would give the axes (3, 1, 2) pairs; got (1, 1, 4).",
     ),
     "mrope: sections": (
         lambda: posref.mrope(X, AXES, **MROPE | {"sections": (16, 24, 24)}),

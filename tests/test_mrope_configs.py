@@ -134,7 +134,7 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     (
         QWEN3VL | {"rope_scaling": THREE | {"mrope_section": [20, 20, 24]}},
         {},
-        "mrope_section must fit the arrangement, 'interleaved'; got [20, 20, 24]. mrope: sections (20, 20, 24) cannot be",
+        "mrope_section must fit the arrangement, 'interleaved'; got [20, 20, 24]. mrope: sections must fit",
     ),
     (QWEN2VL | {"rope_scaling": CHUNKED | {"beta": 1}}, {}, "got ['beta'], which rope cannot do."),
 ]

@@ -1,9 +1,10 @@
-"""Frequencies of axial RoPE, for each axis its own. Source: Heo et al., RoPE for Vision Transformer, arXiv:2403.13298."""
+"""Frequencies of axial RoPE. Source: Heo et al., RoPE for Vision Transformer, arXiv:2403.13298."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from posref.arrays import DType, constants, created
+from posref.callers import called
 from posref.checks import check_flag, check_integers, check_positive, check_word
 from posref.spec import Flag, Integers, OneOf, Real, encoding
 from posref.types import HOST, N, NamespaceOf
@@ -45,56 +46,64 @@ def axial_frequencies(
     r"""
     Return the angle per position of every channel pair: first the pairs of axis 0, then those of axis 1, and so on.
 
-    With A axes, d_a channels for axis a, base b and :math:`d = \sum_a d_a`, pair k of axis a has
+    With A axes, d_a channels for axis a, base b and :math:`d = \sum_a d_a`, the frequency of pair k of axis a is
 
     .. math:: \text{own}: \; \theta_{a,k} = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_{a,k} = b^{-2(kA + a)/d}, \qquad
         k = 0 \dots d_a/2 - 1
 
-    With `endpoint` the exponents are :math:`-2k/(d_a - 2)` and :math:`-2(kA + a)/(d - 2)`, so that the last frequency is 1/b.
-    Every frequency is multiplied by `first`.
+    With `endpoint` the exponents are :math:`-2k/(d_a - 2)` (own) and :math:`-2(kA + a)/(d - 2)` (shared). The last frequency is
+    then 1/b: on every axis with "own", on the last axis with "shared". Every frequency is multiplied by `first`.
 
     Parameters
     ----------
     dims : sequence of A ints
-        d_a, channels of each axis, even: (d/2, d/2) for images; Flux has (16, 56, 56), CogVideoX (d/4, 3d/8, 3d/8), and Wan
-        (d - 4 floor(d/6), 2 floor(d/6), 2 floor(d/6)).
+        d_a, the number of channels of each axis, even: (d/2, d/2) for images. Flux has (16, 56, 56), CogVideoX
+        (d/4, 3d/8, 3d/8), and Wan (d - 4 floor(d/6), 2 floor(d/6), 2 floor(d/6)).
     base : float
-        b, above 0: 10000 (Qwen2-VL, Pixtral, Flux), 100 (RoPE-ViT, DINOv3, Gemma 4's encoder). Below 1 the frequencies rise.
+        b, above 0: 10000 (Qwen2-VL, Pixtral, Flux) or 100 (RoPE-ViT, DINOv3, Gemma 4's encoder). If b is below 1, the
+        frequencies rise.
     allocation : {"own", "shared"}
-        Own: axis a has the frequencies of RoPE over its own d_a channels (nearly all models). Shared: the axes share the d/2
-        frequencies of RoPE over d channels, and axis a takes every A-th of them, from number a on (Pixtral: even ones for the
-        height, odd ones for the width).
+        "own": axis a has the frequencies of RoPE over its own d_a channels (nearly all models). "shared": the axes share the
+        d/2 frequencies of RoPE over d channels, and axis a takes every A-th of them, starting at number a. In Pixtral, height
+        takes the even ones and width the odd ones. All d_a must then be equal.
     unit : {"radians", "turns"}
-        "turns" multiplies by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3; see `posref.positions.centred`).
+        The unit of the formulas above. "turns" multiplies them by :math:`2\pi`, for coordinates from
+        -1 to 1 (DINOv3; see `posref.positions.centred`).
     endpoint : bool
-        False is RoPE. True spreads the frequencies from `first` to ``first / base``, both included (LTX-Video, DINOv3 with
-        least and greatest periods).
+        False gives the exponents of RoPE. True spreads the frequencies from `first` to ``first / base``, both included
+        (LTX-Video, and DINOv3 with a least and a greatest period). Every d_a must then be at least 4.
     first : float
-        The frequency of the first pair, above 0: 1 in RoPE.
-    xp, device, dtype : optional
-        Where the frequencies go; by default host NumPy float64. With `xp` float64 too where the library computes in it, else
-        float32, unless `dtype` says otherwise.
+        The first frequency, in `unit`, above 0. RoPE has 1.
+    xp : module, optional
+        The array library of the frequencies, such as ``torch``. None means host NumPy, which `axial_table` takes with positions
+        of any library.
+    device : optional
+        The device of the frequencies, such as "cuda". Without `xp` it has no effect.
+    dtype : data type, optional
+        The dtype of the frequencies. None means float64, or float32 if `xp` does not compute in float64 (JAX without x64).
 
     Returns
     -------
     array, shape ``(d/2,)``
-        For `axial_table` with ``arrangement="chunked"`` and ``sections=[d_a / 2 ...]``.
+        Radians per unit of the coordinate. Pass them to `axial_table` with ``arrangement="chunked"`` and the sections d_a/2.
 
     Raises
     ------
     ValueError
-        If a width is odd (or 2 with `endpoint`), `base` or `first` is not positive, or widths differ and `allocation` is
-        "shared".
+        If `dims` is empty or has an odd entry (or a 2 with `endpoint`), entries differ and `allocation` is "shared", `base` or
+        `first` is not positive, or an option is unknown.
 
     Notes
     -----
-    **DINOv3 with periods** p to P, in its code and in timm (transformers has a base alone): ``endpoint=True``, ``first=1/p``,
-    ``base=P/p``, ``unit="turns"``. **LTX-Video and LTX-2** in diffusers have frequencies from pi/2 up to 10000 pi/2 for
-    coordinates from -1 to 1: ``endpoint=True``, ``first=1/4``, ``base=1e-4``, ``unit="turns"``. Their axes take turns
-    ("round_robin"), and the pairs that are left over do not rotate and are the first ones.
+    **DINOv3 with periods** from p to P, in its code and in timm: pass ``endpoint=True``, ``first=1/p``, ``base=P/p`` and
+    ``unit="turns"``. In transformers it has only a base.
 
-    **A base for each axis** is a call for each axis, end to end. Cosmos has (44, 42, 42) with base
-    :math:`10000 \rho^{d_a/(d_a - 2)}`, where rho is 2 for time and 1 for the others.
+    **LTX-Video and LTX-2** in diffusers have frequencies from pi/2 up to 10000 pi/2 for coordinates from -1 to 1: pass
+    ``endpoint=True``, ``first=1/4``, ``base=1e-4`` and ``unit="turns"``. Their arrangement is "round_robin". The pairs that are
+    left over come first and do not rotate.
+
+    **A base for each axis**: call this function once for each axis and concatenate the results. Cosmos has (44, 42, 42) with
+    base :math:`10000 \rho^{d_a/(d_a - 2)}`, where rho is 2 for time and 1 for the others.
 
     Examples
     --------
@@ -109,10 +118,14 @@ def axial_frequencies(
     first = check_positive(name, "first", first)
     dims = check_integers(name, "dims", dims, 2)
     if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
-        msg = f"{name}: dims must be even (channels rotate in pairs), at least one, and equal if shared; got {tuple(dims)}."
+        equal = " and equal with allocation='shared'" if allocation == "shared" else ""
+        msg = (
+            f"{called(name, 'dims')}: dims must have at least one entry, all even (channels rotate in pairs){equal}; "
+            f"got {tuple(dims)}."
+        )
         raise ValueError(msg)
     if endpoint and min(dims) < 4:
-        msg = f"{name}: dims must be at least 4 with endpoint=True (two frequencies are the ends); got {tuple(dims)}."
+        msg = f"{name}: dims must be at least 4 with endpoint=True (a first and a last frequency); got {tuple(dims)}."
         raise ValueError(msg)
     c = constants(xp)
     b, axes, less = c.asarray(float(base), dtype=c.float64), len(dims), 2 if endpoint else 0

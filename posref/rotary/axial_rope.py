@@ -1,4 +1,4 @@
-"""Axial RoPE of images and videos. Source: Heo et al., Rotary Position Embedding for Vision Transformer, arXiv:2403.13298."""
+"""Axial RoPE for images and videos. Source: Heo et al., Rotary Position Embedding for Vision Transformer, arXiv:2403.13298."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -53,45 +53,49 @@ def axial_rope(
     inverse: bool = False,
 ) -> T:
     r"""
-    Return `x` with every channel pair rotated by the coordinate along one axis; each axis has its own frequencies.
+    Return `x` with every channel pair rotated by an angle proportional to the token's coordinate along one axis.
 
     .. math:: y_u = x_u \cos\alpha_i - x_v \sin\alpha_i, \qquad y_v = x_v \cos\alpha_i + x_u \sin\alpha_i, \qquad
         \alpha_i = p_{a(i)} \, \theta_i
 
-    Pair i is channels u and v (see `layout`), and belongs to axis a(i) (see `arrangement`), where :math:`p_a` is the token's
-    coordinate along axis a. Where it is the k-th pair of that axis, counted from 0, its frequency is, in radians,
+    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). It belongs to axis a(i) (see `arrangement`), and :math:`p_a`
+    is the token's coordinate along axis a. If it is pair k of that axis, counted from 0, its frequency in `unit` is
 
     .. math:: \text{own}: \; \theta_i = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_i = b^{-2(kA + a)/d}, \qquad
         a = a(i), \; d = \sum_a d_a
 
-    So logits depend only on differences of coordinates. `mrope` differs: there the frequencies of one RoPE are divided among
-    the axes.
+    So logits depend only on differences of coordinates. With "own" each axis has its own frequencies. With "shared" the axes
+    divide the frequencies of one RoPE, as in `mrope`.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each of the A axes, in the order of `dims`: height before width nearly everywhere, width first in
+        Coordinates along each of the A axes, in the order of `dims`: height before width in nearly all models, width first in
         RoPE-ViT, Llama 4 and Kimi's vision encoder. `posref.positions` makes them (`grid`, `centred`, `scaled`). For x of
-        (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is not rotated, as class and register tokens of
-        DINOv3 and Llama 4 (`posref.positions.with_origin`).
+        (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is not rotated, like the class and register tokens
+        of DINOv3 and the class token of Llama 4 (`posref.positions.with_origin`).
     dims : sequence of A ints
-        d_a, channels of each axis, even. Their sum d is how many leading channels rotate.
-    base, allocation, unit
-        b, the formula for theta, and whether it is multiplied by :math:`2\pi` ("turns"): see `axial_frequencies`.
+        d_a, the number of channels of each axis, even. Their sum d is the number of leading channels that rotate.
+    base : float
+        b, above 0. `axial_frequencies` names the models.
+    allocation : {"own", "shared"}
+        Which formula gives theta: see `axial_frequencies`. For "shared" all d_a must be equal.
+    unit : {"radians", "turns"}
+        "turns" multiplies theta by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3).
     arrangement : {"chunked", "round_robin"}
-        Chunked: the d_0/2 pairs of axis 0, then the pairs of axis 1, and so on. Round robin: pair i belongs to axis i mod A or,
-        if all pairs of that axis are placed, to the next axis, cyclically, that has pairs left (Kimi's vision encoder,
+        "chunked": the d_0/2 pairs of axis 0, then the pairs of axis 1, and so on. "round_robin": pair i belongs to axis i mod A
+        or, if all pairs of that axis are placed, to the next axis, cyclically, that has pairs left (Kimi's vision encoder,
         EfficientLoFTR).
     layout : {"half", "interleaved", "half_by_axis"}
         Which channels (u, v) are pair i:
 
-        - ``half``: (i, i + d/2), over all axes: [h w | h w] (Qwen2-VL, Pixtral in transformers, DINOv3, CogView4).
-        - ``interleaved``: (2i, 2i + 1): [hh ww] (RoPE-ViT, EVA-02, Llama 4, SAM 3, Pixtral in Mistral's code, Flux, Wan,
+        - ``half``: (i, i + d/2) across all axes, so [h w | h w] (Qwen2-VL, Pixtral in transformers, DINOv3, CogView4).
+        - ``interleaved``: (2i, 2i + 1), so [hh ww] (RoPE-ViT, EVA-02, Llama 4, SAM 3, Pixtral in Mistral's code, Flux, Wan,
           CogVideoX, HunyuanVideo).
-        - ``half_by_axis``: (o + k, o + k + d_a/2), where o is the sum of the d of the axes before a: [h | h][w | w] (Gemma 4,
-          Allegro); only chunked.
+        - ``half_by_axis``: (o + k, o + k + d_a/2) for pair k of axis a, where o is :math:`d_0 + \dots + d_{a-1}`, so
+          [h | h][w | w] (Gemma 4, Allegro). It needs ``arrangement="chunked"``.
     inverse : bool
         Rotate by the negative angle, which is the transpose and the inverse.
 
@@ -103,15 +107,16 @@ def axial_rope(
     Raises
     ------
     ValueError
-        If widths are odd or do not fit x or the positions, positions do not broadcast or are half precision, an option is
-        unknown, or `layout` is "half_by_axis" with "round_robin".
+        If `dims` is empty, has an odd entry, or does not fit x or the positions, its entries differ and `allocation` is
+        "shared", `base` is not positive, positions do not broadcast or are half precision, an option is unknown, or `layout` is
+        "half_by_axis" with "round_robin".
 
     Notes
     -----
     Pixtral in transformers has ``allocation="shared"`` and ``layout="half"``. V-JEPA 2 multiplies channels 2i and 2i + 1 by the
     cosines and sines of two different frequencies. That is not a rotation, and no option here gives it.
 
-    FLUX.1 has ``dims=(16, 56, 56)`` and the coordinates (0, row, column). Text is at (0, 0, 0), so it does not rotate.
+    FLUX.1 has ``dims=(16, 56, 56)`` and coordinates (0, row, column). Text is at (0, 0, 0), so it does not rotate.
 
     Examples
     --------
@@ -151,7 +156,7 @@ def axial_rope(
 
 @part(noun="inv_freq")
 def in_pair_order(inv_freq: Array, /, *, sections: Sequence[int], arrangement: str) -> Array:
-    """Return the frequencies of one axis after the other in the order of the pairs."""
+    """Return frequencies that are given axis by axis, in the order of the pairs."""
     if arrangement == "chunked":
         return inv_freq
     c = constants(namespace(inv_freq))
@@ -160,5 +165,5 @@ def in_pair_order(inv_freq: Array, /, *, sections: Sequence[int], arrangement: s
 
 
 def in_turn(axes: Sequence[int]) -> list[int]:
-    """Return, for every pair, the index of its frequency in `axial_frequencies`; `axes` has the axis of every pair."""
+    """Return, for every pair, the index of its frequency in `axial_frequencies`. `axes` holds the axis of every pair."""
     return [sum(other < axis for other in axes) + axes[:i].count(axis) for i, axis in enumerate(axes)]

@@ -1,4 +1,4 @@
-"""Tables of RoPE over several position axes. Sources: Wang et al., arXiv:2409.12191 (M-RoPE); Heo et al., arXiv:2403.13298."""
+"""Tables for RoPE over several position axes. Sources: Wang et al., arXiv:2409.12191 (M-RoPE); Heo et al., arXiv:2403.13298."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -42,34 +42,35 @@ def axial_table(
     dtype: DType | None = None,
 ) -> tuple[T, T]:
     r"""
-    Return the cosine and sine of every channel pair's angle, where each pair rotates with one of several position axes.
+    Return the cosine and sine of every channel pair's angle. Each pair rotates with one of several position axes.
 
     .. math:: c_i = f \cos(p_{a(i)} \, \theta_i), \qquad s_i = f \sin(p_{a(i)} \, \theta_i), \qquad i = 0 \dots d/2 - 1
 
-    Here :math:`p_a` is the position along axis a, f the attention factor, and a(i) the axis of pair i. With A axes and
-    :math:`n_a` pairs for axis a (`sections`), `arrangement` says which axis that is:
+    Here :math:`p_a` is the position along axis a, f the attention factor, and a(i) the axis of pair i. There are A axes, and
+    :math:`n_a` pairs for axis a (`sections`). `arrangement` says which axis a pair belongs to:
 
     - ``chunked``: the first :math:`n_0` pairs belong to axis 0, the next :math:`n_1` to axis 1, and so on (Qwen2-VL,
-      Qwen2.5-VL, GLM-4.1V; and vision encoders, where each axis has its own frequencies: `axial_frequencies`).
-    - ``interleaved``: of three axes, pair i belongs to axis a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else to axis 0,
-      so that axis 0 takes the tail (Qwen3-VL, Qwen3.5).
+      Qwen2.5-VL, GLM-4.1V, and vision encoders whose axes have their own frequencies: `axial_frequencies`).
+    - ``interleaved`` (three axes): pair i belongs to axis a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else to axis 0, so
+      axis 0 takes the tail (Qwen3-VL, Qwen3.5).
     - ``round_robin``: pair i belongs to axis i mod A or, if that axis already has its :math:`n_a` pairs, to the next axis,
       cyclically, that has room. Pair i + 1 still starts from axis (i + 1) mod A (GLM-4.5V in SGLang).
-    - ``ernie``: of three axes, pairs of axis 1 and axis 2 alternate while :math:`i < n_1 + n_2`, and :math:`n_1 = n_2`; the
-      rest belong to axis 0 (ERNIE 4.5-VL, whose configuration writes its sections as height, width, time).
+    - ``ernie`` (three axes, :math:`n_1 = n_2`): pairs of axis 1 and axis 2 alternate while :math:`i < n_1 + n_2`. The rest
+      belong to axis 0 (ERNIE 4.5-VL, whose configuration writes its sections as height, width, time).
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Positions along each axis; in language models time, height and width. Text has the same number on all.
+        Positions along each axis. In language models the axes are time, height and width, and a text token has the same
+        position on all of them.
     inv_freq : array, at least float32, shape ``(d/2,)``
-        theta, radians per position, in the order of pairs.
+        theta, in radians per unit of the positions, in the order of the pairs.
     sections : sequence of A ints
-        n_a, pairs of each axis, in the order of `positions`; they add up to d/2.
+        n_a, the number of pairs of each axis, in the order of `positions`. They add up to d/2.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which axis each pair belongs to.
+        Which axis each pair belongs to, as above.
     attention_factor : float
-        f, from `rope_frequencies`.
+        f, which multiplies cos and sin: from `rope_frequencies`.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
@@ -81,8 +82,9 @@ def axial_table(
     Raises
     ------
     ValueError
-        If positions or `inv_freq` are half precision, positions do not have one row for each section, sections do not add up to
-        d/2, or the arrangement cannot give every axis as many pairs as its section says.
+        If positions or `inv_freq` are half precision, `inv_freq` is not 1-D, positions do not have one row for each section,
+        sections do not add up to d/2 or do not fit the arrangement, the arrangement is unknown, or `attention_factor` is not
+        finite.
 
     Examples
     --------
@@ -98,13 +100,14 @@ def axial_table(
         msg = f"{name}: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
     axes = axes_of_pairs(name, sections, arrangement)
-    if not hasattr(attention_factor, "__array_namespace__"):  # balls and bounds pass as they are
+    if not hasattr(attention_factor, "__array_namespace__"):  # the number systems of error bounds pass unchanged
         attention_factor = check_finite(name, "attention_factor", attention_factor)
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
-            f"{called(name, 'sections', 'positions')}: sections must add up to {inv_freq.shape[0]} (the pairs of inv_freq), "
-            f"one for each axis of positions; got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
+            f"{called(name, 'sections', 'positions')}: sections must have one entry for each row of positions, and add up to "
+            f"{inv_freq.shape[0]} (the pairs of inv_freq); "
+            f"got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
         )
         raise ValueError(msg)
     xp = namespace(positions)
@@ -120,10 +123,12 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
     sections = check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
+        function = called(function, "sections", "positions")
         msg = f"{function}: sections must have three entries with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)
     if arrangement == "ernie" and sections[1] != sections[2]:
-        msg = f"{function}: sections of axes 1 and 2 must be equal with arrangement 'ernie'; got {tuple(sections)}."
+        function = called(function, "sections", "positions")
+        msg = f"{function}: sections 1 and 2 (height and width) must be equal with arrangement 'ernie'; got {tuple(sections)}."
         raise ValueError(msg)
     pairs = sum(sections)
     if arrangement == "chunked":
@@ -137,7 +142,11 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
         axes = _round_robin(sections)
     found = tuple(axes.count(axis) for axis in range(len(sections)))
     if found != tuple(sections):
-        msg = f"{function}: sections {tuple(sections)} cannot be arranged {arrangement!r}: the axes would have {found} pairs."
+        function = called(function, "sections", "positions")
+        msg = (
+            f"{function}: sections must fit arrangement {arrangement!r}, which would give the axes {found} pairs; "
+            f"got {tuple(sections)}."
+        )
         raise ValueError(msg)
     return axes
 
