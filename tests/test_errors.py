@@ -380,12 +380,12 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "fope: mixes of two shapes": (
         lambda: posref.fope(X, T, np.ones((3, 4, 4)), np.ones((3, 4, 5)), base=10000.0),
-        "fope: cos_mix and sin_mix must have one shape, (heads, n, m) or (n, m), with n and m from 1 to half the last axis "
-        "of x, (2, 3, 5, 64), which is even; got (3, 4, 4) and (3, 4, 5).",
+        "fope: cos_mix and sin_mix must have the same shape, (n, m), or (G, n, m) if x has an axis of heads, with n and m "
+        "from 1 to half the last axis of x, which must be even; got (3, 4, 4), (3, 4, 5) and x of shape (2, 3, 5, 64).",
     ),
     "fope: heads": (
         lambda: posref.fope(X, T, np.ones((2, 4, 4)), np.ones((2, 4, 4)), base=10000.0),
-        "fope: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+        "fope: the number of heads of x must be a multiple of the number of mixes (the first axis of cos_mix); got 3 and 2.",
     ),
     "fope: float16 positions": (
         lambda: posref.fope(X, T.astype(np.float16), np.ones((4, 4)), np.ones((4, 4)), base=10000.0),
@@ -502,7 +502,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mrope: sections": (
         lambda: posref.mrope(X, AXES, **MROPE | {"sections": (16, 24, 24)}),
-        "mrope: sections must add up to 1 to 32 pairs (half the channels of x); got (16, 24, 24).",
+        "mrope: sections must add up to at least 1 and at most 32 (half the channels of x); got (16, 24, 24).",
     ),
     "mrope: positions": (
         lambda: posref.mrope(X, np.zeros((3, 2, 5)), **MROPE),
@@ -545,7 +545,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mixed_table: rows": (
         lambda: posref.mixed_table(AXES, np.ones((3, 2, 4))),
-        "mixed_table: axes of frequencies between the first and last must broadcast with positions; got (3, 2, 4) and (3, 5).",
+        "mixed_table: the axes of frequencies between the first and the last must broadcast with the axes of positions after "
+        "the first; got (3, 2, 4) and (3, 5).",
     ),
     "mixed_rope: an axis not said which": (
         lambda: posref.mixed_rope(X, AXES, np.ones((3, 5, 4)), layout="half"),
@@ -604,7 +605,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rotation_matrix: odd dim": (
         lambda: posref.rotation_matrix(np.asarray(1), 3, **ROPE),
-        "rope_frequencies: dim must be even (channels rotate in pairs); got 3.",
+        "rotation_matrix: dim must be even (channels rotate in pairs); got 3.",
     ),
     "sinusoidal: odd dim": (
         lambda: posref.sinusoidal(T, 5, layout="sin_cos"),

@@ -29,27 +29,29 @@ from posref.types import ArrayOf, T
 )
 def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: ArrayOf[T], /, *, base: float) -> T:
     r"""
-    Return `x` rotated as by RoPE, except that every pair's cosine and sine are mixtures of those of all bands, per head.
+    Return `x` rotated as by RoPE, but with each pair's cosine and sine replaced by learned sums over several frequencies.
 
     .. math:: y_u = x_u \, C_j - x_v \, S_j, \quad y_v = x_v \, C_j + x_u \, S_j, \qquad
         C_j = \sum_{i<n} \cos(p\theta_i) M_{ij}, \quad S_j = \sum_{i<n} \sin(p\theta_i) N_{ij}, \qquad \theta_i = b^{-2i/D}
 
-    for pairs j < m, and :math:`C_j = S_j = 1` for the other pairs, up to D/2. Pair j is channels u = j and v = j + D/2 (layout
-    half), band i one frequency of RoPE, and p the position.
+    for pairs j < m, and :math:`C_j = S_j = 1` for the other pairs, up to j = D/2 - 1. Pair j is channels u = j and v = j + D/2
+    (layout "half"). Band i is one frequency of RoPE, and p is the position.
 
     Parameters
     ----------
-    x : array, real floating, shape ``(*R, H, T, D)``, or ``(*R, T, D)`` with mixes of two axes
-        Queries or keys; D even.
+    x : array, real floating, shape ``(*R, H, T, D)``, or ``(*R, T, D)`` with 2-D mixes
+        Queries or keys. D is even.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; for x of (B, H, T, D) pass (T,) or (B, 1, T).
-    cos_mix, sin_mix : arrays, shape ``(G, n, m)`` or ``(n, m)``
-        M and N, in the dtype of `x`: learned, or drawn once around the identity. H is a multiple of G, and each mix serves a
-        block of H/G neighbouring heads; a mix of two axes serves all heads. n, at most D/2, is how many bands are kept: those
-        that make at least one full turn in the training length L, theta > 2 pi / L (authors, vLLM), or a number that one sets
-        (``num_inv_freq``). m is min(n, D/4) in the authors' code, n in vLLM.
+        Positions in tokens. For x of (B, H, T, D) pass (T,) or (B, 1, T).
+    cos_mix : array, real floating, shape ``(G, n, m)`` or ``(n, m)``
+        M, learned, or drawn once around the identity. H is a multiple of G, and each of the G mixes serves a block of H/G
+        neighbouring heads. A 2-D mix serves all heads. n, at most D/2, is the number of bands that are kept: those with
+        theta > 2 pi / L, which make more than one turn in the training length L (authors, vLLM), or a number that the
+        configuration sets (``num_inv_freq``). m is min(n, D/4) in the authors' code, n in vLLM.
+    sin_mix : array, real floating, shape of `cos_mix`
+        N, learned or drawn like M.
     base : float
-        b of the frequencies, whose exponent has all of D.
+        b, the base of the frequencies, above 0. Their exponent has all D channels.
 
     Returns
     -------
@@ -59,13 +61,16 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
     Raises
     ------
     ValueError
-        If D is odd, mixes differ in shape, are larger than D/2 or do not divide the heads, or positions do not fit.
+        If D is odd, the mixes differ in shape, n or m is 0 or above D/2, H is not a multiple of G, positions do not broadcast
+        or are half precision, an array is not real floating, or `base` is not positive.
 
     Notes
     -----
-    The pairs from m on have cosine *and* sine 1 in the authors' code, vLLM and SGLang: at every position they are rotated by 45
-    degrees and lengthened by the root of 2. A frequency of 0 would leave them as they are.
-    Products of a query and a key depend on more than their distance, unless the mixes are the identity.
+    The pairs from m on have cosine *and* sine 1 in the authors' code, vLLM and SGLang. So at every position they are rotated by
+    45 degrees and multiplied by the square root of 2. A frequency of 0 would leave them unchanged.
+
+    The product of a query and a key generally depends on both positions. If the mixes are the identity, it depends only on
+    the offset.
 
     Examples
     --------
@@ -93,12 +98,18 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
 
 
 def _check_mixes(x: tuple[int, ...], cos_mix: tuple[int, ...], sin_mix: tuple[int, ...]) -> tuple[int, int]:
-    """Return n, how many bands are kept, and m, how many pairs are mixed; refuse mixes that do not fit x."""
+    """Return n, the number of bands kept, and m, the number of pairs mixed. Raise if the mixes do not fit x."""
     fits = cos_mix == sin_mix and len(cos_mix) in (2, 3) and len(x) >= len(cos_mix) and x[-1] % 2 == 0
     if not fits or not all(1 <= size <= x[-1] // 2 for size in cos_mix[-2:]):
         msg = (
-            "fope: cos_mix and sin_mix must have one shape, (heads, n, m) or (n, m), with n and m from 1 to half the last axis "
-            f"of x, {x}, which is even; got {cos_mix} and {sin_mix}."
+            "fope: cos_mix and sin_mix must have the same shape, (n, m), or (G, n, m) if x has an axis of heads, with n and m "
+            f"from 1 to half the last axis of x, which must be even; got {cos_mix}, {sin_mix} and x of shape {x}."
+        )
+        raise ValueError(msg)
+    if len(cos_mix) == 3 and (cos_mix[0] == 0 or x[-3] % cos_mix[0]):
+        msg = (
+            "fope: the number of heads of x must be a multiple of the number of mixes (the first axis of cos_mix); "
+            f"got {x[-3]} and {cos_mix[0]}."
         )
         raise ValueError(msg)
     return cos_mix[-2], cos_mix[-1]

@@ -1,4 +1,4 @@
-"""RoPE-Mixed, rotary embedding with learned frequencies on all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
+"""RoPE-Mixed, rotary embedding with learned frequencies for all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.arrays import namespace, wide
 from posref.checks import check_coordinates, check_frequencies, check_lanes, check_positions, check_word
@@ -25,13 +25,14 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 )
 def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *, layout: Layout, inverse: bool = False) -> T:
     r"""
-    Return `x` with every channel pair rotated by the sum of the token's coordinates, each times a frequency of the pair.
+    Return `x` with every channel pair rotated by an angle that adds up all coordinates, each times its own frequency.
 
     .. math:: y_u = x_u \cos \alpha_i - x_v \sin \alpha_i, \qquad
         y_v = x_v \cos \alpha_i + x_u \sin \alpha_i, \qquad \alpha_i = \sum_{a<A} p_a \, \theta_{a,i}
 
-    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`), :math:`p_a` is the coordinate along axis a, and
-    :math:`\theta_{a,i}` is a learned frequency. So logits depend only on differences of coordinates, along diagonals too.
+    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). :math:`p_a` is the token's coordinate along axis a, and
+    :math:`\theta_{a,i}` is the learned frequency of pair i for that axis. So logits depend only on differences of coordinates.
+    A pair can rotate along a diagonal, because its angle can depend on all axes.
 
     Parameters
     ----------
@@ -39,15 +40,16 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
         Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is
-        not rotated, as RoPE-ViT's class token.
+        not rotated, like RoPE-ViT's class token.
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
-        theta, in radians per unit of the axis: see `mixed_table`. F has as many axes as R, of size 1 where frequencies do not
-        change: (A, 1, H, 1, d/2) for x of (B, H, T, D), (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
+        theta, in radians per unit of the coordinate: see `mixed_table`. F has as many axes as R. An axis has size 1 if the
+        frequencies are the same along it: for frequencies per head, (A, 1, H, 1, d/2) for x of (B, H, T, D), and
+        (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2); (2i, 2i + 1), as in RoPE-ViT, Mochi and LightGlue; or x is read at
-        (2i, 2i + 1) and y is written at (i, i + d/2).
+        Channels (u, v) of pair i: (i, i + d/2) for "half"; (2i, 2i + 1) for "interleaved", as in RoPE-ViT, Mochi and LightGlue.
+        "interleaved_to_half" reads x at (2i, 2i + 1) and writes y at (i, i + d/2).
     inverse : bool
-        Apply the transpose, which is the inverse: the places that are read and written swap, and the sine changes sign.
+        Apply the transpose, which undoes the rotation: see `apply_rope`.
 
     Returns
     -------
@@ -57,8 +59,8 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     Raises
     ------
     ValueError
-        If frequencies do not fit x or the positions, positions do not broadcast, either is half precision, or `layout` is
-        unknown.
+        If frequencies do not fit x or the positions, positions do not broadcast, positions or frequencies are half precision,
+        or an option is unknown.
 
     Examples
     --------

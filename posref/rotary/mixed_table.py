@@ -1,4 +1,4 @@
-"""Tables of RoPE-Mixed, where each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
+"""Tables for RoPE-Mixed, in which each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.angles import cos_sin_of_sums
 from posref.arrays import DType, cast, common_shape, namespace, result_dtype
@@ -23,38 +23,40 @@ from posref.types import AnyArray, ArrayOf, T
 )
 def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType | None = None) -> tuple[T, T]:
     r"""
-    Return the cosine and sine of every channel pair's angle, where each pair has a frequency on each axis.
+    Return the cosine and sine of every channel pair's angle. Each pair has a frequency for each axis.
 
     .. math:: c_i = \cos \sum_{a<A} p_a \, \theta_{a,i}, \qquad s_i = \sin \sum_{a<A} p_a \, \theta_{a,i}, \qquad
         i = 0 \dots d/2 - 1
 
+    Here :math:`p_a` is the coordinate along axis a, and :math:`\theta_{a,i}` is the frequency of pair i for that axis.
+
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
-        p, coordinates along each of A axes, at least one; width first in RoPE-ViT, time, height and width in Mochi.
+        p, coordinates along each of the A axes, A at least 1: width first in RoPE-ViT; time, height and width in Mochi.
     frequencies : array, at least float32, shape ``(A, *F, d/2)``
-        theta, radians per unit of the axis, of any sign: learned, for each layer and head. They carry gradients. F broadcasts
-        with P from the right: ``(A, H, 1, d/2)`` for heads before tokens, ``(A, H, d/2)`` for tokens before heads with
-        positions ``(A, T, 1)``, ``(A, d/2)`` where heads share them (LightGlue).
+        theta, in radians per unit of the coordinate, of any sign. They are learned, for each layer and head, and carry
+        gradients. F broadcasts with P. For heads before tokens pass ``(A, H, 1, d/2)`` and positions ``(A, T)``; for tokens
+        before heads, ``(A, H, d/2)`` and positions ``(A, T, 1)``; if all heads share them (LightGlue), ``(A, d/2)``.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     cos, sin : arrays, shape ``(*R, d/2)``
-        R is the common shape of P and F. For `apply_rope`.
+        For `apply_rope`. R is the shape to which P and F broadcast.
 
     Raises
     ------
     ValueError
-        If positions or frequencies are half precision, frequencies do not have the axes of positions, or F and P do not
-        broadcast.
+        If positions or frequencies are half precision, they differ in A, A is 0, or F and P do not broadcast.
 
     Notes
     -----
-    RoPE-ViT starts from :math:`10^{-4i/d}(\cos\phi_h, \sin\phi_h)` for pair i < d/4 of head h, with a random :math:`\phi_h`.
-    The other half of the pairs starts from the same at a right angle. Axial RoPE is the case in which each pair has only one
-    frequency that is not 0.
+    RoPE-ViT initializes pair i < d/4 of head h to :math:`10^{-4i/d}(\cos\phi_h, \sin\phi_h)`, with a random angle
+    :math:`\phi_h`. The other half of the pairs starts with the same vectors, rotated by 90 degrees.
+
+    If each pair has only one frequency that is not 0, this is axial RoPE.
 
     Examples
     --------
@@ -72,7 +74,10 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
         raise ValueError(msg)
     rows = common_shape(p[1:], f[1:-1])
     if any(n not in (1, m) for shape in (p[1:], f[1:-1]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
-        msg = f"{name}: axes of frequencies between the first and last must broadcast with positions; got {f} and {p}."
+        msg = (
+            f"{name}: the axes of frequencies between the first and the last must broadcast with the axes of positions after "
+            f"the first; got {f} and {p}."
+        )
         raise ValueError(msg)
     xp = namespace(positions)
     dtype = result_dtype(positions, dtype)

@@ -1,4 +1,4 @@
-"""Logits of multi-head latent attention, where only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
+"""Logits of multi-head latent attention, in which only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
 
 from posref.arrays import cast, namespace, wide
 from posref.attention import attention_logits
@@ -53,35 +53,41 @@ def mla_logits(
     scale: float | None = None,
 ) -> T:
     r"""
-    Return the scaled products of queries and keys, each with rotated and unrotated channels; all heads share the rotated keys.
+    Return the scaled products of queries and keys. Only some channels rotate, and all heads share the keys' rotated channels.
 
     .. math:: \ell_{hij} = \sigma \left( q^C_{hi} \cdot k^C_{hj} + R_{p_i} q^R_{hi} \cdot R_{p_j} k^R_j \right)
 
     .. math:: (R_p x)_u = f (x_u \cos p\theta_t - x_v \sin p\theta_t), \quad
         (R_p x)_v = f (x_v \cos p\theta_t + x_u \sin p\theta_t), \quad \theta_t = b^{-2t/D}, \quad t = 0 \dots D/2-1
 
-    for head h, query i and key j, at positions :math:`p_i` and :math:`p_j`. Pair t is channels u and v (see `layout`); f is 1
-    unless a `scaling` has a factor.
+    Here h is the head, and query i and key j are at positions :math:`p_i` and :math:`p_j`. Pair t is channels u and v (see
+    `layout`). The factor f is 1 unless a `scaling` has one.
 
     Parameters
     ----------
     q_nope : array, real floating, shape ``(*R, H, Q, N)``
         q^C, the queries' channels that do not rotate.
-    q_rope : array, shape ``(*R, H, Q, D)``
-        q^R, the queries' channels that rotate, before the rotation; D is even.
-    k_nope : array, shape ``(*R, H, K, N)``
-        k^C, the keys' channels that do not rotate, of every head.
-    k_rope : array, shape ``(*R, K, D)``
-        k^R, the keys' channels that rotate, before the rotation: all heads share them.
-    q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens. They have no axis of heads: for q_nope of (B, H, Q, N) pass (Q,) or (B, Q).
+    q_rope : array, real floating, shape ``(*R, H, Q, D)``
+        q^R, the queries' channels that rotate, before the rotation. D is even.
+    k_nope : array, real floating, shape ``(*R, H, K, N)``
+        k^C, the keys' channels that do not rotate, for every head.
+    k_rope : array, real floating, shape ``(*R, K, D)``
+        k^R, the keys' channels that rotate, before the rotation. All heads share them.
+    q_positions : array, integer or at least float32, shape ``(*P, Q)``
+        Positions of the queries, in tokens. They have no axis of heads: for q_nope of (B, H, Q, N) pass (Q,) or (B, Q).
+    k_positions : array, integer or at least float32, shape ``(*P, K)``
+        Positions of the keys, in tokens, without an axis of heads: (K,) or (B, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for the others. These two give the same logits, since
-        queries and keys are written alike.
-    base, scaling, length
-        b, and what changes theta and f: see `rope_frequencies`. f multiplies both queries and keys.
+        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
+        two give the same logits, because they reorder the channels of queries and keys in the same way.
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta and f: see `rope_frequencies`. f multiplies both queries and keys.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     scale : float, optional
-        sigma; None is ``1/sqrt(N + D)``.
+        sigma. None means ``1/sqrt(N + D)``.
 
     Returns
     -------
@@ -91,16 +97,17 @@ def mla_logits(
     Raises
     ------
     ValueError
-        If shapes do not fit, positions do not broadcast or are half precision, or an option is unknown.
+        If shapes do not fit, an array is not real floating, positions do not broadcast or are half precision, or an option is
+        unknown.
 
     Notes
     -----
-    With YaRN, models use ``g(mscale_all_dim)**2 / sqrt(N + D)`` for the scale, on all channels, with
-    ``g(m) = m ln(factor) / 10 + 1``: `posref.configs.factors` returns this square as ``softmax``. YaRN's own factor,
-    ``g(mscale) / g(mscale_all_dim)``, is on cos and sin of the rotated channels, and is 1 in DeepSeek-V2 and V3. DeepSeek's own
-    code applies only the factor of the scale.
+    With YaRN, models set the scale to ``g(mscale_all_dim)**2 / sqrt(N + D)``, where ``g(m) = m ln(factor) / 10 + 1`` for a
+    factor above 1. Pass it as `scale`. `posref.configs.factors` returns the square as ``softmax``. YaRN's own factor,
+    ``g(mscale) / g(mscale_all_dim)``, multiplies cos and sin of the rotated channels. It is 1 in DeepSeek-V2 and V3, and
+    DeepSeek's own code leaves it out.
 
-    An implementation that caches the compressed keys multiplies q^C by their expansion instead, which gives the same products.
+    An implementation that caches the compressed keys multiplies q^C by the matrix that expands them. The products are the same.
 
     Examples
     --------

@@ -53,40 +53,45 @@ def mrope(
     inverse: bool = False,
 ) -> T:
     r"""
-    Return `x` with every channel pair rotated by the position along one of several axes: time, height or width.
+    Return `x` with every channel pair rotated by an angle proportional to the position along one axis: time, height or width.
 
     .. math:: y_u = x_u \cos\alpha_i - x_v \sin\alpha_i, \qquad y_v = x_v \cos\alpha_i + x_u \sin\alpha_i, \qquad
         \alpha_i = p_{a(i)} \, \theta_i, \quad \theta_i = b^{-2i/d}
 
-    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`), and rotates with the position :math:`p_{a(i)}` along axis
-    a(i). There are A axes and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
+    Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). It rotates with the position :math:`p_{a(i)}` along axis
+    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
 
     - ``chunked``: 0 for the first :math:`n_0` pairs, 1 for the next :math:`n_1`, and so on.
     - ``interleaved`` (three axes): a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else 0.
     - ``round_robin``: i mod A or, if that axis already has its :math:`n_a` pairs, the next axis, cyclically, that has room.
     - ``ernie`` (three axes, :math:`n_1 = n_2`): 1 + (i mod 2) for :math:`i < n_1 + n_2`, then 0.
 
-    With the same position on every axis it is `rope`, whatever the sections.
+    If a token has the same position on every axis, this is `rope`, whatever the sections.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Positions along time, height and width; `posref.positions.multimodal` makes them. For x of (B, H, T, D) pass (A, T) or
-        (A, B, 1, T).
+        Positions along each of the A axes, in the order of `sections`: time, height and width. `posref.positions.multimodal`
+        makes them. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
     sections : sequence of A ints
-        n_a, pairs of each axis, time first. d, the number of leading channels that rotate, is twice their sum: (16, 24, 24) in
-        Qwen2-VL, (24, 20, 20) in Qwen3-VL, (20, 22, 22) in ERNIE 4.5-VL (whose configuration writes height, width, time).
+        n_a, the number of pairs of each axis, time first: (16, 24, 24) in Qwen2-VL, (24, 20, 20) in Qwen3-VL, (20, 22, 22) in
+        ERNIE 4.5-VL (whose configuration writes height, width, time). d, the number of leading channels that rotate, is twice
+        their sum.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which pairs belong to which axis; `axial_table` names the models.
+        Which axis each pair belongs to, as above. `axial_table` names the models.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2), as in Qwen and GLM-4.5V; (2i, 2i + 1), as in ERNIE and GLM-4.1V; or x is read
-        at (2i, 2i + 1) and y is written at (i, i + d/2).
-    base, scaling, length
-        b, and what changes the frequencies of d channels: see `rope_frequencies`. A scaling's factor multiplies cos and sin.
+        Channels (u, v) of pair i: (i, i + d/2) for "half", as in Qwen and GLM-4.5V; (2i, 2i + 1) for "interleaved", as in ERNIE
+        and GLM-4.1V. "interleaved_to_half" reads x at (2i, 2i + 1) and writes y at (i, i + d/2).
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta: see `rope_frequencies`. An attention factor multiplies cos and sin.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     inverse : bool
-        Apply the transpose: see `apply_rope`.
+        Apply the transpose: see `apply_rope`. The attention factor of a scaling still multiplies.
 
     Returns
     -------
@@ -96,7 +101,8 @@ def mrope(
     Raises
     ------
     ValueError
-        If sections do not fit the positions or x, positions do not broadcast or are half precision, or an option is unknown.
+        If sections do not fit the positions, x or the arrangement, positions do not broadcast or are half precision, or an
+        option is unknown.
 
     Examples
     --------
@@ -112,7 +118,8 @@ def mrope(
     sections = check_integers("mrope", "sections", sections, 0)
     dim = 2 * sum(sections)
     if not 2 <= dim <= x.shape[-1]:
-        msg = f"mrope: sections must add up to 1 to {x.shape[-1] // 2} pairs (half the channels of x); got {tuple(sections)}."
+        most = x.shape[-1] // 2
+        msg = f"mrope: sections must add up to at least 1 and at most {most} (half the channels of x); got {tuple(sections)}."
         raise ValueError(msg)
     check_coordinates("mrope", tuple(positions.shape), len(sections), tuple(x.shape[:-1]))
     system = xp if getattr(xp, "computes_constants", False) else None

@@ -31,29 +31,29 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 )
 def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float, phases: ArrayOf[T] | None = None) -> T:
     r"""
-    Return every channel of `x` as a point in the plane: its magnitude from the content, its angle from the position alone.
+    Return every channel of `x` as a point in the plane. The content gives its magnitude, the position gives its angle.
 
     .. math:: y_{p,c} = \mathrm{softplus}(x_c) \, (\cos\alpha_c, \sin\alpha_c), \qquad \alpha_c = p \, \theta_c + \delta_c,
         \qquad \theta_c = b^{-c/d}, \; c = 0 \dots d-1
 
-    Here p is the position, c the channel and :math:`\delta_c` its phase. So
-    :math:`\langle y^q_p, y^k_n \rangle = \sum_c \mu^q_c \mu^k_c \cos((n - p)\theta_c + \delta_c)`, with
-    :math:`\mu = \mathrm{softplus}(x) = \ln(1 + e^x)` and phases on the key alone. It depends only on n - p.
+    Here p is the position, c the channel and :math:`\delta_c` its phase. Softplus is :math:`\ln(1 + e^x)`. With phases only on
+    the keys, :math:`\langle y^q_p, y^k_n \rangle = \sum_c \mu^q_c \mu^k_c \cos((n - p)\theta_c + \delta_c)`, with
+    :math:`\mu = \mathrm{softplus}(x)`. So logits depend on positions only through n - p.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, d)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; for x of (B, H, T, d) pass (T,) or (B, 1, T).
+        Positions in tokens. For x of (B, H, T, d) pass (T,) or (B, 1, T).
     layout : {"cos_sin", "interleaved"}
-        Where the two coordinates of channel c go: c and d + c, all cosines before all sines (x-transformers); or 2c and 2c + 1
-        (PoPE-pytorch).
+        Where the two coordinates of channel c go. "cos_sin": c and d + c, all cosines before all sines (x-transformers).
+        "interleaved": 2c and 2c + 1 (PoPE-pytorch).
     base : float
-        b; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d channels.
-    phases : array, optional
-        delta of keys, learned, in radians, clipped to -2 pi to 0; broadcasts to the shape of `x`: (d,), or (H, 1, d) for
-        (B, H, T, d). None is 0, as for queries. Keys without phases are encoded as queries are.
+        b, above 0; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d channels.
+    phases : array, real floating, optional
+        delta, in radians: learned, for keys. Pass them as (d,), or as (H, 1, d) for x of (B, H, T, d): they broadcast to the
+        shape of `x`. They are clipped to [-2 pi, 0]. None means 0, as for queries.
 
     Returns
     -------
@@ -63,13 +63,14 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
     Raises
     ------
     ValueError
-        If positions do not broadcast or are half precision, x or phases are not real floating, phases do not fit x, or
-        `layout` is unknown.
+        If positions do not broadcast or are half precision, x or phases are not real floating, phases do not fit x, `base` is
+        not positive, or `layout` is unknown.
 
     Notes
     -----
-    Softplus is computed as max(x, 0) + log1p(exp(-\|x\|)), which neither overflows nor loses small values. PyTorch's own is x
-    above 20, too small by 2e-9; ln(1 + exp(x)) in float32, as in PoPE-pytorch's kernels, is 0 below -17.
+    Softplus is computed as max(x, 0) + log1p(exp(-\|x\|)), which neither overflows nor loses small values. PyTorch's softplus
+    returns x above 20, which is too small by up to 2e-9. PoPE-pytorch's kernels compute ln(1 + exp(x)) in float32, which is 0
+    below -17.
 
     Examples
     --------
@@ -103,13 +104,13 @@ def softplus(x: Array) -> Array:
     """Return ``ln(1 + exp(x))``, accurate and finite for every x."""
     xp = namespace(x)
     found = xp.maximum(x, beside(0.0, x, x.dtype)) + xp.log1p(xp.exp(-xp.abs(x)))
-    if getattr(xp, "computes_constants", False):  # error bounds cover the formula as it is written, too
+    if getattr(xp, "computes_constants", False):  # error bounds also cover the formula as written
         return xp.either(found, xp.log(xp.exp(x) + 1))
     return found
 
 
 def _clamped(phases: Array) -> Array:
-    """Return phases clipped to -2 pi to 0; in float32, which has no 2 pi, phases outside become 0, the same angle."""
+    """Return phases clipped to [-2 pi, 0]. In float32, which does not hold 2 pi, those outside become 0, the same angle."""
     xp = namespace(phases)
     if has_float64(phases):
         return xp.clip(cast(phases, xp.float64), -2 * xp.pi, 0.0)
@@ -118,7 +119,7 @@ def _clamped(phases: Array) -> Array:
 
 
 def _check_phases(shape: tuple[int, ...], full: tuple[int, ...]) -> None:
-    """Refuse phases that do not have a number for every channel, or do not broadcast to x."""
+    """Raise if phases do not have a number for every channel, or do not broadcast to x."""
     fits = len(shape) <= len(full) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(full), strict=False))
     if not shape or shape[-1] != full[-1] or not fits:
         msg = f"pope: phases must broadcast to the shape of x, {full}, with {full[-1]} in the last axis; got {shape}."

@@ -40,7 +40,7 @@ def rotary_linear_attention(
     causal: bool,
 ) -> T:
     r"""
-    Return the weighted mean of values by linear attention, with rotated queries and keys in the numerator only.
+    Return the output of linear attention, with rotated queries and keys in the numerator and unrotated ones in the denominator.
 
     .. math:: o_i = \frac{\sum_j \left( R_{p_i} \phi(q_i) \cdot R_{p_j} \phi(k_j) \right) v_j}
         {\sum_j \phi(q_i) \cdot \phi(k_j)}, \qquad \phi(x) = x + 1 \text{ for } x > 0, \; e^x \text{ otherwise}
@@ -48,31 +48,33 @@ def rotary_linear_attention(
     .. math:: (R_p x)_u = x_u \cos p\theta_t - x_v \sin p\theta_t, \quad
         (R_p x)_v = x_v \cos p\theta_t + x_u \sin p\theta_t, \quad \theta_t = b^{-2t/D}, \quad t = 0 \dots D/2-1
 
-    Query i is at position :math:`p_i`, key and value j at :math:`p_j`; pair t is channels u and v (see `layout`). The sums are
-    over all keys, or over those that the query may see. Nothing cancels in the denominator, since phi (elu + 1) is positive.
+    Query i is at position :math:`p_i`, and key and value j are at :math:`p_j`. Pair t is channels u and v (see `layout`). The
+    sums run over the keys that the query sees (see `causal`). The denominator is positive, because phi (elu + 1) is.
 
     Parameters
     ----------
     q : array, real floating, shape ``(*R, Q, D)``
-        Queries, before phi; D is even.
-    k : array, shape ``(*R, K, D)``
+        Queries, before phi. D is even.
+    k : array, real floating, shape ``(*R, K, D)``
         Keys, before phi.
-    v : array, shape ``(*R, K, E)``
+    v : array, real floating, shape ``(*R, K, E)``
         Values.
-    q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens; for q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
+    q_positions : array, integer or at least float32, shape ``(*P, Q)``
+        Positions of the queries, in tokens. For q of (B, H, Q, D) pass (Q,) or (B, 1, Q).
+    k_positions : array, integer or at least float32, shape ``(*P, K)``
+        Positions of the keys, in tokens. For k of (B, H, K, D) pass (K,) or (B, 1, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for the others. These two give the same result, since
-        queries and keys are written alike.
+        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
+        two give the same result, because they reorder the channels of queries and keys in the same way.
     base : float
-        b of the frequencies.
+        b, the base of the frequencies, above 0.
     causal : bool
-        True: a query sees only keys at its own position and before. False: it sees all.
+        True: a query sees only the keys at its own position and before. False: it sees all keys.
 
     Returns
     -------
     array, shape ``(*R, Q, E)``
-        In the dtype of `q`. A query that sees no key gives zeros.
+        In the dtype of `q`. For a query that sees no key the output is 0.
 
     Raises
     ------
@@ -83,10 +85,10 @@ def rotary_linear_attention(
     Notes
     -----
     The rotation comes after phi. MLLA does the same with positions on two axes, and adds 1e-6 to the denominator, as most code
-    for linear attention does. performer-pytorch rotates before its kernel, so that its denominators are rotated too.
+    for linear attention does. performer-pytorch rotates before its kernel, so the rotation is in its denominators too.
 
-    Here products are formed for every query and key. Linear attention's own order of summation, keys with values first, gives
-    the same sums.
+    This reference computes the product of every query and key. Implementations of linear attention sum the products of keys
+    and values first, which gives the same result.
 
     Examples
     --------

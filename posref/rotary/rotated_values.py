@@ -50,48 +50,59 @@ def rotated_values(
     lanes: Lanes = "leading",
 ) -> T:
     r"""
-    Return the weighted sum of values rotated by their keys' positions, rotated back by the query's position.
+    Return the weighted sum of values rotated by their keys' positions, with the sum rotated back by the query's position.
 
     .. math:: o_i = R_{p_i}^{T} \sum_j \alpha_{ij} R_{p_j} v_j = \sum_j \alpha_{ij} R_{p_j - p_i} v_j
 
     .. math:: (R_p x)_u = f (x_u \cos p\theta_t - x_v \sin p\theta_t), \quad
         (R_p x)_v = f (x_v \cos p\theta_t + x_u \sin p\theta_t), \quad \theta_t = b^{-2t/d}, \quad t = 0 \dots d/2-1
 
-    Query i is at position :math:`p_i`, key and value j at :math:`p_j`, and :math:`\alpha_{ij}` is the attention weight. So what
-    a value adds depends only on its distance from the query. The second form holds where the factor f is 1. Pair t is channels
-    u and v (see `layout`).
+    Query i is at position :math:`p_i`, key and value j are at :math:`p_j`, and :math:`\alpha_{ij}` is the attention weight.
+    Pair t is channels u and v (see `layout`). The factor f is 1 unless a `scaling` has one. The second form of o holds if f is
+    1. So what a value adds to the output depends on positions only through its offset from the query.
 
     Parameters
     ----------
     weights : array, real floating, shape ``(*R, H, Q, K)``
-        alpha, after the softmax; R and H may be missing. They need not add up to 1 (DeepSeek-V4 has sinks).
-    v : array, shape ``(*R, G, K, D)``
-        Values before their rotation; H is a multiple of G, and each value head serves a block of H/G neighbouring query heads.
-    q_positions, k_positions : arrays, integer or at least float32, shapes ``(*P, Q)`` and ``(*P, K)``
-        Positions in tokens; P broadcasts with ``(*R, H)`` and with ``(*R, G)``: for weights of (B, H, Q, K) pass (Q,) or
-        (B, 1, Q).
+        alpha, after the softmax. R and H may be missing. They need not add up to 1 (DeepSeek-V4 has sinks).
+    v : array, real floating, shape ``(*R, G, K, D)``
+        Values, before the rotation. H is a multiple of G, and each value head serves a block of H/G neighbouring query heads.
+    q_positions : array, integer or at least float32, shape ``(*P, Q)``
+        Positions of the queries, in tokens. For weights of (B, H, Q, K) pass (Q,) or (B, 1, Q).
+    k_positions : array, integer or at least float32, shape ``(*P, K)``
+        Positions of the keys, in tokens. For v of (B, G, K, D) pass (K,) or (B, 1, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same result.
-    base, rotary_dim, scaling, length, lanes
-        b; d, None for all D; what changes theta and f; and whether the first or the last d channels rotate: see `rope`.
+        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
+        two give the same result.
+    base : float
+        b ("rope_theta" in configurations), above 0.
+    rotary_dim : int, optional
+        d, the number of channels that rotate, even. None means all D.
+    scaling : record of posref.scaling, optional
+        A context extension, which changes theta and f: see `rope_frequencies`.
+    length : int or integer array without axes, optional
+        The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
+    lanes : {"leading", "trailing"}
+        Which d channels rotate: the first or the last. The channels of pairs are counted from the first that rotates.
 
     Returns
     -------
     array, shape ``(*R, H, Q, D)``
-        In the dtype of `weights`, with one rounding; channels that do not rotate hold the plain weighted sum.
+        In the dtype of `weights`, with one rounding. Channels that do not rotate hold the plain weighted sum.
 
     Raises
     ------
     ValueError
-        As `rope`; also if the keys of `weights` and `v` differ in number, or H is not a multiple of G.
+        As for `rope`. Also if `weights` and `v` differ in the number of keys, H is not a multiple of G, or an array is not real
+        floating.
 
     Notes
     -----
-    DeepSeek-V4 rotates the trailing 64 of 512 channels, interleaved, of one head that serves as keys and values of all query
-    heads. So rotated keys come with rotated values, and the output is rotated back. RoFormer with ``rotary_value``, and CLVP,
-    rotate values and leave the output as it is: the product of weights and `rope` of the values.
+    DeepSeek-V4 has one head that serves all query heads as keys and as values. Its last 64 of 512 channels rotate, in layout
+    "interleaved". So the values are rotated with the keys, and the output is rotated back. RoFormer with ``rotary_value``, and
+    CLVP, rotate the values and do not rotate the output: it is the product of weights and `rope` of the values.
 
-    Rotating back is the transpose, so a factor of the scaling counts twice. DeepSeek-V4 sets YaRN's factor to 1.
+    The output is rotated back with the transpose, so an attention factor counts twice. DeepSeek-V4 sets YaRN's factor to 1.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from typing import Any
 from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
 from posref.checks import check_positions, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS, apply_rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_dim, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
@@ -16,7 +16,7 @@ def by_columns(
     position: Array, dim: int, /, *, layout: Layout, base: float, scaling: Scaling | None = None, length: Any = None,
     dtype: DType | None = None,
 ) -> Array:  # fmt: skip
-    """Return the same matrix by its columns, which are the rotated unit vectors."""
+    """Return the same matrix another way: its columns are the rotated unit vectors."""
     xp = namespace(position)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length)
     cos, sin = rope_table(position[..., None], inv_freq, attention_factor=factor, dtype=dtype)
@@ -60,7 +60,7 @@ def rotation_matrix(
 
     Here p is the position. Pair i is read from channels u and v and written to channels u' and v' (see `layout`). The factor f
     is 1 unless a `scaling` has one. Use R for teaching and for proofs: if f is 1 and the layout is "half" or "interleaved",
-    :math:`R_m^T R_n = R_{n-m}`. R costs d times as much as `rope`.
+    :math:`R_m^T R_n = R_{n-m}`. Computing with R costs about d times as much as `rope`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def rotation_matrix(
     Raises
     ------
     ValueError
-        If `dim` is odd, positions are half precision, or an option is unknown.
+        If `dim` is odd, `base` is not positive, positions are half precision, or an option is unknown.
 
     Examples
     --------
@@ -98,6 +98,7 @@ def rotation_matrix(
     """
     check_word("rotation_matrix", "layout", layout, WORDS)
     check_positions("rotation_matrix", "position", position)
+    check_dim("rotation_matrix", dim)
     xp = namespace(position)
     c = constants(xp)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=c if c is xp else None)

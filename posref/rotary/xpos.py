@@ -52,7 +52,7 @@ def xpos(
         \zeta_i = \frac{2i/d + \gamma}{1 + \gamma}, \qquad i = 0 \dots d/2-1
 
     Here p is the position, c the centre and S the scale base. Pair i is channels u and v (see `layout`). So
-    :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre. The part of pair i decays as
+    :math:`\langle X_p q, X_n k \rangle` depends only on p - n, not on the centre. The term of pair i decays as
     :math:`\zeta_i^{(p-n)/S}` if p > n, and grows if p < n. Use xPos for causal attention, not in a bidirectional encoder.
 
     Parameters
@@ -60,7 +60,7 @@ def xpos(
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(*P,)``
-        Positions in tokens; for x of (B, H, T, D) pass (T,) or (B, 1, T).
+        Positions in tokens. For x of (B, H, T, D) pass (T,) or (B, 1, T).
     role : {"query", "key"}
         Whether x holds queries or keys.
     layout : {"half", "interleaved", "interleaved_to_half"}
@@ -86,7 +86,8 @@ def xpos(
     Raises
     ------
     ValueError
-        If `rotary_dim` is odd or larger than D, positions do not broadcast or are half precision, or an option is unknown.
+        If `rotary_dim` is odd or larger than D, positions do not broadcast or are half precision, `centre` is negative, `base`,
+        `scale_base` or `gamma` is not positive, or an option is unknown.
 
     Notes
     -----

@@ -70,9 +70,9 @@ def xpos_scales(
     Returns
     -------
     array, shape ``(*P, d/2)``
-        One column for each pair. With the defaults, the first pair's scale leaves the range of float16 about 4500 tokens from
-        the centre, the range of float32 and bfloat16 at about 36000, and the range of float64 at about 290000. Farther away it
-        is infinite or 0, and the product of a query and a key is NaN. A centre near the positions keeps scales in range.
+        One column for each pair. With the defaults, the first pair's scale leaves the range of float16 at about 4500 tokens
+        from the centre, the range of float32 and bfloat16 at about 36000, and the range of float64 at about 290000. Farther
+        away it is infinite or 0, and the product of a query and a key is NaN. A centre near the positions keeps it in range.
 
     Raises
     ------
