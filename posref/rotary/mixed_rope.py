@@ -32,7 +32,7 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
 
     Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). :math:`p_a` is the token's coordinate along axis a, and
     :math:`\theta_{a,i}` is the learned frequency of pair i for that axis. So logits depend only on differences of coordinates.
-    A pair can rotate along a diagonal, because its angle can depend on all axes.
+    A pair can follow a diagonal direction, because its angle depends on all axes.
 
     Parameters
     ----------
