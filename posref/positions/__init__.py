@@ -1,16 +1,18 @@
 """
 Position ids: from masks, tokens, draws, packed sequences, shards, caches, and grids of image and video.
 
-They count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Functions of host numbers
-return NumPy arrays, or those of `xp`, on `device`. In 32 bits, positions 2**31 or more apart wrap around and look nearer. Only
-the functions of this package may look at array values. Compilers (``jax.jit``, ``torch.compile``) need those that do not:
-`constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or `from_mask`, `randomised`
-and `tree` with ``check=False``. The results of `packed` and `packed_shard` have shapes that depend on values: call these two
-outside.
+Most positions count tokens, in the indexing dtype of the argument's library (int64; int32 in JAX without x64). Positions on
+grids count cells, and `centred`, `scaled` and `tmrope` may return fractions. Functions without array arguments return NumPy
+arrays, or arrays of `xp` on `device`. In 32 bits, the difference of positions 2**31 or more apart wraps around.
 
-Some are operations too, which `posref check` asks of an implementation: `visible_windows`; `from_mask` without looking at the
-mask, as `posref.positions_from_mask`; and under longer names `from_tokens` (`posref.positions_from_tokens`), `documents`
-(`posref.packed_documents`), `zigzag` (`posref.zigzag_shard`) and `striped` (`posref.striped_shard`).
+Encodings never read array values, but some of these functions do. Code for ``jax.jit`` and ``torch.compile`` cannot. There,
+pass arrays only to `constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or to
+`from_mask`, `randomised` and `tree` with ``check=False``. Call `packed` and `packed_shard` outside: the shapes of their results
+depend on values.
+
+Some functions are also operations, which `posref check` can test in your code: `visible_windows`; `from_mask` without its check
+of the mask, as `posref.positions_from_mask`; and, under longer names, `from_tokens` (`posref.positions_from_tokens`),
+`documents` (`posref.packed_documents`), `zigzag` (`posref.zigzag_shard`) and `striped` (`posref.striped_shard`).
 """
 
 from posref.grids import centred, grid, multimodal, scaled, with_origin

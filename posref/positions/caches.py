@@ -1,4 +1,4 @@
-"""Positions beside a cache of keys: of the next tokens, of the keys that are left, and of keys compressed from many."""
+"""Positions with a key cache: of the next tokens, of keys left after eviction, and of compressed keys."""
 
 from typing import Any
 
@@ -12,18 +12,23 @@ from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 def decode(cached: ArrayOf[T], new: int, /) -> T:
     """
-    Return the positions of the next `new` tokens of every row, after the tokens in its cache.
+    Return the positions of the next `new` tokens of every row: they continue after the cached tokens.
 
     Parameters
     ----------
     cached : array of integers, shape ``(*B,)``
-        Number of tokens in the cache before this call, without padding.
+        The number of tokens in the cache before this call, padding not counted.
     new : int
-        Tokens in this call.
+        The number of tokens in this call.
 
     Returns
     -------
     array of integers, shape ``(*B, new)``
+
+    Raises
+    ------
+    ValueError
+        If `cached` is not integers, or a number is below 0.
 
     Examples
     --------
@@ -33,8 +38,9 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     """
     new = check_integer("decode", "new", new, 0)
     xp = namespace(cached)
-    if not xp.isdtype(cached.dtype, "integral") or first_where(cached, cached < 0, xp) is not None:
-        msg = f"decode: cached must be integers of at least 0; got {cached.dtype}, or a negative one."
+    wrong = first_where(cached, cached < 0, xp) if xp.isdtype(cached.dtype, "integral") else cached.dtype
+    if wrong is not None:
+        msg = f"decode: cached must be integers of at least 0 (the tokens in each row's cache); got {wrong}."
         raise ValueError(msg)
     before = xp.astype(cached, index_dtype(cached))
     return before[..., None] + xp.arange(new, dtype=before.dtype, **placement(cached, xp))
@@ -42,19 +48,26 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
 
 def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     """
-    Return the positions of the keys left in a cache after others were evicted (`lambda_window` says which).
+    Return the positions of the keys left in a cache after others were evicted.
+
+    `lambda_window` says which keys StreamingLLM keeps.
 
     Parameters
     ----------
     kept : array of integers, shape ``(*B, K)``
-        Original positions of the keys kept, increasing along K.
+        Original positions of the kept keys, increasing along K.
     reindex : bool
-        True: their places in the cache, 0 to K - 1 (StreamingLLM, where the query is then at K). False: their original
+        True returns the places in the cache, 0 to K - 1 (StreamingLLM; the query is then at K). False returns the original
         positions (H2O, SnapKV).
 
     Returns
     -------
     array of integers, shape ``(*B, K)``
+
+    Raises
+    ------
+    ValueError
+        If `kept` is not integers, or does not increase along the last axis.
 
     Examples
     --------
@@ -63,8 +76,12 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     [0, 1, 2, 3]
     """
     xp = namespace(kept)
-    if not xp.isdtype(kept.dtype, "integral") or bool(xp.any(kept[..., 1:] <= kept[..., :-1])):
-        msg = f"evicted: kept must be integers that increase along the last axis; got {kept.dtype}, or some that do not."
+    if not xp.isdtype(kept.dtype, "integral"):
+        msg = f"evicted: kept must be integers; got {kept.dtype}."
+        raise ValueError(msg)
+    late = first_where(kept[..., 1:], kept[..., 1:] <= kept[..., :-1], xp)
+    if late is not None:
+        msg = f"evicted: kept must increase along the last axis; got {late} after an equal or larger position."
         raise ValueError(msg)
     own = xp.astype(kept, index_dtype(kept))
     if not reindex:
@@ -75,28 +92,28 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
 
 def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
     r"""
-    Return what to add to the number of tokens in the cache, for the positions of the tokens after an M-RoPE prompt.
+    Return what to add to the number of cached tokens to get the positions of the tokens after an M-RoPE prompt.
 
     .. math:: \Delta = \max_{a, t} p_{a,t} + 1 - n
 
-    with the maximum over all axes and the tokens of a row, of which there are n, padding not counted.
+    The maximum is over all axes a and all tokens t of a row. The row has n tokens. Padding is ignored in both.
 
     Parameters
     ----------
     positions : array, integer or real floating, shape ``(A, *B, T)``
-        p, positions of the whole prompt, as `multimodal` and `tmrope` make them. None is negative.
+        p, positions of the whole prompt, at least 0: see `multimodal` and `tmrope`.
     mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
         1 for tokens and 0 for padding.
 
     Returns
     -------
     array, shape ``(*B,)``
-        In the dtype of floating positions, else in the indexing dtype; 0 for a row without tokens.
+        Delta, in the dtype of floating positions, else in the indexing dtype. It is 0 for a row without tokens.
 
     Raises
     ------
     ValueError
-        If the mask is neither boolean nor integer, or its shape is not that of one axis of the positions.
+        If the mask is neither boolean nor integer, or its shape is not ``(*B, T)``.
 
     Source
     ------
@@ -104,9 +121,10 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
 
     Notes
     -----
-    All axes of the next tokens have ``decode(cached, new) + delta[..., None]``, with `cached` the number of tokens in the cache
-    without padding. The difference belongs to a request and never changes. Mistakes: one for a mixed batch, or one kept on the
-    model, which the next request overwrites. Where a prompt is processed in parts, compute its positions once and slice them.
+    The next tokens have positions ``decode(cached, new) + delta[..., None]`` on every axis, where `cached` is the number of
+    tokens in the cache, padding not counted. Each request has its own delta, which never changes. Two mistakes are common: to
+    use one delta for a mixed batch, and to keep it on the model, where the next request overwrites it. If you process a prompt
+    in parts, compute its positions once and slice them.
 
     Examples
     --------
@@ -119,7 +137,7 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
     xp = namespace(positions, mask)
     if positions.ndim < 2 or tuple(positions.shape[1:]) != tuple(mask.shape):
         shapes = f"{tuple(mask.shape)} for positions {tuple(positions.shape)}"
-        msg = f"decode_delta: mask must have the shape of one axis of the positions; got {shapes}."
+        msg = f"decode_delta: mask must have the shape of positions without their first axis; got {shapes}."
         raise ValueError(msg)
     ones = counted("decode_delta", mask, xp, check=False)
     own = whole("decode_delta", "positions", positions) if xp.isdtype(positions.dtype, "integral") else positions
@@ -131,16 +149,21 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
 
 def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
-    Return the positions of keys that stand for whole windows of tokens: :math:`w r + s` for window w, its first token.
+    Return the positions of compressed keys, each made from a window of tokens: :math:`w r + s`, the first token of window w.
 
     Parameters
     ----------
     windows : int
-        How many windows this call compresses: its tokens, with those that waited, divided by r and rounded down.
+        The number of windows that this call compresses. Add the tokens left over from earlier calls to the tokens of this call,
+        divide by r and round down.
     rate : int
-        r, tokens in a window: 4 in DeepSeek-V4's compressed sparse attention, 128 in its heavily compressed attention.
+        r, tokens per window: 4 in DeepSeek-V4's compressed sparse attention, 128 in its heavily compressed attention.
     first : int
-        s, tokens compressed before this call.
+        s, the number of tokens compressed before this call.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
@@ -149,7 +172,7 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
     Raises
     ------
     ValueError
-        If a number is not an int, `rate` is below 1, or another is below 0.
+        If a number is not an int, `rate` is below 1, or `windows` or `first` is below 0.
 
     Source
     ------
@@ -157,8 +180,8 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
 
     Notes
     -----
-    The sparse attention mixes the tokens of windows w - 1 and w, and the position is that of w all the same. Keys that are not
-    compressed keep their own positions. `visible_windows` has which queries see which windows.
+    In the sparse attention, key w mixes the tokens of windows w - 1 and w. Its position is still the first token of window w.
+    Keys that are not compressed keep their own positions. `visible_windows` says which windows each query sees.
 
     Examples
     --------
@@ -183,18 +206,19 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
 )
 def visible_windows(q_positions: ArrayOf[T], /, *, rate: int) -> T:
     r"""
-    Return how many compressed windows each query sees: those that are complete, :math:`\lfloor (m + 1) / r \rfloor`.
+    Return how many compressed windows each query sees: the complete ones, :math:`\lfloor (m + 1) / r \rfloor`.
 
     Parameters
     ----------
     q_positions : array of integers, shape ``(*B, Q)``
-        m, positions of the queries. A query sees window w if w is below the result.
+        m, positions of the queries, in tokens from the start of the text.
     rate : int
-        r, tokens in a window, as for `compressed`.
+        r, tokens per window, as for `compressed`.
 
     Returns
     -------
     array of integers, shape ``(*B, Q)``
+        The query sees window w if w, counted from the start of the text, is below this number.
 
     Raises
     ------

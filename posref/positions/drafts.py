@@ -1,4 +1,4 @@
-"""Positions of tokens that a draft model proposes and the model verifies in one pass."""
+"""Positions of draft tokens, which a small model proposes and the large model verifies in one pass."""
 
 from posref.arrays import index_dtype, namespace, placement, whole
 from posref.checks import check_integer, check_tokens
@@ -12,17 +12,17 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
 
     .. math:: p_j = n + d_j, \qquad d_j = 0 \text{ at a root, else } d_{\pi(j)} + 1
 
-    where n is the number of verified tokens and :math:`\pi(j)` the parent of node j. Siblings have the same position.
+    Here n is the number of verified tokens and :math:`\pi(j)` is the parent of node j. Siblings have the same position.
 
     Parameters
     ----------
     verified : array of integers, shape ``(*B,)``
-        n, tokens before the tree in each row.
+        n, the number of tokens before the tree in each row.
     parents : array of integers, shape ``(N,)`` or ``(*B, N)``
-        The index of every node's parent, which comes before it, or -1 at a root.
+        The index of each node's parent, or -1 at a root. A parent comes before its children.
     check : bool
-        Look at the values, to refuse a parent that does not come before its node. Under ``jax.jit`` and ``torch.compile`` they
-        cannot be looked at: pass False there.
+        Check that every parent comes before its node. Pass False under ``jax.jit`` and ``torch.compile``, where array values
+        cannot be read.
 
     Returns
     -------
@@ -31,12 +31,13 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
     Raises
     ------
     ValueError
-        If an array is not of integers; with `check`, if a parent is below -1 or does not come before its node.
+        If an array is not integers, or `parents` has no axes. With `check`, also if a parent is below -1 or does not come
+        before its node.
 
     Notes
     -----
-    SGLang's EAGLE kernels and Medusa count in this way. A common mistake is the index in the tree instead of the depth: equal
-    in a chain, wrong at the first branch.
+    SGLang's EAGLE kernels and Medusa count in this way. A common mistake is to add the index in the tree instead of the depth.
+    Both are equal in a chain and differ after the first branch.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
     if check:
         wrong = first_where(above, (above < -1) | (above >= nodes), xp)
         if wrong is not None:
-            msg = f"tree: parents must come before their nodes, or be -1 at a root; got {wrong}."
+            msg = f"tree: parents must come before their nodes, or be -1 at a root; got parent {wrong}."
             raise ValueError(msg)
     depths = xp.zeros_like(above)
     for node in range(1, parents.shape[-1]):
@@ -63,14 +64,14 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
 
 def constant_drafts(verified: ArrayOf[T], new: int, /) -> T:
     """
-    Return the positions at which a draft model asks if it does not count on: the last verified token's, at every step.
+    Return the same position for all draft tokens: the position of the last verified token.
 
     Parameters
     ----------
     verified : array of integers, shape ``(*B,)``
-        n, tokens verified so far in each row; every draft token is asked for at n - 1.
+        n, the number of tokens verified so far in each row. The draft model asks for every draft token at position n - 1.
     new : int
-        Draft tokens.
+        The number of draft tokens.
 
     Returns
     -------
@@ -79,12 +80,12 @@ def constant_drafts(verified: ArrayOf[T], new: int, /) -> T:
     Raises
     ------
     ValueError
-        If `verified` is not of integers, or `new` is below 0.
+        If `verified` is not integers, or `new` is not an int of at least 0.
 
     Source
     ------
-    The assistant of Gemma 4: transformers 5.23.0, generation/candidate_generator.py:1325. It reads the model's own keys and
-    values and adds none.
+    Gemma 4's assistant: transformers 5.23.0, generation/candidate_generator.py:1325. It reads the large model's keys and values
+    and adds none of its own.
 
     Examples
     --------

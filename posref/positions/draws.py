@@ -1,4 +1,4 @@
-"""Positions drawn at random in training, from draws that are given."""
+"""Positions for training with randomised positional encodings, from random draws that you pass."""
 
 from posref.arrays import index_dtype, namespace
 from posref.checks import check_integer
@@ -8,22 +8,24 @@ from posref.types import ArrayOf, T
 
 def randomised(draws: ArrayOf[T], /, *, length: int, maximum: int, check: bool = True) -> T:
     r"""
-    Return the positions of randomised positional encodings: as many of a longer range as there are tokens, in rising order.
+    Return the positions of randomised positional encodings: T positions drawn from a longer range, in increasing order.
 
     .. math:: p_t = \text{the } t\text{-th smallest of } \{r_0, \dots, r_{T-1}\}, \qquad t = 0 \dots T - 1
 
-    where r_0 ... r_{T-1} are the first T numbers drawn from 0 to N - 1 without replacement.
+    Here r_0 ... r_{T-1} are the first T numbers drawn from 0 to N - 1 without replacement. The smallest has t = 0.
 
     Parameters
     ----------
     draws : array of integers, shape ``(*B, R)``
-        r, distinct, in the order in which they were drawn. A permutation of 0 to N - 1 serves every `length`.
+        r, distinct, in the order in which they were drawn. Only the first T are used, so a permutation of 0 to N - 1 works for
+        every `length` up to N.
     length : int
-        T, tokens in the sequence, at most R.
+        T, the number of tokens in the sequence, at most R.
     maximum : int
-        N, how many positions there are to draw from: more than any sequence that the model is to read has tokens.
+        N, the number of positions to draw from. Make it larger than any sequence that the model will read.
     check : bool
-        Whether to look at the values and refuse repeated ones and those outside 0 to N - 1. Compilers need False.
+        Check that the first T draws are distinct and from 0 to N - 1. Pass False under ``jax.jit`` and ``torch.compile``, where
+        array values cannot be read.
 
     Returns
     -------
@@ -32,7 +34,8 @@ def randomised(draws: ArrayOf[T], /, *, length: int, maximum: int, check: bool =
     Raises
     ------
     ValueError
-        If the draws are not integers, are too few, repeat or lie outside the range.
+        If the draws are not integers, there are fewer than `length`, or `length` or `maximum` is not an int of at least 0. With
+        `check`, also if one of the first T draws repeats or is outside the range.
 
     Source
     ------
@@ -41,9 +44,9 @@ def randomised(draws: ArrayOf[T], /, *, length: int, maximum: int, check: bool =
 
     Notes
     -----
-    The authors' code counts from 0, as here. It draws one set for all sequences of a batch (draws without batch axes), in
-    evaluation too. For relative encodings and ALiBi it draws distances, not positions: a key some number of tokens away is then
-    at the same distance from every query, which no positions give.
+    The authors' code counts from 0, as here. It draws once for all sequences of a batch (draws without batch axes), also in
+    evaluation. For relative encodings and ALiBi it draws distances instead of positions. All keys that are the same number of
+    tokens from their query then have the same distance. This function cannot give that.
 
     Examples
     --------
@@ -54,7 +57,7 @@ def randomised(draws: ArrayOf[T], /, *, length: int, maximum: int, check: bool =
     name = "randomised"
     xp = namespace(draws)
     if not xp.isdtype(draws.dtype, "integral") or draws.ndim < 1:
-        msg = f"{name}: draws must be integers with an axis of draws; got {draws.dtype} {tuple(draws.shape)}."
+        msg = f"{name}: draws must be integers with at least one axis; got {draws.dtype} of shape {tuple(draws.shape)}."
         raise ValueError(msg)
     length, maximum = check_integer(name, "length", length, 0), check_integer(name, "maximum", maximum, 0)
     if length > draws.shape[-1]:
@@ -65,10 +68,10 @@ def randomised(draws: ArrayOf[T], /, *, length: int, maximum: int, check: bool =
     if check:
         outside = first_where(p, (p < 0) | (p >= maximum), xp)
         if outside is not None:
-            msg = f"{name}: draws must lie between 0 and {maximum - 1}, below maximum; got {outside}."
+            msg = f"{name}: draws must be at least 0 and below maximum ({maximum}); got {outside}."
             raise ValueError(msg)
         again = first_where(p[..., 1:], p[..., 1:] == p[..., :-1], xp) if length > 1 else None
         if again is not None:
-            msg = f"{name}: draws must be distinct (they are made without replacement); got {again} twice."
+            msg = f"{name}: draws must be distinct (draw without replacement); got {again} twice."
             raise ValueError(msg)
     return p

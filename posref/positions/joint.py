@@ -23,34 +23,38 @@ def qwen_image(
     device: Any = None,
 ) -> tuple[N, N]:
     r"""
-    Return Qwen-Image's positions (frame, row, column) of the cells of its images, and of its text.
+    Return Qwen-Image's positions (frame, row, column) of the cells of all images, and of the text.
 
-    Cell (f, y, x) of image i, of F frames, H rows and W columns, has frame :math:`i + f`, row :math:`y - (H - \lfloor H/2
-    \rfloor)` and column :math:`x - (W - \lfloor W/2 \rfloor)`. Token j of the text has p + j on all axes, with p the largest
-    of :math:`\lfloor H/2 \rfloor` and :math:`\lfloor W/2 \rfloor` of all images.
+    Image i has F frames, H rows and W columns. Its cell (f, y, x) has frame :math:`i + f`, row
+    :math:`y - (H - \lfloor H/2 \rfloor)` and column :math:`x - (W - \lfloor W/2 \rfloor)`. Token j of the text has p + j on all
+    axes, where p is the largest :math:`\lfloor H/2 \rfloor` or :math:`\lfloor W/2 \rfloor` of all images.
 
     Parameters
     ----------
     images : sequence of (F, H, W)
-        Sizes in cells, after patches are merged; an image has one frame.
+        Frames, rows and columns of each image, in cells after patches are merged. An image has one frame.
     tokens : int
-        Tokens of text: the width of the batch, padding included.
+        The number of text tokens in each row of the batch, padding included.
     origin : {"centre", "corner"}
-        Centre: as above (``scale_rope=True``). Corner: rows and columns count from 0, and p is the largest of H and W.
+        "centre" is as above (``scale_rope=True``). "corner" counts rows and columns from 0, and p is the largest H or W.
     layered : bool
-        Whether the last image is the one that the others are layers of, as in Qwen-Image-Layered: its frame is then -1, and p
-        at least the number of layers.
+        True if the last image is the whole picture and the others are its layers, as in Qwen-Image-Layered. The last image then
+        has frame -1, and p is at least the number of layers.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
     two arrays of integers, shapes ``(3, cells)`` and ``(3, tokens)``
-        Positions of `axial_rope`, interleaved, base 10000.
+        For `axial_rope` with ``layout="interleaved"`` and base 10000.
 
     Raises
     ------
     ValueError
-        If an image does not have three sizes, a size is below 0, or an option is unknown; with `layered`, if the last image
-        does not have one frame.
+        If an image does not have three sizes, a size or `tokens` is not an int of at least 0, an option is unknown or, with
+        `layered`, the last image does not have one frame.
 
     Source
     ------
@@ -71,9 +75,11 @@ def qwen_image(
         if len(sizes) != 3:
             msg = f"qwen_image: an image must have three sizes (frames, height, width); got {tuple(sizes)}."
             raise ValueError(msg)
+        for n in sizes:
+            check_integer("qwen_image", f"a size of image {i}", n, 0)
         last = layered and i == len(images) - 1
         if last and sizes[0] != 1:
-            msg = f"qwen_image: the last image must have one frame where layered is True; got {tuple(sizes)}."
+            msg = f"qwen_image: the last image must have one frame if layered is True; got {tuple(sizes)}."
             raise ValueError(msg)
         _, height, width = sizes
         origins = [-1 if last else i, height // 2 - height if centre else 0, width // 2 - width if centre else 0]

@@ -1,11 +1,11 @@
-"""What position functions look at in array values, to refuse those that are wrong."""
+"""Checks of array values, for the position functions that make them."""
 
 from posref.arrays import Array, Namespace, index_dtype, namespace
 
 
 def first_where(values: Array, where: Array, xp: Namespace) -> int | None:
-    """Return the first of `values` at which `where` is true, or None."""
-    if 0 in values.shape:  # Dask reshapes no empty array to (-1,)
+    """Return the first of `values` for which `where` is true, or None."""
+    if 0 in values.shape:  # Dask cannot reshape an empty array to (-1,)
         return None
     flat, chosen = xp.reshape(values, (-1,)), xp.reshape(where, (-1,))
     if not bool(xp.any(chosen)):
@@ -14,7 +14,7 @@ def first_where(values: Array, where: Array, xp: Namespace) -> int | None:
 
 
 def counted(function: str, mask: Array, xp: Namespace, *, check: bool) -> Array:
-    """Return a mask as integers; refuse another dtype and, with `check`, anything but 0 and 1."""
+    """Return a mask as integers. Raise if it has another dtype or, with `check`, values other than 0 and 1."""
     if not xp.isdtype(mask.dtype, ("bool", "integral")):
         msg = f"{function}: mask must be boolean or integer, 1 for tokens and 0 for padding; got {mask.dtype}."
         raise ValueError(msg)
@@ -27,7 +27,7 @@ def counted(function: str, mask: Array, xp: Namespace, *, check: bool) -> Array:
 
 
 def starts_of(function: str, cu_seqlens: Array) -> Array:
-    """Return where packed sequences begin and the total, in the indexing dtype; refuse what does not count up from 0."""
+    """Return `cu_seqlens` in the indexing dtype. Raise if it does not begin with 0, or decreases."""
     xp = namespace(cu_seqlens)
     if cu_seqlens.ndim != 1 or not cu_seqlens.shape[0] or not xp.isdtype(cu_seqlens.dtype, "integral"):
         shape = tuple(cu_seqlens.shape)

@@ -1,4 +1,4 @@
-"""Positions of tokens among padding, from masks and from token ids."""
+"""Positions of tokens in padded rows, from masks and from token ids."""
 
 from posref.arrays import index_dtype, namespace, placement
 from posref.positions.looking import counted
@@ -19,17 +19,17 @@ def positions_from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     r"""
     Return the position of every token of padded rows: the number of tokens before it, padding not counted.
 
-    .. math:: p_t = \sum_{u \le t} m_u - 1 \text{ where } m_t = 1, \text{ else } \mathrm{padding}
+    .. math:: p_t = \sum_{u \le t} m_u - 1 \text{ if } m_t = 1, \text{ else } \mathrm{padding}
 
-    where m is the mask and t the place in the row. The values of the mask are not looked at: `posref.positions.from_mask` is
-    this function after it has refused what is no mask, and padding between tokens, which here is not counted either.
+    Here m is the mask and t is the place in the row. This function does not check the values of the mask.
+    `posref.positions.from_mask` does, and also raises for padding between tokens, which this function skips.
 
     Parameters
     ----------
     mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
         m, 1 for tokens and 0 for padding.
     padding : int
-        The position given to padding; see `posref.positions.from_mask` for who gives which.
+        The position of padding tokens. `posref.positions.from_mask` says which library uses which.
 
     Returns
     -------
@@ -56,21 +56,20 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     r"""
     Return the position of every token of padded rows: the number of tokens before it, padding not counted.
 
-    .. math:: p_t = \sum_{u \le t} m_u - 1
+    .. math:: p_t = \sum_{u \le t} m_u - 1 \text{ if } m_t = 1, \text{ else } \mathrm{padding}
 
-    where m is the mask and t the place in the row.
+    Here m is the mask and t is the place in the row.
 
     Parameters
     ----------
     mask : array, boolean or integer 0 and 1, shape ``(*B, T)``
         m, 1 for tokens and 0 for padding. Padding may be on the left, on the right or on both sides, but not between tokens.
     padding : int
-        The position given to padding; nothing should depend on it. transformers' generation has 0 (5.23.0,
-        generation/utils.py:906; older versions 1), as vLLM and BLOOM's and Falcon's ALiBi; IDEFICS, Qwen2-Audio and both
-        Qwen-Omni have 1, OPT -1.
+        The position of padding tokens. Nothing should depend on it. It is 0 in transformers' generation (5.23.0,
+        generation/utils.py:906; 1 in older versions), in vLLM and in the ALiBi of BLOOM and Falcon. It is 1 in IDEFICS,
+        Qwen2-Audio and both Qwen-Omni models, and -1 in OPT.
     check : bool
-        Look at the values of the mask, to refuse what is not one. Under ``jax.jit`` and ``torch.compile`` they cannot be looked
-        at: pass False there.
+        Check the values of the mask. Pass False under ``jax.jit`` and ``torch.compile``, where array values cannot be read.
 
     Returns
     -------
@@ -79,14 +78,14 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     Raises
     ------
     ValueError
-        If the mask is neither boolean nor integer; with `check`, if a value is neither 0 nor 1 or there is padding between
-        tokens.
+        If the mask is neither boolean nor integer. With `check`, also if a value is neither 0 nor 1, or if there is padding
+        between tokens.
 
     Notes
     -----
-    All these libraries count tokens in this way. OPT then adds 2 (`posref.learned` has an offset), so that padding -1 has row 1
-    of its table. RoBERTa's padding is a row too: see `from_tokens`. A model called without positions counts padding on the left
-    as well: rotary logits do not change, rows of a table do.
+    All these libraries count tokens in this way. OPT then adds 2 (the `offset` of `posref.learned`), so padding at -1 reads row
+    1 of its table. RoBERTa also has a row for padding: see `from_tokens`. A model that is called without positions counts the
+    padding on the left too. This does not change the logits of rotary encodings, but it reads other rows of a table.
 
     Examples
     --------
@@ -100,7 +99,10 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
         begins = xp.astype((ones[..., 1:] == 1) & (ones[..., :-1] == 0), ones.dtype)
         runs = xp.sum(begins, axis=-1) + ones[..., 0]
         if bool(xp.any(runs > 1)):
-            msg = "from_mask: padding must come before or after the tokens of a row; got some between them. Use packed()."
+            msg = (
+                "from_mask: mask must have padding only before or after the tokens of a row; got padding between tokens. For "
+                "packed sequences, use packed()."
+            )
             raise ValueError(msg)
     return positions_from_mask(ones, padding=padding)
 
@@ -118,22 +120,27 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
 )
 def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     r"""
-    Return RoBERTa's and fairseq's rows of a learned table: tokens count from ``padding_idx + 1``, padding is `padding_idx`.
+    Return rows of a learned table as in RoBERTa and fairseq: tokens count from ``padding_idx + 1``, padding has `padding_idx`.
 
     .. math:: p_t = \mathrm{pad} + [x_t \ne \mathrm{pad}] \sum_{u \le t} [x_u \ne \mathrm{pad}]
 
-    where x_t is token t, pad is `padding_idx`, and a bracket is 1 if true, else 0.
+    Here x_t is the id of token t, pad is `padding_idx`, and brackets are 1 if true, else 0.
 
     Parameters
     ----------
     tokens : array of integers, shape ``(*B, T)``
         x, token ids.
     padding_idx : int
-        The id of the padding token; 1 in RoBERTa, XLM-R, BART's encoder and M2M100.
+        The id of the padding token: 1 in RoBERTa, XLM-R, BART's encoder and M2M100.
 
     Returns
     -------
     array of integers, shape ``(*B, T)``
+
+    Raises
+    ------
+    ValueError
+        If `tokens` are not integers.
 
     Examples
     --------

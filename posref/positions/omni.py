@@ -29,42 +29,48 @@ def tmrope(
     r"""
     Return TMRoPE's three positions (time, height, width) of every token in a prompt of text, audio, images and videos.
 
-    A token of text or audio has one number on all three axes, and the next has one more. If an image or video begins at p, its
-    cell in frame f, row h and column w has
+    A token of text or audio has the same number on all three axes, and the next token has one more. If an image or video begins
+    at p, its cell in frame f, row h and column w has
 
     .. math:: (p + f \, s \, r, \; p + h, \; p + w)
 
-    where s is the number of seconds per frame and r the number of positions per second. What follows a segment begins at its
-    largest position on any axis plus one.
+    Here s is the number of seconds per frame and r is the number of positions per second. The next segment begins one after the
+    largest position of this segment on any axis.
 
     Parameters
     ----------
     segments : sequence of tuples
-        - ``("text", tokens)``, with the tokens that begin and end (BOS, EOS) an image, a video or audio that stands alone
+        - ``("text", tokens)``. Count here the tokens that begin and end (BOS, EOS) an image, a video or audio alone.
         - ``("audio", tokens)``
-        - ``("image", height, width)`` and ``("video", frames, height, width, seconds)``, sizes in cells after merging
-          (transformers' grid_thw divided by spatial_merge_size), `seconds` between frames
-        - ``("audio in video", frames, height, width, seconds, tokens)``, with two tokens that begin it and two that end it
+        - ``("image", height, width)`` and ``("video", frames, height, width, seconds)``. Height and width are in cells after
+          merging (transformers' grid_thw divided by spatial_merge_size). `seconds` is the time between frames.
+        - ``("audio in video", frames, height, width, seconds, tokens)``. This adds two tokens that begin it and two that end
+          it.
     per_second : float
-        r, position_id_per_seconds in the configuration, 25 by default.
+        r, above 0: position_id_per_seconds in the configuration, 25 by default.
     rounding : {"down", "none"}
-        Down: f s r is rounded down, and positions are integers (Qwen2.5-Omni). None: fractions in float32 (Qwen3-Omni).
+        "down" rounds f s r down, so positions are integers (Qwen2.5-Omni). "none" keeps fractions in float32 (Qwen3-Omni).
     bos : {"same", "consecutive"}
-        Whether the two tokens that begin audio in video have the same position (Qwen2.5-Omni) or one after the other
-        (Qwen3-Omni); the two that end it alike.
+        Whether the two tokens that begin audio in video have the same position (Qwen2.5-Omni) or consecutive positions
+        (Qwen3-Omni). The same goes for the two tokens that end it.
     chunk : float or None
-        How the tokens of audio in video are ordered. A number: by chunks of so many seconds (2 in Qwen2.5-Omni), first what the
-        video has in it, then what the audio has. None: by their times, the video first among equals (Qwen3-Omni).
+        The order of tokens of audio in video. A number gives the seconds per chunk (2 in Qwen2.5-Omni): in every chunk, video
+        tokens come first, then audio tokens. None orders tokens by time, and video first at equal times (Qwen3-Omni).
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
     array of integers or float32, shape ``(3, T)``
-        The positions of `mrope`.
+        Positions for `mrope`.
 
     Raises
     ------
     ValueError
-        For an unknown segment or word, a size below 0, seconds below 0 or not finite, or a chunk shorter than one position.
+        If a segment or a word is unknown, a size is not an int of at least 0, `seconds` is below 0 or not finite, `per_second`
+        or `chunk` is not above 0, or `chunk` is shorter than one position.
 
     Source
     ------
@@ -72,15 +78,16 @@ def tmrope(
 
     Notes
     -----
-    Times are computed in float32, as there. After audio in video the next token is one after the largest position of the last
-    piece, and may repeat a position of the others. With chunks that piece is the last chunk of the audio, or of the video if it
-    has more chunks. Without, it is what is left of one stream when the other ends.
+    Times are computed in float32, as in transformers. The first token that ends audio in video comes one after the largest
+    position of the last piece only, so it may repeat a position of an earlier piece. With chunks, the last piece is the last
+    chunk of the audio, or of the video if the video has more chunks. Without chunks, it is the rest of one stream after the
+    other has ended.
 
-    With chunks, a stream is cut before the first token whose time is at least k chunks, for k = 1, 2 and so on, at most once
-    at each token. So a video with fewer than one frame in a chunk falls out of step with its audio.
+    With chunks, a stream is cut before the first token whose time is at least k chunks, for k = 1, 2 and so on, and at most
+    once before each token. So a video with less than one frame per chunk falls out of step with its audio.
 
-    Compute the positions of a whole prompt and slice them where it is processed in parts (chunked prefill): positions of a part
-    alone begin anew. `decode_delta` gives the positions after the prompt.
+    If you process a prompt in parts (chunked prefill), compute the positions of the whole prompt and slice them. Computed for a
+    part alone, positions begin again at 0. `decode_delta` gives the positions after the prompt.
 
     Examples
     --------
@@ -96,7 +103,10 @@ def tmrope(
     if chunk is not None:
         check_positive("tmrope", "chunk", chunk)
         if int(per_second * chunk) < 1:
-            msg = f"tmrope: chunk must be at least one position long; got {chunk!r} seconds of {per_second!r} positions."
+            msg = (
+                f"tmrope: chunk must be at least one position long (1 / per_second seconds); got {chunk!r} seconds, with "
+                f"per_second {per_second!r}."
+            )
             raise ValueError(msg)
     c = constants(None)
     dtype = c.int64 if rounding == "down" else c.float32
@@ -123,7 +133,7 @@ def tmrope(
 
 
 def _placed(found: Array, rounding: Rounding, xp: Namespace | None, device: Any) -> Array:
-    """Return host positions in NumPy or in `xp`: integers in its default dtype, fractions in float32."""
+    """Return host positions in NumPy, or in `xp` on `device`: integers in its default dtype, fractions in float32."""
     if xp is None:
         return found
     where = {} if device is None else {"device": device}
@@ -131,7 +141,7 @@ def _placed(found: Array, rounding: Rounding, xp: Namespace | None, device: Any)
 
 
 def _following(pieces: list[Array]) -> float:
-    """Return the position after the last piece that has tokens, 0 after none."""
+    """Return one more than the largest position of the last piece that has tokens, or 0 if no piece has any."""
     for piece in reversed(pieces):
         if piece.size:
             return piece.max().item() + 1
@@ -139,7 +149,7 @@ def _following(pieces: list[Array]) -> float:
 
 
 def _cuts(times: Array, length: int) -> list[int]:
-    """Return where chunks of `length` positions begin and end; a token ends one chunk at most."""
+    """Return where chunks of `length` positions begin and end. There is at most one cut before each token."""
     cuts = [0]
     for i, time in enumerate(times.tolist()):
         if time >= len(cuts) * length:
@@ -148,7 +158,7 @@ def _cuts(times: Array, length: int) -> list[int]:
 
 
 def _alternating(video: Array, video_cuts: list[int], audio: Array, audio_cuts: list[int], start: float) -> list[Array]:
-    """Return the chunks of video and audio in turn."""
+    """Return the chunks of video and audio alternately, video first."""
     chunks = [
         [stream[:, a:b] + start for a, b in pairwise(cuts)] for stream, cuts in ((video, video_cuts), (audio, audio_cuts))
     ]
@@ -156,7 +166,7 @@ def _alternating(video: Array, video_cuts: list[int], audio: Array, audio_cuts: 
 
 
 def _merged(video: Array, audio: Array) -> list[Array]:
-    """Return the tokens of video and audio by their times, then what is left of one."""
+    """Return the tokens of video and audio in the order of their times, then the rest of the longer stream."""
     order: list[Array] = []
     v = a = 0
     while v < video.shape[1] and a < audio.shape[1]:
@@ -170,7 +180,7 @@ def _merged(video: Array, audio: Array) -> list[Array]:
 
 
 def _sizes(segment: tuple[Any, ...]) -> tuple[int, int, int, float, int]:
-    """Return frames, height, width and seconds per frame of a segment, and its tokens of text or audio."""
+    """Return a segment's frames, height, width and seconds per frame, and its number of text or audio tokens."""
     match segment:
         case ("text" | "audio", tokens):
             sizes, seconds = (0, 0, 0, tokens), 0.0

@@ -1,4 +1,4 @@
-"""Positions in packed sequences, and sequences found from positions."""
+"""Positions of packed sequences, and the sequences that positions belong to."""
 
 from posref.arrays import namespace, placement, whole
 from posref.checks import check_tokens
@@ -9,12 +9,12 @@ from posref.types import ArrayOf, T
 
 def packed(cu_seqlens: ArrayOf[T], /) -> T:
     """
-    Return positions that start again from 0 in every sequence of a packed batch.
+    Return positions that restart at 0 in every sequence of a packed batch.
 
     Parameters
     ----------
     cu_seqlens : array of integers, shape ``(S + 1,)``
-        Where each of the S sequences begins, then the total. The first is 0, and none is less than the one before.
+        Where each of the S sequences begins, then the total number of tokens. Begins with 0 and never decreases.
 
     Returns
     -------
@@ -23,7 +23,7 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
     Raises
     ------
     ValueError
-        If `cu_seqlens` does not begin with 0, or decreases.
+        If `cu_seqlens` is not a 1-D array of integers, does not begin with 0, or decreases.
 
     Examples
     --------
@@ -49,21 +49,21 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
 )
 def documents(positions: ArrayOf[T], /) -> T:
     r"""
-    Return the number of the sequence that each token of a packed row belongs to, found from positions alone.
+    Return which sequence each token of a packed row belongs to, from positions alone.
 
     .. math:: d_t = \sum_{1 \le u \le t} [p_u - p_{u-1} \ne 1]
 
-    where p is the position, t the place in the row, and a bracket is 1 if true, else 0.
+    Here p is the position, t is the place in the row, and brackets are 1 if true, else 0.
 
     Parameters
     ----------
     positions : array of integers, shape ``(*B, T)``
-        p, which restart in every sequence, as `packed` makes them.
+        p, which restart in every sequence, as in the result of `packed`.
 
     Returns
     -------
     array of integers, shape ``(*B, T)``
-        d, from 0.
+        d, the index of the sequence, from 0.
 
     Raises
     ------
@@ -76,9 +76,10 @@ def documents(positions: ArrayOf[T], /) -> T:
 
     Notes
     -----
-    A token begins a sequence if its position is not one more than the position before it. So padding with one position breaks
-    up: left padding 0, 0, 0 is sequences 0, 1 and 2, and the last of it belongs to the tokens 1, 2 that follow. The repeated
-    positions of an image in M-RoPE break up in the same way. Where there is either, pass the mask instead.
+    A token begins a sequence if its position is not one more than the position before it. So padding tokens, which all have the
+    same position, become sequences of their own: 0, 0, 0, 1, 2 with two tokens of left padding gives 0, 1, 2, 2, 2. Padding can
+    also join a real sequence: left padding at -1 joins the token at 0 after it. The repeated positions of an image in M-RoPE
+    become separate sequences too. If a row has padding or images, use the mask instead.
 
     Examples
     --------

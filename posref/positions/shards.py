@@ -1,4 +1,4 @@
-"""Positions of one rank's tokens under context parallelism: how a sequence, or a pack of them, is shared out."""
+"""Positions of one rank's tokens under context parallelism, which divides a sequence or a packed batch among ranks."""
 
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -16,7 +16,8 @@ Within = Literal["document", "pack"]
 WITHIN: tuple[Within, ...] = get_args(Within)
 
 
-RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1, 64, usual=4)}  # what is asked; more are made
+# limits for the calls of `posref check`; the functions themselves take more ranks
+RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1, 64, usual=4)}
 
 
 @encoding(
@@ -30,16 +31,22 @@ RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1,
 )
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
-    Return the positions of one rank's shard under context parallelism, shared out so that causal work is balanced.
+    Return the positions of one rank's shard under context parallelism, for shards with equal causal work.
 
-    The sequence is cut into ``2 * ranks`` chunks. Rank r has chunks r and ``2 * ranks - 1 - r``.
+    The sequence is cut into 2c equal chunks for c ranks. Rank r has chunks r and 2c - 1 - r.
 
     Parameters
     ----------
     length : int
-        Tokens in the whole sequence, a multiple of ``2 * ranks``.
-    rank, ranks : int
-        The number of this shard, from 0, and how many there are.
+        The number of tokens in the whole sequence, a multiple of 2c.
+    rank : int
+        r, the number of this shard, from 0.
+    ranks : int
+        c, the number of shards.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
@@ -48,12 +55,12 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
     Raises
     ------
     ValueError
-        If `length` is not a multiple of ``2 * ranks`` or `rank` is out of range.
+        If `length` is not a multiple of 2c, or `rank` is not from 0 to c - 1.
 
     Notes
     -----
-    Megatron-core (bshd), torch 2.13's head-tail load balancer and ring-flash-attention's zigzag share out in this way. torch
-    gives contiguous shards where ``2 * ranks`` does not divide the length. For packed sequences see `packed_shard`.
+    Megatron-core (bshd), torch 2.13's head-tail load balancer and ring-flash-attention's zigzag divide sequences in this way.
+    If the length is not a multiple of 2c, torch makes contiguous shards. For packed sequences see `packed_shard`.
 
     Examples
     --------
@@ -63,7 +70,7 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
     length = check_integer("zigzag", "length", length, 0)
     rank, ranks = _check_rank("zigzag", rank, ranks)
     if length % (2 * ranks):
-        msg = f"zigzag: length must be a multiple of {2 * ranks}, two chunks for each of {ranks} ranks; got {length}."
+        msg = f"zigzag: length must be a multiple of {2 * ranks}, two chunks for each of the {ranks} ranks; got {length}."
         raise ValueError(msg)
     chunk = length // (2 * ranks)
     starts = (rank * chunk, (2 * ranks - 1 - rank) * chunk)
@@ -72,16 +79,22 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
 
 def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
-    Return the positions of one rank's shard if the sequence is cut into as many equal parts as there are ranks.
+    Return the positions of one rank's shard if the sequence is cut into equal contiguous parts, one for each rank.
 
     Rank r of c has positions r T / c to (r + 1) T / c - 1.
 
     Parameters
     ----------
     length : int
-        T, tokens in the whole sequence, a multiple of `ranks`.
-    rank, ranks : int
-        r, the number of this shard, from 0, and c, how many there are.
+        T, the number of tokens in the whole sequence, a multiple of c.
+    rank : int
+        r, the number of this shard, from 0.
+    ranks : int
+        c, the number of shards.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
@@ -90,11 +103,11 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
     Raises
     ------
     ValueError
-        If `length` is not a multiple of `ranks` or `rank` is out of range.
+        If `length` is not a multiple of c, or `rank` is not from 0 to c - 1.
 
     Notes
     -----
-    SGLang's context parallelism, version 2. Causal work is not balanced: the last rank has most.
+    SGLang's context parallelism, version 2, divides sequences in this way. Causal work is not equal: the last rank has most.
 
     Examples
     --------
@@ -121,23 +134,29 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
 )
 def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
-    Return the positions of one rank's shard if tokens go round the ranks one by one: r, r + c, r + 2c and so on.
+    Return the positions of one rank's shard if tokens are dealt to the ranks in turn: r, r + c, r + 2c and so on.
 
     Parameters
     ----------
     length : int
-        Tokens in the whole sequence.
-    rank, ranks : int
-        r, the number of this shard, from 0, and c, how many there are.
+        The number of tokens in the whole sequence.
+    rank : int
+        r, the number of this shard, from 0.
+    ranks : int
+        c, the number of shards.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
-    array of integers, shape ``(ceil((length - rank) / ranks),)``, or ``(0,)`` where `rank` is above `length`
+    array of integers, shape ``(ceil((length - rank) / ranks),)``
 
     Raises
     ------
     ValueError
-        If `rank` is out of range.
+        If `rank` is not from 0 to c - 1.
 
     Source
     ------
@@ -145,7 +164,7 @@ def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None 
 
     Notes
     -----
-    ring-flash-attention's stripe and SGLang's round-robin split of sparse attention.
+    ring-flash-attention's stripe and SGLang's round-robin split for sparse attention divide sequences in this way.
 
     Examples
     --------
@@ -160,28 +179,34 @@ def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None 
 
 def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Order, within: Within) -> T:
     """
-    Return the positions of one rank's tokens where every sequence of a packed batch is shared out among the ranks.
+    Return the positions of one rank's tokens if every sequence of a packed batch is divided among the ranks.
 
-    Each sequence is cut into 2c chunks for c ranks, and rank r has chunks r (its head) and 2c - 1 - r (its tail) of each;
-    "striped" has no chunks.
+    Each sequence is cut into 2c chunks for c ranks. Rank r has chunks r (its head) and 2c - 1 - r (its tail) of each sequence,
+    unless `order` says otherwise.
 
     Parameters
     ----------
     cu_seqlens : array of integers, shape ``(S + 1,)``
-        Where each of the S sequences begins, then the total, as for `packed`.
-    rank, ranks : int
-        r, the number of this shard, from 0, and c, how many there are.
+        Where each of the S sequences begins, then the total number of tokens, as for `packed`.
+    rank : int
+        r, the number of this shard, from 0.
+    ranks : int
+        c, the number of shards.
     order : {"rank", "halves", "document", "striped"}
+        Which tokens the rank has, and in which order:
+
         - "rank": head and tail of the first sequence, head and tail of the second, and so on (Megatron-core's thd layout,
           ring-flash-attention's zigzag with varlen).
         - "halves": the heads of all sequences, then all tails (SGLang's in-seq split). A length L need not be a multiple of 2c:
-          the first L mod 2c chunks have one token more.
-        - "document": the sequences are put one after the other, each with the chunks of rank 0, of rank 1 and so on; then this
-          is cut into c equal parts (torch 2.13's per-document head-tail load balancer). A rank need not have chunk r.
-        - "striped": tokens r, r + c, r + 2c and so on of each sequence (ring-flash-attention's stripe with varlen).
+          the first L mod 2c chunks have one more token.
+        - "document": order the chunks of each sequence by rank (head and tail of rank 0, then of rank 1, and so on), put the
+          sequences one after the other, and cut the whole into c equal parts (torch 2.13's per-document head-tail load
+          balancer). So rank r may lack its own head or tail.
+        - "striped": tokens r, r + c, r + 2c and so on of each sequence, without chunks (ring-flash-attention's stripe with
+          varlen).
     within : {"document", "pack"}
-        What positions count from: the beginning of the token's own sequence, or of the pack. The second are indices of tokens.
-        Megatron-core takes the second if its table of angles is longer than the rank's tokens, else the first.
+        Where positions start at 0: at the beginning of each sequence ("document"), or only at the beginning of the pack
+        ("pack"). Megatron-core uses "pack" if its table of angles is longer than the rank's tokens, else "document".
 
     Returns
     -------
@@ -190,8 +215,8 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     Raises
     ------
     ValueError
-        If `cu_seqlens` does not begin with 0, or decreases; if `rank` is out of range or a word unknown; or if a sequence's
-        length is not a multiple of 2c, where `order` is "rank" or "document".
+        If `cu_seqlens` is not a 1-D array of integers, does not begin with 0, or decreases. If `rank` is not from 0 to c - 1, a
+        word is unknown or, with `order` "rank" or "document", a sequence's length is not a multiple of 2c.
 
     Examples
     --------
@@ -210,11 +235,12 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     xp = namespace(cu_seqlens)
     starts = starts_of("packed_shard", cu_seqlens)
     edges = [int(start) for start in starts]
-    found: list[list[tuple[int, int]]] = [[], []]  # what comes first, and what after it: tokens as (sequence's start, place)
+    found: list[list[tuple[int, int]]] = [[], []]  # heads, then tails: tokens as (sequence's start, place)
     for start, stop in pairwise(edges):
         length = stop - start
         if order in ("rank", "document") and length % (2 * ranks):
-            msg = f"packed_shard: every sequence must be a multiple of {2 * ranks} long for order {order!r}; got {length}."
+            multiple = f"have a length that is a multiple of {2 * ranks} (two chunks a rank) for order {order!r}"
+            msg = f"packed_shard: every sequence in cu_seqlens must {multiple}; got length {length}."
             raise ValueError(msg)
         if order == "striped":
             found[0] += [(start, place) for place in range(rank, length, ranks)]
@@ -232,12 +258,12 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
 
 
 def _edge(length: int, chunks: int, chunk: int) -> int:
-    """Return where a chunk begins: the first ``length % chunks`` chunks have one token more than the others."""
+    """Return where a chunk begins. The first ``length % chunks`` chunks have one more token than the others."""
     return chunk * (length // chunks) + min(chunk, length % chunks)
 
 
 def _check_rank(function: str, rank: int, ranks: int) -> tuple[int, int]:
-    """Return both as ints; refuse a rank that is not from 0 to ``ranks - 1``."""
+    """Return both as ints. Raise if rank is not from 0 to ``ranks - 1``."""
     ranks = check_integer(function, "ranks", ranks, 1)
     rank = check_integer(function, "rank", rank, 0)
     if rank >= ranks:

@@ -1,4 +1,4 @@
-"""Positions as rows of a learned table."""
+"""A check that positions are rows of a learned table."""
 
 from posref.arrays import namespace
 from posref.positions.looking import first_where
@@ -7,12 +7,24 @@ from posref.types import T
 
 def require_in_range(positions: T, length: int, /) -> T:
     """
-    Return integer `positions` unchanged if each is a row of a table of `length` rows.
+    Return `positions` unchanged if each is a row of a table with `length` rows, else raise.
+
+    Parameters
+    ----------
+    positions : array of integers
+        Positions of any shape.
+    length : int
+        The number of rows in the table.
+
+    Returns
+    -------
+    array of integers
+        The same array.
 
     Raises
     ------
     ValueError
-        If a position is negative or at least `length`. The message has the first such position.
+        If positions are not integers, or one is negative or at least `length`. The message has the first such position.
 
     Examples
     --------
