@@ -1,13 +1,13 @@
 """
-What operations are made of, told by the bodies of their definitions alone, and copies of them that call something else.
+Find which functions an operation calls, from its code, and make copies of it that call other functions instead.
 
-A *known* function is a registered operation or a named part (`posref.spec.part`). Which ones a definition calls is read from
-its code: from the global names that it mentions, nested functions included, and on through helpers, which are the functions of
-this package that are not known. A copy has globals of its own, in which known functions are replaced.
+A *known* function is a registered operation or a named part (`posref.spec.part`). A *helper* is any other function of this
+package. To find the known functions that a definition calls, this module reads the global names in its code, in nested
+functions and in the helpers that it calls. A copy has its own globals, in which known functions are replaced.
 
-So a function is found if it is reached by a global name. It is not found by way of an attribute (``ntk.raised``), a table of
+A function is found only if it is called by a global name. It is not found through an attribute (``ntk.raised``), a table of
 functions, a closure, a decorator that wraps it, a method, or a global that is set at run time. No definition calls a known
-function so: the tests run every operation and compare what is called with what is found here.
+function in these ways: the tests run every operation and compare the calls with what is found here.
 """
 
 import dis
@@ -25,7 +25,7 @@ FREQUENCIES = ("rope_frequencies", "axial_frequencies")  # operations that retur
 
 
 def stages(op: str) -> tuple[str, ...]:
-    """Return the operations that an operation calls directly, or that what it `equals` does, in the order of their use."""
+    """Return the operations that an operation or the function in its `equals` calls directly, in the order of use."""
     record = REGISTRY[op]
     both = called(record.function) + (called(record.equals) if record.equals else ())
     return tuple(name for name in dict.fromkeys(both) if name in REGISTRY)
@@ -34,9 +34,9 @@ def stages(op: str) -> tuple[str, ...]:
 @cache
 def reaches(name: str) -> frozenset[str]:
     """
-    Return the known functions in which a deviation acts on an operation: those that it calls, directly or through others.
+    Return the known functions that a known function calls, directly or through others.
 
-    Parts are not looked into, nor are operations that are registered as closed.
+    A deviation in one of them acts on the caller. Parts and operations that are registered as closed count as calling nothing.
     """
     if name in PARTS or REGISTRY[name].closed:
         return frozenset()
@@ -45,7 +45,7 @@ def reaches(name: str) -> frozenset[str]:
 
 
 def formula(name: str) -> Function:
-    """Return a known function, or what it equals by calls to others."""
+    """Return the function in `equals` of a known function, which calls other known functions, or else the function itself."""
     if name in PARTS:
         return PARTS[name].function
     return REGISTRY[name].equals or REGISTRY[name].function
@@ -53,7 +53,7 @@ def formula(name: str) -> Function:
 
 @cache
 def called(function: Function) -> tuple[str, ...]:
-    """Return the names of the known functions that a function calls, directly or through helpers, in the order of their use."""
+    """Return the names of the known functions that a function calls, directly or through helpers, in the order of use."""
     found: dict[str, None] = {}
     seen: set[Function] = set()
 
@@ -73,7 +73,7 @@ def called(function: Function) -> tuple[str, ...]:
 
 @cache
 def has_frequencies(op: str) -> bool:
-    """Return whether an operation makes frequencies, or forms angles of positions and frequencies (`posref.angles`)."""
+    """Return whether an operation makes frequencies, or computes angles from positions and frequencies (`posref.angles`)."""
     seen: set[Function] = set()
 
     def walk(function: Function) -> bool:
@@ -86,16 +86,16 @@ def has_frequencies(op: str) -> bool:
 
 
 def is_known(function: Function) -> bool:
-    """Return whether a function is an operation or a part, by its name: a transcription has the name of what it transcribes."""
+    """Return whether a function has the name of an operation or a part. A transcription has the name of its original."""
     return function.__name__ in REGISTRY or function.__name__ in PARTS
 
 
 def rebound(function: Function, names: Set[str], known: Known) -> Function:
     """
-    Return a copy of a function that calls others: for every known function of `names`, what `known` returns of it.
+    Return a copy of a function in which every known function of `names` is replaced by what `known` returns for it.
 
-    `known` takes the name and the function that would be called. Helpers on the way are copied too, once each; all else is as
-    it was.
+    `known` takes the name and the function that would be called. Helpers that call these functions are copied too, once each.
+    Everything else stays the same.
     """
     copies: dict[Function, Function] = {}
 
@@ -116,7 +116,7 @@ def rebound(function: Function, names: Set[str], known: Known) -> Function:
 
 
 class Observed:
-    """A copy of a function that keeps what the known functions that it calls return; `ends` are not run, and return None."""
+    """A copy of a function that records the results of the functions in `names`. Those in `ends` do not run and return None."""
 
     def __init__(self, function: Function, names: Set[str], ends: Set[str] = frozenset()) -> None:
         self._results: dict[str, list[Any]] = {}
@@ -137,9 +137,10 @@ class Observed:
 
     def outputs(self) -> dict[str, Any]:
         """
-        Return the results of functions that were called once, by the names of outputs, or by the noun of the only one.
+        Return the results of the functions that were called exactly once.
 
-        Of several outputs those count that the caller took. What has no noun is no stage.
+        The key of a single result is the function's noun; a result without a noun is left out. If a function returns several
+        outputs, only those that the caller used are included, and the keys are their names.
         """
         found: dict[str, Any] = {}
         for name, (result, *more) in ((name, results) for name, results in self._results.items() if results):
@@ -153,12 +154,12 @@ class Observed:
 
 
 def noun(name: str) -> str:
-    """Return what the result of a known function is called where it is a stage; nothing where it is none."""
+    """Return the name of a known function's result as a stage of others, or "" if it is no stage."""
     return PARTS[name].noun if name in PARTS else REGISTRY[name].noun
 
 
 class _Outputs(tuple[Any, ...]):
-    """Several outputs, with a record of which were taken."""
+    """A tuple of outputs that records which of them were used."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.taken: set[int] = set()
@@ -175,7 +176,7 @@ class _Outputs(tuple[Any, ...]):
 
 @cache
 def _names(code: CodeType) -> tuple[str, ...]:
-    """Return the global names that a function's code mentions, those of nested functions where these are made."""
+    """Return the global names in a function's code and in its nested functions, in the order of the code."""
     found: list[str] = []
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -186,7 +187,7 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 
 def _functions(function: Function) -> Iterator[tuple[str, Function]]:
-    """Yield the functions of this package that a function mentions by a global name, by that name."""
+    """Yield the global names in a function's code that are functions of this package, each with its function."""
     if not isinstance(function, FunctionType):
         return
     root = __name__.partition(".")[0]

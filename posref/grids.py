@@ -1,7 +1,7 @@
 """
-Positions on grids: cells of images and videos, extra tokens beside them, and prompts that mix them with text.
+Positions on grids: cells of images and videos, class and register tokens, and prompts that mix images, videos and text.
 
-All are made from host numbers. The public functions are in `posref.positions`.
+The public functions are in `posref.positions`.
 """
 
 from collections.abc import Sequence
@@ -20,25 +20,30 @@ BY: tuple[By, ...] = get_args(By)
 
 def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
-    Return the coordinates of the cells of a grid, counted from 0 at its corner; the last axis varies fastest.
+    Return the coordinates of the cells of a grid, counted from 0 at its corner. The last axis varies fastest.
 
     Parameters
     ----------
     sizes : int
-        Cells along each axis: (H, W) of an image, (T, H, W) of a video, after patches are merged.
+        The number of cells along each axis: H, W for an image and T, H, W for a video.
     merge : int
         If above 1, cells of the last two axes come in blocks of ``merge * merge``, block after block. Qwen2-VL's vision encoder
-        and its successors order patches this way, since the patches of a block are merged into one later.
+        and its successors order patches this way, because each block of patches is later merged into one.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
     array of integers, shape ``(A, cells)``
-        Coordinates in cells, in the order of `sizes`: the positions of `axial_rope`. Llama 4 adds 1 to them.
+        Coordinates in cells, in the order of `sizes`, for `axial_rope`. Llama 4 adds 1 to them.
 
     Raises
     ------
     ValueError
-        If `merge` is above 1 and there are fewer than two axes, or `merge` does not divide the last two.
+        If a size is not an int of at least 0, or `merge` is not an int of at least 1. If `merge` is above 1, also if there are
+        fewer than two sizes or it does not divide the last two.
 
     Examples
     --------
@@ -53,7 +58,7 @@ def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST, device: 
     merge = check_integer("grid", "merge", merge, 1)
     if merge > 1:
         if len(sizes) < 2 or any(n % merge for n in sizes[-2:]):
-            msg = f"grid: merge must divide the last two sizes, and there must be two or more; got {merge} and {sizes}."
+            msg = f"grid: merge must divide the last two sizes, and at least two are needed; got merge {merge}, sizes {sizes}."
             raise ValueError(msg)
         cells.sort(key=lambda cell: (cell[:-2], cell[-2] // merge, cell[-1] // merge))  # stable: rows first within a block
     return made([cell[axis] for axis in range(len(sizes)) for cell in cells], (len(sizes), len(cells)), xp, device)
@@ -61,20 +66,31 @@ def grid(*sizes: int, merge: int = 1, xp: NamespaceOf[N] | None = HOST, device: 
 
 def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
-    Return the centres of a grid's cells, each axis from -1 to 1: :math:`2 (i + 1/2) / n - 1` for cell i, as in DINOv3.
+    Return the centres of a grid's cells: :math:`2 (i + 1/2) / n - 1` for cell i along an axis, as in DINOv3.
+
+    The edges of the grid are at -1 and 1 on the axis that has n cells.
 
     Parameters
     ----------
     sizes : sequence of ints
-        Cells along each axis.
+        The number of cells along each axis.
     by : {"axis", "min", "max"}
-        What n is: the cells along the axis itself, as in transformers, or along the shortest or the longest axis, for all axes
-        (DINOv3's code has all three).
+        What n is: "axis" is the number of cells along the axis itself, as in transformers. "min" and "max" use the smallest or
+        the largest size for all axes. DINOv3's code has all three.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
-    array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
-        For `axial_rope` with ``unit="turns"``.
+    array, shape ``(A, cells)``
+        For `axial_rope` with ``unit="turns"``. The dtype is float64, or the default real dtype of `xp` if given.
+
+    Raises
+    ------
+    ValueError
+        If a size is not an int of at least 0, or `by` is unknown.
 
     Examples
     --------
@@ -89,22 +105,29 @@ def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | No
 
 def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     r"""
-    Return the coordinates of a grid's cells on the grid that a model was trained on: :math:`i \, r / n` for cell i.
+    Return the coordinates of a grid's cells, scaled to the grid that a model was trained on: :math:`i \, r / n` for cell i.
 
     Parameters
     ----------
-    sizes, reference : sequences of ints
-        n, cells along each axis, and r, those of the reference. EVA-02 takes r from its pretraining; CogVideoX, apart from a
-        crop's offset, from its base size. CogView4 rounds down: take `floor` of the result.
+    sizes : sequence of ints
+        n, the number of cells along each axis.
+    reference : sequence of ints
+        r, the number of cells along each axis of the training grid, at least 1. EVA-02 takes r from its pretraining. CogVideoX
+        takes it from its base size, and also has an offset for crops.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
-    array of float64 (the library's default real dtype where `xp` is given), shape ``(A, cells)``
+    array, shape ``(A, cells)``
+        The dtype is float64, or the default real dtype of `xp` if given. For CogView4, which rounds down, take `floor`.
 
     Raises
     ------
     ValueError
-        If `reference` does not have a size for every axis.
+        If a size is not an int of at least 0, or `reference` does not have a size of at least 1 for every axis.
 
     Examples
     --------
@@ -112,7 +135,7 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf
     [[0.0, 0.0, 0.0, 0.0], [0.0, 1.5, 3.0, 4.5]]
     """
     if len(sizes) != len(reference):
-        msg = f"scaled: reference must have a size for every axis; got {tuple(reference)} for {tuple(sizes)}."
+        msg = f"scaled: reference must have a size for every axis; got {tuple(reference)} for sizes {tuple(sizes)}."
         raise ValueError(msg)
     for n in reference:
         check_integer("scaled", "reference", n, 1)
@@ -123,18 +146,26 @@ def scaled(sizes: Sequence[int], reference: Sequence[int], /, *, xp: NamespaceOf
 
 def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) -> T:
     """
-    Return coordinates with extra tokens at 0 on every axis, before and after the others. Rotary encodings do not rotate them.
+    Return coordinates with tokens at 0 on every axis added before and after. Rotary encodings do not rotate these tokens.
 
     Parameters
     ----------
     positions : array, shape ``(A, *B, T)``
         Coordinates of the patches.
-    before, after : int
-        How many class and register tokens: 5 before the patches in DINOv3 (one class and four registers), 1 after in Llama 4.
+    before : int
+        The number of class and register tokens before the patches: 5 in DINOv3 (one class and four registers).
+    after : int
+        The number of such tokens after the patches: 1 in Llama 4.
 
     Returns
     -------
     array, shape ``(A, *B, before + T + after)``
+        In the dtype of `positions`.
+
+    Raises
+    ------
+    ValueError
+        If `before` or `after` is not an int of at least 0.
 
     Examples
     --------
@@ -156,29 +187,35 @@ def multimodal(
     r"""
     Return M-RoPE's three positions (time, height, width) of every token in a prompt of text, images and videos.
 
-    A text token has one number on all three axes, and the next text token has one more. If an image or video begins at p, its
-    cell in frame t, row h and column w has :math:`(p + \lfloor t \cdot \text{interval} \rfloor, p + h, p + w)`. What follows
-    begins at the largest position so far plus one, or at p plus the larger of height and width: see `after`.
+    A text token has the same number on all three axes, and the next text token has one more. If an image or video begins at p,
+    its cell in frame t, row h and column w has :math:`(p + \lfloor t \cdot \text{interval} \rfloor, p + h, p + w)`. The option
+    `after` says where the next segment begins.
 
     Parameters
     ----------
     segments : sequence of tuples
-        ``("text", tokens)``, ``("image", height, width)`` or ``("video", frames, height, width, interval)``, sizes in cells
-        after merging (transformers' grid_thw divided by spatial_merge_size). The interval is positions per frame, and may be a
-        fraction: 1 in Qwen2-VL, ``tokens_per_second * second_per_grid_t`` in Qwen2.5-VL. For Qwen3-VL give every frame as an
-        image, with text (timestamps) between.
+        ``("text", tokens)``, ``("image", height, width)`` or ``("video", frames, height, width, interval)``. Height and width
+        are in cells after merging (transformers' grid_thw divided by spatial_merge_size). The interval is the number of
+        positions per frame, also a fraction: 1 in Qwen2-VL, ``tokens_per_second * second_per_grid_t`` in Qwen2.5-VL. For
+        Qwen3-VL pass every frame as an image, with text (timestamps) between.
     after : {"max", "spatial"}
-        Max: one more than the largest position, as in Qwen2-VL's paper and first code, and in vLLM. Spatial: the start plus
-        max(height, width), as in transformers 5.23. Both agree unless a video lasts longer than it is wide or high.
+        Where the segment after an image or video begins. "max": one after its largest position on any axis, as in Qwen2-VL's
+        paper and first code, and in vLLM. "spatial": at p + max(height, width), as in transformers 5.23. They differ only if
+        the last frame of a video is max(height, width) or more positions after p, or if there are no cells.
+    xp : module, optional
+        The array library of the result, such as ``torch``. None means NumPy.
+    device : optional
+        The device of the result, such as "cuda". Without `xp` it has no effect.
 
     Returns
     -------
     array of integers, shape ``(3, T)``
+        Positions for `mrope`.
 
     Raises
     ------
     ValueError
-        For an unknown segment, a size below 0, or a negative interval.
+        If a segment or `after` is unknown, a size is not an int of at least 0, or an interval is negative or not finite.
 
     Source
     ------
@@ -209,13 +246,13 @@ def multimodal(
 
 
 def _real(values: Array, xp: Namespace | None, device: Any) -> Array:
-    """Return host reals in NumPy's float64, or in the default real dtype of `xp` (and there on `device`)."""
+    """Return host reals as a NumPy array in float64, or as an array of `xp` on `device`, in its default real dtype."""
     where = {} if device is None else {"device": device}
     return values if xp is None else xp.asarray(values, dtype=default_real(xp, device), **where)
 
 
 def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
-    """Return frames, height, width and interval of a segment; the width of text is its number of tokens."""
+    """Return frames, height, width and interval of a segment. Text has one frame and one row, of a cell for each token."""
     match segment:
         case ("text", tokens):
             sizes, interval = (1, 1, tokens), 1.0
@@ -238,7 +275,7 @@ def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
 
 
 def made(values: list[int], shape: tuple[int, ...], xp: Namespace | None, device: Any = None) -> Array:
-    """Return host integers as an array of the given shape, in NumPy or in `xp` (and there on `device`)."""
+    """Return host integers as a NumPy array of the given shape, or as an array of `xp` on `device`."""
     c = constants(None)
     host = c.reshape(c.asarray(values, dtype=c.int64), shape)
     return host if xp is None else xp.asarray(host, **({} if device is None else {"device": device}))

@@ -1,9 +1,9 @@
 """
 Rotations of many channels at once: the exponential and the Cayley transform of skew-symmetric matrices.
 
-The array API has no matrix exponential. PyTorch has its own, which is used. Elsewhere it is computed by scaling and squaring
-(Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix takes the same number of steps; a mask skips those that it does not
-need. So nothing branches on values.
+The array API has no matrix exponential. For PyTorch this module calls PyTorch's. For other libraries it uses scaling and
+squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix goes through the same steps, and a mask discards the
+steps that it does not need. So nothing branches on values.
 """
 
 from posref.arrays import Array, DType, beside, has_float64, namespace, placement, spread
@@ -18,7 +18,7 @@ def matrix_dtype(x: Array) -> DType:
 
 
 def skew_symmetric(x: Array) -> Array:
-    """Return S with :math:`S_{ij} = x_{ij}` and :math:`S_{ji} = -x_{ij}` for i < j, from the upper triangles of `x`."""
+    """Return S with :math:`S_{ij} = x_{ij}`, :math:`S_{ji} = -x_{ij}` for i < j and 0 on the diagonal."""
     xp, n = namespace(x), x.shape[-1]
     above = spread(xp.asarray([[i < j for j in range(n)] for i in range(n)], **placement(x, xp)), x)
     upper = xp.where(above, x, beside([[0.0]], x, x.dtype))
@@ -32,7 +32,7 @@ def skew_exponential(x: Array) -> Array:
     .. math:: \exp X \approx \Bigl(\sum_{k \le 18} \frac{(2^{-m} X)^k}{k!}\Bigr)^{2^m}
 
     Here m is the number of halvings after which the Frobenius norm of X is at most 1. If the library has its own exponential,
-    that is used. Errors double with every squaring, just as the error of an angle grows with the angle.
+    this calls it. Errors double with every squaring, just as the error of an angle grows with the angle.
     """
     xp = namespace(x)
     if getattr(xp, "computes_constants", False):
@@ -57,8 +57,9 @@ def cayley_transform(x: Array) -> Array:
     """
     Return ``(I - S)(I + S)^-1`` of skew-symmetric matrices S of shape ``(..., n, n)``, in the dtype of `x`.
 
-    The factors commute, so this solves (I + S) U = I - S by Gauss-Jordan elimination. It needs no pivoting: every pivot is at
-    least 1 (Golub and Van Loan, Linear Algebra Appl. 28, 1979: the symmetric part of I + S is I, and stays above it).
+    The factors commute, so this solves (I + S) U = I - S by Gauss-Jordan elimination. It needs no pivoting, because every pivot
+    is at least 1: the symmetric part of I + S is I, and elimination never makes it smaller (Golub and Van Loan, Linear Algebra
+    Appl. 28, 1979).
     """
     xp, n, one = namespace(x), x.shape[-1], identity(x)
     rest = xp.concat([one + x, one - x], axis=-1)
@@ -66,12 +67,12 @@ def cayley_transform(x: Array) -> Array:
         row = rest[..., :1, :] / rest[..., :1, :1]
         rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)
         rest = xp.concat([rest[..., 1:], rest[..., :1]], axis=-1)
-    if getattr(xp, "computes_constants", False):  # its bound also covers other solvers, and the inverse
+    if getattr(xp, "computes_constants", False):  # adds error bounds that also hold for other solvers
         return xp.cayley(x, rest[..., :n])
     return rest[..., :n]
 
 
 def identity(x: Array) -> Array:
-    """Return identity matrices in the shape of `x`."""
+    """Return identity matrices, in the shape and dtype of `x`."""
     xp, n = namespace(x), x.shape[-1]
     return xp.broadcast_to(beside([[float(i == j) for j in range(n)] for i in range(n)], x, x.dtype), x.shape)

@@ -112,12 +112,12 @@ def test_grids_of_other_sizes(library: Library) -> None:
     [
         (
             lambda: positions.grid(3, 4, merge=2),
-            r"^grid: merge must divide the last two sizes, and there must be two or more; got 2 and \(3, 4\)",
+            r"^grid: merge must divide the last two sizes, and at least two are needed; got merge 2, sizes \(3, 4\)",
         ),
         (lambda: positions.grid(4, merge=2), "^grid: merge must divide"),
         (
             lambda: positions.scaled((2, 3), (4,)),
-            r"^scaled: reference must have a size for every axis; got \(4,\) for \(2, 3\)",
+            r"^scaled: reference must have a size for every axis; got \(4,\) for sizes \(2, 3\)",
         ),
         (lambda: positions.scaled((2,), (0,)), "^scaled: reference must be an int of at least 1"),
         (lambda: positions.centred((2,), by="mean"), "^centred: by must be one of"),

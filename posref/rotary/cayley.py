@@ -27,26 +27,27 @@ def cayley(skew: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
     Parameters
     ----------
     skew : array, real floating, shape ``(*F, n, n)``
-        s. Only the strict upper triangle is used; what stands on and below the diagonal is ignored. It carries gradients.
+        s. Only the strict upper triangle is used; entries on and below the diagonal are ignored. Gradients flow back to it.
     dtype : data type, optional
         Dtype of the result. None means the dtype of `skew`.
 
     Returns
     -------
     array, shape ``(*F, n, n)``
-        U, which the paper calls P. It exists for every s, since I + S always has an inverse. The inverse of U is its transpose,
-        which is the transform of -S.
+        U, which the paper calls P. It exists for every s, because I + S always has an inverse. The inverse of U is its
+        transpose, which is also the Cayley transform of -S.
 
     Raises
     ------
     ValueError
-        If matrices are not square.
+        If `skew` does not hold square matrices.
 
     Notes
     -----
-    Computed in float64 where the library has it, else in float32. PyTorch's ``orthogonal(..., orthogonal_map="cayley")`` is
-    :math:`(I - A/2)^{-1} (I + A/2)`, where A has the lower triangle of the parameter: :math:`s_{ij}` is half the parameter at
-    (j, i). Others subtract the transpose of a full matrix, or halve that difference.
+    The transform is computed in float64 if the library has it, else in float32. PyTorch's
+    ``orthogonal(..., orthogonal_map="cayley")`` is :math:`(I - A/2)^{-1} (I + A/2)`, where A is the skew-symmetric matrix with
+    the lower triangle of the parameter. So :math:`s_{ij}` is half the parameter at (j, i). Other code makes a skew-symmetric
+    matrix by subtracting the transpose of a full one, and may halve the difference.
 
     Examples
     --------

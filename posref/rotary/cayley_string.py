@@ -1,4 +1,4 @@
-"""Cayley-STRING, RoPE-Mixed in a learned basis. Source: Schenck et al., arXiv:2502.02562, equations (9) and (10)."""
+"""Cayley-STRING: RoPE-Mixed in a learned basis. Source: Schenck et al., arXiv:2502.02562, equations (9) and (10)."""
 
 from typing import Literal, get_args
 
@@ -32,7 +32,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 )
 def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], frequencies: AnyArray, /, *, form: Form) -> T:
     r"""
-    Return `x` with channel pairs rotated, in a learned basis, by the sum of the token's coordinates, each times a frequency.
+    Return `x` with every channel pair rotated in a learned basis, by the sum of the token's coordinates times frequencies.
 
     .. math:: \text{conjugate}: \; y = U R_p \, U^T x, \qquad \text{product}: \; y = R_p \, U x, \qquad U = (I - S)(I + S)^{-1}
 
@@ -40,23 +40,23 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
         (R_p x)_{2i+1} = x_{2i+1} \cos\alpha_i + x_{2i} \sin\alpha_i, \quad
         \alpha_i = \sum_{a<A} p_a \theta_{a,i}, \quad i = 0 \dots d/2-1
 
-    Here :math:`p_a` is the coordinate along axis a, and S is skew-symmetric: :math:`S_{ij} = s_{ij}` and
-    :math:`S_{ji} = -s_{ij}` for i < j, 0 on the diagonal. :math:`R_p` leaves the channels from d on as they are.
+    Here :math:`p_a` is the token's coordinate along axis a. S is skew-symmetric, with :math:`S_{ij} = s_{ij}` and
+    :math:`S_{ji} = -s_{ij}` for i < j, and 0 on the diagonal. :math:`R_p` does not change channels from d on.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
+        p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
     skew : array, shape ``(D, D)`` or ``(*F, D, D)``
-        s; only the strict upper triangle is used: see `cayley`. F has as many axes as R, of size 1 where it does not change:
-        (1, H, 1, D, D) for x of (B, H, T, D).
+        s. Only the strict upper triangle is used: see `cayley`. F has one axis for each axis of R, of the same size or 1. If
+        each head has its own matrix, pass (1, H, 1, D, D) with x of (B, H, T, D).
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
-        theta, radians per unit of every axis: see `mixed_table`. d is at most D.
+        theta, in radians per unit of each axis: see `mixed_table`. d is at most D. F is as for `skew`.
     form : {"conjugate", "product"}
-        Equation (9); or the form that the paper calls sufficient where queries meet keys in a dot product, since the first U
-        cancels. Its U is another one: logits of "product" are those of "conjugate" with the transpose of U, that is with -S.
+        "conjugate" is equation (9). "product" omits the outer matrix, which cancels in dot products of queries and keys, as the
+        paper says. The two forms need different U: "product" with S gives the same logits as "conjugate" with -S.
 
     Returns
     -------
@@ -66,12 +66,13 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     Raises
     ------
     ValueError
-        If skew or frequencies do not fit x, positions do not broadcast, either is half precision, or `form` is unknown.
+        If `skew` or `frequencies` do not fit x, positions do not broadcast, positions or frequencies are half precision, or
+        `form` is unknown.
 
     Notes
     -----
-    The paper writes P for U. It has pairs of neighbouring channels in equation (2), and the sum over axes in equation (5). At
-    inference U can be multiplied into the projections of queries and keys.
+    The paper writes P for U. Its equation (2) pairs neighbouring channels, and its equation (5) sums over axes. At inference U
+    (for "conjugate", its transpose) can be multiplied into the query and key projections.
 
     Examples
     --------
@@ -111,5 +112,5 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
 
 
 def _fits(axes: tuple[int, ...], rows: tuple[int, ...]) -> bool:
-    """Return whether `axes` is empty, or has the length of `rows` and broadcasts to it."""
+    """Return whether `axes` is empty, or is as long as `rows` and broadcasts to it."""
     return not axes or (len(axes) == len(rows) and all(n in (1, m) for n, m in zip(axes, rows, strict=True)))

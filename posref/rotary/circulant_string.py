@@ -1,4 +1,4 @@
-"""Circulant-STRING, rotation by exponentials of circulant matrices. Source: Schenck et al., arXiv:2502.02562, section 3.2."""
+"""Circulant-STRING: rotation by exponentials of circulant matrices. Source: Schenck et al., arXiv:2502.02562, section 3.2."""
 
 from typing import Any
 
@@ -30,18 +30,21 @@ from posref.types import ArrayOf, T
 )
 def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf[T], /, *, inverse: bool = False) -> T:
     r"""
-    Return `x` with blocks of n channels rotated by the exponential of the token's coordinates times learned circulant matrices.
+    Return `x` with every block of n channels rotated by the exponential of coordinates times learned circulant matrices.
 
     .. math:: y = \exp\Bigl(\sum_{a<A} p_a (C_a - C_a^T)\Bigr) x, \qquad (C_a)_{jm} = c_{a,(j-m) \bmod n}
 
-    in each block, with the matrix exponential and the coordinate :math:`p_a` along axis a. All circulant matrices share the
-    discrete Fourier basis. So this keeps the mean of x and, for even n, its alternating part, and rotates for every k the pair
+    This is the formula for one block x of n channels. Here exp is the matrix exponential, and :math:`p_a` is the token's
+    coordinate along axis a. All circulant matrices have the same eigenvectors, the discrete Fourier basis. So y is x with each
+    pair
 
     .. math:: u_k = \sum_j x_j \cos(2 \pi k j / n), \qquad v_k = \sum_j x_j \sin(2 \pi k j / n), \qquad 0 < k < n/2
 
-    to :math:`u_k \cos\alpha_k - v_k \sin\alpha_k` and :math:`v_k \cos\alpha_k + u_k \sin\alpha_k`, where
+    rotated to :math:`u_k \cos\alpha_k - v_k \sin\alpha_k` and :math:`v_k \cos\alpha_k + u_k \sin\alpha_k`, where
 
     .. math:: \alpha_k = \sum_{a<A} p_a \, \theta_{a,k}, \qquad \theta_{a,k} = 2 \sum_m c_{a,m} \sin(2 \pi k m / n)
+
+    The mean of x and, for even n, its alternating sum do not change.
 
     Parameters
     ----------
@@ -50,16 +53,16 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     positions : array, integer or at least float32, shape ``(A, *P)``
         p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T).
     coefficients : array, shape ``(A, G, n)`` or ``(A, *F, G, n)``
-        c, the first column of each axis's C, in radians per unit of the axis, for each of G blocks of n channels, n at least 3.
-        Block g is channels gn to gn + n - 1. F has as many axes as R, of size 1 where coefficients do not change:
-        (A, 1, H, 1, G, n) for x of (B, H, T, D). The paper has one block.
+        c, the first column of C for each axis and each of G blocks of n channels, in radians per unit of the axis. n is at
+        least 3. Block g is channels gn to gn + n - 1. F has one axis for each axis of R, of the same size or 1. If each
+        head has its own coefficients, pass (A, 1, H, 1, G, n) with x of (B, H, T, D). The paper has one block.
     inverse : bool
         Multiply by the transpose, which is the inverse. Use it if your coefficients are the first row of C.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; channels from G n on are unchanged.
+        In the dtype of `x`. Channels from G n on are unchanged.
 
     Raises
     ------
@@ -68,14 +71,14 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
 
     Notes
     -----
-    Coefficient 0 has no influence, nor coefficient n/2 of an even n, nor what c_m and c_(n-m) have in common: n channels have
-    (n - 1)//2 frequencies. With the fast Fourier transform it is O(n log n); here it is two products with the real Fourier
-    basis.
+    Only the differences c_m - c_(n-m) matter. So coefficient 0 and, for even n, coefficient n/2 have no effect, and n channels
+    have (n - 1)//2 frequencies. The fast Fourier transform would take O(n log n) steps; this code multiplies by the real
+    Fourier basis twice.
 
     Examples
     --------
     >>> import numpy as np
-    >>> third = 2 * np.pi / 3**1.5  # a third of a turn: every value moves one channel on
+    >>> third = 2 * np.pi / 3**1.5  # a third of a turn moves every value one channel on
     >>> circulant_string(np.asarray([[1.0, 2.0, 4.0]]), np.asarray([[1]]), np.asarray([[[0.0, third, 0.0]]])).round(4).tolist()
     [[4.0, 1.0, 2.0]]
     """
@@ -106,15 +109,15 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
 
 def _fourier(n: int, c: Any) -> tuple[Array, Array]:
     """
-    Return the real Fourier basis as columns, and the sines of every frequency.
+    Return the real Fourier basis as columns, and the sines for every frequency.
 
-    Columns are cosine and sine of each frequency k below n/2, then the columns that do not rotate: the constant one, and the
-    alternating one of an even n.
+    The columns are the cosine and sine of each frequency k, 0 < k < n/2, then those that do not rotate: the constant column
+    and, for even n, the alternating one.
     """
     turns = c.asarray([[k * j % n for k in range(1, (n + 1) // 2)] for j in range(n)], dtype=c.float64) / n
     angles = turns * (2 * c.pi)
     cosines, sines = c.cos(angles), c.sin(angles)
-    exact_sines = getattr(c, "constant_sin", c.sin)(angles)  # for the frequencies, which must be as accurate as angles
+    exact_sines = getattr(c, "constant_sin", c.sin)(angles)  # the frequencies must be as accurate as angles
     pairs = c.reshape(c.stack([cosines, sines], axis=-1), (n, -1)) * c.sqrt(c.asarray(2.0, dtype=c.float64) / n)
     still = [[1.0, (-1.0) ** j] if n % 2 == 0 else [1.0] for j in range(n)]
     rest = c.asarray(still, dtype=c.float64) / c.sqrt(c.asarray(float(n), dtype=c.float64))

@@ -1,4 +1,4 @@
-"""LieRE, rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
+"""LieRE: rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
 from posref.arrays import cast, namespace, wide
 from posref.checks import check_coordinates, check_positions
@@ -24,33 +24,33 @@ from posref.types import ArrayOf, T
 )
 def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, inverse: bool = False) -> T:
     r"""
-    Return `x` with every block of n channels rotated by the exponential of the token's coordinates times generators.
+    Return `x` with every block of n channels rotated by the exponential of coordinates times learned generators.
 
     .. math:: y_k = R_{p,k} \, x_k, \qquad R_{p,k} = \exp \sum_{a<A} p_a S_{a,k}, \qquad
         (S_{a,k})_{ij} = g_{a,k,ij}, \quad (S_{a,k})_{ji} = -g_{a,k,ij} \quad (i < j)
 
-    Here :math:`x_k`, block k < G, is the column of channels k n to k n + n - 1, :math:`p_a` the token's coordinate along axis
-    a, exp the matrix exponential and g the generators; :math:`S_{a,k}` is skew-symmetric, with zeros on its diagonal.
+    Here :math:`x_k` is block k < G, the column of channels k n to k n + n - 1, :math:`p_a` is the token's coordinate along axis
+    a, exp is the matrix exponential and g are the generators. :math:`S_{a,k}` is skew-symmetric, with zeros on its diagonal.
 
     Parameters
     ----------
     x : array, real floating, shape ``(*R, D)``
         Queries or keys.
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis is
-        not rotated, as the class token.
+        p, coordinates along each of the A axes. For x of (B, H, T, D) pass (A, T) or (A, B, 1, T). A token at 0 on every axis,
+        such as the class token, is not rotated.
     generators : array, shape ``(A, G, n, n)`` or ``(A, *F, G, n, n)``
-        g, radians per unit of the axis; only strict upper triangles are used: see `liere_rotations`. F has as many axes as R,
-        of size 1 where generators do not change: (A, 1, H, 1, G, n, n) for x of (B, H, T, D), (A, 1, 1, H, G, n, n) for x of
-        (B, T, H, D).
+        g, in radians per unit of the axis. Only strict upper triangles are used: see `liere_rotations`. F has one axis for
+        each axis of R, of the same size or 1. If each head has its own generators, pass (A, 1, H, 1, G, n, n) with x of
+        (B, H, T, D), and (A, 1, 1, H, G, n, n) with x of (B, T, H, D).
     inverse : bool
-        Multiply by the transposes of R, which are the inverses. Code that multiplies a row of channels by R from the right does
-        this.
+        Multiply by the transposes of R, which are the inverses. Use it if your code multiplies rows of channels by R from the
+        right.
 
     Returns
     -------
     array, shape ``(*R, D)``
-        In the dtype of `x`; channels from G n on are unchanged, as in the authors' code.
+        In the dtype of `x`. Channels from G n on are unchanged, as in the authors' code.
 
     Raises
     ------

@@ -24,45 +24,48 @@ from posref.types import ArrayOf, T
 )
 def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
     r"""
-    Return the rotation of every token: the exponential of its coordinates times learned skew-symmetric matrices.
+    Return the rotation matrices of every token: the exponential of its coordinates times learned skew-symmetric matrices.
 
     .. math:: R_p = \exp \sum_{a<A} p_a S_a, \qquad (S_a)_{ij} = g_{a,ij}, \quad (S_a)_{ji} = -g_{a,ij} \quad (i < j)
 
-    in each block, with the matrix exponential, the token's coordinate :math:`p_a` along axis a, and zeros on the diagonal of S.
+    This is the formula for one block of channels. Here exp is the matrix exponential, :math:`p_a` is the token's coordinate
+    along axis a, and S has zeros on its diagonal.
 
     Parameters
     ----------
     positions : array, integer or at least float32, shape ``(A, *P)``
-        Coordinates along each of A axes, at least one. From 0 to 1 over an image of the training size in the authors' code,
-        where the class token is at 0 on every axis.
+        p, coordinates along each of A axes, at least one. In the authors' code they go from 0 to 1 over an image of the
+        training size, and the class token is at 0 on every axis.
     generators : array, shape ``(A, *F, G, n, n)``
-        g, radians per unit of the axis, for each of G blocks of n channels. Only the strict upper triangle is used; what stands
-        on and below the diagonal is ignored. They carry gradients. F broadcasts with P from the right: ``(A, H, 1, G, n, n)``
-        for heads before tokens, ``(A, H, G, n, n)`` for tokens before heads with positions ``(A, T, 1)``, ``(A, G, n, n)``
-        where heads share them.
+        g, in radians per unit of the axis, for each of G blocks of n channels. Only the strict upper triangle is used; entries
+        on and below the diagonal are ignored. Gradients flow back to it. F broadcasts with P from the right. If heads share
+        generators, pass ``(A, G, n, n)``. If each head has its own, pass ``(A, H, 1, G, n, n)`` for heads before tokens, and
+        ``(A, H, G, n, n)`` with positions ``(A, T, 1)`` for tokens before heads.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
     Returns
     -------
     array, shape ``(*R, G, n, n)``
-        R is the common shape of P and F. To rotate, multiply a column of n channels by it from the left: :math:`R_p x`.
+        R is the common shape of P and F. To rotate a column x of n channels, compute :math:`R_p x`.
 
     Raises
     ------
     ValueError
-        If positions are half precision, generators do not have the axes of positions or are not square, or F and P do not
-        broadcast.
+        If positions are half precision or have no axes, their first axis is empty or differs in size from the first axis of
+        generators, generators are not square, or F and P do not broadcast.
 
     Notes
     -----
-    Exponent and exponential are in float64 where the library has it, else in float32. Errors grow with the norm of the
-    exponent, as those of an angle do; in float32 no digit is right at norms above 2^20. The sum is taken before the
-    exponential: where generators do not commute, rotating by one axis after the other differs, and logits depend on more than
-    differences of coordinates. With n = 2 it is RoPE-Mixed rotating in the other direction.
+    The exponent and the exponential are computed in float64 if the library has it, else in float32. Errors grow with the norm
+    of the exponent, like the error of an angle. In float32 they reach about 0.03 at norm 2^20 and 0.1 at norm 2^22.
 
-    The authors' code has one block of all 64 channels of a head by default, and one set of generators for all layers and heads,
-    or one for each. Generators start from random numbers below :math:`2\pi`.
+    The sum is taken before the exponential. If generators do not commute, rotating along one axis after the other gives another
+    result, and logits depend on more than differences of coordinates. With n = 2 this is RoPE-Mixed rotating in the other
+    direction.
+
+    By default, the authors' code has one block with all 64 channels of a head. All layers and heads share one set of
+    generators, or each has its own. Generators start from random numbers below :math:`2\pi`.
 
     Examples
     --------
