@@ -31,7 +31,7 @@ RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1,
 )
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
-    Return the positions of one rank's shard under context parallelism, for shards with equal causal work.
+    Return the positions of one rank's shard under context parallelism, cut so that all ranks have equal causal work.
 
     The sequence is cut into 2c equal chunks for c ranks. Rank r has chunks r and 2c - 1 - r.
 
