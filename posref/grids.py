@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from posref.arrays import Array, Namespace, constants, default_real, namespace, placement
-from posref.checks import check_integer, check_word
+from posref.checks import check_finite, check_integer, check_word
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 After = Literal["max", "spatial"]
@@ -268,8 +268,9 @@ def _segment(segment: tuple[Any, ...]) -> tuple[int, int, int, float]:
             raise ValueError(msg)
     for size in sizes:
         check_integer("multimodal", f"a size of {segment!r}", size, 0)
-    if not 0 <= interval < float("inf"):
-        msg = f"multimodal: an interval must be finite and at least 0; got {interval!r} in {segment!r}."
+    interval = check_finite("multimodal", f"the interval of {segment!r}", interval)
+    if interval < 0:
+        msg = f"multimodal: an interval must be at least 0; got {interval!r} in {segment!r}."
         raise ValueError(msg)
     return (*sizes, interval)
 

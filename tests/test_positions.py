@@ -91,6 +91,13 @@ def test_caches_that_lost_keys() -> None:
         positions.evicted(np.asarray([3, 3]), reindex=True)
 
 
+def test_no_axis_of_tokens_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"evicted: kept must have an axis of tokens; got shape \(\)"):
+        positions.evicted(np.asarray(3), reindex=True)
+    with pytest.raises(ValueError, match=r"from_mask: mask must have an axis of tokens; got shape \(\)"):
+        positions.from_mask(np.asarray(1), padding=0)
+
+
 def test_grids_and_centres() -> None:
     assert positions.grid(2, 1, 2).tolist() == [[0, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]
     assert positions.grid(0, 3).shape == (2, 0)
@@ -173,7 +180,16 @@ def test_what_follows_a_long_video() -> None:
     assert positions.multimodal(prompt, after="spatial")[:, -1].tolist() == [2, 2, 2]
 
 
-@pytest.mark.parametrize("segment", [("audio", 3), ("text",), ("image", -1, 2), ("video", 1, 2, 2, -1.0), ("image", 1.5, 2)])
+@pytest.mark.parametrize(
+    "segment",
+    [
+        ("audio", 3),
+        ("text",),
+        ("image", -1, 2),
+        ("image", 1.5, 2),
+        *(("video", 1, 2, 2, wrong) for wrong in (-1.0, np.nan, "1")),
+    ],
+)
 def test_segments_that_are_none_are_refused(segment: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="multimodal: "):
         positions.multimodal([segment], after="max")

@@ -67,7 +67,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     Raises
     ------
     ValueError
-        If `kept` is not integers, or does not increase along the last axis.
+        If `kept` is not integers, has no axes, or does not increase along the last axis.
 
     Examples
     --------
@@ -79,6 +79,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     if not xp.isdtype(kept.dtype, "integral"):
         msg = f"evicted: kept must be integers; got {kept.dtype}."
         raise ValueError(msg)
+    check_tokens("evicted", kept=kept)
     late = first_where(kept[..., 1:], kept[..., 1:] <= kept[..., :-1], xp)
     if late is not None:
         msg = f"evicted: kept must increase along the last axis; got {late} after an equal or larger position."

@@ -1,6 +1,7 @@
 """Positions of tokens in padded rows, from masks and from token ids."""
 
 from posref.arrays import index_dtype, namespace, placement
+from posref.checks import check_tokens
 from posref.positions.looking import counted
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -78,8 +79,8 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     Raises
     ------
     ValueError
-        If the mask is neither boolean nor integer. With `check`, also if a value is neither 0 nor 1, or if there is padding
-        between tokens.
+        If the mask is neither boolean nor integer, or has no axes. With `check`, also if a value is neither 0 nor 1, or if
+        there is padding between tokens.
 
     Notes
     -----
@@ -95,6 +96,7 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     """
     xp = namespace(mask)
     ones = counted("from_mask", mask, xp, check=check)
+    check_tokens("from_mask", mask=mask)
     if check and mask.shape[-1]:
         begins = xp.astype((ones[..., 1:] == 1) & (ones[..., :-1] == 0), ones.dtype)
         runs = xp.sum(begins, axis=-1) + ones[..., 0]
