@@ -112,12 +112,18 @@ def attention(
 
     Parameters
     ----------
-    q, k, bias, scale
-        As in `attention_logits`.
+    q : array, real floating, shape ``(*R, H, Q, D)``
+        Queries; R and H may be missing.
+    k : array, real floating, shape ``(*R, G, K, D)``
+        Keys. H is a multiple of G: each key head serves a block of H/G neighbouring query heads.
     v : array, real floating, shape ``(*R, G, K, E)``
         Values. Each value head, like each key head, serves a block of H/G neighbouring query heads.
+    bias : array, real floating, optional
+        B, in logit units. It must broadcast to ``(*R, H, Q, K)``. It is added after the scale.
     mask : array, boolean, optional
         It must broadcast to ``(*R, H, Q, K)``. True where a query may attend to a key.
+    scale : float, optional
+        sigma; None means 1/sqrt(D).
     sinks : array, real floating, optional, shape ``(H,)``
         s, a learned logit for each query head, not scaled. It takes a share of the softmax, but has no value. Shape ``(1,)`` if
         H is missing. Used by gpt-oss, MiMo-V2-Flash and DeepSeek-V4.

@@ -200,8 +200,10 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
 
     Parameters
     ----------
-    config, layer_type
-        As in `rope_from_config`.
+    config : mapping, object with ``to_dict()``, or path
+        The parsed file, a configuration object of transformers, or the path of the file: see `rope_from_config`.
+    layer_type : str, optional
+        Which layers to read: see `rope_from_config`. Required if the file has parameters by layer type.
     length : int, optional
         Number of tokens in the sequence. Required if LongRoPE's factor depends on it (``short_mscale``, ``long_mscale``).
 

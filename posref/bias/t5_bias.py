@@ -46,8 +46,10 @@ def t5_bias(
         Positions of the keys, in tokens.
     table : array, real floating, shape ``(num_buckets, H)``
         E, learned. T5 shares one table among all layers; UMT5 has one for each layer.
-    bidirectional, max_distance
-        As in `t5_buckets`.
+    bidirectional : bool
+        True in encoders: keys before and after the query have different buckets. False in decoders.
+    max_distance : int
+        D, in tokens, above e; 128 in T5. Distances from about D on share the last bucket of their side.
 
     Returns
     -------

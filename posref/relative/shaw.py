@@ -131,8 +131,16 @@ def shaw_values(
         Values.
     value_table : array, real floating, shape ``(left + right + 1, D)``
         A, learned, in the dtype of `weights`.
-    q_positions, k_positions, left, right, order
-        See `shaw_scores`.
+    q_positions : array, integer, shape ``(*P, Q)``
+        In tokens. For `weights` of shape ``(B, H, Q, K)`` pass ``(Q,)`` or ``(B, 1, Q)``.
+    k_positions : array, integer, shape ``(*P, K)``
+        In tokens. For `v` of shape ``(B, H, K, D)`` pass ``(K,)`` or ``(B, 1, K)``.
+    left : int
+        l, at least 0: the difference of positions is clipped to -l and r.
+    right : int
+        r, at least 0.
+    order : {"key_minus_query", "query_minus_key"}
+        Which difference of positions is clipped. The paper uses the first.
 
     Returns
     -------
