@@ -118,6 +118,9 @@ def axial_rope(
 
     FLUX.1 has ``dims=(16, 56, 56)`` and coordinates (0, row, column). Text is at (0, 0, 0), so it does not rotate.
 
+    For images of another resolution than in training, count the cells as usual, or scale them to the training grid with
+    `posref.positions.scaled`, as EVA-02 does.
+
     Examples
     --------
     >>> import numpy as np
