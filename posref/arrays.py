@@ -237,9 +237,10 @@ def rows(table: Array, index: Array) -> Array:
 
 
 def check_heads(function: str, heads: int, groups: int) -> None:
-    """Raise if the number of query heads is not a multiple of the number of key heads."""
+    """Raise if the number of query heads is not a multiple of the number of key or value heads."""
     if heads != groups and (groups == 0 or heads % groups):
-        msg = f"{function}: the number of query heads must be a multiple of the number of key heads; got {heads} and {groups}."
+        requirement = "the number of query heads must be a multiple of the number of key or value heads"
+        msg = f"{function}: {requirement}; got {heads} and {groups}."
         raise ValueError(msg)
 
 

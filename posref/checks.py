@@ -188,10 +188,10 @@ def check_coordinates(function: str, shape: tuple[int, ...], axes: int, rows: tu
 
 
 def check_rows(
-    function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...], first: tuple[int, ...] = ()
+    function: str, argument: str, shape: tuple[int, ...], rows: tuple[int, ...], first: tuple[int, ...] = (), of: str = "x"
 ) -> None:  # fmt: skip
     """
-    Raise if positions of `shape`, after the axes `first`, do not broadcast to `rows`, the leading axes of x.
+    Raise if positions of `shape`, after the axes `first`, do not broadcast to `rows`, the leading axes of the array `of`.
 
     Shapes are aligned from the right. Positions with two or more axes must have as many axes as `rows`: (B, T) against
     (B, H, T) would broadcast silently when B equals H. The one exception is (T, 1) against (B, T, H) with H > 1, because its
@@ -204,19 +204,19 @@ def check_rows(
         example = (*first, shape[0], *(1,) * (len(rows) - len(shape)), *shape[1:])
         msg = (
             f"{function}: {argument} with more than one axis{' of tokens' if first else ''} must have all {len(rows)} of the "
-            f"leading axes of x, {rows}; got {(*first, *shape)}. Insert axes of size 1, for instance reshape to {example}."
+            f"leading axes of {of}, {rows}; got {(*first, *shape)}. Insert axes of size 1, for instance reshape to {example}."
         )
         raise ValueError(msg)
     fits = len(shape) <= len(rows) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(rows), strict=False))
     if not fits:
         remedy = ""
         if len(shape) == 1 and shape[0] in rows[:-1]:
-            remedy = f" If x is (B, T, H, D), reshape them to {(*first, shape[0], 1)}."
+            remedy = f" If {of} is (B, T, H, D), reshape them to {(*first, shape[0], 1)}."
         elif argument == "cos" and rows and shape[-1:] > rows[-1:]:
             remedy = " Index a table that starts at position 0: cos[positions]."
         elif not rows:
-            remedy = f" Pass x first, then {argument}."
-        requirement = f"must broadcast to the leading axes of x, {rows}, without enlarging them"
+            remedy = f" Pass {of} first, then {argument}."
+        requirement = f"must broadcast to the leading axes of {of}, {rows}, without enlarging them"
         msg = f"{function}: {argument} {requirement}; got {(*first, *shape)}.{remedy}"
         raise ValueError(msg)
 

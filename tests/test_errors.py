@@ -168,12 +168,12 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rotated_values: heads": (
         lambda: posref.rotated_values(X[:, :, :, :5], X[:, :2], T, T, **ROPE),
-        "rotated_values: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+        "rotated_values: the number of query heads must be a multiple of the number of key or value heads; got 3 and 2.",
     ),
     "rotated_values: (B, Q) against (B, H, Q)": (
         lambda: posref.rotated_values(X[..., :5], X, np.zeros((2, 5)), T, **ROPE),
-        "rotated_values: q_positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
-        "Insert axes of size 1, for instance reshape to (2, 1, 5).",
+        "rotated_values: q_positions with more than one axis must have all 3 of the leading axes of weights, (2, 3, 5); "
+        "got (2, 5). Insert axes of size 1, for instance reshape to (2, 1, 5).",
     ),
     "rotated_values: float16 keys": (
         lambda: posref.rotated_values(X[..., :5], X, T, T.astype(np.float16), **ROPE),
@@ -191,7 +191,8 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "mla_logits: positions of heads": (
         lambda: posref.mla_logits(X, X, X, X[:, 0], np.zeros((2, 1, 5)), T, **ROPE),
-        "mla_logits: q_positions must broadcast to the leading axes of x, (2, 5), without enlarging them; got (2, 1, 5).",
+        "mla_logits: q_positions must broadcast to the leading axes of q_rope without heads, (2, 5), without enlarging them; "
+        "got (2, 1, 5).",
     ),
     "mla_logits: float16 queries": (
         lambda: posref.mla_logits(X, X, X, X[:, 0], T.astype(np.float16), T, **ROPE),
@@ -849,7 +850,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "extension: rows": (
         lambda: posref.rerope(X, X, np.stack([T, T]), T, window=3, layout="half", base=10000.0),
-        "rerope: q_positions with more than one axis must have all 3 of the leading axes of x, (2, 3, 5); got (2, 5). "
+        "rerope: q_positions with more than one axis must have all 3 of the leading axes of q, (2, 3, 5); got (2, 5). "
         "Insert axes of size 1, for instance reshape to (2, 1, 5).",
     ),
     "extension: rotary_dim": (
@@ -862,7 +863,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "extension: heads": (
         lambda: posref.leaky_rerope(X, X[:, :2], T, T, window=3, factor=2, layout="half", base=10000.0),
-        "leaky_rerope: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+        "leaky_rerope: the number of query heads must be a multiple of the number of key or value heads; got 3 and 2.",
     ),
     "extension: widths": (
         lambda: posref.rerope(X, X[..., :8], T, T, window=3, layout="half", base=10000.0),
@@ -919,7 +920,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "attention: heads": (
         lambda: posref.attention(X, X[:, :2], X[:, :2]),
-        "attention: the number of query heads must be a multiple of the number of key heads; got 3 and 2.",
+        "attention: the number of query heads must be a multiple of the number of key or value heads; got 3 and 2.",
     ),
     "attention: widths": (
         lambda: posref.attention_logits(X, X[..., :8]),

@@ -46,8 +46,8 @@ def passes(
     """
     check_word(function, "layout", layout, WORDS)
     check_queries(function, q, k)
-    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]))
-    check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]))
+    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]), of="q")
+    check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]), of="k")
     dim = check_rotated(function, rotary_dim, q.shape[-1], "q")
     xp = namespace(q, k, q_positions, k_positions)
     system = xp if getattr(xp, "computes_constants", False) else None

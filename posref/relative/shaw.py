@@ -84,7 +84,7 @@ def shaw_scores(
     """
     xp = namespace(q, k, key_table)
     check_real("shaw_scores", q=q, k=k, key_table=key_table)
-    index = _rows_of("shaw_scores", q, key_table, q_positions, k_positions, left, right, order)
+    index = _rows_of("shaw_scores", "q", q, key_table, q_positions, k_positions, left, right, order)
     queries, keys, table = _widened(q, k, key_table)
     content = xp.matmul(queries, xp.matrix_transpose(keys))
     offsets = xp.matrix_transpose(rows(table, index))  # (*P, Q, D, K)
@@ -166,7 +166,7 @@ def shaw_values(
     """
     xp = namespace(weights, v, value_table)
     check_real("shaw_values", weights=weights, v=v, value_table=value_table)
-    index = _rows_of("shaw_values", weights, value_table, q_positions, k_positions, left, right, order)
+    index = _rows_of("shaw_values", "weights", weights, value_table, q_positions, k_positions, left, right, order)
     given, values, table = _widened(weights, v, value_table)
     relative = xp.matmul(given[..., :, None, :], rows(table, index))[..., 0, :]  # rows: (*P, Q, K, D)
     return cast(xp.matmul(given, values) + relative, weights.dtype)
@@ -179,7 +179,7 @@ def _widened(first: Array, *others: Array) -> list[Array]:
 
 
 def _rows_of(
-    function: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: Order
+    function: str, of: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: Order
 ) -> Array:
     """Return the index of the table's row for every query and key, shape ``(*P, Q, K)``."""
     check_word(function, "order", order, ORDERS)
@@ -194,7 +194,7 @@ def _rows_of(
     if table.ndim != 2 or table.shape[0] != count:
         msg = f"{function}: the table must be 2-D with left + right + 1 = {count} rows; got shape {tuple(table.shape)}."
         raise ValueError(msg)
-    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(x.shape[:-1]))
+    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(x.shape[:-1]), of=of)
     apart = distances(q_positions, k_positions)
     apart = -apart if order == "key_minus_query" else apart
     return xp.clip(apart, -left, right) + left

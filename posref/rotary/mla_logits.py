@@ -127,9 +127,10 @@ def mla_logits(
         raise ValueError(msg)
     check_real("mla_logits", q_nope=q_nope, q_rope=q_rope, k_nope=k_nope, k_rope=k_rope)
     lead = shapes[3][:-2]
-    for name, positions, x in (("q_positions", q_positions, q_rope), ("k_positions", k_positions, k_rope)):
+    for name, positions in (("q_positions", q_positions), ("k_positions", k_positions)):
         check_positions("mla_logits", name, positions)
-        check_rows("mla_logits", name, tuple(positions.shape), (*lead, x.shape[-2]))
+    check_rows("mla_logits", "q_positions", tuple(q_positions.shape), (*lead, shapes[1][-2]), of="q_rope without heads")
+    check_rows("mla_logits", "k_positions", tuple(k_positions.shape), (*lead, shapes[3][-2]), of="k_rope")
     work = wide(q_nope.dtype, xp)
     of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
     rotated, shared = (

@@ -110,9 +110,9 @@ def rotary_linear_attention(
     check_real("rotary_linear_attention", q=q, k=k, v=v)
     check_broadcast("rotary_linear_attention", "leading axes of q and k", q.shape[:-2], k.shape[:-2])
     check_tokens("rotary_linear_attention", q_positions=q_positions, k_positions=k_positions)
-    for name, positions, x in (("q_positions", q_positions, q), ("k_positions", k_positions, k)):
+    for name, positions, of, x in (("q_positions", q_positions, "q", q), ("k_positions", k_positions, "k", k)):
         check_positions("rotary_linear_attention", name, positions)
-        check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]))
+        check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
     work = wide(q.dtype, xp)
     queries, keys = (_elu(cast(x, work)) + 1.0 for x in (q, k))
     rotated_queries, rotated_keys = (

@@ -120,9 +120,9 @@ def rotated_values(
         )
         raise ValueError(msg)
     check_real("rotated_values", weights=weights, v=v)
-    for name, positions, rows in (("q_positions", q_positions, weights.shape), ("k_positions", k_positions, v.shape)):
+    for name, positions, of, x in (("q_positions", q_positions, "weights", weights), ("k_positions", k_positions, "v", v)):
         check_positions("rotated_values", name, positions)
-        check_rows("rotated_values", name, tuple(positions.shape), tuple(rows[:-1]))
+        check_rows("rotated_values", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
     work = wide(weights.dtype, xp)
 
     def rotated(x: Array, positions: Array, inverse: bool) -> Array:
