@@ -88,7 +88,10 @@ def _llama_4_queries(positions: Tensor, beta: float, length: int) -> Tensor:
         projection.weight.data = torch.eye(2)
 
     def of(position: Tensor) -> Tensor:
-        cache = SimpleNamespace(get_seq_length=lambda layer: position, update=lambda key, value, layer: (key, value))
+        cache = SimpleNamespace(
+            get_seq_length=lambda layer: position,
+            update=lambda key, value, layer, **options: (key, value),  # transformers 5.24 also passes kwargs
+        )
         return layer(torch.ones(1, 1, 2), None, None, cache)[0][0, 0, 0]
 
     return torch.stack([of(position) for position in positions]) if len(positions) else positions.to(torch.float32)
