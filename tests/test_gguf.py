@@ -130,7 +130,8 @@ def test_yarn_frequencies_are_those_of_ggml() -> None:
         ramp = 1 - min(1, max(0, (pair - low) / max(0.001, high - low)))
         expected.append(theta / factor * (1 - ramp) + theta * ramp)
     inv_freq, gain = rope_frequencies(options["rotary_dim"], base=options["base"], scaling=options["scaling"])
-    assert np.allclose(inv_freq, expected, rtol=64 * 2**-52, atol=0)
+    # a power, a quotient, the ramp, two products and a sum, rounded on both sides
+    assert np.allclose(inv_freq, expected, rtol=12 * 2**-52, atol=0)
     assert abs(gain - (1 + math.log(factor) / 10)) <= 4 * 2**-52
 
 
