@@ -31,7 +31,7 @@ The [accuracy classes](guides/check.md#accuracy-classes), from the tightest: **f
 rest in float32); **frequency32** (frequencies as accurate as a float32 power) and **product32** (the angle rounded to float32
 too); **angle32** (all in float32); **low** (half precision at every operation, angles in float32). In every class but low, a
 bfloat16 or float16 result is rounded once. If a library does not offer something (a layout, an option, explicit positions),
-its cases are counted as "not offered", and never as failed. A class in brackets holds for all cases but those of the findings.
+its cases are counted as "not offered", and never as failed. A class in brackets holds for all cases except the findings.
 
 Every failure was confirmed by hand against the source of that version. It is one of two things:
 

@@ -93,7 +93,7 @@ RANDOM = (
     _random("random-fourier-bfloat16", "the matrix is held in bfloat16", argument(1, narrowed("bfloat16"))),
     _random("random-fourier-points-bfloat16", "points are held in bfloat16", argument(0, narrowed("bfloat16"))),
     _random("random-fourier-unit-square", "points are taken for u where they are 2u - 1", argument(0, lambda x: 2 * x - 1),
-            "The points of SAM's class are from 0 to 1, and those of this operation from -1 to 1."),
+            "SAM's class takes points from 0 to 1, this operation from -1 to 1."),
     _random("random-fourier-first-row", "the first point is used for all", argument(0, _first_row)),
 )  # fmt: skip
 

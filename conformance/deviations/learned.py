@@ -118,7 +118,7 @@ LAYOUT = (
             hint="Height has one table and width another: compare y1 - y0 and x1 - x0 with their tables."),
     _layout("layout-width-first", "the width's columns come before the height's", _moved((0, 1, 2, 3, 5, 4)),
             "The paper of LayoutLMv2 names the width first, its code the height."),
-    _layout("layout-by-axis", "the columns of x come first, then those of y", _moved((0, 2, 1, 3, 4, 5)),
+    _layout("layout-by-axis", "the columns of x come first, then the columns of y", _moved((0, 2, 1, 3, 4, 5)),
             hint="The order is x0, y0, x1, y1, height, width."),
     _layout("layout-without-sizes", "height and width are left out of the sum", lambda f: lambda b, x, y, h, w, /, *, combine,
             **o: f(b, x, y, *((h, w) if combine == "concat" else (0 * h, 0 * w)), combine=combine, **o),

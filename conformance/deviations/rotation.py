@@ -283,7 +283,7 @@ DEVIATIONS = (
     Deviation("exponent-over-head-size", "the exponent's denominator is the head size rather than rotary_dim",
               {"rope": _head_exponent}, "", "neuronx-distributed-inference#106"),
     Deviation("rotates-along-heads", "positions run along the head axis rather than the sequence axis", {"rope": _axis},
-              "Compare the axis of positions with that of tokens: (B, H, T, D) or (B, T, H, D).",
+              "Compare the axis of positions with the axis of tokens: (B, H, T, D) or (B, T, H, D).",
               "open_lm#4, DeepSpeed#2782"),
     Deviation("factor-half-only", "the attention factor is applied in layout 'half' alone", {"rope": _factor_if_not},
               "The attention factor is applied in one branch of the layouts alone.",

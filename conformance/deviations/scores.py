@@ -200,7 +200,7 @@ DEVIATIONS = (
     Deviation("factor-arange", "queries are at 0, 1, 2, ..., not at their positions", _all(ALL_FACTORS, argument(0, _arange))),
     Deviation("factor-first-row", "the first row's positions are used for every row", _all(ALL_FACTORS, argument(0, _first_row))),
     Deviation("factor-of-last", "every query has the factor of the last", _all(ALL_FACTORS, argument(
-        0, lambda p: np.broadcast_to(p[..., -1:], p.shape) if p.ndim else p)), "Use each query's own number of keys, not that of the whole text."),
+        0, lambda p: np.broadcast_to(p[..., -1:], p.shape) if p.ndim else p)), "Use each query's own number of keys, not the whole text's."),
     Deviation("factor-inverse", "queries are divided by the factor", _all(FACTORS, after(lambda f, *a,
               **o: 1 / np.where(f == 0, 1.0, f))), hint="Queries are multiplied by the factor."),
     Deviation("factor-bfloat16", "the factor is held in bfloat16", _all(ALL_FACTORS, after(lambda f, *a,

@@ -137,7 +137,7 @@ def _swapped(out: Real, mask: Any, dim: int, /, **options: Any) -> Real:
 
 IMAGE = (
     _sine_2d("sine-2d-padding", "padding cells are counted", argument(0, np.logical_not),
-             "DETR's mask is True where there is padding, that of transformers where there is none."),
+             "DETR's mask is True for padding. The mask in transformers is True for pixels."),
     _sine_2d("sine-2d-columns-first", "columns come before rows", after(_swapped)),
     _sine_2d("sine-2d-first-image", "the first image's mask is used for the whole batch", argument(
         0, lambda m: np.broadcast_to(m[:1], m.shape) if m.ndim > 2 else m)),

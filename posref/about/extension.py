@@ -81,7 +81,8 @@ ABOUT = {
     "logn_scale": About(
         "Log-n attention scaling",
         "With more keys, the softmax spreads its weight more thinly. Log-n scaling multiplies a query by the logarithm of its "
-        "position over that of the training length. So attention stays about as sharp in a long text as it was in training.",
+        "position, divided by the logarithm of the training length. So attention stays about as sharp in a long text as in "
+        "training.",
     ),
     "rerope_distances": About(
         "Distances of ReRoPE",

@@ -96,7 +96,7 @@ ABOUT = {
     ),
     "fope": About(
         "Fourier position embedding (FoPE)",
-        "In RoPE each channel pair has one frequency. In FoPE its cosine and sine are mixtures of those of many frequencies, "
+        "In RoPE each channel pair has one frequency. In FoPE it mixes the cosines and sines of many frequencies, "
         "with weights for each head. Pairs at the slow end get constants, which do not change with the position.",
     ),
     "liere_rotations": About(
@@ -120,7 +120,7 @@ ABOUT = {
     "mla_logits": About(
         "Logits of multi-head latent attention (MLA)",
         "DeepSeek's attention stores keys in compressed form, which rotated keys do not allow. So only a few extra channels "
-        "rotate, and all heads share those of the key. The logit adds the product of the rotated channels to that of the "
+        "rotate, and all heads share the rotated key. The logit is the product of the rotated channels plus the product of the "
         "others.",
         {"layout": used_by(LAYOUT, interleaved=("DeepSeek-V2",), interleaved_to_half=LAYOUT["interleaved_to_half"].users)},
     ),
@@ -177,7 +177,7 @@ ABOUT = {
     ),
     "xpos_scales": About(
         "xPos scales",
-        "xPos multiplies the channel pairs of queries by factors that fall with the position, and those of keys by factors "
+        "xPos multiplies the channel pairs of queries by factors that fall with the position, and keys by factors "
         "that grow. In a product of the two only the distance is left, and far keys count less. This gives the factors.",
         {"role": ROLE},
     ),
