@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from posref.composition import has_frequencies
+from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
 from .accuracy import DEFAULT_CLAIM, UNIT, at_least_low, ladder_of, settled

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from posref.checks import quoted
+from posref.core.checks import quoted
 from posref.spec import REGISTRY
 
 

@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from posref.composition import reaches
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
 from posref.conformance.reports.trackers import references
 from posref.conformance.suite import load_manifest, writing
+from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,8 +7,8 @@ functions return. A *table* has shape (T, d): row p is the encoding of position 
 
 from math import pi
 
-from posref.arrays import Array, namespace, wide
-from posref.checks import check_integer, check_real
+from posref.core.arrays import Array, namespace, wide
+from posref.core.checks import check_integer, check_real
 from posref.types import ArrayOf, T
 
 __all__ = [

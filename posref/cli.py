@@ -16,7 +16,6 @@ import click
 
 import posref
 from posref.about import ABOUT, About, Words
-from posref.composition import stages
 from posref.conformance.commands.adapter import adapter
 from posref.conformance.commands.check import check, report
 from posref.conformance.commands.console import console as _console
@@ -27,6 +26,7 @@ from posref.conformance.commands.golden import golden
 from posref.conformance.commands.plot import plot
 from posref.conformance.commands.protocol import protocol
 from posref.conformance.commands.vectors import vectors
+from posref.core.composition import stages
 from posref.presets import MARKS, Preset
 from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY

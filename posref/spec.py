@@ -185,8 +185,8 @@ def encoding(
     independent: selecting some of them in the arguments selects the same ones in every result. `name` defaults to the
     function's name.
 
-    The other arguments are for operations that call each other (`posref.composition`). A deviation is a known mistake, which
-    replaces an operation or a part of it.
+    The other arguments are for operations that call each other (`posref.core.composition`). A deviation is a known mistake,
+    which replaces an operation or a part of it.
 
     - `noun` names the result where it is a stage of another operation.
     - `equals` is a second way to the same results: a function with the same arguments that calls other operations. Deviations

@@ -19,13 +19,14 @@ from conftest import LIBRARIES, Library
 from sample import cases, sample, smoke, traits
 
 import posref
-from posref import arrays, backends
+from posref import backends
 from posref.backends.rounding import round_to
 from posref.conformance.calls import makes_constants, returns_reals
 from posref.conformance.errors import Failure, Stopped
 from posref.conformance.model import LoadedCase
 from posref.conformance.target.comparing import compare, errors
 from posref.conformance.target.python import load_python
+from posref.core import arrays
 from posref.spec import REGISTRY
 
 FEW = ("jax", "jax_x64", "dask")  # the smoke cases in one dtype: thorough tests ask every case of every operation

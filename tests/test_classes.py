@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from posref.composition import has_frequencies
 from posref.conformance import check
 from posref.conformance.accuracy import BASE, OF_FREQUENCIES
 from posref.conformance.calls import held_to, ladder
 from posref.conformance.proof.computed import half_widths
 from posref.conformance.reports.document import meanings
 from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
 

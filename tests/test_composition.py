@@ -15,7 +15,6 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import posref
-from posref.composition import Observed, called, formula, is_known, noun, reaches, rebound, stages
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import after
 from posref.conformance.diagnosis import hypotheses, strength
@@ -23,6 +22,7 @@ from posref.conformance.errors import BuildError
 from posref.conformance.model import LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.suite import INSTALLED
+from posref.core.composition import Observed, called, formula, is_known, noun, reaches, rebound, stages
 from posref.spec import PARTS, REGISTRY, Axes, Integer, encoding, part
 
 WITNESS = prove._transcription
@@ -68,7 +68,7 @@ def test_what_is_read_from_a_definition_is_what_it_calls(op: str) -> None:
                 for call in case.calls:
                     positional, keywords = hypotheses._arguments(op, call)
                     function(*positional, **keywords)
-        assert seen == below(function), f"{op}: see the limits in posref/composition.py"
+        assert seen == below(function), f"{op}: see the limits in posref/core/composition.py"
 
 
 @pytest.mark.parametrize("op", REGISTRY)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import posref
-from posref.config_values import DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE, SOFTMAX
 from posref.configs import factors, rope_from_config
+from posref.models.values import DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE, SOFTMAX
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
 
 HEADS = {"hidden_size": 4096, "num_attention_heads": 32}

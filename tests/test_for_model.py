@@ -17,7 +17,7 @@ from posref.conformance.errors import TargetError
 from posref.conformance.reports import terminal
 from posref.conformance.reports.document import told
 from posref.conformance.suite.schemas import validate
-from posref.preset_sizes import SIZES, Sizes
+from posref.models.preset_sizes import SIZES, Sizes
 
 LLAMA = "llama-3.1-8b"
 THOROUGH = pytest.mark.thorough

@@ -9,8 +9,8 @@ import pytest
 
 import posref
 from posref import from_config, rope_from_config
-from posref.model_readers import READERS
-from posref.model_table import model_table
+from posref.models.readers import READERS
+from posref.models.table import model_table
 from posref.spec import REGISTRY
 
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3, "rope_theta": 5e5}

@@ -32,7 +32,7 @@ from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.target import array_forms, comparing
 from posref.conformance.target.python import load_python
 from posref.conformance.witness import learned as transcription
-from posref.matrices import cayley_transform, skew_symmetric
+from posref.core.matrices import cayley_transform, skew_symmetric
 from posref.spec import REGISTRY, Axes, encoding
 
 RNG = np.random.default_rng(11)
@@ -206,8 +206,8 @@ def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
 
     @encoding(family="absolute", source="nobody", arrays=arrays, result="P n")
     def toy_decay(positions: Any, rates: Any, /) -> Any:
-        xp = posref.arrays.namespace(rates)
-        return xp.exp(-posref.arrays.cast(positions, xp.float64)[:, None] * rates)
+        xp = posref.core.arrays.namespace(rates)
+        return xp.exp(-posref.core.arrays.cast(positions, xp.float64)[:, None] * rates)
 
     try:
         inputs = {"positions": np.asarray([0, 1, 3]), "rates": np.asarray([0.5, 0.25])}

@@ -6,7 +6,7 @@ import pytest
 
 import posref
 from posref import mrope_from_config
-from posref.config_values import MROPE
+from posref.models.values import MROPE
 from posref.scaling import YaRN
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 4, "max_position_embeddings": 32768}

@@ -211,8 +211,8 @@ def test_a_toy_encoding_gets_golden_values_and_bounds_with_no_new_code() -> None
 
     @encoding(family="absolute", source="nobody", **described)
     def toy_ramp(positions: Any, /, *, rate: float) -> Any:
-        xp = posref.arrays.namespace(positions)
-        return xp.exp(-posref.arrays.cast(positions, xp.float64) * rate)
+        xp = posref.core.arrays.namespace(positions)
+        return xp.exp(-posref.core.arrays.cast(positions, xp.float64) * rate)
 
     try:
         inputs, params = {"positions": np.asarray([0, 1, 300])}, {"rate": 0.1}

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 import posref
-from posref.composition import stages
-from posref.config_reading import first
-from posref.preset_sizes import Sizes
+from posref.core.composition import stages
+from posref.models.fields import first
+from posref.models.preset_sizes import Sizes
 from posref.presets import Preset, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 

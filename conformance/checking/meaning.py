@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.composition import has_frequencies
+from posref.core.composition import has_frequencies
 from posref.spec import REGISTRY
 
 from ..accuracy import UNIT

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.composition import stages
+from posref.core.composition import stages
 
 from ..calls import ladder
 from ..model import Answer, Operation, decides

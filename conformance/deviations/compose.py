@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from posref.backends.rounding import round_to
-from posref.composition import called, formula, noun, reaches, rebound
+from posref.core.composition import called, formula, noun, reaches, rebound
 from posref.spec import PARTS, REGISTRY
 
 Function = Callable[..., Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.matrices import skew_exponential
+from posref.core.matrices import skew_exponential
 
 from .axes import _exchanged, _first_row
 from .compose import Deviation, Function, Real, Wrap, after, always, argument, narrowed, option

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.composition import reaches
+from posref.core.composition import reaches
 from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 

@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from posref.composition import reaches
+from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 from ..cases.catalogue import all_flags

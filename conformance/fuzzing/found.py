@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from posref.composition import stages
+from posref.core.composition import stages
 from posref.spec import REGISTRY
 
 from ..model import FUZZ, Case

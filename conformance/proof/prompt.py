@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from posref.grids import AFTER, After
+from posref.core.grids import AFTER, After
 from posref.positions import multimodal
 
 from ..errors import TargetError

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from posref.backends import exact
 from posref.backends.bounds import Bounds, Sensitivity, bounds, rounded_up
 from posref.backends.numbers import Array, Undecided
-from posref.composition import Function, Observed, called
+from posref.core.composition import Function, Observed, called
 from posref.scaling import Scaling
 from posref.spec import PARTS, REGISTRY
 

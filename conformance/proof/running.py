@@ -10,7 +10,7 @@ from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import Bounds
 from posref.backends.numbers import Array
 from posref.backends.rounding import LARGEST, representable
-from posref.composition import FREQUENCIES, Function
+from posref.core.composition import FREQUENCIES, Function
 from posref.spec import REGISTRY, Encoding
 
 from ..accuracy import OF_DTYPE

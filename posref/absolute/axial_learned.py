@@ -3,8 +3,8 @@
 from typing import Literal, get_args
 
 from posref.absolute.learned import learned
-from posref.arrays import cast, namespace, wide
-from posref.checks import check_word
+from posref.core.arrays import cast, namespace, wide
+from posref.core.checks import check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import ArrayOf, T
 

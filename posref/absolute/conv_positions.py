@@ -1,7 +1,7 @@
 """Convolutional positions: a grouped convolution over the frames. Source: Baevski et al., wav2vec 2.0, arXiv:2006.11477."""
 
-from posref.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
-from posref.checks import check_integer, check_real
+from posref.core.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
+from posref.core.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 

@@ -2,9 +2,9 @@
 
 from typing import Any, Literal, get_args
 
-from posref.angles import cos_sin_of_half_turns, cos_sin_of_pairs
-from posref.arrays import Array, DType, cast, namespace, result_dtype, wide
-from posref.checks import check_frequencies, check_positions, check_word
+from posref.core.angles import cos_sin_of_half_turns, cos_sin_of_pairs
+from posref.core.arrays import Array, DType, cast, namespace, result_dtype, wide
+from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
 

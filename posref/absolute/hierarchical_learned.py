@@ -1,8 +1,8 @@
 """Hierarchical learned positions: n rows for n squared positions. Source: Su Jianlin, kexue.fm/archives/7947 (2020)."""
 
 from posref.absolute.learned import learned
-from posref.arrays import beside, cast, constants, namespace, whole, wide
-from posref.checks import check_positive
+from posref.core.arrays import beside, cast, constants, namespace, whole, wide
+from posref.core.checks import check_positive
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
 

@@ -1,7 +1,7 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.arrays import index_dtype, namespace, rows
-from posref.checks import check_flag, check_integer
+from posref.core.arrays import index_dtype, namespace, rows
+from posref.core.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 

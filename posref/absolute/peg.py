@@ -1,7 +1,7 @@
 """Positional encoding generator: a depthwise convolution. Source: Chu et al., CPVT, arXiv:2102.10882, section 3.3."""
 
-from posref.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
-from posref.checks import check_flag, check_real
+from posref.core.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
+from posref.core.checks import check_flag, check_real
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
 

@@ -3,9 +3,9 @@
 from typing import Literal, get_args
 
 from posref.absolute.sines import arranged
-from posref.angles import cos_sin_of_half_turns
-from posref.arrays import DType, cast, namespace, result_dtype
-from posref.checks import check_frequencies, check_positions, check_word
+from posref.core.angles import cos_sin_of_half_turns
+from posref.core.arrays import DType, cast, namespace, result_dtype
+from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
 

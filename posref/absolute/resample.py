@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal, get_args
 
-from posref.arrays import Array, Namespace, beside, cast, constants, namespace, wide
-from posref.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
+from posref.core.arrays import Array, Namespace, beside, cast, constants, namespace, wide
+from posref.core.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
 from posref.types import T
 

@@ -3,8 +3,8 @@
 from math import pi
 
 from posref.absolute.sinusoidal import sinusoidal
-from posref.arrays import Array, DType, beside, cast, index_dtype, namespace, result_dtype, wide
-from posref.checks import check_flag, check_integer, check_positive
+from posref.core.arrays import Array, DType, beside, cast, index_dtype, namespace, result_dtype, wide
+from posref.core.checks import check_flag, check_integer, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding, part
 from posref.types import ArrayOf, T
 

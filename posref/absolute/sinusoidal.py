@@ -3,9 +3,9 @@
 from typing import Literal, get_args
 
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
-from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, namespace, result_dtype
-from posref.checks import check_integer, check_positions, check_positive, check_word
+from posref.core.angles import cos_sin
+from posref.core.arrays import Array, DType, cast, namespace, result_dtype
+from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 

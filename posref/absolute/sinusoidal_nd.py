@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.absolute.sinusoidal import LAYOUTS, Layout, sinusoidal
-from posref.arrays import DType, namespace
-from posref.checks import check_integers, check_positions, check_word
+from posref.core.arrays import DType, namespace
+from posref.core.checks import check_integers, check_positions, check_word
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 

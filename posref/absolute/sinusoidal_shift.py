@@ -2,9 +2,9 @@
 
 from posref.absolute.sines import ladder
 from posref.absolute.sinusoidal import LAYOUTS, Layout
-from posref.angles import cos_sin
-from posref.arrays import DType, beside, cast, namespace, result_dtype
-from posref.checks import check_integer, check_positions, check_positive, check_word
+from posref.core.angles import cos_sin
+from posref.core.arrays import DType, beside, cast, namespace, result_dtype
+from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 

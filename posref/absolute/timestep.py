@@ -1,9 +1,9 @@
 """Timestep embeddings of diffusion models. Source: Ho et al., DDPM, arXiv:2006.11239, appendix B, and the authors' code."""
 
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
-from posref.angles import cos_sin
-from posref.arrays import DType, cast, namespace, result_dtype
-from posref.checks import check_flag, check_integer, check_positions, check_positive
+from posref.core.angles import cos_sin
+from posref.core.arrays import DType, cast, namespace, result_dtype
+from posref.core.checks import check_flag, check_integer, check_positions, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding
 from posref.types import ArrayOf, T
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from posref.arrays import beside, cast, namespace, wide
-from posref.checks import check_integer, check_real
+from posref.core.arrays import beside, cast, namespace, wide
+from posref.core.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 

@@ -2,9 +2,9 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
 from posref.bias.alibi_slopes import alibi_slopes
-from posref.checks import check_positions, check_tokens, check_word
+from posref.core.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
+from posref.core.checks import check_positions, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from posref.arrays import DType, constants, created
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import DType, constants, created
+from posref.core.checks import check_integer, check_positive
 from posref.spec import Integer, Real, encoding
 from posref.types import HOST, N, NamespaceOf
 

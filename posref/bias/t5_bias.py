@@ -1,8 +1,8 @@
 """T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
 
-from posref.arrays import Array, distances, namespace, rows
 from posref.bias.t5_buckets import t5_buckets
-from posref.checks import check_real, check_tokens
+from posref.core.arrays import Array, distances, namespace, rows
+from posref.core.checks import check_real, check_tokens
 from posref.spec import Axes, Flag, Integer, encoding, part
 from posref.types import ArrayOf, T
 

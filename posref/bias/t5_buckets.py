@@ -1,7 +1,7 @@
 """T5's relative position buckets. Source: Raffel et al., arXiv:1910.10683, section 2.1, and mesh-tensorflow's code."""
 
-from posref.arrays import beside, namespace, rows
-from posref.checks import check_integer
+from posref.core.arrays import beside, namespace, rows
+from posref.core.checks import check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import DType, beside, cast, namespace, result_dtype, whole, wide
-from posref.checks import check_integer, check_positive, check_word
+from posref.core.arrays import DType, beside, cast, namespace, result_dtype, whole, wide
+from posref.core.checks import check_integer, check_positive, check_word
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 

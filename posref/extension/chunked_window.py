@@ -1,7 +1,7 @@
 """Attention within chunks. Source: Meta's llama-models, models/llama4/model.py (attention_chunk_size)."""
 
-from posref.arrays import distances
-from posref.checks import check_integer, check_word
+from posref.core.arrays import distances
+from posref.core.checks import check_integer, check_word
 from posref.extension.sliding_window import PLACES, SIDES, Sides, of_tokens
 from posref.spec import Integer, OneOf, encoding
 from posref.types import ArrayOf, T

@@ -1,7 +1,7 @@
 """A window of first and recent keys. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
-from posref.arrays import distances
-from posref.checks import check_integer
+from posref.core.arrays import distances
+from posref.core.checks import check_integer
 from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, Counting, of_tokens, reach
 from posref.spec import Integer, encoding
 from posref.types import ArrayOf, T

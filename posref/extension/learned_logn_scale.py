@@ -1,7 +1,7 @@
 """Log-n attention with learned factors. Sources: Mistral Large 4 in transformers; SSMax, Nakanishi, arXiv:2501.19399."""
 
-from posref.arrays import beside, cast, namespace, whole, wide
-from posref.checks import check_real, check_tokens
+from posref.core.arrays import beside, cast, namespace, whole, wide
+from posref.core.checks import check_real, check_tokens
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 

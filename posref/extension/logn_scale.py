@@ -1,7 +1,7 @@
 """Log-n attention: queries are scaled by the logarithm of the number of keys they see. Source: Su, kexue.fm/archives/8823."""
 
-from posref.arrays import DType, beside, cast, constants, namespace, result_dtype, whole, wide
-from posref.checks import check_flag, check_integer
+from posref.core.arrays import DType, beside, cast, constants, namespace, result_dtype, whole, wide
+from posref.core.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 

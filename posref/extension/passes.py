@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from posref.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
-from posref.attention import check_queries, products
-from posref.checks import check_rotated, check_rows, check_tokens, check_word
+from posref.attention.attention_logits import check_queries, products
+from posref.core.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
+from posref.core.checks import check_rotated, check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope import rope
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -90,7 +90,7 @@ def rotated_products(
 
 def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
     """
-    Return positions in the indexing dtype, where differences do not wrap around (`posref.arrays.whole`).
+    Return positions in the indexing dtype, where differences do not wrap around (`posref.core.arrays.whole`).
 
     Raise if they are not signed integers, because windows, groups and chunks are decided in integers.
     """

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import Array, distances, whole
-from posref.checks import check_integer, check_tokens, check_word
+from posref.core.arrays import Array, distances, whole
+from posref.core.checks import check_integer, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 from posref.types import ArrayOf, T
 

@@ -1,8 +1,8 @@
 """Positions of draft tokens, which a small model proposes and the large model verifies in one pass."""
 
-from posref.arrays import index_dtype, namespace, placement, whole
-from posref.checks import check_integer, check_tokens
-from posref.positions.looking import first_where
+from posref.core.arrays import index_dtype, namespace, placement, whole
+from posref.core.checks import check_integer, check_tokens
+from posref.positions.value_checks import first_where
 from posref.types import ArrayOf, T
 
 

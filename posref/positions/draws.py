@@ -1,8 +1,8 @@
 """Positions for training with randomised positional encodings, from random draws that you pass."""
 
-from posref.arrays import index_dtype, namespace
-from posref.checks import check_integer
-from posref.positions.looking import first_where
+from posref.core.arrays import index_dtype, namespace
+from posref.core.checks import check_integer
+from posref.positions.value_checks import first_where
 from posref.types import ArrayOf, T
 
 

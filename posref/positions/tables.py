@@ -1,7 +1,7 @@
 """A check that positions are rows of a learned table."""
 
-from posref.arrays import namespace
-from posref.positions.looking import first_where
+from posref.core.arrays import namespace
+from posref.positions.value_checks import first_where
 from posref.types import T
 
 

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import Array, cast, namespace, wide
-from posref.checks import check_flag, check_real, check_rows, check_word
+from posref.core.arrays import Array, cast, namespace, wide
+from posref.core.checks import check_flag, check_real, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from posref.arrays import DType, constants, created
-from posref.callers import called
-from posref.checks import check_flag, check_integers, check_positive, check_word
+from posref.core.arrays import DType, constants, created
+from posref.core.callers import called
+from posref.core.checks import check_flag, check_integers, check_positive, check_word
 from posref.spec import Flag, Integers, OneOf, Real, encoding
 from posref.types import HOST, N, NamespaceOf
 

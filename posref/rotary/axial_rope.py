@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from posref.arrays import Array, constants, namespace, wide
-from posref.checks import check_coordinates, check_lanes, check_positions, check_word
+from posref.core.arrays import Array, constants, namespace, wide
+from posref.core.checks import check_coordinates, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies
 from posref.rotary.axial_table import axes_of_pairs, axial_table

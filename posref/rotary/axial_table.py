@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from posref.angles import cos_sin_of_pairs
-from posref.arrays import DType, beside, cast, index_dtype, namespace, result_dtype
-from posref.callers import called
-from posref.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
+from posref.core.angles import cos_sin_of_pairs
+from posref.core.arrays import DType, beside, cast, index_dtype, namespace, result_dtype
+from posref.core.callers import called
+from posref.core.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
 

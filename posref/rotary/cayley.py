@@ -1,7 +1,7 @@
 """The orthogonal matrix of Cayley-STRING. Source: Schenck et al., arXiv:2502.02562, equation (10)."""
 
-from posref.arrays import DType, cast, result_dtype
-from posref.matrices import cayley_transform, matrix_dtype, skew_symmetric
+from posref.core.arrays import DType, cast, result_dtype
+from posref.core.matrices import cayley_transform, matrix_dtype, skew_symmetric
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 

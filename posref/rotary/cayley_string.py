@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import cast, namespace, wide
-from posref.checks import check_coordinates, check_frequencies, check_positions, check_word
+from posref.core.arrays import cast, namespace, wide
+from posref.core.checks import check_coordinates, check_frequencies, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table

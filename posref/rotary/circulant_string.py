@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from posref.arrays import Array, beside, cast, constants, namespace, wide
-from posref.checks import check_coordinates, check_positions
-from posref.matrices import matrix_dtype
+from posref.core.arrays import Array, beside, cast, constants, namespace, wide
+from posref.core.checks import check_coordinates, check_positions
+from posref.core.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, encoding

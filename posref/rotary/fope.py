@@ -1,7 +1,7 @@
 """FoPE, Fourier position embedding. Source: Hua et al., arXiv:2412.17739, and the authors' FourierEmbedding."""
 
-from posref.arrays import beside, cast, namespace, repeat_heads, wide
-from posref.checks import check_positions, check_real, check_rows
+from posref.core.arrays import beside, cast, namespace, repeat_heads, wide
+from posref.core.checks import check_positions, check_real, check_rows
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table

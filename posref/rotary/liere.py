@@ -1,7 +1,7 @@
 """LieRE: rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import cast, namespace, wide
-from posref.checks import check_coordinates, check_positions
+from posref.core.arrays import cast, namespace, wide
+from posref.core.checks import check_coordinates, check_positions
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T

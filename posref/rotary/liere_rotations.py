@@ -1,8 +1,8 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import DType, cast, common_shape, namespace, result_dtype
-from posref.checks import check_positions
-from posref.matrices import matrix_dtype, skew_exponential, skew_symmetric
+from posref.core.arrays import DType, cast, common_shape, namespace, result_dtype
+from posref.core.checks import check_positions
+from posref.core.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 

@@ -1,7 +1,7 @@
 """Llama 3's frequency scaling. Source: Meta's llama-models, apply_scaling; Llama 3, arXiv:2407.21783, section 3.4.2."""
 
-from posref.arrays import Array, Namespace
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import Array, Namespace
+from posref.core.checks import check_integer, check_positive
 from posref.scaling import Llama3
 
 

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from posref.arrays import Array, Namespace
-from posref.callers import called
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import Array, Namespace
+from posref.core.callers import called
+from posref.core.checks import check_integer, check_positive
 from posref.rotary.ntk import longest
 from posref.scaling import LongRoPE
 

@@ -1,7 +1,7 @@
 """RoPE-Mixed, rotary embedding with learned frequencies for all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.arrays import namespace, wide
-from posref.checks import check_coordinates, check_frequencies, check_lanes, check_positions, check_word
+from posref.core.arrays import namespace, wide
+from posref.core.checks import check_coordinates, check_frequencies, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding

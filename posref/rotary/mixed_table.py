@@ -1,8 +1,8 @@
 """Tables for RoPE-Mixed, in which each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.angles import cos_sin_of_sums
-from posref.arrays import DType, cast, common_shape, namespace, result_dtype
-from posref.checks import check_frequencies, check_positions
+from posref.core.angles import cos_sin_of_sums
+from posref.core.arrays import DType, cast, common_shape, namespace, result_dtype
+from posref.core.checks import check_frequencies, check_positions
 from posref.spec import Axes, encoding
 from posref.types import AnyArray, ArrayOf, T
 

@@ -1,8 +1,8 @@
 """Logits of multi-head latent attention, in which only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
 
-from posref.arrays import cast, namespace, wide
-from posref.attention import attention_logits
-from posref.checks import check_positions, check_real, check_rows
+from posref.attention.attention_logits import attention_logits
+from posref.core.arrays import cast, namespace, wide
+from posref.core.checks import check_positions, check_real, check_rows
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling

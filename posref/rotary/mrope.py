@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import namespace, wide
-from posref.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
+from posref.core.arrays import namespace, wide
+from posref.core.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
 from posref.rotary.rope_frequencies import rope_frequencies

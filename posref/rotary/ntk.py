@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from posref.arrays import Array, Namespace, cast, namespace
-from posref.callers import called
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import Array, Namespace, cast, namespace
+from posref.core.callers import called
+from posref.core.checks import check_integer, check_positive
 from posref.scaling import DynamicNTK, NTKAlpha, NTKAware, NTKFixed, NTKMixed
 
 

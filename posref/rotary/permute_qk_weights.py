@@ -1,7 +1,7 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.arrays import cast, namespace
-from posref.checks import check_integer, check_word
+from posref.core.arrays import cast, namespace
+from posref.core.checks import check_integer, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
 from posref.types import ArrayOf, Layout, T

@@ -2,9 +2,9 @@
 
 from typing import Literal, get_args
 
-from posref.angles import cos_sin_of_pairs
-from posref.arrays import Array, beside, cast, has_float64, namespace, wide
-from posref.checks import check_lanes, check_positions, check_real, check_rows, check_word
+from posref.core.angles import cos_sin_of_pairs
+from posref.core.arrays import Array, beside, cast, has_float64, namespace, wide
+from posref.core.checks import check_lanes, check_positions, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
 from posref.types import ArrayOf, T

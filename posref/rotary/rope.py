@@ -1,7 +1,7 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
-from posref.arrays import namespace, wide
-from posref.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
+from posref.core.arrays import namespace, wide
+from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table

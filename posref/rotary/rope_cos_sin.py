@@ -1,7 +1,7 @@
 """The cosines and sines of RoPE from its parameters. Source: Su et al., arXiv:2104.09864, section 3.2.2; `posref.scaling`."""
 
-from posref.arrays import DType, namespace
-from posref.checks import check_positions
+from posref.core.arrays import DType, namespace
+from posref.core.checks import check_positions
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling

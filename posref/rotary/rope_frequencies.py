@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from posref.arrays import Array, DType, Namespace, constants, created
-from posref.callers import called
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import Array, DType, Namespace, constants, created
+from posref.core.callers import called
+from posref.core.checks import check_integer, check_positive
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
     DynamicNTK,

@@ -1,8 +1,8 @@
 """The table of cosines and sines of RoPE. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
-from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, result_dtype
-from posref.checks import check_frequencies, check_positions
+from posref.core.angles import cos_sin
+from posref.core.arrays import Array, DType, cast, result_dtype
+from posref.core.checks import check_frequencies, check_positions
 from posref.spec import Axes, Real, encoding, part
 from posref.types import AnyArray, ArrayOf, T
 
@@ -51,8 +51,8 @@ def rope_table(
 
     Notes
     -----
-    Angles are accurate at every position (`posref.angles`). Most code rounds them to float32, and its cosines are off by up to
-    7e-3 near position 1e5 (base 10000, d = 128).
+    Angles are accurate at every position (`posref.core.angles`). Most code rounds them to float32, and its cosines are off by
+    up to 7e-3 near position 1e5 (base 10000, d = 128).
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """RoPE inside linear attention. Source: Su et al., arXiv:2104.09864, section 3.3, equation (19)."""
 
-from posref.arrays import Array, beside, cast, index_dtype, namespace, wide
-from posref.checks import check_broadcast, check_flag, check_positions, check_real, check_rows, check_tokens, check_word
+from posref.core.arrays import Array, beside, cast, index_dtype, namespace, wide
+from posref.core.checks import check_broadcast, check_flag, check_positions, check_real, check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.spec import Axes, Flag, OneOf, Real, encoding

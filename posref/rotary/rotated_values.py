@@ -1,7 +1,7 @@
 """Rotated values, with the output rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
 
-from posref.arrays import Array, cast, namespace, repeat_heads, wide
-from posref.checks import check_broadcast, check_positions, check_real, check_rows
+from posref.core.arrays import Array, cast, namespace, repeat_heads, wide
+from posref.core.checks import check_broadcast, check_positions, check_real, check_rows
 from posref.rotary.apply_rope import LANES, WORDS
 from posref.rotary.rope import rope
 from posref.scaling import Scaling

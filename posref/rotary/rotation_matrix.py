@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
-from posref.checks import check_positions, check_word
+from posref.core.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
+from posref.core.checks import check_positions, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS, apply_rope
 from posref.rotary.rope_frequencies import check_dim, rope_frequencies
 from posref.rotary.rope_table import rope_table

@@ -1,7 +1,7 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.arrays import namespace, wide
-from posref.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
+from posref.core.arrays import namespace, wide
+from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
-from posref.checks import check_integer, check_positions, check_positive, check_word
+from posref.core.arrays import DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
+from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.rotary.rope_frequencies import check_dim
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T

@@ -57,7 +57,7 @@ def test_torch_compile_captures_one_graph(op: str, dtype: str, monkeypatch: pyte
     """The graph that Dynamo captures where nothing was called before, run as it is, gives the same bits as the call."""
     for case in sample(op):
         torch.compiler.reset()
-        monkeypatch.setattr("posref.arrays._NAMESPACES", {})
+        monkeypatch.setattr("posref.core.arrays._NAMESPACES", {})
         function, arrays = called(TORCH, case, dtype)
         pairs = zip(
             tuples(torch.compile(function, fullgraph=True, backend="eager")(arrays)), tuples(function(arrays)), strict=True

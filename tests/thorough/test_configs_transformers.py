@@ -27,10 +27,10 @@ from test_configs import (
 from transformers import CONFIG_MAPPING
 
 from posref import presets, rope_frequencies, rope_from_config
-from posref.config_dicts import HEADS, HIDDEN
-from posref.config_values import LAYOUTS, SWITCHES
 from posref.conformance.proof.prove import half_widths
 from posref.conformance.proof.running import golden
+from posref.models.rope_dict import HEADS, HIDDEN
+from posref.models.values import LAYOUTS, SWITCHES
 from posref.scaling import Linear, YaRN
 
 SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}

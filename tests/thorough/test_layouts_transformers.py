@@ -13,11 +13,11 @@ from transformers import AutoConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 
 from posref import rope_from_config
-from posref.config_dicts import HEADS, HIDDEN
-from posref.config_values import LAYOUTS, MROPE, SOFTMAX
 from posref.configs import factors
 from posref.conformance.proof.prove import half_widths
 from posref.conformance.proof.running import golden
+from posref.models.rope_dict import HEADS, HIDDEN
+from posref.models.values import LAYOUTS, MROPE, SOFTMAX
 
 PASSED = 6  # lanes beside the rotated ones, where the function takes them
 POSITIONS = (0, 1, 7)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from posref.config_layers import NEVER
-from posref.config_reading import even, first, integer, number, refuse
-from posref.config_scaling import COMMON, rope_type, rotated_share
-from posref.config_values import (
+from posref.models.fields import even, first, integer, number, refuse
+from posref.models.layers import NEVER
+from posref.models.rope_scaling import COMMON, rope_type, rotated_share
+from posref.models.table import positions_of, remedy
+from posref.models.values import (
     BY_LAYER,
     CHOOSES,
     DEFAULTS,
@@ -17,7 +18,6 @@ from posref.config_values import (
     SILENT_ROPE,
     SWITCHES,
 )
-from posref.model_table import positions_of, remedy
 from posref.types import Layout
 
 WORDS: tuple[Layout, ...] = get_args(Layout)

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from posref.config_layers import COUNT
-from posref.config_reading import even, first, integer, number, refuse
-from posref.config_types import Entry
-from posref.config_values import MROPE
-from posref.configs import read_mrope, read_rope
+from posref.models.arguments import Entry
+from posref.models.config import read_mrope, read_rope
+from posref.models.fields import even, first, integer, number, refuse
+from posref.models.layers import COUNT
+from posref.models.values import MROPE
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
 MOST = 10_000  # layers of a model, since each is read

@@ -6,8 +6,8 @@ Checks of options return the option, with NumPy scalars converted to Python numb
 
 from typing import Any
 
-from posref.arrays import Array, are_numpy, namespace
-from posref.callers import called
+from posref.core.arrays import Array, are_numpy, namespace
+from posref.core.callers import called
 
 LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")

@@ -20,7 +20,7 @@ from posref.spec import PARTS, REGISTRY
 
 Function = Callable[..., Any]
 Known = Callable[[str, Function], Function]
-ANGLES = "posref.angles"
+ANGLES = "posref.core.angles"
 FREQUENCIES = ("rope_frequencies", "axial_frequencies")  # operations that return frequencies
 
 
@@ -73,7 +73,7 @@ def called(function: Function) -> tuple[str, ...]:
 
 @cache
 def has_frequencies(op: str) -> bool:
-    """Return whether an operation makes frequencies, or computes angles from positions and frequencies (`posref.angles`)."""
+    """Return whether an operation makes frequencies, or angles from positions and frequencies (`posref.core.angles`)."""
     seen: set[Function] = set()
 
     def walk(function: Function) -> bool:

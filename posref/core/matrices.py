@@ -6,7 +6,7 @@ squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix goes throug
 steps that it does not need. So nothing branches on values.
 """
 
-from posref.arrays import Array, DType, beside, has_float64, namespace, placement, spread
+from posref.core.arrays import Array, DType, beside, has_float64, namespace, placement, spread
 
 DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, with generators of norm 2^17
 

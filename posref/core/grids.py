@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from posref.arrays import Array, Namespace, constants, default_real, namespace, placement
-from posref.checks import check_finite, check_integer, check_word
+from posref.core.arrays import Array, Namespace, constants, default_real, namespace, placement
+from posref.core.checks import check_finite, check_integer, check_word
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 After = Literal["max", "spatial"]

@@ -8,7 +8,7 @@ with that value. Layers count from 0.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from posref.config_reading import integer, refuse
+from posref.models.fields import integer, refuse
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 # In these model types no layer rotates.

@@ -12,7 +12,7 @@ below 2^-12 tokens, is multiplied in float32.
 from fractions import Fraction
 from functools import reduce
 
-from posref.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
+from posref.core.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
 
 LIMBS, BITS = 6, 12
 # 1/(2 pi) as an integer over 2**320 (Sloane's A086201 in binary), so that fractions of a turn need no floating point

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from posref.config_reading import first, integer, number, positives, refuse
-from posref.config_values import ALPHA, LONGROPE
+from posref.models.fields import first, integer, number, positives, refuse
+from posref.models.values import ALPHA, LONGROPE
 from posref.rotary import longrope, yarn
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, Scaling, YaRN
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from posref.callers import called, names_of
+from posref.core.callers import called, names_of
 
 Array = Any
 Namespace = Any

@@ -8,7 +8,7 @@ Most of these rules are not keys of the file. They are literals in llama.cpp's m
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from posref.config_reading import integer, refuse
+from posref.models.fields import integer, refuse
 
 STEP = 4  # n_no_rope_layer_step: no key sets it
 PERIODS = {"gemma3": 6, "gemma-embedding": 6, "cohere2": 4, "exaone4": 4}  # one full layer in this many, by default

@@ -1,4 +1,4 @@
-"""The table of model types and their positional encodings, read in transformers 5.23.0 (posref/data/models.json)."""
+"""The table of model types and their positional encodings, read in transformers 5.23.0 (posref/models/tables/types.json)."""
 
 import difflib
 import json
@@ -26,7 +26,7 @@ def model_table() -> Mapping[str, Mapping[str, Any]]:
     the model leaves out. ``defaults`` has the values that the configuration class gives missing keys.
     """
     table: Mapping[str, Mapping[str, Any]] = json.loads(
-        files("posref").joinpath("data/models.json").read_text(encoding="utf-8")
+        files("posref").joinpath("models/tables/types.json").read_text(encoding="utf-8")
     )
     return table
 

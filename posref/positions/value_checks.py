@@ -1,6 +1,6 @@
 """Checks of array values, for the position functions that make them."""
 
-from posref.arrays import Array, Namespace, index_dtype, namespace
+from posref.core.arrays import Array, Namespace, index_dtype, namespace
 
 
 def first_where(values: Array, where: Array, xp: Namespace) -> int | None:

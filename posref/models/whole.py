@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from posref.config_reading import parsed, refuse, speaking_as
-from posref.config_types import Config, Entry
-from posref.model_readers import READERS, options_of, value_of
-from posref.model_table import model_table, remedy
+from posref.models.arguments import Config, Entry
+from posref.models.fields import parsed, refuse, speaking_as
+from posref.models.readers import READERS, options_of, value_of
+from posref.models.table import model_table, remedy
 
 __all__ = ["from_config"]
 
