@@ -31,7 +31,7 @@ def namespace(*arrays: Array) -> Namespace:
             need = "an array (convert numbers and lists" if alone else "arrays of one library (convert numbers and lists"
             msg = f"{called('posref')}: {names} must be {need} with its asarray); got {types}."
             raise TypeError(msg) from error
-        if not getattr(xp, "computes_constants", False):  # all number systems share one type: ask the array each time
+        if number_system(xp) is None:  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp
     return xp
 
@@ -52,6 +52,11 @@ def _is(xp: Namespace, library: str) -> bool:
     return library in xp.__name__.split(".")
 
 
+def number_system(xp: Namespace) -> Namespace | None:
+    """Return `xp` if it is one of posref's own number systems, which compute constants themselves. None for array libraries."""
+    return xp if getattr(xp, "computes_constants", False) else None
+
+
 def constants(xp: Namespace, given: Any = None) -> Namespace:
     """
     Return the namespace in which to compute constants: NumPy, except for posref's own number systems (balls, error bounds).
@@ -60,7 +65,7 @@ def constants(xp: Namespace, given: Any = None) -> Namespace:
     """
     is_array = hasattr(given, "ndim")
     system = namespace(given) if is_array else xp
-    if getattr(system, "computes_constants", False):
+    if number_system(system) is not None:
         return system
     if is_array:
         return Beside(given)
@@ -122,7 +127,7 @@ def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None)
         check_dtype(dtype, namespace(values) if xp is None else xp)
     if xp is None:
         return values if dtype is None else cast(values, dtype)
-    if getattr(xp, "computes_constants", False):
+    if number_system(xp) is not None:
         return values if dtype is None else cast(values, dtype)
     keywords = {} if device is None else {"device": device}
     return xp.asarray(values, dtype=dtype or real_beside(xp.zeros(1, dtype=xp.float32, **keywords)), **keywords)

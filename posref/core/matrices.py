@@ -6,7 +6,7 @@ squaring (Higham, SIAM J. Matrix Anal. Appl. 26, 2005). Every matrix goes throug
 steps that it does not need. So nothing branches on values.
 """
 
-from posref.core.arrays import Array, DType, beside, has_float64, namespace, placement, spread
+from posref.core.arrays import Array, DType, beside, has_float64, namespace, number_system, placement, spread
 
 DEGREE, SQUARINGS = 18, 48  # 1/19! is below 2^-53; norms up to 2^48: any int32 position, with generators of norm 2^17
 
@@ -35,7 +35,7 @@ def skew_exponential(x: Array) -> Array:
     this calls it. Errors double with every squaring, just as the error of an angle grows with the angle.
     """
     xp = namespace(x)
-    if getattr(xp, "computes_constants", False):
+    if number_system(xp) is not None:
         return xp.skew_exponential(x)
     if hasattr(xp, "matrix_exp"):
         return xp.matrix_exp(x)
@@ -67,7 +67,7 @@ def cayley_transform(x: Array) -> Array:
         row = rest[..., :1, :] / rest[..., :1, :1]
         rest = xp.concat([rest[..., 1:, :] - rest[..., 1:, :1] * row, row], axis=-2)
         rest = xp.concat([rest[..., 1:], rest[..., :1]], axis=-1)
-    if getattr(xp, "computes_constants", False):  # adds error bounds that also hold for other solvers
+    if number_system(xp) is not None:  # adds error bounds that also hold for other solvers
         return xp.cayley(x, rest[..., :n])
     return rest[..., :n]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from posref.attention.attention_logits import check_queries, products
-from posref.core.arrays import Array, beside, cast, common_shape, index_dtype, namespace, repeat_heads, wide
+from posref.core.arrays import Array, beside, cast, common_shape, index_dtype, namespace, number_system, repeat_heads, wide
 from posref.core.checks import check_rotated, check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope import rope
@@ -50,8 +50,7 @@ def passes(
     check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]), of="k")
     dim = check_rotated(function, rotary_dim, q.shape[-1], "q")
     xp = namespace(q, k, q_positions, k_positions)
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
 
     def rotated(x: Array, positions: Array, steps: int) -> Array:
         work = wide(x.dtype, xp)

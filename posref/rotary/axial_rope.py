@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, constants, namespace, wide
+from posref.core.arrays import Array, constants, namespace, number_system, wide
 from posref.core.checks import check_coordinates, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies
@@ -138,8 +138,7 @@ def axial_rope(
     xp = namespace(x, positions)
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=system)
+    inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=number_system(xp))
     if not sum(dims) <= x.shape[-1]:
         msg = f"{name}: dims must add up to at most {x.shape[-1]} (the channels of x); got {tuple(dims)}."
         raise ValueError(msg)

@@ -1,6 +1,6 @@
 """FoPE, Fourier position embedding. Source: Hua et al., arXiv:2412.17739, and the authors' FourierEmbedding."""
 
-from posref.core.arrays import beside, cast, namespace, repeat_heads, wide
+from posref.core.arrays import beside, cast, namespace, number_system, repeat_heads, wide
 from posref.core.checks import check_positions, check_real, check_rows
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -85,8 +85,7 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
     kept, mixed = _check_mixes(tuple(x.shape), tuple(cos_mix.shape), tuple(sin_mix.shape))
     check_rows("fope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work, pairs = wide(x.dtype, xp), x.shape[-1] // 2
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq = rope_frequencies(2 * pairs, base=base, xp=system)[0]
+    inv_freq = rope_frequencies(2 * pairs, base=base, xp=number_system(xp))[0]
     full = xp.reshape(positions, (*(1,) * (x.ndim - 1 - positions.ndim), *positions.shape))
     tables = []
     for wave, mix in zip(rope_table(full, inv_freq[:kept], dtype=work), (cos_mix, sin_mix), strict=True):

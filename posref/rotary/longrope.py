@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from posref.core.arrays import Array, Namespace
+from posref.core.arrays import Array, Namespace, number_system
 from posref.core.callers import called
 from posref.core.checks import check_integer, check_positive
 from posref.rotary.ntk import longest
@@ -66,7 +66,7 @@ def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
     if scaling.original_length < 2:
         msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (the factor divides by its logarithm); got 1."
         raise ValueError(msg)
-    if getattr(c, "computes_constants", False):
+    if number_system(c) is not None:
         number = c.log(c.asarray(over, dtype=c.float64) / under)
         return c.sqrt(1 + number / c.log(c.asarray(float(scaling.original_length), dtype=c.float64)))
     return math.sqrt(1 + math.log(over / under) / math.log(scaling.original_length))

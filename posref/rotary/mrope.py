@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from posref.core.arrays import namespace, wide
+from posref.core.arrays import namespace, number_system, wide
 from posref.core.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
@@ -122,8 +122,7 @@ def mrope(
         msg = f"mrope: sections must add up to at least 1 and at most {most} (half the channels of x); got {tuple(sections)}."
         raise ValueError(msg)
     check_coordinates("mrope", tuple(positions.shape), len(sections), tuple(x.shape[:-1]))
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     cos, sin = axial_table(
         positions, inv_freq, sections=sections, arrangement=arrangement, attention_factor=factor, dtype=wide(x.dtype, xp)
     )

@@ -3,7 +3,7 @@
 from typing import Literal, get_args
 
 from posref.core.angles import cos_sin_of_pairs
-from posref.core.arrays import Array, beside, cast, has_float64, namespace, wide
+from posref.core.arrays import Array, beside, cast, has_float64, namespace, number_system, wide
 from posref.core.checks import check_lanes, check_positions, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
@@ -90,8 +90,7 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
         check_real("pope", phases=phases)
         _check_phases(tuple(phases.shape), tuple(x.shape))
         phases = _clamped(phases)
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq = rope_frequencies(2 * x.shape[-1], base=base, xp=system)[0]
+    inv_freq = rope_frequencies(2 * x.shape[-1], base=base, xp=number_system(xp))[0]
     cos, sin = cos_sin_of_pairs(positions[..., None], inv_freq, dtype=work, phases=phases)
     size = softplus(cast(x, work))
     parts = [cast(size * wave, x.dtype) for wave in (cos, sin)]
@@ -104,7 +103,7 @@ def softplus(x: Array) -> Array:
     """Return ``ln(1 + exp(x))``, accurate and finite for every x."""
     xp = namespace(x)
     found = xp.maximum(x, beside(0.0, x, x.dtype)) + xp.log1p(xp.exp(-xp.abs(x)))
-    if getattr(xp, "computes_constants", False):  # error bounds also cover the formula as written
+    if number_system(xp) is not None:  # error bounds also cover the formula as written
         return xp.either(found, xp.log(xp.exp(x) + 1))
     return found
 

@@ -1,6 +1,6 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
-from posref.core.arrays import namespace, wide
+from posref.core.arrays import namespace, number_system, wide
 from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -111,7 +111,6 @@ def rope(
     check_positions("rope", "positions", positions)
     check_rows("rope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = check_rotated("rope", rotary_dim, x.shape[-1])
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=wide(x.dtype, xp))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)

@@ -1,6 +1,6 @@
 """The cosines and sines of RoPE from its parameters. Source: Su et al., arXiv:2104.09864, section 3.2.2; `posref.scaling`."""
 
-from posref.core.arrays import DType, namespace
+from posref.core.arrays import DType, namespace, number_system
 from posref.core.checks import check_positions
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -82,6 +82,5 @@ def rope_cos_sin(
     """
     check_positions("rope_cos_sin", "positions", positions)
     xp = namespace(positions)
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     return rope_table(positions, inv_freq, attention_factor=factor, dtype=dtype)

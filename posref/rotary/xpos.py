@@ -1,6 +1,6 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.core.arrays import namespace, wide
+from posref.core.arrays import namespace, number_system, wide
 from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
@@ -107,8 +107,7 @@ def xpos(
     check_positions("xpos", "positions", positions)
     check_rows("xpos", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = check_rotated("xpos", rotary_dim, x.shape[-1])
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, xp=system)
+    inv_freq, factor = rope_frequencies(dim, base=base, xp=number_system(xp))
     work = wide(x.dtype, xp)
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=work)
     scales = xpos_scales(positions, dim, role=role, centre=centre, scale_base=scale_base, gamma=gamma, dtype=work)

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from posref.core.arrays import Array, Namespace
+from posref.core.arrays import Array, Namespace, number_system
 from posref.core.checks import check_integer, check_positive
 from posref.rotary.ntk import longest
 from posref.scaling import DynamicYaRN, YaRN, YaRNByTurns
@@ -91,7 +91,7 @@ def _g(m: float, over: float, under: int, c: Namespace) -> Any:
     """Return ``m ln(over/under)/10 + 1``: a Python float, or a number of the number system `c`."""
     if over <= under:
         return 1.0
-    if getattr(c, "computes_constants", False):
+    if number_system(c) is not None:
         return float(m) * c.log(c.asarray(float(over), dtype=c.float64) / under) / 10 + 1
     return float(m) * math.log(over / under) / 10 + 1
 
