@@ -20,7 +20,7 @@ FOLDERS = ("posref", "backends", "conformance", "docs")
 OWN = ("cases", "deviations", "adapters", "witness")  # rooms of conformance, by family or by name
 EXPORT = Path("posref", "__init__.py")
 TEXTS = Path("posref", "about")  # a file for each family
-MODELS = (Path("posref", "models", "readers.py"), Path("posref", "models", "table.py"))
+MODELS = (Path("posref", "models", "whole.py"), Path("posref", "models", "values.py"))
 
 
 class Literal(NamedTuple):

@@ -9,8 +9,8 @@ import pytest
 
 import posref
 from posref import from_config, rope_from_config
-from posref.models.readers import READERS
-from posref.models.table import model_table
+from posref.models.values import model_table
+from posref.models.whole import READERS
 from posref.spec import REGISTRY
 
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3, "rope_theta": 5e5}
@@ -170,7 +170,7 @@ def test_the_table_is_sound() -> None:
     """Rows name operations and their options, or no options; parts and likenesses are in the table; sources are lines."""
     table = model_table()
     for model, known in table.items():
-        assert set(known) <= {"rows", "parts", "without", "defaults", "like"}, model
+        assert set(known) <= {"rows", "parts", "without", "defaults", "like", "rope", "layers"}, model
         assert known.get("like", model) in table
         assert set(known.get("parts", {}).values()) <= set(table), model
         for row in known.get("rows", ()):

@@ -21,8 +21,7 @@ import numpy.typing as npt
 import posref
 from posref.core.composition import stages
 from posref.models.fields import first
-from posref.models.preset_sizes import Sizes
-from posref.presets import Preset, presets
+from posref.presets import Preset, Sizes, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
 from ..calls import parameters_of

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from posref.about import ABOUT
 from posref.about.lengths import DOES, LONGER, TOOLS, WEIGHTS
 from posref.core.composition import stages
-from posref.models.table import model_table
+from posref.models.values import model_table
 from posref.spec import REGISTRY, Encoding
 
 TABLE = model_table()

@@ -32,23 +32,25 @@ def speaking_as(function: str) -> Iterator[None]:
         raise ValueError(msg) from None
 
 
-def parsed(config: Any) -> Mapping[str, Any]:
-    """Return a configuration as a mapping: itself, what its ``to_dict()`` returns, or the JSON file at a path."""
+def parsed(config: Any) -> dict[str, Any]:
+    """Return a configuration as a dict of dicts: its own, what its ``to_dict()`` returns, or the JSON file at a path."""
     if isinstance(config, str | PathLike):
         try:
             config = json.loads(Path(config).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:  # ValueError: the text is not JSON, or not UTF-8
             refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {error}")
-    elif not isinstance(config, Mapping) and hasattr(config, "to_dict"):
+    elif not isinstance(config, dict | Mapping) and hasattr(config, "to_dict"):
         config = config.to_dict()
-    if not isinstance(config, Mapping):
+    if not isinstance(config, dict | Mapping):
         refuse(f"config must be a mapping, the path of a config.json, or have to_dict(); got {type(config).__name__}.")
     return {name: _plain(value) for name, value in config.items()}
 
 
 def _plain(value: Any) -> Any:
     """Return a value of a file, with NumPy scalars as Python numbers and NumPy arrays as lists, at any depth."""
-    if isinstance(value, Mapping):
+    if isinstance(value, str | int | float | None) and type(value).__module__ != "numpy":
+        return value  # the common case; the test for mappings is slow
+    if isinstance(value, dict | Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]

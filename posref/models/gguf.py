@@ -1,46 +1,37 @@
 """
 Read the metadata of a GGUF file: the keyword arguments of `posref.rope`.
 
+A row of tables/gguf.json says what is known of an architecture:
+
+- ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Left out are architectures with several position axes
+  (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that may have ALiBi or a
+  learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
+- ``sliding_base``: sliding layers have a base of their own (10000 if the file does not say) and are not scaled.
+- ``period``: one layer in this many is full, if the file does not say.
+- ``rotates``: a rule of `rotates`. These rules are not keys of the file. They are literals in llama.cpp's models (src/models,
+  src/llama-hparams.cpp), and `general.architecture` selects them.
+- ``log_multiplier``: ``scaling.yarn_log_multiplier`` is read. ``window``: a file with a sliding window is refused.
+
 The keys are from gguf-py 0.19.0 (gguf/constants.py). Their meaning is from llama.cpp: llama_model::load_hparams,
 llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, overload
 
 from posref.models.arguments import RopeArguments
+from posref.models.config import WORDS
 from posref.models.fields import even, first, integer, number, positives, refuse, speaking_as
-from posref.models.gguf_layers import check_layer, has_window, rotates
-from posref.models.rope_dict import WORDS
+from posref.models.values import table
 from posref.scaling import Linear, LongRoPE, Scaling, YaRN
 from posref.types import Layout
 
-# Architecture -> layout of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. These are left out: architectures with
-# several position axes (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that
-# may have ALiBi or a learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
-NORM = (
-    "llama llada llama4 deci internlm2 minicpm xverse command-r cohere2 cohere2moe olmo arctic deepseek deepseek2 "
-    "deepseek2-ocr deepseek32 plm chatglm glm4 glm-dsa granite granitemoe granitehybrid chameleon bailingmoe neo-bert "
-    "smollm3 arcee ernie4_5 ernie4_5-moe mistral3 mistral4 llama-embed maincoder"
-)
-NEOX = (
-    "falcon falcon-h1 dbrx jina-bert-v3 nomic-bert nomic-bert-moe eurobert stablelm bitnet qwen qwen2 dream qwen2moe qwen3 "
-    "qwen3moe qwen3next llada-moe rnd1 olmo2 olmoe phi2 phi3 phimoe plamo plamo2 plamo3 gemma gemma2 gemma3 gemma4 "
-    "gemma-embedding starcoder2 openelm gptneox codeshell orion nemotron exaone exaone4 exaone-moe minicpm3 bailingmoe2 "
-    "dots1 hunyuan-moe jais2 gpt-oss hunyuan-dense hy_v3 lfm2 lfm2moe smallthinker glm4moe seed_oss grovemoe apertus "
-    "minimax-m2 cogvlm pangu-embedded afmoe laguna mimo2"
-)
-# Architectures whose sliding layers have a base of their own (10000 if the file does not say) and are not scaled.
-SLIDING = ("gemma3", "gemma4", "gemma-embedding", "laguna", "mimo2")
 FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
-GGUF_LAYOUTS: dict[str, Layout] = {
-    **dict.fromkeys(NORM.split(), "interleaved"),
-    **dict.fromkeys(NEOX.split(), "half"),
-}
 TYPES = ("none", "linear", "yarn", "longrope")
 BETAS = {"beta_fast": "scaling.yarn_beta_fast", "beta_slow": "scaling.yarn_beta_slow"}
-SWA = ("freq_base_swa", "dimension_count_swa")  # what the sliding layers of SLIDING have instead
+SWA = ("freq_base_swa", "dimension_count_swa")  # what sliding layers with a base of their own have instead
 KNOWN = (
     *("dimension_count", "freq_base", "scale_linear", "dimension_sections", "scaling.type", "scaling.factor"),
     *("scaling.attn_factor", "scaling.original_context_length", "scaling.finetuned", "scaling.yarn_log_multiplier"),
@@ -48,9 +39,18 @@ KNOWN = (
 )
 BOTH = ("rope_factors_short.weight", "rope_factors_long.weight")
 ALWAYS = "rope_freqs.weight"
+STEP = 4  # n_no_rope_layer_step: no key sets it
+EXAONE4_32B = 64  # layers; a smaller EXAONE 4 has no window
 
 
 Factors = Mapping[str, Sequence[float]]
+
+
+@cache
+def layouts() -> dict[str, Layout]:
+    """Return the layout of every known architecture, interleaved ones first."""
+    found = {name: row["layout"] for name, row in table("gguf").items()}
+    return dict(sorted(found.items(), key=lambda item: item[1] != "interleaved"))
 
 
 @overload
@@ -160,11 +160,12 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
     sections = rope.get("dimension_sections", ())
     if not isinstance(sections, Sequence) or any(sections):
         refuse(f"metadata must describe a model with one position for each token; got {prefix}dimension_sections.")
-    if name == "olmo2" and metadata.get("olmo2.attention.sliding_window"):
+    arch = table("gguf").get(name, {})
+    if arch.get("window") == "refused" and metadata.get(f"{name}.attention.sliding_window"):
         refuse("metadata must describe a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
     if name.startswith("granite") and rope.get("scaling.finetuned") is False:
         refuse("metadata must describe a model with rotary embeddings; got Granite's scaling.finetuned false: it has none.")
-    known = (*KNOWN, *SWA) if name in SLIDING else KNOWN
+    known = (*KNOWN, *SWA) if arch.get("sliding_base") else KNOWN
     strange = [prefix + key for key in sorted(set(rope) - set(known))]
     if strange:
         refuse(f"rope keys of metadata must be among {KNOWN}; got {strange}, which rope cannot do.")
@@ -173,7 +174,7 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
     """Return whether the file has sliding layers with a base of their own."""
-    return name in SLIDING and bool(metadata.get(f"{name}.attention.sliding_window"))
+    return bool(table("gguf").get(name, {}).get("sliding_base")) and bool(metadata.get(f"{name}.attention.sliding_window"))
 
 
 def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
@@ -192,12 +193,13 @@ def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, lay
 
 
 def _layout(name: str, layout: Layout | None) -> Layout:
-    if layout is None and name not in GGUF_LAYOUTS:
-        known = ", ".join(sorted(GGUF_LAYOUTS))
+    if layout is None and name not in table("gguf"):
+        known = ", ".join(sorted(table("gguf")))
         refuse(f"general.architecture must be a known one; got {name!r}. Pass layout, one of {WORDS}. Known: {known}.")
     if layout is not None and layout not in WORDS:
         refuse(f"layout must be one of {WORDS} or None; got {layout!r}.")
-    return GGUF_LAYOUTS[name] if layout is None else layout
+    own: Layout = layout or table("gguf")[name]["layout"]
+    return own
 
 
 def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
@@ -265,9 +267,51 @@ def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: 
     }
     key = "scaling.yarn_log_multiplier"
     moved = number(key, (key,), rope, {key: 0.0}, low=0)
-    if moved and name != "deepseek2":
+    if moved and not table("gguf").get(name, {}).get("log_multiplier"):
         refuse(f"{key} must be 0 or not given, except for deepseek2; got {moved} for {name!r}.")
     if moved:
         return YaRN(factor, length, **betas, attention_factor=gain)
     own = None if gain == 1 else gain * (1 + math.log(factor) / 10 if factor > 1 else 1)
     return YaRN(factor, length, **betas, attention_factor=own)
+
+
+# ---- layers ------------------------------------------------------------------------------------------------------------------
+def check_layer(metadata: Mapping[str, Any], name: str, layer: int) -> None:
+    """Refuse the number of a layer that the file does not have."""
+    count = integer((f"{name}.block_count",), metadata)
+    if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < count:
+        refuse(f"layer must be an integer from 0 to {count - 1}, since {name}.block_count is {count}; got {layer!r}.")
+
+
+def has_window(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
+    """Return whether a layer has a sliding window: all but the last of each period, or those that the file lists."""
+    key = f"{name}.attention.sliding_window_pattern"
+    pattern = metadata.get(key, table("gguf").get(name, {}).get("period"))
+    if isinstance(pattern, Sequence) and not isinstance(pattern, str | bytes) and len(pattern) > layer:
+        return bool(pattern[layer])
+    if isinstance(pattern, bool) or not isinstance(pattern, int) or pattern < 0:
+        refuse(
+            f"metadata must have {key}, a period or one number for every layer; got {pattern!r}. Without it give layer_type."
+        )
+    return pattern == 0 or layer % pattern < pattern - 1
+
+
+def rotates(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
+    """Return whether a layer rotates its queries and keys."""
+    window = metadata.get(f"{name}.attention.sliding_window")
+    last_of_step = (layer + 1) % STEP == 0
+    match table("gguf").get(name, {}).get("rotates"):
+        case "not the last of four":
+            return not last_of_step
+        case "not the last of four in chunks":  # without chunks all layers rotate
+            return window == 0 or not last_of_step
+        case "not the first of four with a window":
+            return not window or layer % STEP != 0
+        case "windows":
+            return has_window(metadata, name, layer)
+        case "windows and dense layers":
+            return layer < metadata.get(f"{name}.leading_dense_block_count", 0) or has_window(metadata, name, layer)
+        case "windows of 64 layers":
+            return integer((f"{name}.block_count",), metadata) != EXAONE4_32B or has_window(metadata, name, layer)
+        case _:
+            return True

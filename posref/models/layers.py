@@ -2,37 +2,36 @@
 Which layers of a model rotate, and the type of each layer.
 
 The rules are from transformers 5.23.0: the value that its configuration classes give a missing key, and what its attention does
-with that value. Layers count from 0.
+with that value. Layers count from 0. A model type names its rules in words, in the ``layers`` of its row (tables/types.json):
+
+- ``types``, a word of `TYPES`, gives the types of layers where the file does not list them; ``key`` and ``n``, of "every", are
+  the key that has the period and its default; ``last`` is the type of the last layer. With "listed" the file must list them.
+- ``rotates``, a word of `ROTATES`, says which layers rotate. ``never`` means that none does.
+- ``names`` are the names of types in the parameters by layer type, where these differ ("*" for all others).
+- ``empty`` is what an empty list of layers means.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from posref.models.fields import integer, refuse
+from posref.models.values import model_type
 
 FULL, SLIDING = "full_attention", "sliding_attention"
-# In these model types no layer rotates.
-NEVER = ("glm5_next_text", "inkling2_text", "inkling_text", "jamba", "kimi_linear", "nemotron_h", "zamba")
 WITHOUT = ("linear_attention", "conv", "mamba", "recurrent")  # layer types that have nothing to rotate
 COUNT = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-# Model types where every n-th layer is full and the others are sliding: the key that has n, and its default.
-_EVERY: dict[str, tuple[str, int]] = {
-    **dict.fromkeys(("gemma3_text", "t5gemma2_decoder", "t5gemma2_text"), ("sliding_window_pattern", 6)),
-    **dict.fromkeys(("cohere2", "exaone4", "exaone_moe"), ("sliding_window_pattern", 4)),
-    "afmoe": ("global_attn_every_n_layers", 4), "gemma3n_text": ("", 5), "kolibri1": ("", 5), "olmo3": ("", 4),
-    **dict.fromkeys(("beam", "diffusion_gemma_text", "gemma4_text", "gemma4_unified_text"), ("", 6)), "ultrabert": ("", 3),
-}  # fmt: skip
-_LAST_IS_FULL = ("beam", "diffusion_gemma_text", "gemma4_text", "gemma4_unified_text")
-_LISTED = ("llama4_text", "mistral_large4_text", "smollm3")  # these have no_rope_layers, where 1 means that a layer rotates
-_BASES = ("granite_swa", "granitemoe_swa", "muse_glimmer_text", "muse_spark_text")  # these have layer_rope_theta
-_FROM_THE_LAST = ("muse_glimmer_text", "muse_spark_text")  # here only 0 has a meaning (muse_glimmer modeling, 511)
-# Some layers of these have no attention, and a file without layer_types does not say which.
-_MIXED = ("bailing_hybrid", "granitemoehybrid", "lfm2", "lfm2_moe", "minimax", "zamba2")
-_SLIDING_ROTATE = ("cohere2", "cohere2_moe", "flint")  # full layers do not; without a window no layer does
-_FULL_DO_NOT = ("exaone4", "exaone_moe", "kolibri1")  # the same, but without a window every layer rotates
+Config: TypeAlias = Mapping[str, Any]
+Rules: TypeAlias = Mapping[str, Any]
+Types: TypeAlias = Sequence[str | None]
 
 
-def number_of_layers(config: Mapping[str, Any], layer: Any) -> int:
+def rules_of(config: Config) -> Rules:
+    """Return the rules about layers of a config's model type."""
+    rules: Rules = model_type(config.get("model_type")).get("layers", {})
+    return rules
+
+
+def number_of_layers(config: Config, layer: Any) -> int:
     """Return how many layers a model has. Refuse the number of a layer that it does not have."""
     count = integer(COUNT, config)
     if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < count:
@@ -40,173 +39,243 @@ def number_of_layers(config: Mapping[str, Any], layer: Any) -> int:
     return count
 
 
-def type_of_layer(config: Mapping[str, Any], layer: int, count: int) -> str | None:
+def kinds_of_layers(config: Config, count: int) -> list[tuple[str | None, bool, float | None]]:
+    """Return the type of every layer, whether it rotates, and its own base. Layers that agree in all three are alike."""
+    layers, rules = range(count), rules_of(config)
+    types = types_of_layers(config, rules, layers, count)
+    bases = [base_of_layer(config, layer) for layer in layers]
+    return list(zip(types, rotations(config, rules, layers, types, count), bases, strict=True))
+
+
+def type_of_layer(config: Config, layer: int, count: int) -> str | None:
     """Return the type of a layer: from the file, else by the rule of its model type. None if there is neither."""
-    given, model = config.get("layer_types"), str(config.get("model_type"))
-    if given is None and model == "deepseek_v4" and isinstance(config.get("compress_ratios"), list | tuple):
+    return types_of_layers(config, rules_of(config), range(layer, layer + 1), count)[0]
+
+
+def rotates(config: Config, layer: int, count: int) -> bool:
+    """Return whether a layer rotates queries and keys."""
+    rules, one = rules_of(config), range(layer, layer + 1)
+    return rotations(config, rules, one, types_of_layers(config, rules, one, count), count)[0]
+
+
+def types_of_layers(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of some layers of `count`: see `type_of_layer`."""
+    given = config.get("layer_types")
+    if given is None and rules.get("types") == "compressed" and isinstance(config.get("compress_ratios"), list | tuple):
         given = ["compressed" if ratio else SLIDING for ratio in config["compress_ratios"][:count]]
     if given is None:
         given = config.get("layers_block_type")
     if given is None:
-        if model in _MIXED:
+        if rules.get("types") == "listed":
+            model = str(config.get("model_type"))
             refuse(f"config of {model!r} must have layer_types, since some of its layers have no attention; got none.")
-        rule = _TYPES.get(model)
-        return None if rule is None else rule(config, layer, count)
+        rule = TYPES.get(rules.get("types", ""))
+        return [None] * len(layers) if rule is None else rule(config, rules, layers, count)
     if not isinstance(given, list | tuple) or len(given) < count or not all(isinstance(kind, str) for kind in given):
         refuse(f"layer_types must be a list of {count} words, one for each layer; got {given!r}.")
-    return str(given[layer])
+    return [str(given[layer]) for layer in layers]
 
 
-def rotates(config: Mapping[str, Any], layer: int, count: int) -> bool:
-    """Return whether a layer rotates queries and keys."""
-    model, kind = str(config.get("model_type")), type_of_layer(config, layer, count)
-    if model in NEVER or kind in WITHOUT:
-        return False
-    if model in _LISTED:
-        return _is_listed(config, model, layer, count)
-    if model in _BASES:
-        return base_of_layer(config, layer) != 0 if config.get("layer_rope_theta") else _rotates_by_default(model, layer, count)
-    windowed = not ("sliding_window" in config and config["sliding_window"] is None)
-    if model in _SLIDING_ROTATE:
-        return (windowed and kind == SLIDING) or _is_forced(config, model, layer, count)
-    if model in _FULL_DO_NOT:
-        return not windowed or kind == SLIDING
-    if model == "afmoe":
-        return kind == SLIDING
-    if model == "olmo_hybrid":
-        return (config.get("rope_parameters") or {}).get("rope_theta", 1) is not None  # a missing key means 10000
-    return not _is_null(config, kind)
+def rotations(config: Config, rules: Rules, layers: range, types: Types, count: int) -> list[bool]:
+    """Return whether each of some layers rotates queries and keys."""
+    if rules.get("never"):
+        return [False] * len(layers)
+    rule = ROTATES.get(rules.get("rotates", ""), _unless_null)
+    able = [(layer, kind) for layer, kind in zip(layers, types, strict=True) if kind not in WITHOUT]
+    found = dict(zip((layer for layer, _ in able), rule(config, rules, able, count) if able else (), strict=True))
+    return [found.get(layer, False) for layer in layers]
 
 
-def base_of_layer(config: Mapping[str, Any], layer: int | None) -> float | None:
+def base_of_layer(config: Config, layer: int | None) -> float | None:
     """Return a layer's own base: 0 if it does not rotate, None if it has none. Without `layer`, return the only base."""
-    given, model = config.get("layer_rope_theta"), str(config.get("model_type"))
+    given = config.get("layer_rope_theta")
     if not given:
         return None
-    if model not in _BASES:
+    rule = rules_of(config).get("rotates", "")
+    if not rule.startswith("bases"):
+        model = str(config.get("model_type"))
         refuse(f"layer_rope_theta must be null for {model!r}, whose code is not known to read it; got {given!r}.")
     if not isinstance(given, list | tuple) or not all(isinstance(b, int | float) and b >= 0 for b in given):
         refuse(f"layer_rope_theta must be a list of numbers of at least 0, one for each layer; got {given!r}.")
+    from_the_last = rule == "bases, from the last"  # here only 0 has a meaning (muse_glimmer modeling, 511)
     if layer is not None:
         if layer >= len(given):
             refuse(f"layer_rope_theta must have an entry for every layer; got {len(given)} entries for layer {layer}.")
-        return None if model in _FROM_THE_LAST and given[layer] else float(given[layer])
+        return None if from_the_last and given[layer] else float(given[layer])
     different = sorted({float(base) for base in given if base})
-    if different and model in _FROM_THE_LAST:
+    if different and from_the_last:
         return None
     if len(different) > 1:
         refuse(f"layer must be given, since layer_rope_theta has several bases, {different}; got None.")
     return different[0] if different else 0.0
 
 
-def _is_listed(config: Mapping[str, Any], model: str, layer: int, count: int) -> bool:
+# ---- which layers rotate -----------------------------------------------------------------------------------------------------
+Able = Sequence[tuple[int, str | None]]  # layers that have something to rotate, with their types
+
+
+def _listed(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
     """Return whether no_rope_layers has a 1: despite its name, 1 rotates (configuration of llama4, 170; of smollm3, 101)."""
     given = config.get("no_rope_layers")
-    if given is None or (given == [] and model == "llama4_text"):
+    if given is None or (given == [] and rules.get("empty") == "interval"):
         interval = integer(("no_rope_layer_interval",), config, {"no_rope_layer_interval": 4})
-        return (layer + 1) % interval != 0
+        return [(layer + 1) % interval != 0 for layer, _ in layers]
     if not isinstance(given, list | tuple) or len(given) != count or not all(g in (0, 1) for g in given):
         found = f"{len(given)} for {count}" if isinstance(given, list | tuple) else repr(given)
         refuse(f"no_rope_layers must have num_hidden_layers entries, 1 where a layer rotates; got {found}.")
-    return bool(given[layer])
+    return [bool(given[layer]) for layer, _ in layers]
 
 
-def _rotates_by_default(model: str, layer: int, count: int) -> bool:
-    """Return whether a layer rotates if the file has no layer_rope_theta. Muse counts from the last (configuration, 157)."""
-    return model not in _FROM_THE_LAST or (count - 1 - layer) % 4 != 0
+def _bases(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return whether a layer has a base. Without a list, Muse counts from the last (configuration, 157); all others rotate."""
+    if config.get("layer_rope_theta"):
+        return [base_of_layer(config, layer) != 0 for layer, _ in layers]
+    return [rules["rotates"] == "bases" or (count - 1 - layer) % 4 != 0 for layer, _ in layers]
 
 
-def _is_forced(config: Mapping[str, Any], model: str, layer: int, count: int) -> bool:
-    """Return whether a full layer rotates: in Cohere2-MoE those with a dense MLP do (modeling, 296)."""
-    if model != "cohere2_moe" or config.get("prefix_dense_sliding_window_pattern", 1) != 1:
-        return False
+def _sliding(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return whether a layer is sliding. Without a window no layer rotates."""
+    return [_has_window(config) and kind == SLIDING for _, kind in layers]
+
+
+def _sliding_or_dense(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return whether a layer is sliding, or has a dense MLP (Cohere2-MoE, modeling, 296)."""
+    sliding = _sliding(config, rules, layers, count)
+    if all(sliding) or config.get("prefix_dense_sliding_window_pattern", 1) != 1:
+        return sliding
     dense = config.get("mlp_layer_types")
     if dense is None:
-        return layer < int(config.get("first_k_dense_replace", 0))
+        leading = int(config.get("first_k_dense_replace", 0))
+        return [turns or layer < leading for turns, (layer, _) in zip(sliding, layers, strict=True)]
     if not isinstance(dense, list | tuple) or len(dense) != count:
         refuse(f"mlp_layer_types must be a list of {count} words, one for each layer; got {dense!r}.")
-    return bool(dense[layer] == "dense")
+    return [turns or bool(dense[layer] == "dense") for turns, (layer, _) in zip(sliding, layers, strict=True)]
 
 
-def _is_null(config: Mapping[str, Any], kind: str | None) -> bool:
-    """Return whether the parameters of a layer type are null. Then it does not rotate, as in beam (modeling, 492)."""
+def _sliding_or_no_window(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return whether a layer is sliding. Without a window every layer rotates."""
+    return [not _has_window(config) or kind == SLIDING for _, kind in layers]
+
+
+def _sliding_always(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    return [kind == SLIDING for _, kind in layers]
+
+
+def _with_base(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return whether the base is not null. A missing key means 10000."""
+    return [(config.get("rope_parameters") or {}).get("rope_theta", 1) is not None] * len(layers)
+
+
+def _unless_null(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return whether the parameters of a layer's type are not null. If they are, it does not rotate."""
     given = config.get("rope_parameters")
-    if given is None:
-        return config.get("model_type") == "beam" and kind == FULL
-    return isinstance(given, Mapping) and kind in given and given[kind] is None
+    if not isinstance(given, dict):
+        return [True] * len(layers)
+    return [not (kind in given and given[kind] is None) for _, kind in layers]
+
+
+def _sliding_unless_given(config: Config, rules: Rules, layers: Able, count: int) -> list[bool]:
+    """Return the same, but only sliding layers rotate if the file has no parameters, as in beam (modeling, 492)."""
+    if config.get("rope_parameters") is None:
+        return [kind != FULL for _, kind in layers]
+    return _unless_null(config, rules, layers, count)
+
+
+def _has_window(config: Config) -> bool:
+    return not ("sliding_window" in config and config["sliding_window"] is None)
+
+
+ROTATES: dict[str, Callable[[Config, Rules, Able, int], list[bool]]] = {
+    "bases": _bases,
+    "bases, from the last": _bases,
+    "listed": _listed,
+    "sliding": _sliding,
+    "sliding or dense": _sliding_or_dense,
+    "sliding unless given": _sliding_unless_given,
+    "sliding, or all without a window": _sliding_or_no_window,
+    "sliding, window or not": _sliding_always,
+    "with a base": _with_base,
+}
 
 
 # ---- types of layers where the file does not list them -----------------------------------------------------------------------
-def _every(config: Mapping[str, Any], layer: int, count: int) -> str:
-    model = str(config.get("model_type"))
-    key, silent = _EVERY[model]
-    if model in _FULL_DO_NOT and config.get("sliding_window", 0) is None:
-        return FULL
-    n = integer((key,), config, {key: silent})
-    last = model in _LAST_IS_FULL and layer == count - 1
-    return FULL if last or (layer + 1) % n == 0 else SLIDING
+def _every(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return a full layer after every n - 1 sliding ones."""
+    if rules.get("rotates") == "sliding, or all without a window" and config.get("sliding_window", 0) is None:
+        return [FULL] * len(layers)
+    key = rules.get("key", "")
+    n = integer((key,), config, {key: rules["n"]})
+    last = count - 1 if rules.get("last") == "full" else None
+    return [FULL if layer == last or (layer + 1) % n == 0 else SLIDING for layer in layers]
 
 
-def _from_the_last(config: Mapping[str, Any], layer: int, count: int) -> str:
-    return FULL if (count - 1 - layer) % 4 == 0 else SLIDING
+def _fourth_from_the_last(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [FULL if (count - 1 - layer) % 4 == 0 else SLIDING for layer in layers]
 
 
-def _modernbert(config: Mapping[str, Any], layer: int, count: int) -> str:
+def _every_from_the_first(config: Config, rules: Rules, layers: range, count: int) -> Types:
     n = integer(("global_attn_every_n_layers",), config, {"global_attn_every_n_layers": 3})
-    return FULL if layer % n == 0 else SLIDING
+    return [FULL if layer % n == 0 else SLIDING for layer in layers]
 
 
-def _cohere2_moe(config: Mapping[str, Any], layer: int, count: int) -> str:
-    """Return the type of a layer. The pattern starts again after the dense layers (configuration, 140)."""
+def _after_dense(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of layers of Cohere2-MoE. The pattern starts again after the dense layers (configuration, 140)."""
     dense = int(config.get("first_k_dense_replace", 0))
-    key = "prefix_dense_sliding_window_pattern" if layer < dense else "sliding_window_pattern"
-    n = integer((key,), config, {"prefix_dense_sliding_window_pattern": 1, "sliding_window_pattern": 4})
-    return FULL if ((layer if layer < dense else layer - dense) + 1) % n == 0 else SLIDING
+    silent = {"prefix_dense_sliding_window_pattern": 1, "sliding_window_pattern": 4}
+    periods = {before: integer((key,), config, silent) for before, key in zip((True, False), silent, strict=True)
+               if any((layer < dense) is before for layer in layers)}  # fmt: skip
+    return [
+        FULL if ((layer if layer < dense else layer - dense) + 1) % periods[layer < dense] == 0 else SLIDING for layer in layers
+    ]
 
 
-def _flint(config: Mapping[str, Any], layer: int, count: int) -> str:
-    return FULL if layer < 2 or layer % 4 == 1 or layer == count - 1 else SLIDING
+def _flint(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [FULL if layer < 2 or layer % 4 == 1 or layer == count - 1 else SLIDING for layer in layers]
 
 
-def _mimo(config: Mapping[str, Any], layer: int, count: int) -> str:
-    return FULL if layer == 0 or (layer + 1) % 6 == 0 else SLIDING
+def _mimo(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [FULL if layer == 0 or (layer + 1) % 6 == 0 else SLIDING for layer in layers]
 
 
-def _lfm3(config: Mapping[str, Any], layer: int, count: int) -> str:
-    return FULL if layer % 4 == 2 else SLIDING if layer % 4 == 0 and layer else "conv"
+def _lfm3(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [FULL if layer % 4 == 2 else SLIDING if layer % 4 == 0 and layer else "conv" for layer in layers]
 
 
-def _qwen3_next(config: Mapping[str, Any], layer: int, count: int) -> str:
+def _every_of_hybrid(config: Config, rules: Rules, layers: range, count: int) -> Types:
     n = integer(("full_attention_interval",), config, {"full_attention_interval": 4})
-    return FULL if (layer + 1) % n == 0 else "linear_attention"
+    return [FULL if (layer + 1) % n == 0 else "linear_attention" for layer in layers]
 
 
-def _bamba(config: Mapping[str, Any], layer: int, count: int) -> str:
-    """Return the type of a layer of Bamba (configuration, 97)."""
-    return FULL if layer in (config.get("attn_layer_indices") or ()) else "linear_attention"
+def _numbers(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of layers of Bamba, whose file has the numbers of full layers (configuration, 97)."""
+    return [FULL if layer in (config.get("attn_layer_indices") or ()) else "linear_attention" for layer in layers]
 
 
-def _recurrent_gemma(config: Mapping[str, Any], layer: int, count: int) -> str:
-    """Return the type of a layer of RecurrentGemma, whose blocks repeat (configuration, 101)."""
+def _blocks(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of layers of RecurrentGemma, whose blocks repeat (configuration, 101)."""
     blocks = config.get("block_types") or ("recurrent", "recurrent", "attention")
-    return str(blocks[layer % len(blocks)])
+    return [str(blocks[layer % len(blocks)]) for layer in layers]
 
 
-def _olmo_hybrid(config: Mapping[str, Any], layer: int, count: int) -> str:
-    return FULL if layer % 4 == 3 or (count < 4 and layer == count - 1) else "linear_attention"
+def _fourth_of_hybrid(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [FULL if layer % 4 == 3 or (count < 4 and layer == count - 1) else "linear_attention" for layer in layers]
 
 
-_TYPES: dict[str, Callable[[Mapping[str, Any], int, int], str]] = {
-    **dict.fromkeys(_EVERY, _every),
-    **dict.fromkeys(_FROM_THE_LAST, _from_the_last),
-    **dict.fromkeys(("modernbert", "modernbert-decoder"), _modernbert),
-    **dict.fromkeys(("laguna", "mellum"), lambda config, layer, count: FULL),
-    "bamba": _bamba,
-    "cohere2_moe": _cohere2_moe,
+def _full(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [FULL] * len(layers)
+
+
+TYPES: dict[str, Callable[[Config, Rules, range, int], Types]] = {
+    "after dense layers": _after_dense,
+    "blocks": _blocks,
+    "every": _every,
+    "every fourth from the last": _fourth_from_the_last,
+    "every fourth of a hybrid": _fourth_of_hybrid,
+    "every of a hybrid": _every_of_hybrid,
+    "every, from the first": _every_from_the_first,
     "flint": _flint,
+    "full": _full,
     "lfm3": _lfm3,
-    "mimo_v2_flash": _mimo,
-    "olmo_hybrid": _olmo_hybrid,
-    "qwen3_next": _qwen3_next,
-    "recurrent_gemma": _recurrent_gemma,
+    "mimo": _mimo,
+    "numbers": _numbers,
 }

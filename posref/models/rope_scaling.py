@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from posref.models.fields import first, integer, number, positives, refuse
-from posref.models.values import ALPHA, LONGROPE
 from posref.rotary import longrope, yarn
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, Scaling, YaRN
 
@@ -30,24 +29,23 @@ LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_l
 ORIGINAL = ("original_max_position_embeddings",)
 
 
-def rope_type(rope: Mapping[str, Any], model: str) -> str:
-    """Return the type of a rope dict, by its current name."""
+def rope_type(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """Return the type of a rope dict, by its current name. `facts` are those of the model type (`posref.models.values`)."""
     named = rope.get("rope_type", rope.get("type", "default"))
     kind = ALIASES.get(named, named) if isinstance(named, str) else named
-    if model in LONGROPE and kind == "yarn":  # as Phi-3's configuration class does
-        kind = "longrope"
+    if kind == "yarn":
+        kind = facts.get("yarn_means", kind)  # as Phi-3's configuration class does
     if not isinstance(kind, str) or kind not in ROPE_TYPES:
         refuse(f"rope_type must be one of {tuple(ROPE_TYPES)}, or su or mrope; got {kind!r}.")
     return kind
 
 
 def read_scaling(
-    rope: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any], *, nested: bool, pairs: int
+    rope: Mapping[str, Any], config: Mapping[str, Any], facts: Mapping[str, Any], *, nested: bool, pairs: int
 ) -> Scaling | None:
     """Return the record of a rope dict; `nested` is true if the dict is for one layer type."""
-    model = str(config.get("model_type"))
-    kind = rope_type(rope, model)
-    _check_keys(rope, kind, model)
+    kind = rope_type(rope, facts)
+    _check_keys(rope, kind, facts)
     match kind:
         case "default":
             return None
@@ -59,7 +57,7 @@ def read_scaling(
             return DynamicNTK(number("factor", ("factor",), rope, low=1), integer(LENGTHS, config))
         case "proportional":
             return Proportional(rotated_share(rope), number("factor", ("factor",), rope, {"factor": 1.0}, low=1))
-    places = [rope] if nested else [config, defaults, rope]
+    places = [rope] if nested else [config, facts.get("defaults", {}), rope]
     length = integer(ORIGINAL, *places) if first(ORIGINAL, *places) is not None else integer(LENGTHS, config)
     if kind == "longrope":
         return _longrope(rope, config, length, pairs)
@@ -98,10 +96,10 @@ def softmax_factor(scaling: YaRN) -> float:
     return float((scaling.mscale_all_dim * math.log(scaling.factor) / 10 + 1) ** 2)
 
 
-def _check_keys(rope: Mapping[str, Any], kind: str, model: str) -> None:
+def _check_keys(rope: Mapping[str, Any], kind: str, facts: Mapping[str, Any]) -> None:
     """Refuse keys that the type does not read, since they may change the rotation."""
     known = ROPE_TYPES[kind]
-    if kind == "dynamic" and model in ALPHA:
+    if kind == "dynamic" and facts.get("alpha"):
         known = ("alpha", *YARN)  # HunYuan's files carry YaRN's keys too; with alpha its code reads none of them
     strange = sorted(set(rope) - set(known) - set(COMMON))
     if strange:
