@@ -15,6 +15,11 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
 
 
 @encoding(
+    title="Distances of Self-Extend",
+    idea=(
+        "Near keys keep their exact distance. Positions of far ones are grouped: with groups of 8, tokens 0 to 7 share one "
+        "position. So far distances shrink to about an eighth, which the model met in training. This gives the distances."
+    ),
     family="extension",
     source="arXiv:2401.01325, section 3; datamllab/LongLM",
     domains=OPTIONS,
@@ -47,9 +52,11 @@ def self_extend_distances(
     window : int
         w, at least 1; 1024 in the authors' code.
     shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g``, which the authors intend, or ``w / g``, as in most of their prefill code. (Their
-        commit 715c1e3 calls ``w / g`` an accident and fixes one place; their flash decoding floors.) The two differ unless g
-        divides w.
+        What is subtracted from w. The authors' commit 715c1e3 calls ``w / g`` an accident and fixes one place. The two differ
+        unless g divides w.
+
+        - ``"floor"``: Grouped positions move by w - floor(w / g), as the authors mean it. Used by LongLM's flash decoding.
+        - ``"exact"``: Grouped positions move by w - w/g, a fraction unless g divides w. Used by most of LongLM's prefill.
     dtype : data type, optional
         Dtype of the result. None means the library's default real dtype.
 
@@ -99,6 +106,12 @@ def by_map(
 
 
 @encoding(
+    title="Self-Extend",
+    idea=(
+        "RoPE for texts longer than in training. Near keys keep exact distances; far ones are grouped, so that eight "
+        "neighbours, say, share one position and distances shrink. The order of the text survives, and nothing is trained."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="arXiv:2401.01325, section 3; datamllab/LongLM",
     domains=OPTIONS | ROTATION,
@@ -154,9 +167,16 @@ def self_extend(
     window : int
         w, at least 1; 1024 in the authors' code.
     shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g`` or ``w / g``. See `self_extend_distances`.
+        What is subtracted from w. `self_extend_distances` names the users.
+
+        - ``"floor"``: Grouped positions move by w - floor(w / g), as the authors mean it.
+        - ``"exact"``: Grouped positions move by w - w/g, a fraction unless g divides w.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
