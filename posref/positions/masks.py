@@ -8,6 +8,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Positions from a padding mask",
+    idea=(
+        "Rows of a batch are padded to one length. A token's position is the number of tokens before it, padding not counted, "
+        "so that a row gets the same positions however much padding stands in front of it."
+    ),
     family="positions",
     source="transformers 5.23.0, generation/utils.py:906; vLLM; BLOOM",
     domains={"padding": Integer(-1)},
@@ -110,6 +115,11 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
 
 
 @encoding(
+    title="RoBERTa's positions from token ids",
+    idea=(
+        "RoBERTa keeps a row of its position table for padding. Tokens are numbered from the row after that one, padding "
+        "always has its own row, and a token's row does not depend on how much padding there is."
+    ),
     family="positions",
     name="positions_from_tokens",
     source="fairseq, utils.make_positions; transformers 5.23.0, RoBERTa",

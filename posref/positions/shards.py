@@ -21,6 +21,11 @@ RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1,
 
 
 @encoding(
+    title="Zig-zag shard of a sequence",
+    idea=(
+        "In causal attention late tokens have more to do. Context parallelism cuts a sequence into twice as many chunks as "
+        "there are devices, and gives each device one from the front and one from the back, so that all have equal work."
+    ),
     family="positions",
     name="zigzag_shard",
     source="Megatron-core; torch 2.13, head-tail load balancer; zhuzilin/ring-flash-attention",
@@ -124,6 +129,11 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
 
 
 @encoding(
+    title="Striped shard of a sequence",
+    idea=(
+        "Tokens are dealt to devices like cards, one by one in turn. Every device then has early and late tokens in equal "
+        "number, so that in causal attention all have nearly the same work, and every one knows its own positions."
+    ),
     family="positions",
     name="striped_shard",
     source="arXiv:2311.09431; zhuzilin/ring-flash-attention; SGLang",
