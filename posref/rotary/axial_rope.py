@@ -69,8 +69,7 @@ def axial_rope(
     .. math:: \text{own}: \; \theta_i = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_i = b^{-2(kA + a)/d}, \qquad
         a = a(i), \; d = \sum_a d_a
 
-    So logits depend only on differences of coordinates. With "own" each axis has its own frequencies. With "shared" the axes
-    divide the frequencies of one RoPE, as in `mrope`.
+    So logits depend only on differences of coordinates.
 
     Parameters
     ----------

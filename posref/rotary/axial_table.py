@@ -52,16 +52,7 @@ def axial_table(
     .. math:: c_i = f \cos(p_{a(i)} \, \theta_i), \qquad s_i = f \sin(p_{a(i)} \, \theta_i), \qquad i = 0 \dots d/2 - 1
 
     Here :math:`p_a` is the position along axis a, f the attention factor, and a(i) the axis of pair i. There are A axes, and
-    :math:`n_a` pairs for axis a (`sections`). `arrangement` says which axis a pair belongs to:
-
-    - ``chunked``: the first :math:`n_0` pairs belong to axis 0, the next :math:`n_1` to axis 1, and so on (Qwen2-VL,
-      Qwen2.5-VL, GLM-4.1V, and vision encoders whose axes have their own frequencies: `axial_frequencies`).
-    - ``interleaved`` (three axes): pair i belongs to axis a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else to axis 0, so
-      axis 0 takes the tail (Qwen3-VL, Qwen3.5).
-    - ``round_robin``: pair i belongs to axis i mod A or, if that axis already has its :math:`n_a` pairs, to the next axis,
-      cyclically, that has room. Pair i + 1 still starts from axis (i + 1) mod A (GLM-4.5V in SGLang).
-    - ``ernie`` (three axes, :math:`n_1 = n_2`): pairs of axis 1 and axis 2 alternate while :math:`i < n_1 + n_2`. The rest
-      belong to axis 0 (ERNIE 4.5-VL, whose configuration writes its sections as height, width, time).
+    :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i).
 
     Parameters
     ----------
@@ -73,8 +64,8 @@ def axial_table(
     sections : sequence of A ints
         n_a, the number of pairs of each axis, in the order of `positions`. They add up to d/2.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        The axis of each pair. Vision encoders whose axes have their own frequencies (`axial_frequencies`) have "chunked". ERNIE
-        4.5-VL's configuration writes its sections as height, width, time.
+        The axis a(i) of each pair. Vision encoders whose axes have their own frequencies (`axial_frequencies`) have "chunked".
+        ERNIE 4.5-VL's configuration writes its sections as height, width, time.
 
         - ``"chunked"``: The first n_0 pairs belong to axis 0, the next n_1 to axis 1, and so on. Used by Qwen2-VL, Qwen2.5-VL,
           GLM-4.1V.

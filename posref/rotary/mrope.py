@@ -64,12 +64,7 @@ def mrope(
         \alpha_i = p_{a(i)} \, \theta_i, \quad \theta_i = b^{-2i/d}
 
     Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). It rotates with the position :math:`p_{a(i)}` along axis
-    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
-
-    - ``chunked``: 0 for the first :math:`n_0` pairs, 1 for the next :math:`n_1`, and so on.
-    - ``interleaved`` (three axes): a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else 0.
-    - ``round_robin``: i mod A or, if that axis already has its :math:`n_a` pairs, the next axis, cyclically, that has room.
-    - ``ernie`` (three axes, :math:`n_1 = n_2`): 1 + (i mod 2) for :math:`i < n_1 + n_2`, then 0.
+    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i).
 
     If a token has the same position on every axis, this is `rope`, whatever the sections.
 
