@@ -50,7 +50,7 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
         What the bias of a key is. FlashAttention takes the slopes from `alibi_slopes`. With ``causal=True`` it adds "key", else
         "distance" with queries at positions K - Q, ..., K - 1.
 
-        - ``"distance"``: The bias is minus the slope times the distance, on both sides of the query: the formula above. Used by
+        - ``"distance"``: The bias is minus the slope times the distance, on both sides of the query, as in the formula. Used by
           FlashAttention without causal.
         - ``"causal"``: The bias is minus the slope times query minus key, -m_h (p_i - p_j), so that keys after the query get a
           positive one.
