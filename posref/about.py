@@ -89,8 +89,8 @@ FAMILIES = {family: Family(Texts(family)) for family in ORDER}
 
 
 def without_words(docstring: str) -> str:
-    """Return a docstring without the lists of words, for pages that show the words elsewhere."""
-    return LISTS.sub("", docstring)
+    """Return a docstring, as `inspect.getdoc` gives it, without the lists of words: for pages that show them elsewhere."""
+    return SECTION.sub(lambda section: LISTS.sub("", section[0]), docstring)
 
 
 def _options(record: Encoding) -> list[str]:
