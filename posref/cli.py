@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import posref
-from posref.about import ABOUT, About, Words
+from posref.about import ABOUT, About, Words, without_words
 from posref.conformance.commands.adapter import adapter
 from posref.conformance.commands.check import check, report
 from posref.conformance.commands.console import console as _console
@@ -152,7 +152,8 @@ def show(name: str) -> None:
     if about.title:
         console.print(f"[bold]{_escape(about.title)}[/bold]")
         console.print(_escape(_folded(about.idea)) + "\n", highlight=False)
-    console.print(inspect.getdoc(record.function) or "", markup=False, highlight=False)
+    docstring = inspect.getdoc(record.function) or ""  # the words of options are printed below it
+    console.print(without_words(docstring) if about.words else docstring, markup=False, highlight=False)
     console.print()
     facts = {"Family": record.family, "Source": record.source, "Models": ", ".join(record.models)}
     facts |= {"Stages": ", ".join(stages(record.name)), "Invariants": ", ".join(record.invariants)}

@@ -139,6 +139,10 @@ class Encoding:
     sums: bool = False
     rounded: tuple[str, ...] | None = None
     rows: str = ""
+    title: str = ""
+    idea: str = ""
+    longer: str = ""
+    tool: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,10 @@ PARTS: dict[str, Part] = {}
 
 def encoding(
     *,
+    title: str = "",
+    idea: str = "",
+    longer: str = "",
+    tool: bool = False,
     family: str,
     source: str,
     models: tuple[str, ...] = (),
@@ -176,6 +184,10 @@ def encoding(
 ) -> Callable[[F], F]:
     """
     Register a definition and return it unchanged.
+
+    `title` is the field's own name of the encoding, and `idea` explains it in at most 60 words. `longer` is what the authors
+    report about texts longer than in training. A `tool` is not an encoding in itself: the site does not offer it as a choice.
+    The docstring says what the words of an option mean (see `posref.about`).
 
     `outputs` names the results, `domains` describes the options, and `invariants` names the properties that the tests check.
     `arrays` describes the array arguments. `result` gives the axes of each output in the same letters, or "=x" for the axes of
@@ -215,6 +227,7 @@ def encoding(
             op, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
             results or (), requires, returns, noun, equals, closed, sums, rounded,
             rows,
+            title=title, idea=idea, longer=longer, tool=tool,
         )  # fmt: skip
         return function
 

@@ -245,6 +245,35 @@ def test_the_key_covers_the_code(copied: Path, name: str) -> None:
     assert list(store.folder.iterdir()) == []  # edited while it was proved: of which of the two is not known
 
 
+def test_a_changed_sentence_needs_no_new_proof(copied: Path) -> None:
+    """Title, idea and docstring of a definition are for people; a byte of anything else beside them counts."""
+    path, proved = copied / "bias" / "alibi.py", sources.identity()["code"]
+    text = path.read_text(encoding="utf-8")
+    for old, new in (
+        ('title="Attention', 'title="Cheap attention'),
+        ("Nothing is learned, and", 'Nothing is trained \u2014"\n        "and'),
+        ('    longer="Perplexity stays low', '    longer="Perplexity remains low'),
+        ("Positions of the queries, in tokens.", "Where the queries are.\n\n        In tokens."),
+        ("[[-1.5, -1.0, -0.5]]", "[[-1.5, -1.0, -0.75]]"),
+    ):
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert sources.identity()["code"] == proved, old
+    for old, new in (
+        ('family="bias"', 'family="rotary"'),
+        ('"heads": Integer(1)', '"heads": Integer(2)'),
+        ('    name = "alibi"', '    name = "slopes"'),
+        ('"""Return the products of slopes and distances."""', '"""Return products."""'),
+        (" * -slopes", " * slopes"),
+        ("  # the product in float32 or wider", "  # in float32 or wider"),
+    ):
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        assert sources.identity()["code"] != proved, old
+    path.write_text(text, encoding="utf-8")
+    assert sources.identity()["code"] == proved
+
+
 def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) -> None:
     found = [sources.identity()["code"]]
     (copied / "bias" / "new.py").write_text("")

@@ -13,6 +13,11 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
 
 
 @encoding(
+    title="Axial learned tables",
+    idea=(
+        "An image of 64 by 64 cells would need 4096 learned vectors. Two small tables, one for rows and one for columns, need "
+        "128. A cell's vector is its row's and its column's, side by side or added."
+    ),
     family="absolute",
     source="arXiv:2001.04451, section 5",
     models=("Reformer", "DETR", "VQ-Diffusion", "Gemma 4 vision"),
@@ -44,7 +49,10 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
     second : array, real floating, shape ``(N, e)``
         F, the rows for ``positions[1]``. With "sum", e must equal d.
     combine : {"concat", "sum"}
-        Concatenated (Reformer, DETR), or added (VQ-Diffusion, Gemma 4's vision encoder).
+        How the rows of the two tables make one.
+
+        - ``"concat"``: The rows are put end to end, so that each table has its own channels. Used by Reformer, DETR.
+        - ``"sum"``: The rows are added, so that each table is as wide as the result. Used by VQ-Diffusion, Gemma 4 vision.
 
     Returns
     -------

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Convolutional position embedding",
+    idea=(
+        "A wide convolution mixes every audio frame with the frames around it. The result, added to the frame, tells the model "
+        "how the frames are ordered. There is no table, so a recording may have any length."
+    ),
     family="absolute",
     source="arXiv:2006.11477, section 2",
     models=("wav2vec 2.0", "HuBERT", "WavLM", "UniSpeech", "SpeechT5", "data2vec audio"),

@@ -8,6 +8,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Hierarchical learned positions",
+    idea=(
+        "BERT's table stops at 512 positions. Here position 1000 is made of two of its rows: one for the block of 512 that it "
+        "is in, one for its place in the block. So n rows reach n times n positions, and the first n stay as trained."
+    ),
     family="absolute",
     source="kexue.fm/archives/7947",
     models=("BERT and RoFormer of bert4keras",),

@@ -13,6 +13,11 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
 
 
 @encoding(
+    title="2-D layout embeddings",
+    idea=(
+        "On a scanned form it matters where a word is printed. Each of the four edges of the word's box, its height and its "
+        "width pick a row of a learned table. Together the six rows tell the model the word's place and size."
+    ),
     family="absolute",
     source="arXiv:1912.13318, section 2.2",
     models=("LayoutLM", "LayoutLMv2", "LayoutLMv3", "LayoutXLM", "LiLT"),
@@ -61,7 +66,11 @@ def layout_2d(
     w_table : array, real floating, shape ``(V, e)``
         W, a row for each width.
     combine : {"concat", "sum"}
-        Concatenated (LayoutLMv2, v3, LayoutXLM, LiLT), or added (LayoutLM).
+        How the six rows make one.
+
+        - ``"concat"``: The rows are put end to end, so that each table has its own channels. Used by LayoutLMv2, LayoutLMv3,
+          LayoutXLM, LiLT.
+        - ``"sum"``: The rows are added, so that each table is as wide as the result. Used by LayoutLM.
     clip_sizes : bool
         True reads row 0 for a negative height or width, and the last row for one beyond the table (LayoutLMv3, with 1024
         rows). With False (the other models) the result is unspecified there: PyTorch raises, NumPy counts a negative row from

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Learned position embeddings",
+    idea=(
+        "A table has one learned vector for each position: row 0 for the first token, row 1 for the second. The model adds a "
+        "token's row to its embedding, and so knows where the token is. Positions beyond the last row have no vector."
+    ),
     family="absolute",
     source="arXiv:1705.03122, section 3.1",
     models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT", "ProphetNet"),

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Positional encoding generator (PEG)",
+    idea=(
+        "A small convolution adds to every image patch a weighted sum of its neighbours. Outside the image there are only "
+        "zeros, by which a patch can tell where it is. There is no table, so images may have any size."
+    ),
     family="absolute",
     source="arXiv:2102.10882, section 3.3",
     models=("CPVT", "Twins", "DaViT", "SegFormer"),

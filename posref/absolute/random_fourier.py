@@ -14,6 +14,12 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
+    title="Random Fourier features",
+    idea=(
+        "A point is multiplied by a random matrix that never changes, and sines and cosines are taken of the result. Each "
+        "column is a wave in some random direction. Together they tell points apart; the size of the random numbers sets how "
+        "finely."
+    ),
     family="absolute",
     source="arXiv:2006.10739, section 4",
     models=("SAM", "SAM 2", "NCSN++"),
@@ -39,7 +45,10 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
     matrix : array, at least float32, shape ``(c, m)``
         B. A NumPy array, or an array of the same library as `x`.
     layout : {"sin_cos", "cos_sin"}
-        Which half comes first: sines in SAM and score SDE, cosines in the paper.
+        The order of the columns.
+
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines. Used by SAM, score SDE.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines. Used by Tancik et al.'s paper.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
 

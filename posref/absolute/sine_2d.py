@@ -10,6 +10,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Sine encoding of masked images (DETR)",
+    idea=(
+        "Images in a batch are padded to one size. For every cell this counts the valid cells above it and to its left, scales "
+        "the counts, and takes their sinusoids: half of the channels tell the row, half the column. Padding does not count."
+    ),
     family="absolute",
     source="arXiv:2005.12872, appendix A.4",
     models=("DETR", "Deformable DETR", "DAB-DETR", "Mask2Former", "SAM 2"),

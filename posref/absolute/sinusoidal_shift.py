@@ -10,6 +10,13 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Shift matrix of sinusoids",
+    idea=(
+        "Moving on by a fixed number of tokens, say 5, changes every sinusoidal vector in the same way: each sine and cosine "
+        "pair rotates by a fixed angle. This gives that rotation as a matrix. It is why sinusoids can express relative "
+        "positions."
+    ),
+    tool=True,
     family="absolute",
     source="arXiv:1706.03762, section 3.5",
     models=("Transformer",),
@@ -52,7 +59,13 @@ def sinusoidal_shift(
         k, in tokens; usually a scalar. A negative offset goes back.
     dim : int
         d, even, at least 2 (at least 4 with `endpoint`).
-    layout, base, endpoint
+    layout : {"interleaved", "sin_cos", "cos_sin"}
+        Where the sine and cosine of a pair stand, as in `sinusoidal`.
+
+        - ``"interleaved"``: Each sine stands beside the cosine of the same frequency, as in the Transformer's paper.
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines.
+    base, endpoint
         As in `sinusoidal`.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating offsets, else the library's default real dtype.

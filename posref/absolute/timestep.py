@@ -9,6 +9,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Diffusion timestep embedding",
+    idea=(
+        "A diffusion model must know how noisy its input is. The number of the step, say 500 of 1000, becomes a vector of "
+        "sines and cosines at many frequencies, as a position does in the Transformer."
+    ),
     family="absolute",
     source="arXiv:2006.11239, appendix B",
     models=("DDPM", "Stable Diffusion", "DiT", "SD3", "Flux", "Qwen-Image"),

@@ -9,6 +9,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Weight normalization",
+    idea=(
+        "A weight is stored as a direction and a length; the weight in use is the direction, brought to that length. Speech "
+        "models such as wav2vec 2.0 store their positional convolution so. This gives the weights to convolve with."
+    ),
+    tool=True,
     family="absolute",
     source="arXiv:1602.07868, equation (2)",
     models=("wav2vec 2.0", "HuBERT", "WavLM", "UniSpeech", "SpeechT5"),

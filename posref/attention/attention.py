@@ -8,6 +8,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Scaled dot-product attention",
+    idea=(
+        "Every query is compared with all keys that it may see. The softmax makes weights of these logits, and the result is "
+        "the mean of the values by these weights. Position encodings decide how much a key's place counts."
+    ),
     family="attention",
     source="arXiv:1706.03762, equation (1)",
     domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},

@@ -14,6 +14,11 @@ SCALED = ("D > 0 or scale is not None",)
 
 
 @encoding(
+    title="Attention logits",
+    idea=(
+        "The logit of a query and a key says how well they match: their dot product times a scale, usually one over the root "
+        "of the head's size. Position encodings act here: by rotating queries and keys, or by a bias that is added."
+    ),
     family="attention",
     source="arXiv:1706.03762, section 3.2.1",
     domains={"scale": Real(0, optional=True, usual=(2**-6, 2))},

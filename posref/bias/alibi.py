@@ -13,6 +13,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
+    title="Attention with linear biases (ALiBi)",
+    idea=(
+        "Every attention head lowers the logit of a key by a fixed amount per token of distance: a key 10 tokens back loses "
+        "ten times the head's slope. So near keys are preferred. Nothing is learned, and texts may be longer than in training."
+    ),
+    longer="Perplexity stays low at several times the training length.",
     family="bias",
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
@@ -41,9 +47,15 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     heads : int
         H, the number of heads in the whole model (not in one shard), at least 1.
     form : {"distance", "causal", "key"}
-        "distance" is the formula above. "causal" is :math:`-m_h (p_i - p_j)`, signed. "key" is :math:`m_h p_j`, as BLOOM and
-        MPT add it. It equals the others only after a softmax with a causal mask. FlashAttention takes the slopes from
-        `alibi_slopes`. With ``causal=True`` it adds "key", else "distance" with queries at positions K - Q, ..., K - 1.
+        What the bias of a key is. FlashAttention takes the slopes from `alibi_slopes`. With ``causal=True`` it adds "key", else
+        "distance" with queries at positions K - Q, ..., K - 1.
+
+        - ``"distance"``: The bias is minus the slope times the distance, on both sides of the query, as in the formula. Used by
+          FlashAttention without causal.
+        - ``"causal"``: The bias is minus the slope times query minus key, -m_h (p_i - p_j), so that keys after the query get a
+          positive one.
+        - ``"key"``: The bias is the slope times the key's position, m_h p_j, which equals the others only after a causal
+          softmax. Used by BLOOM, MPT, FlashAttention with causal.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 

@@ -9,6 +9,11 @@ from posref.types import HOST, N, NamespaceOf
 
 
 @encoding(
+    title="ALiBi slopes",
+    idea=(
+        "In ALiBi every attention head lowers far keys at a rate of its own. With 8 heads the rates are 1/2, 1/4 and so on "
+        "down to 1/256: the first head sees only the nearest tokens, the last one far back. This gives the rate of each head."
+    ),
     family="bias",
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),

@@ -8,6 +8,15 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="T5 relative position bias",
+    idea=(
+        "Every attention head has a learned number for each short distance, and one for each range of longer distances. The "
+        "number for the distance between query and key is added to their logit. So a head learns which distances it prefers."
+    ),
+    longer=(
+        "All far distances share the last bucket, so a longer text needs no new weights; ALiBi's authors found it better than "
+        "sinusoids and RoPE there, and slower."
+    ),
     family="bias",
     source="arXiv:1910.10683, section 2.1",
     models=("T5", "Flan-T5", "mT5", "UMT5"),

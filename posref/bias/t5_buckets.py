@@ -7,6 +7,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="T5 distance buckets",
+    idea=(
+        "Whether a key is 3 or 4 tokens away matters; whether it is 300 or 301 does not. T5 sorts distances into buckets: each "
+        "short distance has its own, and long ones share buckets that get wider and wider. This gives the bucket of each "
+        "distance."
+    ),
     family="bias",
     source="arXiv:1910.10683, section 2.1",
     models=("T5", "Flan-T5", "mT5", "UMT5", "LongT5", "MPNet"),

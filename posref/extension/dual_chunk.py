@@ -27,6 +27,13 @@ def by_map(
 
 
 @encoding(
+    title="Dual chunk attention (DCA)",
+    idea=(
+        "RoPE for texts longer than in training. The text is cut into chunks. Distances within a chunk, and to the nearest "
+        "keys of the chunk before, are exact; larger ones are replaced by distances that training had. The model need not be "
+        "trained again."
+    ),
+    longer="A trained RoPE model reads more than 100k tokens without tuning.",
     family="extension",
     source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
     models=MODELS,
@@ -83,7 +90,11 @@ def dual_chunk(
     local_size : int
         l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional

@@ -12,6 +12,12 @@ SIZES = ("local_size < chunk_size",)
 
 
 @encoding(
+    title="Distances of dual chunk attention",
+    idea=(
+        "A model trained on 32768 tokens has never met a larger distance. Dual chunk attention cuts the text into chunks: "
+        "distances within a chunk are exact, those to far chunks are replaced by ones that training had. This gives the "
+        "distances."
+    ),
     family="extension",
     source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
     models=MODELS,

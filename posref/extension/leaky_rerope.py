@@ -18,6 +18,12 @@ def by_map(
 
 
 @encoding(
+    title="Leaky ReRoPE",
+    idea=(
+        "RoPE whose distances grow slowly beyond a window: with a window of 512, a key 672 tokens back may count as 522 back. "
+        "Near keys stay exact, far ones stay in order, and a text may be several times longer than in training."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=OPTIONS | ROTATION,
@@ -72,7 +78,11 @@ def leaky_rerope(
     factor : int
         c, at least 1; 16 in the author's code.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional

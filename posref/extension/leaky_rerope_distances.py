@@ -10,6 +10,11 @@ OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=1
 
 
 @encoding(
+    title="Distances of Leaky ReRoPE",
+    idea=(
+        "Within a window, distances are exact. Beyond it they grow slowly, say by 1 for every 16 tokens. So in a text several "
+        "times longer than in training, distances stay within what the model has met. This gives the distances."
+    ),
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=OPTIONS,

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Learned log-n attention scaling (SSMax)",
+    idea=(
+        "With more keys, the softmax spreads its weight more thinly. Here every head learns how much sharper its queries "
+        "become with the logarithm of how many keys they see, and from what start."
+    ),
     family="extension",
     source="transformers 5.23, modeling_mistral_large4.py",
     models=("Mistral Large 4",),

@@ -7,6 +7,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Log-n attention scaling",
+    idea=(
+        "With more keys, the softmax spreads its weight more thinly. Log-n scaling multiplies a query by the logarithm of its "
+        "position, divided by the logarithm of the training length. So attention stays about as sharp in a long text as in "
+        "training."
+    ),
     family="extension",
     source="kexue.fm/archives/8823",
     models=("Qwen-7B and 14B (1)", "ReRoPE", "Grok-2"),

@@ -17,6 +17,12 @@ def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, win
 
 
 @encoding(
+    title="Rectified RoPE (ReRoPE)",
+    idea=(
+        "RoPE whose distances stop growing at a window: all keys beyond 512 tokens, say, count as 512 away. So a trained model "
+        "can read longer texts. It takes two passes, one with RoPE as usual and one for the far keys."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=WINDOW | ROTATION,
@@ -67,7 +73,11 @@ def rerope(
     window : int
         w, at least 1; 512 in the author's code.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional

@@ -10,6 +10,11 @@ WINDOW: dict[str, Domain] = {"window": Integer(1)}
 
 
 @encoding(
+    title="Distances of ReRoPE",
+    idea=(
+        "Within a window of, say, 512 tokens, distances are exact. All keys further back count as exactly 512 away. So no "
+        "distance is larger than those that the model met in training. This gives the distances."
+    ),
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=WINDOW,

@@ -19,6 +19,12 @@ def by_map(
 
 
 @encoding(
+    title="Self-Extend",
+    idea=(
+        "RoPE for texts longer than in training. Near keys keep exact distances; far ones are grouped, so that eight "
+        "neighbours, say, share one position and distances shrink. The order of the text survives, and nothing is trained."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="arXiv:2401.01325, section 3; datamllab/LongLM",
     domains=OPTIONS | ROTATION,
@@ -74,9 +80,16 @@ def self_extend(
     window : int
         w, at least 1; 1024 in the authors' code.
     shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g`` or ``w / g``. See `self_extend_distances`.
+        What is subtracted from w. `self_extend_distances` names the users.
+
+        - ``"floor"``: Grouped positions move by w - floor(w / g), as the authors mean it.
+        - ``"exact"``: Grouped positions move by w - w/g, a fraction unless g divides w.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional

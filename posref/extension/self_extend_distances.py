@@ -14,6 +14,11 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
 
 
 @encoding(
+    title="Distances of Self-Extend",
+    idea=(
+        "Near keys keep their exact distance. Positions of far ones are grouped: with groups of 8, tokens 0 to 7 share one "
+        "position. So far distances shrink to about an eighth, which the model met in training. This gives the distances."
+    ),
     family="extension",
     source="arXiv:2401.01325, section 3; datamllab/LongLM",
     domains=OPTIONS,
@@ -46,9 +51,11 @@ def self_extend_distances(
     window : int
         w, at least 1; 1024 in the authors' code.
     shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g``, which the authors intend, or ``w / g``, as in most of their prefill code. (Their
-        commit 715c1e3 calls ``w / g`` an accident and fixes one place; their flash decoding floors.) The two differ unless g
-        divides w.
+        What is subtracted from w. The authors' commit 715c1e3 calls ``w / g`` an accident and fixes one place. The two differ
+        unless g divides w.
+
+        - ``"floor"``: Grouped positions move by w - floor(w / g), as the authors mean it. Used by LongLM's flash decoding.
+        - ``"exact"``: Grouped positions move by w - w/g, a fraction unless g divides w. Used by most of LongLM's prefill.
     dtype : data type, optional
         Dtype of the result. None means the library's default real dtype.
 

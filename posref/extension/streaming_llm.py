@@ -29,6 +29,12 @@ def by_map(
 
 
 @encoding(
+    title="StreamingLLM",
+    idea=(
+        "A chat may go on for millions of tokens, but the cache keeps only the first few and the latest. RoPE then rotates by "
+        "places in the cache, not by places in the text, so that no distance is larger than the model knows."
+    ),
+    longer="Text of any length stays fluent; what has left the cache is forgotten.",
     family="extension",
     source="arXiv:2309.17453, section 3.2",
     domains=OPTIONS | ROTATION,
@@ -84,9 +90,16 @@ def streaming_llm(
     window : int
         The number of recent tokens, without the sinks. At least 1 with "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}
-        Whether the window counts the query's own key.
+        Whether the window counts the query's own key. `streaming_llm_distances` names the users.
+
+        - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it.
+        - ``"without_query"``: A window of W tokens is the W before the query, plus the query's own.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional

@@ -11,6 +11,11 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
 
 
 @encoding(
+    title="Distances of StreamingLLM",
+    idea=(
+        "StreamingLLM keeps the first few tokens and the latest ones, and forgets those between. Positions count places in "
+        "this cache, so the first tokens never get further away than the cache is long. This gives the distances."
+    ),
     family="extension",
     source="arXiv:2309.17453, section 3.2",
     domains=OPTIONS,
@@ -46,6 +51,10 @@ def streaming_llm_distances(
         "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key. `lambda_window` returns the mask.
+
+        - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it.
+        - ``"without_query"``: A window of W tokens is the W before the query, plus the query's own. Used by StreamingLLM's
+          evaluation of perplexity.
 
     Returns
     -------

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Documents of a packed row",
+    idea=(
+        "Several documents are packed into one row, and positions start again in each. A document begins wherever a position "
+        "is not one more than the one before. Attention may then look only at tokens of its own document."
+    ),
     family="positions",
     name="packed_documents",
     source="transformers 5.23.0, masking_utils.py, find_packed_sequence_indices",

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Positions from a padding mask",
+    idea=(
+        "Rows of a batch are padded to one length. A token's position is the number of tokens before it, padding not counted, "
+        "so that a row gets the same positions however much padding stands in front of it."
+    ),
     family="positions",
     source="transformers 5.23.0, generation/utils.py:906; vLLM; BLOOM",
     domains={"padding": Integer(-1)},

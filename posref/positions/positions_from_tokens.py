@@ -6,6 +6,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="RoBERTa's positions from token ids",
+    idea=(
+        "RoBERTa keeps a row of its position table for padding. Tokens are numbered from the row after that one, padding "
+        "always has its own row, and a token's row does not depend on how much padding there is."
+    ),
     family="positions",
     name="positions_from_tokens",
     source="fairseq, utils.make_positions; transformers 5.23.0, RoBERTa",

@@ -10,6 +10,11 @@ from posref.types import HOST, N, NamespaceOf
 
 
 @encoding(
+    title="Striped shard of a sequence",
+    idea=(
+        "Tokens are dealt to devices like cards, one by one in turn. Every device then has early and late tokens in equal "
+        "number, so that in causal attention all have nearly the same work, and every one knows its own positions."
+    ),
     family="positions",
     name="striped_shard",
     source="arXiv:2311.09431; zhuzilin/ring-flash-attention; SGLang",

@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Compressed windows that a query sees",
+    idea=(
+        "DeepSeek-V4 compresses every few keys to one. A query may look at a compressed key once all tokens of its window are "
+        "there, so the number of windows that it sees is the number of tokens so far, divided and rounded down."
+    ),
     family="positions",
     source="DeepSeek-V4: transformers 5.23.0, modeling_deepseek_v4.py, lines 448 and 589",
     models=("DeepSeek-V4",),

@@ -10,6 +10,11 @@ from posref.types import HOST, N, NamespaceOf
 
 
 @encoding(
+    title="Zig-zag shard of a sequence",
+    idea=(
+        "In causal attention late tokens have more to do. Context parallelism cuts a sequence into twice as many chunks as "
+        "there are devices, and gives each device one from the front and one from the back, so that all have equal work."
+    ),
     family="positions",
     name="zigzag_shard",
     source="Megatron-core; torch 2.13, head-tail load balancer; zhuzilin/ring-flash-attention",

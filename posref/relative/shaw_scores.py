@@ -8,6 +8,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Relative position keys (Shaw et al.)",
+    idea=(
+        "For every distance, such as 3 tokens back, there is a learned vector. It is added to the key before the product with "
+        "the query. So a query can look for content and distance at once. All distances beyond a limit share one vector."
+    ),
     family="relative",
     source="arXiv:1803.02155, equation (4)",
     models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT"),
@@ -55,7 +60,12 @@ def shaw_scores(
     right : int
         r, at least 0; 8 in Wav2Vec2-BERT.
     order : {"key_minus_query", "query_minus_key"}
-        Which difference of positions is clipped. The paper uses the first, SpeechT5 the second.
+        Which difference of positions is clipped.
+
+        - ``"key_minus_query"``: The key's position minus the query's: keys that come before the query are negative. Used by
+          Shaw et al.'s paper.
+        - ``"query_minus_key"``: The query's position minus the key's: keys that come before the query are positive. Used by
+          SpeechT5.
 
     Returns
     -------

@@ -8,6 +8,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Relative position values (Shaw et al.)",
+    idea=(
+        "Attention adds up values by their weights. Here each value first gets a learned vector for its distance from the "
+        "query, so that the result also tells where it was found. Many implementations leave this out."
+    ),
     family="relative",
     source="arXiv:1803.02155, equation (3)",
     models=("Music Transformer",),
@@ -55,7 +60,11 @@ def shaw_values(
     right : int
         r, at least 0.
     order : {"key_minus_query", "query_minus_key"}
-        Which difference of positions is clipped. The paper uses the first.
+        Which difference of positions is clipped.
+
+        - ``"key_minus_query"``: The key's position minus the query's: keys that come before the query are negative. Used by
+          Shaw et al.'s paper.
+        - ``"query_minus_key"``: The query's position minus the key's: keys that come before the query are positive.
 
     Returns
     -------

@@ -16,6 +16,11 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @encoding(
+    title="Frequencies of axial RoPE",
+    idea=(
+        "A patch in row 3 and column 7 has two coordinates. Axial RoPE gives some channel pairs to the row and the others to "
+        "the column. This gives the angle of every pair for one step along its axis."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3.2",
     models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "CogVideoX", "Wan", "Flux", "LTX-Video"),
@@ -63,12 +68,18 @@ def axial_frequencies(
         b, above 0: 10000 (Qwen2-VL, Pixtral, Flux) or 100 (RoPE-ViT, DINOv3, Gemma 4's encoder). If b is below 1, the
         frequencies rise.
     allocation : {"own", "shared"}
-        "own": axis a has the frequencies of RoPE over its own d_a channels (nearly all models). "shared": the axes share the
-        d/2 frequencies of RoPE over d channels, and axis a takes every A-th of them, starting at number a. In Pixtral, height
-        takes the even ones and width the odd ones. All d_a must then be equal.
+        Which formula gives theta. Nearly all models have "own".
+
+        - ``"own"``: Each axis has all frequencies of RoPE, from fast to slow, over its own d_a channels. Used by Qwen2-VL
+          vision, Llama 4 vision, EVA-02, DINOv3.
+        - ``"shared"``: The axes take turns in one list of frequencies, of RoPE over d channels: axis a takes every A-th,
+          starting at number a. With two axes these are even ones for the height, odd ones for the width. All d_a must be equal.
+          Used by Pixtral.
     unit : {"radians", "turns"}
-        The unit of the formulas above. "turns" multiplies them by :math:`2\pi`, for coordinates from
-        -1 to 1 (DINOv3; see `posref.positions.centred`).
+        The unit of the formulas above. `posref.positions.centred` makes coordinates for "turns".
+
+        - ``"radians"``: A frequency is an angle in radians for a step of 1.
+        - ``"turns"``: The angle is multiplied by 2 pi, for coordinates from -1 to 1. Used by DINOv3.
     endpoint : bool
         False gives the exponents of RoPE. True spreads the frequencies from `first` to ``first / base``, both included
         (LTX-Video, and DINOv3 with a least and a greatest period). Every d_a must then be at least 4.

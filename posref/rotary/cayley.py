@@ -7,6 +7,11 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Cayley transform",
+    idea=(
+        "Most matrices are not rotations, so a rotation is hard to learn directly. The Cayley transform makes a rotation from "
+        "any list of learned numbers. Cayley-STRING uses it to learn in which directions RoPE should rotate."
+    ),
     family="rotary",
     source="arXiv:2502.02562, equation (10)",
     models=("Cayley-STRING",),

@@ -15,6 +15,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
+    title="Cayley-STRING",
+    idea=(
+        "RoPE rotates pairs of given channels. Cayley-STRING first changes the axes by a learned rotation, so that the model "
+        "learns which mixtures of channels are a pair. Products of queries and keys still depend only on differences of "
+        "coordinates."
+    ),
     family="rotary",
     source="arXiv:2502.02562, equations (9) and (10)",
     models=("Cayley-STRING",),
@@ -55,8 +61,12 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
         theta, in radians per unit of each axis: see `mixed_table`. d is at most D. F is as for `skew`.
     form : {"conjugate", "product"}
-        "conjugate" is equation (9). "product" omits the outer matrix, which cancels in dot products of queries and keys, as the
-        paper says. The two forms need different U: "product" with S gives the same logits as "conjugate" with -S.
+        Whether x returns from the learned axes. The two forms need different U: "product" with S gives the same logits as
+        "conjugate" with -S.
+
+        - ``"conjugate"``: The vector goes to the learned axes, rotates, and comes back (equation 9).
+        - ``"product"``: The vector goes to the learned axes and rotates; going back would cancel in the product of a query and
+          a key, as the paper says.
 
     Returns
     -------

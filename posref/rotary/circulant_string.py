@@ -12,6 +12,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Circulant-STRING",
+    idea=(
+        "The rotation is learned as circulant matrices: each row is the row above it, moved by one. Such matrices are simple "
+        "for the Fourier transform, so rotating many channels together stays cheap. Products depend only on differences of "
+        "coordinates."
+    ),
     family="rotary",
     source="arXiv:2502.02562, equation (11) and theorem 3.5",
     models=("Circulant-STRING",),

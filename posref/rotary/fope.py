@@ -10,6 +10,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Fourier position embedding (FoPE)",
+    idea=(
+        "In RoPE each channel pair has one frequency. In FoPE it mixes the cosines and sines of many frequencies, with weights "
+        "for each head. Pairs at the slow end get constants, which do not change with the position."
+    ),
+    longer="Perplexity and passkey retrieval hold up better than with RoPE.",
     family="rotary",
     source="arXiv:2412.17739",
     models=("OLMo-FoPE", "Intern-S1-Pro"),

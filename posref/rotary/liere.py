@@ -8,6 +8,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Lie rotational encoding (LieRE)",
+    idea=(
+        "RoPE rotates channels two by two. LieRE rotates many channels together, in ways that are learned for every axis of an "
+        "image or video. Queries and keys are multiplied by the rotation of their place, and so their products depend on "
+        "places."
+    ),
     family="rotary",
     source="arXiv:2406.10322",
     models=("LieRE",),

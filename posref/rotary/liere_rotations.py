@@ -8,6 +8,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Rotation matrices of LieRE",
+    idea=(
+        "For a patch in row 3 and column 7, LieRE adds 3 times one learned matrix and 7 times another. Its matrix exponential "
+        "is a rotation, since the learned matrices are skew-symmetric: mirrored entries have opposite signs. This gives each "
+        "rotation."
+    ),
     family="rotary",
     source="arXiv:2406.10322",
     models=("LieRE",),

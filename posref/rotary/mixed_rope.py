@@ -9,6 +9,11 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
+    title="RoPE-Mixed",
+    idea=(
+        "In axial RoPE a channel pair follows either rows or columns. In RoPE-Mixed each pair has a learned frequency for "
+        "both, and rotates by the sum. So it can also respond to diagonal directions in an image."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3",
     models=("RoPE-ViT", "Mochi", "LightGlue"),
@@ -46,8 +51,12 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
         frequencies are the same along it: for frequencies per head, (A, 1, H, 1, d/2) for x of (B, H, T, D), and
         (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half"; (2i, 2i + 1) for "interleaved", as in RoPE-ViT, Mochi and LightGlue.
-        "interleaved_to_half" reads x at (2i, 2i + 1) and writes y at (i, i + d/2).
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by RoPE-ViT, Mochi,
+          LightGlue.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     inverse : bool
         Apply the transpose, which undoes the rotation: see `apply_rope`.
 

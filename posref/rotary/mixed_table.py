@@ -8,6 +8,11 @@ from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
+    title="Cosines and sines of RoPE-Mixed",
+    idea=(
+        "In axial RoPE a channel pair follows either rows or columns. In RoPE-Mixed it has a learned frequency for each, and "
+        "its angle is the sum of both. This gives the cosine and sine of every angle."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3",
     models=("RoPE-ViT", "Mochi", "LightGlue"),

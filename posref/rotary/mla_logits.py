@@ -11,6 +11,12 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
+    title="Logits of multi-head latent attention (MLA)",
+    idea=(
+        "DeepSeek's attention stores keys in compressed form, which rotated keys do not allow. So only a few extra channels "
+        "rotate, and all heads share the rotated key. The logit is the product of the rotated channels plus the product of the "
+        "others."
+    ),
     family="rotary",
     source="arXiv:2405.04434, section 2.1.3",
     models=("DeepSeek-V2", "DeepSeek-V3", "Kimi K2"),
@@ -78,8 +84,13 @@ def mla_logits(
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens, without an axis of heads: (K,) or (B, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
-        two give the same logits, because they reorder the channels of queries and keys in the same way.
+        The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same logits, because they reorder the
+        channels of queries and keys in the same way.
+
+        - ``"half"``: Pair t is channels t and t + D/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper. Used by DeepSeek-V2.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + D/2. Used by DeepSeek-V3
+          in transformers, Kimi K2, Mistral 4, LongCat-Flash.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional

@@ -13,6 +13,11 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
+    title="Multimodal RoPE (M-RoPE)",
+    idea=(
+        "A token of a video has a time, a row and a column. M-RoPE divides the channel pairs of RoPE among these three. A text "
+        "token has the same number on all three, so text rotates just as in RoPE."
+    ),
     family="rotary",
     source="arXiv:2409.12191, section 2.1",
     models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "Qwen3.5", "ERNIE-4.5-VL", "GLM-4.5V", "HunYuan-VL"),
@@ -59,12 +64,7 @@ def mrope(
         \alpha_i = p_{a(i)} \, \theta_i, \quad \theta_i = b^{-2i/d}
 
     Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). It rotates with the position :math:`p_{a(i)}` along axis
-    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
-
-    - ``chunked``: 0 for the first :math:`n_0` pairs, 1 for the next :math:`n_1`, and so on.
-    - ``interleaved`` (three axes): a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else 0.
-    - ``round_robin``: i mod A or, if that axis already has its :math:`n_a` pairs, the next axis, cyclically, that has room.
-    - ``ernie`` (three axes, :math:`n_1 = n_2`): 1 + (i mod 2) for :math:`i < n_1 + n_2`, then 0.
+    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i).
 
     If a token has the same position on every axis, this is `rope`, whatever the sections.
 
@@ -80,10 +80,23 @@ def mrope(
         ERNIE 4.5-VL (whose configuration writes height, width, time). d, the number of leading channels that rotate, is twice
         their sum.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which axis each pair belongs to, as above. `axial_table` names the models.
+        The axis a(i) of each pair. `axial_table` names the users.
+
+        - ``"chunked"``: The first n_0 pairs belong to axis 0, the next n_1 to axis 1, and so on.
+        - ``"interleaved"``: Pairs alternate between three axes, 0, 1, 2, 0, 1, 2, until axis 1 or 2 has all its pairs; axis 0
+          takes the rest. Pair i belongs to axis a = i mod 3 if a is 1 or 2 and i < 3 n_a, else to axis 0.
+        - ``"round_robin"``: Pair i belongs to axis i mod A or, if that axis has all its pairs, to the next axis, cyclically,
+          that has room. Pair i + 1 still starts from axis (i + 1) mod A.
+        - ``"ernie"``: Pairs of axis 1 and axis 2 alternate first; the rest belong to axis 0. There are three axes and n_1 =
+          n_2, and pair i belongs to axis 1 + (i mod 2) if i < n_1 + n_2.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half", as in Qwen and GLM-4.5V; (2i, 2i + 1) for "interleaved", as in ERNIE
-        and GLM-4.1V. "interleaved_to_half" reads x at (2i, 2i + 1) and writes y at (i, i + d/2).
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second. Used by Qwen2-VL,
+          Qwen3-VL, GLM-4.5V.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by ERNIE 4.5-VL,
+          GLM-4.1V.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional

@@ -14,6 +14,12 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
+    title="Polar position embedding (PoPE)",
+    idea=(
+        "In RoPE the angle of a channel pair depends on its content and on the position. PoPE separates them: content gives "
+        "every channel a length, position gives it an angle. So what a token says and where it stands do not mix."
+    ),
+    longer="Perplexity stays stable beyond the training length without tuning.",
     family="rotary",
     source="arXiv:2509.10534",
     domains={"layout": OneOf(LAYOUTS), "base": Real(0, usual=(2, 1e7))},
@@ -47,8 +53,10 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, d) pass (T,) or (B, 1, T).
     layout : {"cos_sin", "interleaved"}
-        Where the two coordinates of channel c go. "cos_sin": c and d + c, all cosines before all sines (x-transformers).
-        "interleaved": 2c and 2c + 1 (PoPE-pytorch).
+        Where the two coordinates of channel c go.
+
+        - ``"cos_sin"``: Channel c goes to c and d + c: all cosines before all sines. Used by x-transformers.
+        - ``"interleaved"``: Channel c goes to 2c and 2c + 1: each cosine beside its sine. Used by PoPE-pytorch.
     base : float
         b, above 0; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d channels.
     phases : array, real floating, optional

@@ -10,6 +10,12 @@ from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
+    title="Cosines and sines of RoPE from a model's parameters",
+    idea=(
+        "This goes straight from a model's base and scaling to the cosine and sine of every position and channel pair. This is "
+        "what a library's rotary module returns, and what a server keeps in its cache."
+    ),
+    tool=True,
     family="rotary",
     source="arXiv:2104.09864, section 3.2.2",
     models=("Llama", "Qwen", "Mistral", "Gemma", "DeepSeek", "gpt-oss"),

@@ -26,6 +26,11 @@ from posref.types import HOST, AnyArray, N, NamespaceOf
 
 
 @encoding(
+    title="RoPE frequencies and context scaling",
+    idea=(
+        "With base 10000, RoPE rotates the first channel pair by 1 radian per token and the last by about 0.0001. This gives "
+        "the angle per token of every pair. Scalings such as YaRN slow pairs down, so that a model can read longer texts."
+    ),
     family="rotary",
     source="arXiv:2104.09864, section 3.2.2",
     models=("Llama", "Qwen", "Mistral", "Gemma", "DeepSeek", "gpt-oss"),

@@ -8,6 +8,11 @@ from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
+    title="Cosines and sines of RoPE",
+    idea=(
+        "RoPE rotates each channel pair by position times frequency. This gives the cosines and sines of these angles, which "
+        "all layers can share. In float32, as most code computes it, the angle at position 100000 is already off by 0.006."
+    ),
     family="rotary",
     source="arXiv:2104.09864, equation (15)",
     outputs=("cos", "sin"),

@@ -9,6 +9,12 @@ from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
+    title="Linear attention with RoPE",
+    idea=(
+        "Linear attention has no softmax, so its cost grows with the length of the text and not with its square. RoPE rotates "
+        "queries and keys where values are added up, but not in the sum of weights in the denominator, which must stay "
+        "positive."
+    ),
     family="rotary",
     source="arXiv:2104.09864, equation (19)",
     domains={"layout": OneOf(WORDS), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
@@ -64,8 +70,12 @@ def rotary_linear_attention(
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens. For k of (B, H, K, D) pass (K,) or (B, 1, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
-        two give the same result, because they reorder the channels of queries and keys in the same way.
+        The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same result, because they reorder the
+        channels of queries and keys in the same way.
+
+        - ``"half"``: Pair t is channels t and t + D/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + D/2.
     base : float
         b, the base of the frequencies, above 0.
     causal : bool

@@ -10,6 +10,11 @@ from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
 
 
 @encoding(
+    title="RoPE on values, rotated back",
+    idea=(
+        "DeepSeek-V4 has one vector as key and value, so values come rotated by their position. Rotating the result back by "
+        "the query's position leaves each value rotated by its offset from the query: again only offsets count."
+    ),
     family="rotary",
     source="transformers 5.23, modeling_deepseek_v4.py",
     models=("DeepSeek-V4",),
@@ -72,8 +77,11 @@ def rotated_values(
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens. For v of (B, G, K, D) pass (K,) or (B, 1, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
-        two give the same result.
+        The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same result.
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper. Used by DeepSeek-V4.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -83,7 +91,10 @@ def rotated_values(
     length : int or integer array without axes, optional
         The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     lanes : {"leading", "trailing"}
-        Which d channels rotate: the first or the last. The channels of pairs are counted from the first that rotates.
+        Which d channels rotate. The channels of pairs are counted from the first that rotates.
+
+        - ``"leading"``: The first channels of the head rotate, the rest stay as they are.
+        - ``"trailing"``: The last channels of the head rotate, those before them stay as they are. Used by DeepSeek-V4.
 
     Returns
     -------

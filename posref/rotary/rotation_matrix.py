@@ -26,6 +26,13 @@ def by_columns(
 
 
 @encoding(
+    title="RoPE as a matrix",
+    idea=(
+        "RoPE is a product with a matrix: four numbers for every channel pair, zeros elsewhere. It is too slow for models, but "
+        "shows why RoPE works: the matrix of position 3, transposed, times the matrix of position 5 is the matrix of position "
+        "2."
+    ),
+    tool=True,
     family="rotary",
     source="arXiv:2104.09864, equation (15)",
     domains={
@@ -69,8 +76,11 @@ def rotation_matrix(
     dim : int
         d, the number of channels, even.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        "half" reads and writes pair i at (i, i + d/2), "interleaved" at (2i, 2i + 1). "interleaved_to_half" reads it at
-        (2i, 2i + 1) and writes it at (i, i + d/2).
+        Where pair i is read, u and v, and where it is written, u' and v'. The first two layouts write where they read.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional

@@ -11,6 +11,12 @@ from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
+    title="Extrapolatable position embedding (xPos)",
+    idea=(
+        "With RoPE, the product of a query and a key swings up and down as they move apart. xPos also scales the channel "
+        "pairs, so that the product fades with the distance, in fast pairs first. It is for causal attention."
+    ),
+    longer="Perplexity stays low beyond the training length, together with attention in blocks.",
     family="rotary",
     source="arXiv:2212.10554",
     models=("LEX",),
@@ -62,10 +68,17 @@ def xpos(
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, D) pass (T,) or (B, 1, T).
     role : {"query", "key"}
-        Whether x holds queries or keys.
+        What x holds.
+
+        - ``"query"``: The vectors are queries, whose factors fall as the position grows.
+        - ``"key"``: The vectors are keys, whose factors grow with the position, so that only the distance counts.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half"; (2i, 2i + 1) for "interleaved", as in torchscale, x-transformers and
-        rotary-embedding-torch. "interleaved_to_half" reads at (2i, 2i + 1) and writes at (i, i + d/2).
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by torchscale,
+          x-transformers, rotary-embedding-torch.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b, the base of the frequencies, above 0; 10000 in torchscale.
     centre : int

@@ -14,6 +14,11 @@ NEAR = ("-2 * scale_base", "min(centre + 4 * scale_base, 2**24)")  # positions n
 
 
 @encoding(
+    title="xPos scales",
+    idea=(
+        "xPos multiplies the channel pairs of queries by factors that fall with the position, and keys by factors that grow. "
+        "In a product of the two only the distance is left, and far keys count less. This gives the factors."
+    ),
     family="rotary",
     source="arXiv:2212.10554",
     models=("LEX",),
@@ -55,7 +60,10 @@ def xpos_scales(
     dim : int
         d, the number of channels that rotate, even.
     role : {"query", "key"}
-        Whether the scales are for queries or keys.
+        What the factors are for.
+
+        - ``"query"``: The factors are for queries, and fall as the position grows.
+        - ``"key"``: The factors are for keys, and grow with the position, so that only the distance counts.
     centre : int
         c, the position whose scales are 1, at least 0. Use the same for queries and keys. For n tokens it is floor(n/2) in
         x-transformers, rotary-embedding-torch and flash-attn, and ceil(n/2) in the authors' torchscale. There it moves with n,
