@@ -32,7 +32,6 @@ def _cases() -> Iterator[Case]:
     ):  # fmt: skip
         yield Case(f"cayley/again/{name}", {}, {"skew": reals(f"cayley {name}", *shape) / 8}, tuple(flags.split()))
     rotating = usual("rotary_linear_attention") or {}
-    yield one("rotary_linear_attention", "no-heads", "again length-zero", R=(2, 0))
     yield one("rotary_linear_attention", "mixed-layout", params={**rotating, "layout": "interleaved_to_half"})
     yield one("fope", "rows", rows=True, R=(2,))
     yield one("fope", "expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)

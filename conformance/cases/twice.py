@@ -59,10 +59,10 @@ def _by_rows(op: str) -> int | None:
     return next((k for k in range(len(ways[0])) if all("*R" in way[min(k, len(way) - 1)] for way in ways)), None)
 
 
-def _alternatives(op: str) -> Iterator[list[str]]:
-    """Yield the axes of every array, in every alternative."""
-    for axes in REGISTRY[op].arrays.values():
-        yield from alternatives(axes.shape.replace("~", ""))
+def _has_leading_heads(op: str) -> bool:
+    """Return whether the last of any number of leading axes is that of the heads, and no other letter is."""
+    ways = [way for axes in REGISTRY[op].arrays.values() if axes.kind == "real" for way in alternatives(axes.shape)]
+    return any({"T", "H"} <= {*way} or way[:2] == ["*R", "Q"] for way in ways)
 
 
 def _is_in_result(op: str, letter: str) -> bool:
@@ -88,7 +88,7 @@ def _forms(op: str) -> Iterator[Case]:
     batch = bool({"*R", "*B", "*P"} & known)
     kinds = {
         "tokens": bool({"T", "Q", "*P"} & known),
-        "heads": any({"T", "H"} <= {*axes} for axes in _alternatives(op)),
+        "heads": _has_leading_heads(op),
         "head-groups": groups,
         "head-groups-once-more": groups,
         "keys": "K" in known and _is_in_result(op, "K"),

@@ -31,7 +31,7 @@ def way(op: str) -> int | None:
 
 
 def left_out(op: str) -> frozenset[str]:
-    """Return the generated cases that an operation leaves out, since it asks for the same in cases of its own."""
+    """Return the generated cases that an operation leaves out: its own cases ask for the same, or it has no use for them."""
     return frozenset(name for name, ops in LEFT_OUT.items() if op in ops.split())
 
 
@@ -205,6 +205,7 @@ LEFT_OUT = {
         "axial_rope cayley_string circulant_string liere liere_rotations mixed_rope mixed_table rope rope_table "
         "rotation_matrix sinusoidal xpos xpos_scales"
     ),
+    "again/no-heads": "shaw_scores shaw_values",
     "long/no-order": "cayley_string circulant_string liere liere_rotations",
     "distant/plain": "apply_rope attention attention_logits",
 }

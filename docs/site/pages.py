@@ -145,7 +145,7 @@ def _pitfall(text: str, hint: str, seen_in: str) -> str:
 
 def _users(op: str) -> list[str]:
     """Return the presets that call this operation."""
-    found = [p for p in presets.values() if (op == "rope" and p.rope) or (op == "mrope" and p.mrope)]
+    found = [p for p in presets.values() if p.op == op]
     pages = {p.name: families.slug(family) for family, members in families.families().items() for p in members}
     return ["## Presets", "", ", ".join(f"[{p.name}](../models/{pages[p.name]}.md)" for p in found) + ".", ""] if found else []
 
