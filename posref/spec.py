@@ -102,9 +102,9 @@ class Axes:
     or "mask" (boolean).
 
     The domain of the values: `low` and `high` are expressions for the smallest and the largest value, of integers and of reals.
-    `positive` values are above 0. `index` means that the values are rows of a table, so that none may lie outside. `ordered`
-    means that the last axis holds the lower ends of intervals, then the upper ends. `usual` is how large reals usually are:
-    generated cases stay within ``-usual`` and ``usual``, or within `usual` of the end of a domain that has one end.
+    `positive` values are above 0. Random calls and generated cases stay within the domain. `index` means that the values are
+    rows of a table, so that none may lie outside. `ordered` means that the last axis holds the lower ends of intervals, then the
+    upper ends. `usual` is where most reals are; generated cases stay within it too.
     """
 
     shape: str
@@ -115,7 +115,7 @@ class Axes:
     ordered: bool = False
     positive: bool = False
     index: bool = False
-    usual: float = 2.0
+    usual: tuple[float, float] = (-2.0, 2.0)
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for a domain that says nothing, or two things."""

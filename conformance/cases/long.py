@@ -100,4 +100,9 @@ def _is_needed(case: Case) -> bool:
     return name not in left_out(op)
 
 
-CASES = tuple(case for op in operations() for make in (_long, _distant) for case in make(op) if _is_needed(case))
+def cases(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation that it does not leave out."""
+    yield from (case for make in (_long, _distant) for case in make(op) if _is_needed(case))
+
+
+CASES = tuple(case for op in operations() for case in cases(op))

@@ -49,8 +49,8 @@ class Model:
     """
     The rotary encoding of a model, and its sizes.
 
-    `op` is the operation that rotates heads and `options` are its keyword arguments. `original` counts the tokens that the model
-    was trained on before its context was extended, `longest` those of the whole context.
+    `op` is the operation that rotates heads and `options` are its keyword arguments. `original` counts the tokens that the
+    model was trained on before its context was extended, `longest` those of the whole context.
     """
 
     name: str

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
-from ..suite.axes import alternatives, in_order, limits, value_of, within
+from ..suite.axes import alternatives, folded, in_order, limits, value_of, within
 from .numbers import floats
 from .usual_options import own_sizes, usual
 from .usual_options import way as way_of
@@ -157,8 +157,9 @@ def _numbers(
     axes = REGISTRY[op].arrays[argument]
     if argument == "inv_freq":
         return np.asarray((FREQUENCIES * (1 + shape[-1] // 6))[: shape[-1]])
-    found = floats(*shape, seed=crc32(f"{op}/{name}/{argument}".encode()), bits=bits) * (axes.usual / 4)
-    return within(found, axes, known, bits)
+    low, high = axes.usual
+    found = floats(*shape, seed=crc32(f"{op}/{name}/{argument}".encode()), bits=bits) * (max(-low, high) / 4)
+    return within(found if low == -high else folded(found, low, high), axes, known, bits)
 
 
 def _alike(array: npt.NDArray[Any], axes: Axes, which: int, known: Mapping[str, Any]) -> npt.NDArray[Any]:

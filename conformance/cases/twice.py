@@ -219,8 +219,12 @@ def _is_needed(case: Case) -> bool:
     return name not in left_out(op)
 
 
-CASES = (
-    *(case for op in operations() for make in (_forms, _sequences, _places) for case in make(op) if _is_needed(case)),
-    *(case for make in (_scaled, _axes, _tables) for op in operations() for case in make(op)),
-    *(case for op in REGISTRY for case in _frequencies(op)),
-)
+def cases(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation that it does not leave out."""
+    if usual(op) is not None:
+        makers = (_forms, _sequences, _places, _scaled, _axes, _tables)
+        yield from (case for make in makers for case in make(op) if _is_needed(case))
+    yield from (case for case in _frequencies(op) if _is_needed(case))
+
+
+CASES = tuple(case for op in dict.fromkeys((*operations(), *REGISTRY)) for case in cases(op))

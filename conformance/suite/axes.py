@@ -79,8 +79,7 @@ def within(values: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], bits:
     elif high is None:
         moved = low + np.abs(values)
     else:
-        width = high - low
-        moved = low + np.abs((np.abs(values) + width) % (2 * width) - width) if width else np.full(values.shape, float(low))
+        moved = folded(values, low, high)
     rounded = _rounded(np.round, moved, bits)
     if low is not None:
         rounded = np.where(rounded < low, _rounded(np.ceil, moved, bits), rounded)
@@ -90,6 +89,12 @@ def within(values: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], bits:
         least = 2.0**-bits if high is None else _rounded(np.floor, np.asarray(high / 2.0), bits)
         rounded = np.where(rounded > 0, rounded, least)
     return np.asarray(rounded, dtype=np.float64)
+
+
+def folded(values: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[Any]:
+    """Return reals from `low` to `high`: 0 is at `low`, and larger numbers go to and fro between the two."""
+    width = high - low
+    return low + (np.abs((np.abs(values) + width) % (2 * width) - width) if width else np.zeros(values.shape))
 
 
 def _rounded(how: Any, values: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
