@@ -40,6 +40,11 @@ def axis_counts(op: str) -> tuple[int, ...]:
     return AXES.get(op, ())
 
 
+def gaps(op: str) -> tuple[str, ...]:
+    """Return the mistakes that fewer than two cases of an operation catch."""
+    return GAPS.get(op, ())
+
+
 def kernel(op: str) -> tuple[Options, ...]:
     """Return the options of an operation's calls in the kernel tier; without any it has no such calls."""
     return KERNEL.get(op, ())
@@ -208,6 +213,13 @@ LEFT_OUT = {
     "again/no-heads": "shaw_scores shaw_values",
     "long/no-order": "cayley_string circulant_string liere liere_rotations",
     "distant/plain": "apply_rope attention attention_logits",
+}
+GAPS: dict[str, tuple[str, ...]] = {
+    "rope": ("yarn-mscale-one",),
+    "mrope": ("yarn-mscale-one",),
+    "rotation_matrix": ("yarn-mscale-one", "positions-4096-at-0"),
+    "sine_2d": ("positions-4096-at-0", "positions-clamped-4095"),  # a mask of that many rows or columns
+    "sinusoidal_nd": ("positions-4096-at-0",),  # a cell at just that coordinate
 }
 _ROTATING = tuple({"layout": layout, "base": 10_000.0} for layout in ("half", "interleaved"))
 _LAYOUTS = tuple({"layout": layout} for layout in ("half", "interleaved"))
