@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from posref.cli import cli
+from posref.composition import makes_frequencies
 from posref.conformance import check
 from posref.conformance.accuracy import UNIT
 from posref.conformance.calls import returns_reals
@@ -64,7 +65,7 @@ def dtypes_of(op: str, case: dict[str, Any], dtypes: tuple[str, ...]) -> list[st
     if not returns_reals(op):
         return list(dtypes[:1])
     wanted = [d for d in dtypes if d in case["dtypes"]]
-    return sorted({"float32" if d in UNIT else d for d in wanted}) if op == "rope_frequencies" else wanted
+    return sorted({"float32" if d in UNIT else d for d in wanted}) if makes_frequencies(op) else wanted
 
 
 def request(op: str, case: Any, step: int, call: Any, dtype: str, arrays: tensors.Tensors) -> dict[str, Any]:
