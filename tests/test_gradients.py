@@ -275,7 +275,7 @@ def like_autograd(
     given = {**inputs, **leaves}
     parameters = inspect.signature(function).parameters
     positional = [given.pop(n) for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY and n in given]
-    options = {"dtype": cotangents["cos"].dtype} if op == "rope_table" else {}
+    options = {"dtype": cotangents["cos"].dtype} if "cos" in cotangents and "dtype" in parameters else {}
     outputs = function(*positional, **given, **params, **options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     found = torch.autograd.grad(outputs, list(leaves.values()), [cotangents[n] for n in REGISTRY[op].outputs])

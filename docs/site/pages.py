@@ -19,7 +19,7 @@ import slim
 import snippets
 import stored
 
-from posref import plots
+from posref import plots, rope
 from posref.about import ABOUT
 from posref.composition import stages
 from posref.conformance.deviations import DEVIATIONS
@@ -204,7 +204,7 @@ def _linked(name: re.Match[str]) -> str:
 def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
-    _both(plots.chart("rope", "scaling", title="RoPE"), folder / "first.svg")
+    _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
 
 
 def _both(chart: Any, path: Path) -> None:
