@@ -83,7 +83,7 @@ def test_the_numbers_of_a_generated_case_differ_and_are_of_few_bits(kernel_of_di
     """A parameter that is the same for all heads hides an exchange of heads; bfloat16 holds eight bits."""
     case = next(case for case in generated(kernel_of_distance) if case.id.endswith("/distant/plain"))
     for name in ENDS:
-        values = case.inputs[name]
+        values = np.asarray(case.inputs[name])
         assert len({*values.tolist()}) == values.size > 1, name
         mantissa = np.frexp(values)[0] * 2**8
         assert np.array_equal(mantissa, np.round(mantissa)), name
