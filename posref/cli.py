@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -98,7 +97,7 @@ def _list_presets() -> None:
     columns = ("preset", "function", "arguments", "factors", "verified", "note")
     table = _table(*columns)
     for preset in posref.presets.values():
-        function, arguments = _arguments(preset)
+        function, arguments = preset.op, preset.options
         text = ", ".join(f"{name}={_brief(value)}" for name, value in arguments.items() if value is not None)
         gains = " ".join(f"{place} {factor:.6g}" for place, factor in preset.factors.items() if factor != 1)
         table.add_row(preset.name, function, _escape(text), gains, preset.verified, _escape(preset.note))
@@ -193,7 +192,7 @@ def _show_scaling(kind: type[Scaling]) -> None:
     console.print(f"[bold]posref.scaling.{kind.__name__}[/bold]{_escape(str(inspect.signature(kind)))}\n")
     console.print(inspect.getdoc(kind) or "", markup=False, highlight=False)
     console.print()
-    presets = [preset.name for preset in posref.presets.values() if type(_arguments(preset)[1]["scaling"]) is kind]
+    presets = [preset.name for preset in posref.presets.values() if type(preset.options["scaling"]) is kind]
     facts = {"Requires": "; ".join(getattr(kind, "requires", ())), "Presets": ", ".join(presets)}
     facts["Formula"] = "posref show rope_frequencies"
     for title, text in facts.items():
@@ -201,13 +200,8 @@ def _show_scaling(kind: type[Scaling]) -> None:
             console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
 
 
-def _arguments(preset: Preset) -> tuple[str, Mapping[str, Any]]:
-    """Return the function of a preset, and its keyword arguments."""
-    return ("rope", preset.rope or {}) if preset.mrope is None else ("mrope", preset.mrope)
-
-
 def _show_preset(preset: Preset) -> None:
-    function, arguments = _arguments(preset)
+    function, arguments = preset.op, preset.options
     facts = {f"Option {name}": str(value) for name, value in arguments.items()}
     facts |= {f"Factor on the {place}": f"{factor!r}" for place, factor in preset.factors.items()}
     facts |= {"Read in": preset.source, "Note": preset.note}

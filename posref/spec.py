@@ -99,8 +99,12 @@ class Axes:
     the argument cos.
 
     `kind` is "real" (in the dtype of the call), "wide" (at least float32), "position" (integer or at least float32), "integer"
-    or "mask" (boolean). `low` and `high` are expressions for the smallest and largest value. `ordered` means that the last axis
-    holds the lower ends of intervals, then the upper ends.
+    or "mask" (boolean).
+
+    The domain of the values: `low` and `high` are expressions for the smallest and the largest value, of integers and of reals.
+    `positive` values are above 0. Random calls and generated cases stay within the domain. `index` means that the values are
+    rows of a table, so that none may lie outside. `ordered` means that the last axis holds the lower ends of intervals, then
+    the upper ends. `usual` is where most reals are; generated cases stay within it too.
     """
 
     shape: str
@@ -109,11 +113,34 @@ class Axes:
     high: str | None = None
     optional: bool = False
     ordered: bool = False
+    positive: bool = False
+    index: bool = False
+    usual: tuple[float, float] = (-2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a domain that says nothing, or two things."""
+        if self.index and (self.kind != "integer" or self.low is None or self.high is None):
+            msg = f"Axes: an index must be an integer with low and high; got kind={self.kind!r}, {self.low} to {self.high}."
+            raise ValueError(msg)
+        if self.positive and (self.kind not in ("real", "wide") or self.low is not None):
+            msg = f"Axes: positive is of reals, and says what low says; got kind={self.kind!r}, low={self.low!r}."
+            raise ValueError(msg)
+        if self.kind == "mask" and (self.low, self.high) != (None, None):
+            msg = f"Axes: a mask has no low and no high; got {self.low} to {self.high}."
+            raise ValueError(msg)
+
+    @property
+    def limits(self) -> str:
+        """The domain of the values in words, "" where every number may be given."""
+        if self.low is not None:
+            return f"{self.low} or more" if self.high is None else f"{self.low} to {self.high}"
+        ends = ("above 0" if self.positive else "", "" if self.high is None else f"at most {self.high}")
+        return " and ".join(end for end in ends if end)
 
     def __str__(self) -> str:
         """Return kind, range and shape in words."""
         shapes = " or ".join(f"({', '.join(shape.split())})" for shape in self.shape.split("|"))
-        limits = f", {self.low} to {self.high}" if self.high is not None else ""
+        limits = f", {self.limits}" if self.limits else ""
         return f"{self.kind}{limits}, {shapes}" + (", or None" if self.optional else "")
 
 

@@ -4,18 +4,25 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from ..model import Case, Flag
+from . import twice
+from .usual_options import operations
 
 MODULES = (
     "absolute", "sines", "fourier", "learned", "resample", "rope_stages", "rope", "rope_extended", "rope_cos_sin",
     "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "convolution", "weights", "bias", "relative", "attention",
-    "rotated", "scores", "distances", "positions", "forms", "gradients", "long", "twice", "usual",
+    "rotated", "scores", "distances", "positions", "forms", "gradients", "long", "twice", "again", "usual",
 )  # fmt: skip
 
 
 def all_cases() -> Iterator[Case]:
     """Return every case of the core tier (smoke cases included), in the order of the sources."""
+    small: set[str] = set()
     for module in MODULES:
-        yield from import_module(f"posref.conformance.cases.{module}").CASES
+        if module == "twice":  # after the cases of the families
+            yield from (twice.small(op) for op in operations() if op not in small)
+        for case in import_module(f"posref.conformance.cases.{module}").CASES:
+            small |= {case.op} if case.tier == "smoke" else set()
+            yield case
 
 
 def all_flags() -> dict[str, Flag]:

@@ -69,8 +69,8 @@ def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
         near = get_close_matches(name.lower(), posref.presets, n=3)
         op = operation(name, hint=f" There is also {', '.join(near)}." if near else "")
         return name, op, options_of("plot", op, texts)
-    op, of_model = ("rope", preset.rope or {}) if preset.mrope is None else ("mrope", preset.mrope)
-    given = {n: value for n, value in of_model.items() if n in posref.spec.REGISTRY[op].domains}
+    op = preset.op
+    given = {n: value for n, value in preset.options.items() if n in posref.spec.REGISTRY[op].domains}
     return name, op, given | options_of("plot", op, texts)
 
 

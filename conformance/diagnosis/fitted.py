@@ -273,7 +273,8 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
 
 def _of_axes(op: str) -> Iterator[Deviation]:
     """Yield deviations of the positions along one of several axes."""
-    if op != "axial_table" and "axial_table" not in reaches(op):
+    tables = [name for name in (op, *reaches(op)) if name in REGISTRY and _is_table_of_sections(name)]
+    if not tables:
         return
     ways: dict[str, Callable[[Any], Any]] = {
         "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
@@ -285,12 +286,17 @@ def _of_axes(op: str) -> Iterator[Deviation]:
             def change(p: Any, axis: int = axis, way: Callable[[Any], Any] = way) -> Any:
                 return np.stack([way(row) if k == axis else row for k, row in enumerate(p)])
 
-            yield Deviation("", f"positions along axis {axis} are {words}", {"axial_table": argument(0, change)})
+            yield Deviation("", f"positions along axis {axis} are {words}", {name: argument(0, change) for name in tables})
+
+
+def _is_table_of_sections(op: str) -> bool:
+    """Return whether an operation makes cosines and sines whose pairs take their position from one of several axes."""
+    return REGISTRY[op].outputs == ("cos", "sin") and "sections" in REGISTRY[op].domains
 
 
 def _of_keys(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations of attention in which some keys are never attended to."""
-    if op != "attention":
+    if not {"q", "k", "v", "mask"} <= {*REGISTRY[op].arrays}:
         return
     counts = sorted({q.calls[0].inputs["k"].shape[-2] for q in questions if q.failed})
     ways: dict[str, Callable[..., Any]] = {
@@ -310,12 +316,12 @@ def _of_keys(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
             seen = way(np.arange(k.shape[-2]), k.shape[-2])
             return (q, k, v), options | {"mask": seen if mask is None else mask & seen}
 
-        yield Deviation("", words, {"attention": before(change)})
+        yield Deviation("", words, {op: before(change)})
 
 
 def _of_scale(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield the deviation in which the scale of logits has a gain, if a failing case without bias shows one."""
-    if op != "attention_logits":
+    if REGISTRY[op].noun != "logits" or "scale" not in REGISTRY[op].domains:
         return
     plain = next((q for q in questions if q.failed and "bias" not in q.calls[0].inputs), None)
     if plain is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import posref
+from posref.core.composition import stages
 from posref.spec import REGISTRY
 
 from ..deviations.rotation import reads_writes
@@ -69,18 +69,20 @@ def pairs_of(op: str, call: Call, channels: int) -> Array | None:
 
 def rows_of_table(op: str, call: Call, shape: tuple[int, ...]) -> tuple[Array, int] | None:
     """Return the row of a learned table that every value is made of, and how many rows there are; None without such rows."""
-    if op == "learned":
+    domains, arrays = REGISTRY[op].domains, REGISTRY[op].arrays
+    if "offset" in domains and {"positions", "table"} <= {*arrays}:
         rows, table = call.inputs["positions"] + call.params.get("offset", 0), call.inputs["table"]
         rows = np.clip(rows, 0, len(table) - 1) if call.params.get("clip") else rows
         return np.broadcast_to(np.asarray(rows)[..., None], shape), len(table)
-    if op not in ("t5_bias", "shaw_scores"):
+    buckets = next((REGISTRY[name].function for name in stages(op) if REGISTRY[name].noun == "buckets"), None)
+    if buckets is None and "key_table" not in arrays:
         return None
     q, k = (np.asarray(call.inputs[n]) for n in ("q_positions", "k_positions"))
     apart = k[..., None, :] - q[..., :, None]
-    if op == "t5_bias":
+    if buckets is not None:
         table = call.inputs["table"]
         options = {n: call.params[n] for n in ("bidirectional", "max_distance") if n in call.params}
-        rows = posref.t5_buckets(apart, num_buckets=len(table), **options)
+        rows = buckets(apart, num_buckets=len(table), **options)
         return np.broadcast_to(np.asarray(rows)[..., None, :, :], shape), len(table)
     left, right = call.params["left"], call.params["right"]
     apart = apart if call.params["order"] == "key_minus_query" else -apart

@@ -55,12 +55,11 @@ class Model:
             preset = posref.presets[name]
         except KeyError as error:
             raise TargetError(str(error.args[0])) from error
-        found = preset.mrope if several else preset.rope
-        if found is None:
+        if ("arrangement" in REGISTRY[preset.op].domains) != several:
             other = "one position axis" if several else "several position axes"
-            msg = f"golden: preset {name} is of {other}; got {op}. Ask for {'rope' if several else 'mrope'}."
+            msg = f"golden: preset {name} is of {other}; got {op}. Ask for {preset.op}."
             raise TargetError(msg)
-        return found
+        return preset.options
 
     def _of_config(self, path: Path, layout: Any, *, several: bool) -> Mapping[str, Any]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ..calls import PLACED, array_names, parameters_of, positions_of
 from ..cases.numbers import floats
 from ..errors import TargetError
 from ..model import Arrays, Case
+from ..suite.axes import within
 from .build import GOLDEN
 from .model_options import Model
 from .option_texts import options_of, pair
@@ -54,7 +55,8 @@ class Request:
         TargetError
             For anything that is missing, unknown or unreadable: it says which option gives it.
         """
-        params, inputs = self._params(), self._inputs()
+        params = self._params()
+        inputs = self._inputs(params)
         parameters = parameters_of(REGISTRY[self.op].function)
         needed = [
             n for n, p in parameters.items() if p.default is p.empty and n not in PLACED and n not in {**params, **inputs}
@@ -72,7 +74,7 @@ class Request:
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
         return defaults | {n: v for n, v in model.items() if n in known} | given
 
-    def _inputs(self) -> Arrays:
+    def _inputs(self, params: Mapping[str, Any]) -> Arrays:
         known = array_names(self.op)
         found: Arrays = {}
         for path in self.files:
@@ -89,7 +91,9 @@ class Request:
             found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
         for text in self.shapes:
             name, shape = pair(NAME, "--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
-            found[name] = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
+            made = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
+            axes = REGISTRY[self.op].arrays.get(name)
+            found[name] = made if axes is None else within(made, axes, params, 8)
         unknown = [n for n in found if n not in known]
         if unknown:
             msg = f"{NAME}: arrays must be among {', '.join(known)} for {self.op}; got {', '.join(unknown)}."

@@ -10,7 +10,7 @@ from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import Bounds
 from posref.backends.numbers import Array
 from posref.backends.rounding import LARGEST, representable
-from posref.core.composition import FREQUENCIES, Function
+from posref.core.composition import Function, makes_frequencies
 from posref.spec import REGISTRY, Encoding
 
 from ..accuracy import OF_DTYPE
@@ -74,7 +74,7 @@ def call_of(
     positional, keywords = bind(op, arrays, params)
     if makes_constants(op):
         keywords["xp"] = system
-        if op in FREQUENCIES:
+        if makes_frequencies(op):
             keywords["dtype"] = system.frequencies
     elif takes_dtype(op):
         keywords["dtype"] = system.storage

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Axes
 
 FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max, "prod": math.prod}  # that expressions may use
 
@@ -55,6 +55,52 @@ def holds(text: str, known: Mapping[str, Any]) -> bool:
 def in_order(ends: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return intervals whose ends are in order: the last axis holds the lower ends, then the upper ones."""
     return np.sort(ends.reshape(*ends.shape[:-1], 2, ends.shape[-1] // 2), axis=-2).reshape(ends.shape)
+
+
+def limits(axes: Axes, known: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return the smallest and the largest value of an array, None where there is no such end."""
+    low, high = (None if text is None else value_of(text, known) for text in (axes.low, axes.high))
+    return low, high
+
+
+def within(values: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], bits: int) -> npt.NDArray[Any]:
+    """
+    Return reals moved into the domain of an argument, with as many significant bits as they have room for.
+
+    Values are folded at the ends of the domain, so that they still differ. Without a domain they stay as they are.
+    """
+    low, high = limits(axes, known)
+    if axes.positive:
+        values, low = np.where(values == 0, 1.0, values), 0.0
+    if low is None and high is None:
+        return values
+    if low is None:
+        moved = high - np.abs(values)
+    elif high is None:
+        moved = low + np.abs(values)
+    else:
+        moved = folded(values, low, high)
+    rounded = _rounded(np.round, moved, bits)
+    if low is not None:
+        rounded = np.where(rounded < low, _rounded(np.ceil, moved, bits), rounded)
+    if high is not None:
+        rounded = np.where(rounded > high, _rounded(np.floor, moved, bits), rounded)
+    if axes.positive:  # 0 is where the fold begins
+        least = 2.0**-bits if high is None else _rounded(np.floor, np.asarray(high / 2.0), bits)
+        rounded = np.where(rounded > 0, rounded, least)
+    return np.asarray(rounded, dtype=np.float64)
+
+
+def folded(values: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[Any]:
+    """Return reals from `low` to `high`: 0 is at `low`, and larger numbers go to and fro between the two."""
+    width = high - low
+    return low + (np.abs((np.abs(values) + width) % (2 * width) - width) if width else np.zeros(values.shape))
+
+
+def _rounded(how: Any, values: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
+    """Return values with so many significant bits, rounded to the nearest number, up or down."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(how(mantissa * 2.0**bits), exponent - bits))
 
 
 @cache

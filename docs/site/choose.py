@@ -121,7 +121,7 @@ def _has_weights(record: Encoding) -> bool:
 
 
 def _ends(record: Encoding) -> bool:
-    return any(axes.high is not None and axes.kind == "integer" for axes in record.arrays.values())
+    return any(axes.index for axes in record.arrays.values())
 
 
 Holds = Callable[[Encoding], bool]

@@ -19,7 +19,7 @@ import slim
 import snippets
 import stored
 
-from posref import plots
+from posref import plots, rope
 from posref.about import ABOUT
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
@@ -145,7 +145,7 @@ def _pitfall(text: str, hint: str, seen_in: str) -> str:
 
 def _users(op: str) -> list[str]:
     """Return the presets that call this operation."""
-    found = [p for p in presets.values() if (op == "rope" and p.rope) or (op == "mrope" and p.mrope)]
+    found = [p for p in presets.values() if p.op == op]
     pages = {p.name: families.slug(family) for family, members in families.families().items() for p in members}
     return ["## Presets", "", ", ".join(f"[{p.name}](../models/{pages[p.name]}.md)" for p in found) + ".", ""] if found else []
 
@@ -204,7 +204,7 @@ def _linked(name: re.Match[str]) -> str:
 def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
-    _both(plots.chart("rope", "scaling", title="RoPE"), folder / "first.svg")
+    _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
 
 
 def _both(chart: Any, path: Path) -> None:

@@ -23,7 +23,7 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
     models=("Reformer", "DETR", "VQ-Diffusion", "Gemma 4 vision"),
     domains={"combine": OneOf(COMBINE)},
     arrays={
-        "positions": Axes("2 *P", "integer", low="0", high="min(M,N)-1"),
+        "positions": Axes("2 *P", "integer", low="0", high="min(M,N)-1", index=True),
         "first": Axes("M d"),
         "second": Axes("N e"),
     },

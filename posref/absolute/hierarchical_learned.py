@@ -17,7 +17,7 @@ from posref.types import ArrayOf, T
     source="kexue.fm/archives/7947",
     models=("BERT and RoFormer of bert4keras",),
     domains={"alpha": Real(0, usual=(0.1, 0.9))},
-    arrays={"positions": Axes("*P", "integer", low="0", high="N*N-1"), "table": Axes("N d")},
+    arrays={"positions": Axes("*P", "integer", low="0", high="N*N-1", index=True), "table": Axes("N d")},
     result="*P d",
     rows="*P",
     requires=("N > 0", "alpha < 1", "alpha != 0.5"),

@@ -23,7 +23,7 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
     models=("LayoutLM", "LayoutLMv2", "LayoutLMv3", "LayoutXLM", "LiLT"),
     domains={"combine": OneOf(COMBINE), "clip_sizes": Flag()},
     arrays={
-        "boxes": Axes("*P 4", "integer", low="0", high="min(L,M,U,V)-1", ordered=True),
+        "boxes": Axes("*P 4", "integer", low="0", high="min(L,M,U,V)-1", index=True, ordered=True),
         "x_table": Axes("L d"),
         "y_table": Axes("M d"),
         "h_table": Axes("U e"),

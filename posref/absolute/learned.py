@@ -16,7 +16,7 @@ from posref.types import ArrayOf, T
     source="arXiv:1705.03122, section 3.1",
     models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT", "ProphetNet"),
     domains={"offset": Integer(0, usual=8), "clip": Flag()},
-    arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1"), "table": Axes("N d")},
+    arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1", index=True), "table": Axes("N d")},
     result="*P d",
     rows="*P",
     requires=("offset < N",),

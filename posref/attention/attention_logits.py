@@ -6,7 +6,7 @@ from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
 
 LOGITS = {
-    "q": Axes("Q D | *R G*g Q D"),
+    "q": Axes("Q D | *R G*g Q D", usual=(-1.0, 1.0)),
     "k": Axes("K D | *R G K D"),
     "bias": Axes("~Q ~K | ~*R ~G*g ~Q ~K", optional=True),
 }

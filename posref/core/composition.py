@@ -21,7 +21,6 @@ from posref.spec import PARTS, REGISTRY
 Function = Callable[..., Any]
 Known = Callable[[str, Function], Function]
 ANGLES = "posref.core.angles"
-FREQUENCIES = ("rope_frequencies", "axial_frequencies")  # operations that return frequencies
 
 
 def stages(op: str) -> tuple[str, ...]:
@@ -82,7 +81,13 @@ def has_frequencies(op: str) -> bool:
         seen.add(function)
         return any(other.__module__ == ANGLES or walk(other) for _, other in _functions(function))
 
-    return op in FREQUENCIES or walk(REGISTRY[op].function)
+    return makes_frequencies(op) or walk(REGISTRY[op].function)
+
+
+def makes_frequencies(op: str) -> bool:
+    """Return whether the result of an operation is frequencies: powers of a base, from options alone."""
+    record = REGISTRY[op]
+    return "base" in record.domains and not record.arrays
 
 
 def is_known(function: Function) -> bool:

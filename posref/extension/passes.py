@@ -16,7 +16,7 @@ from posref.types import Layout
 
 PLACES = {"q_positions": Axes("~*B Q", "integer"), "k_positions": Axes("*B K", "integer")}  # for maps such as rerope_distances
 SCORES = {
-    "q": Axes("Q D | *R G*g Q D | *R G*g Q D"),
+    "q": Axes("Q D | *R G*g Q D | *R G*g Q D", usual=(-1.0, 1.0)),
     "k": Axes("K D | *R G K D | *R G K D"),
     "q_positions": Axes("Q | Q | *R 1 Q", "integer"),
     "k_positions": Axes("K | K | *R 1 K", "integer"),

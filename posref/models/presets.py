@@ -55,7 +55,7 @@ class Preset:
     `rope` has the keyword arguments of `posref.rope`, or `mrope` those of `posref.mrope`; the other is None. For LongRoPE add
     the ``length`` of your call. `factors` is what `posref.configs.factors` returns. `sizes` has the heads and the longest
     context, or is None if no source has them. `verified` says where the values were read, in letters of `MARKS`. `source` says
-    the same in words. `note` has anything else to know.
+    the same in words. `note` has anything else to know. `op` and `options` are the operation and its keyword arguments.
     """
 
     name: str
@@ -66,6 +66,16 @@ class Preset:
     verified: str
     source: str
     note: str
+
+    @property
+    def op(self) -> str:
+        """The operation whose keyword arguments the preset has."""
+        return "mrope" if self.rope is None else "rope"
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The keyword arguments of the operation."""
+        return (self.mrope if self.rope is None else self.rope) or {}
 
 
 class Presets(Mapping[str, Preset]):

@@ -18,7 +18,7 @@ from posref.types import ArrayOf, T
     models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT"),
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
-    arrays={"q": Axes("*R Q D"), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
+    arrays={"q": Axes("*R Q D", usual=(-1.0, 1.0)), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
     result="*R Q K",
     rows="*R Q K",
     sums=True,

@@ -18,7 +18,7 @@ from posref.types import ArrayOf, T
     models=("Music Transformer",),
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
-    arrays={"weights": Axes("*R Q K"), "v": Axes("*R K D"), "value_table": Axes("left+right+1 D"), **PLACES},
+    arrays={"weights": Axes("*R Q K", usual=(-1.0, 1.0)), "v": Axes("*R K D"), "value_table": Axes("left+right+1 D"), **PLACES},
     result="*R Q D",
     rows="*R Q",
     sums=True,

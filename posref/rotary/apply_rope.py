@@ -33,8 +33,8 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
     invariants=("norm kept", "tail unchanged", "batch equivariant"),
     arrays={
         "x": Axes("2*n+tail | *R T 2*n+tail | B T H 2*n+tail"),
-        "cos": Axes("n | ~*R ~T n | T 1 n"),
-        "sin": Axes("=cos"),
+        "cos": Axes("n | ~*R ~T n | T 1 n", usual=(-1.0, 1.0)),
+        "sin": Axes("=cos", usual=(-1.0, 1.0)),
     },
     result="=x",
     rows="*R B H T",

@@ -16,7 +16,7 @@ from posref.types import ArrayOf, T
     source="arXiv:2502.02562, equation (10)",
     models=("Cayley-STRING",),
     invariants=("orthogonal",),
-    arrays={"skew": Axes("n n | *R n n", "wide")},
+    arrays={"skew": Axes("n n | *R n n", "wide", usual=(-0.5, 0.5))},
     result="=skew",
     rows="*R",
     requires=("n >= 1",),

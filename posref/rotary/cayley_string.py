@@ -29,8 +29,8 @@ FORMS: tuple[Form, ...] = get_args(Form)
     arrays={
         "x": Axes("D | *R T D | *R T D | *R T D | *R T D | *R T D"),
         "positions": Axes("A | A T | A T | A ~*R ~T | A ~*R ~T | A T", "position"),
-        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D", "wide"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N", "wide"),
+        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D", "wide", usual=(-0.5, 0.5)),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N", "wide", usual=(-1.0, 1.0)),
     },
     result="=x",
     rows="*R T",

@@ -26,7 +26,7 @@ from posref.types import ArrayOf, T
     arrays={
         "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n", "wide"),
+        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n", "wide", usual=(-0.5, 0.5)),
     },
     result="=x",
     rows="*R T",

@@ -20,7 +20,9 @@ from posref.types import ArrayOf, T
     invariants=("orthogonal",),
     arrays={
         "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
-        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n", "wide"),
+        "generators": Axes(
+            "A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n", "wide", usual=(-0.5, 0.5)
+        ),
     },
     result="G n n | *R T G n n | *R T G n n | H T G n n | T H G n n | B H T G n n",
     rows="*R B H T",

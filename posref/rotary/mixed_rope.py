@@ -22,7 +22,7 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     arrays={
         "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N", "wide"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N", "wide", usual=(-1.0, 1.0)),
     },
     result="=x",
     rows="*R T",

@@ -19,7 +19,7 @@ from posref.types import AnyArray, ArrayOf, T
     outputs=("cos", "sin"),
     arrays={
         "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N", "wide"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N", "wide", usual=(-1.0, 1.0)),
     },
     result="N | *R T N | *R T N | H T N | T H N | B H T N",
     rows="*R B H T",

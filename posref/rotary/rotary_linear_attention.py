@@ -20,7 +20,7 @@ from posref.types import ArrayOf, Layout, T
     domains={"layout": OneOf(WORDS), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
     invariants=("relative", "decode"),
     arrays={
-        "q": Axes("*R Q 2*n"),
+        "q": Axes("*R Q 2*n", usual=(-1.0, 1.0)),
         "k": Axes("*R K 2*n"),
         "v": Axes("*R K E"),
         "q_positions": Axes("~*R Q", "position"),

@@ -28,7 +28,7 @@ from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
     },
     invariants=("relative", "decode", "tail unchanged"),
     arrays={
-        "weights": Axes("Q K | *R G*g Q K | *R G*g Q K"),
+        "weights": Axes("Q K | *R G*g Q K | *R G*g Q K", usual=(0.0, 1.0)),
         "v": Axes("K D | *R G K D | *R G K D"),
         "q_positions": Axes("Q | Q | *R 1 Q", "position"),
         "k_positions": Axes("K | K | *R 1 K", "position"),
