@@ -1,6 +1,6 @@
 """Cases of length extension by relative positions of its own: ReRoPE, Leaky ReRoPE, Self-Extend, dual chunks, StreamingLLM."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -67,158 +67,173 @@ STREAMED = (2003, 2004, 131071), (0, 3, 4, 2003, 129070, 129071)
 CHUNKED = (253960, 262952, 507905, 1009999), (100, 245760, 253951)
 STEPS = ((8, 9), tuple(range(9))), ((10,), tuple(range(11))), ((9, 300), (3, 8, 2))
 
-SIZES: dict[str, tuple[dict[str, Any], ...]] = {  # small, another, large, the authors' or a model's own
-    "rerope": ({"window": 4}, {"window": 7}, {"window": 1}, {"window": 512}),
-    "leaky_rerope": (
-        {"window": 4, "factor": 3}, {"window": 7, "factor": 2}, {"window": 1, "factor": 5}, {"window": 512, "factor": 16},
-    ),
-    "self_extend": (
-        {"group": 3, "window": 4, "shift": "floor"}, {"group": 2, "window": 7, "shift": "exact"},
-        {"group": 5, "window": 3, "shift": "exact"}, {"group": 8, "window": 1024, "shift": "exact"},
-    ),
-    "dual_chunk": (
-        {"chunk_size": 9, "local_size": 3}, {"chunk_size": 7, "local_size": 0}, {"chunk_size": 12, "local_size": 8},
-        {"chunk_size": 262144, "local_size": 8192},
-    ),
-    "streaming_llm": (
-        {"sinks": 2, "window": 4, "counting": "with_query"}, {"sinks": 3, "window": 7, "counting": "without_query"},
-        {"sinks": 1, "window": 1, "counting": "with_query"}, {"sinks": 4, "window": 2000, "counting": "without_query"},
-    ),
-}  # fmt: skip
-OWN = {
-    "rerope": "",
-    "leaky_rerope": " leak",
-    "self_extend": " groups shift",
-    "dual_chunk": " chunks limit",
-    "streaming_llm": " sinks counting",
-}
-REFUSED: dict[str, tuple[dict[str, Any], ...]] = {
-    "rerope": ({"window": 0}, {"window": -4}),
-    "leaky_rerope": ({"window": 0, "factor": 3}, {"window": 4, "factor": 0}),
-    "self_extend": ({"group": 3, "window": 4, "shift": "round"}, {"group": 0, "window": 4, "shift": "floor"}),
-    "dual_chunk": ({"chunk_size": 6, "local_size": 6}, {"chunk_size": 6, "local_size": -1}),
-    "streaming_llm": (
-        {"sinks": -1, "window": 4, "counting": "with_query"},
-        {"sinks": 2, "window": 0, "counting": "with_query"},
-    ),
-}
+class Method(NamedTuple):
+    """
+    Options and flags of a method: small options, others, large ones, the authors' or a model's own, and wrong ones.
+
+    `flags` are its own, `window` those of the window's size. At the true size keys and queries are at `true`, with a base.
+    """
+
+    small: dict[str, Any]
+    other: dict[str, Any]
+    large: dict[str, Any]
+    own: dict[str, Any]
+    refused: tuple[dict[str, Any], ...]
+    flags: str = ""
+    window: str = " window"
+    true: Places = TRUE
+    base: float = 10000.0
+    more: tuple[Score, ...] = ()
+    large_scores: bool = False  # whether scores too are asked at large sizes
 
 
-def _scores(op: str) -> Iterator[Score]:
+RERO = Method(
+    {"window": 4}, {"window": 7}, {"window": 1}, {"window": 512}, ({"window": 0}, {"window": -4}),
+)  # fmt: skip
+LEAKY = Method(
+    {"window": 4, "factor": 3}, {"window": 7, "factor": 2}, {"window": 1, "factor": 5}, {"window": 512, "factor": 16},
+    ({"window": 0, "factor": 3}, {"window": 4, "factor": 0}), " leak", " window leak",
+)  # fmt: skip
+SELF = Method(
+    {"group": 3, "window": 4, "shift": "floor"}, {"group": 2, "window": 7, "shift": "exact"},
+    {"group": 5, "window": 3, "shift": "exact"}, {"group": 8, "window": 1024, "shift": "exact"},
+    ({"group": 3, "window": 4, "shift": "round"}, {"group": 0, "window": 4, "shift": "floor"}),
+    " groups shift", " window groups shift", GROUPED, more=(
+        Score("phi-2", "true-size shift", GROUPED, {"group": 5, "window": 1024, "shift": "floor"}, (), 80,
+              {**HALF, "rotary_dim": 32}, "G does not divide W"),
+        Score("shift-exact", "shift groups", SMALL, {"group": 3, "window": 4, "shift": "exact"}, (2, 2), 6, HALF),
+        Score("shift-floor", "shift groups", UNSORTED, {"group": 2, "window": 7, "shift": "floor"}, (2, 1), 6, MIXED),
+    ),
+)  # fmt: skip
+DUAL_OWN = {"chunk_size": 262144, "local_size": 8192}
+DUAL = Method(
+    {"chunk_size": 9, "local_size": 3}, {"chunk_size": 7, "local_size": 0}, {"chunk_size": 12, "local_size": 8}, DUAL_OWN,
+    ({"chunk_size": 6, "local_size": 6}, {"chunk_size": 6, "local_size": -1}), " chunks limit", " chunks limit", CHUNKED, 1e7,
+    more=(
+        Score("true-borders", "true-size chunks after-query", ((253953, 761856), (507902, 507903, 253952, 7)), DUAL_OWN, (),
+              16, {**HALF, "base": 1e7}),
+    ),
+    large_scores=True,
+)  # fmt: skip
+FULL = (7, 8, 9, 10, 11), (1, 2, 3, 0)
+STREAMING = Method(
+    {"sinks": 2, "window": 4, "counting": "with_query"}, {"sinks": 3, "window": 7, "counting": "without_query"},
+    {"sinks": 1, "window": 1, "counting": "with_query"}, {"sinks": 4, "window": 2000, "counting": "without_query"},
+    ({"sinks": -1, "window": 4, "counting": "with_query"}, {"sinks": 2, "window": 0, "counting": "with_query"}),
+    " sinks counting", " window sinks counting", STREAMED, more=(
+        Score("full-with-query", "counting sinks", FULL, {"sinks": 3, "window": 6, "counting": "with_query"}, (2, 1), 4, HALF,
+              "a cache fills"),
+        Score("full-without-query", "counting sinks", FULL, {"sinks": 3, "window": 6, "counting": "without_query"}, (2, 1), 4,
+              HALF, "a cache fills"),
+        Score("no-sinks", "sinks plain", SMALL, {"sinks": 0, "window": 3, "counting": "without_query"}, (), 6, MIXED,
+              "nothing is placed otherwise"),
+    ),
+)  # fmt: skip
+
+
+def _scores(method: Method) -> Iterator[Score]:
     """Yield what a map and its scores are asked alike."""
-    small, other, large, own = SIZES[op]
-    window = OWN[op] if op == "dual_chunk" else " window" + OWN[op]
+    small, other, large, window = method.small, method.other, method.large, method.window
     llama = {**HALF, "base": 500000.0}
     yield Score("small", "plain" + window, SMALL, small, (2, 2), 6, HALF, tier="smoke")
     yield Score("unsorted", "ids" + window, UNSORTED, other, (3, 1), 4, MIXED)
     yield Score("rows", "rows ids", ROWS, small, (2, 1), 6, llama, bits=24)
-    yield Score("negative", "ids" + OWN[op], NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
+    yield Score("negative", "ids" + method.flags, NEGATIVE, other, (2, 1), 8, {**MIXED, "layout": "interleaved_to_half"})
     yield Score("far", "far plain", FAR, small, (), 10, llama, bits=24)
     yield Score("far-unlike", "far" + window, FAR, large, (), 6, MIXED)
     yield Score("large", "plain" + window, SMALL, large, (2, 2), 4, MIXED)
     yield Score("one-query", "decode ids", ((21,), SMALL[1]), other, (3, 1), 4, HALF)
     yield Score("after-query", "after-query", AFTER, small, (2, 1), 4, HALF)
     yield Score("after-query-unlike", "after-query", AFTER, other, (), 8, MIXED)
-    true = {"dual_chunk": CHUNKED, "self_extend": GROUPED, "streaming_llm": STREAMED}.get(op, TRUE)
-    base = 1e7 if op == "dual_chunk" else 10000.0
-    yield Score("true-size", "true-size" + window, true, own, (), 128, {**HALF, "base": base})
-    if op == "self_extend":
-        phi = {"group": 5, "window": 1024, "shift": "floor"}
-        yield Score("phi-2", "true-size shift", GROUPED, phi, (), 80, {**HALF, "rotary_dim": 32}, "G does not divide W")
-        yield Score("shift-exact", "shift groups", SMALL, {**small, "shift": "exact"}, (2, 2), 6, HALF)
-        yield Score("shift-floor", "shift groups", UNSORTED, {**other, "shift": "floor"}, (2, 1), 6, MIXED)
-    if op == "streaming_llm":
-        full = (7, 8, 9, 10, 11), (1, 2, 3, 0)
-        for counting in ("with_query", "without_query"):
-            options = {"sinks": 3, "window": 6, "counting": counting}
-            yield Score("full-" + counting.replace("_", "-"), "counting sinks", full, options, (2, 1), 4, HALF, "a cache fills")
-        none = {"sinks": 0, "window": 3, "counting": "without_query"}
-        yield Score("no-sinks", "sinks plain", SMALL, none, (), 6, MIXED, "nothing is placed otherwise")
-    if op == "dual_chunk":
-        beyond = (253953, 761856), (507902, 507903, 253952, 7)
-        yield Score("true-borders", "true-size chunks after-query", beyond, own, (), 16, {**HALF, "base": 1e7})
+    yield Score("true-size", "true-size" + window, method.true, method.own, (), 128, {**HALF, "base": method.base})
+    yield from method.more
 
 
-def _turned(op: str) -> Iterator[Score]:
+def _rotations(method: Method) -> Iterator[Score]:
     """Yield what the scores alone are asked: the rotation's options."""
-    small, other, *_ = SIZES[op]
+    small, other = method.small, method.other
     partial = {**HALF, "rotary_dim": 4}
+    given = {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)}
     yield Score("heads-6-and-3", "passes-heads passes-downcast", TURNED, small, (6, 3), 4, HALF, bits=24)
     yield Score("heads-4-and-2", "passes-heads passes-scale", TURNED, other, (2, 4, 2), 6, MIXED, "and a batch of two")
     yield Score("partial", "passes-partial", TURNED, other, (2, 2), 7, partial)
     yield Score("yarn", "passes-scaling", TURNED, small, (2, 1), 6, {**HALF, "scaling": YaRN(4, 64)})
-    yield Score(
-        "yarn-partial",
-        "passes-scaling passes-partial",
-        SMALL,
-        other,
-        (2, 1),
-        9,
-        {**MIXED, "rotary_dim": 6, "scaling": YaRN(8, 32, attention_factor=1.25)},
-    )
-    if op != "rerope":  # the others of these ask for what the rotation is given, which is the same for all
-        return
-    yield Score("linear", "passes-scaling", TURNED, other, (), 6, {**MIXED, "scaling": Linear(2.0)})
-    yield Score(
-        "dynamic",
-        "passes-scaling passes-base",
-        SMALL,
-        small,
-        (2, 2),
-        6,
-        {**HALF, "base": 100.0, "scaling": DynamicNTK(2.0, 16), "length": 41},
-    )
-    yield Score("53-bits", "passes-downcast passes-scale", TURNED, small, (), 6, MIXED, bits=53)
+    yield Score("yarn-partial", "passes-scaling passes-partial", SMALL, other, (2, 1), 9, given)
 
 
-def _inputs(case: Score) -> dict[str, Any]:
+RERO_ROTATIONS = (  # what the rotation is given is the same for all methods: one is asked for all of it
+    Score("linear", "passes-scaling", TURNED, RERO.other, (), 6, {**MIXED, "scaling": Linear(2.0)}),
+    Score("dynamic", "passes-scaling passes-base", SMALL, RERO.small, (2, 2), 6,
+          {**HALF, "base": 100.0, "scaling": DynamicNTK(2.0, 16), "length": 41}),
+    Score("53-bits", "passes-downcast passes-scale", TURNED, RERO.small, (), 6, MIXED, bits=53),
+)  # fmt: skip
+
+
+def _inputs(score: Score) -> dict[str, Any]:
     """Return queries and keys, and positions of every row of a batch besides the heads."""
-    *lead, q_heads, k_heads = case.heads or (0, 0)
-    rows = case.name == "rows"
-    lead = [len(case.places[0]), *lead] if rows else lead
-    queries, keys = (len(p[0] if rows else p) for p in case.places)
-    shapes = {"q": [*lead, q_heads, queries, case.width], "k": [*lead, k_heads, keys, case.width]}
+    *lead, q_heads, k_heads = score.heads or (0, 0)
+    rows = score.name == "rows"
+    lead = [len(score.places[0]), *lead] if rows else lead
+    queries, keys = (len(p[0] if rows else p) for p in score.places)
+    shapes = {"q": [*lead, q_heads, queries, score.width], "k": [*lead, k_heads, keys, score.width]}
     found: dict[str, Any] = {}
     for name, shape in shapes.items():
-        sizes = shape if case.heads else [n for n in shape if n]
-        found[name] = floats(*sizes, seed=crc32((case.name + name).encode()), bits=case.bits)
-    places = ([[row] for row in p] for p in case.places) if rows else case.places
-    return found | dict(zip(("q_positions", "k_positions"), places, strict=True))
+        sizes = shape if score.heads else [n for n in shape if n]
+        found[name] = floats(*sizes, seed=crc32((score.name + name).encode()), bits=score.bits)
+    places = ([[row] for row in p] for p in score.places) if rows else score.places
+    return found | dict(zip(POSITIONS, places, strict=True))
+
+
+POSITIONS = ("q_positions", "k_positions")
 
 
 def _flags(flags: str) -> tuple[str, ...]:
     return tuple(flag if flag.startswith("passes-") else f"distances-{flag}" for flag in flags.split())
 
 
-def _cases(op: str) -> Iterator[Case]:
-    """Yield the cases of a map and of its scores."""
-    names = ("q_positions", "k_positions")
-    for case in _scores(op):
-        given = dict(zip(names, case.places, strict=True))
-        yield Case(f"{op}_distances/map/{case.name}", case.options, given, _flags(case.flags), case.comment, tier=case.tier)
-    asked = [case for case in _scores(op) if case.name not in ("large", "far-unlike") or op == "dual_chunk"]
-    for case in (*asked, *_turned(op)):
-        params = case.options | case.rotation
-        yield Case(f"{op}/passes/{case.name}", params, _inputs(case), _flags(case.flags), case.comment, tier=case.tier)
-    sequence = [Score(f"step-{n}", "", places, SIZES[op][0], (2, 1), 4, HALF) for n, places in enumerate(STEPS)]
-    maps, scores = (
-        [Step(c.options, dict(zip(names, c.places, strict=True))) for c in sequence],
-        [Step(c.options | c.rotation, _inputs(c)) for c in sequence],
-    )
-    for name, steps in ((f"{op}_distances", maps), (op, scores)):
-        yield Case(
-            f"{name}/sequence/decode",
-            flags=_flags("decode ids"),
-            comment="a chunk, one more token, and elsewhere",
-            kind="sequence",
-            steps=tuple(steps),
-        )
-    for n, wrong in enumerate(REFUSED[op]):
-        comment = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
-        given = dict(zip(names, SMALL, strict=True))
-        yield Case(f"{op}_distances/refused/{n}", wrong, given, _flags("refuse"), comment, "reject")
+def _sequence(op: str, steps: Iterable[Step]) -> Case:
+    """Return calls of a chunk, of one more token, and elsewhere."""
+    comment = "a chunk, one more token, and elsewhere"
+    return Case(f"{op}/sequence/decode", flags=_flags("decode ids"), comment=comment, kind="sequence", steps=tuple(steps))
+
+
+def _told(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+
+def maps_of(op: str, method: Method) -> Iterator[Case]:
+    """Yield the cases of a method's map of distances."""
+    for score in _scores(method):
+        given = dict(zip(POSITIONS, score.places, strict=True))
+        yield Case(f"{op}/map/{score.name}", score.options, given, _flags(score.flags), score.comment, tier=score.tier)
+    yield _sequence(op, (Step(method.small, dict(zip(POSITIONS, places, strict=True))) for places in STEPS))
+    for n, wrong in enumerate(method.refused):
+        given = dict(zip(POSITIONS, SMALL, strict=True))
+        yield Case(f"{op}/refused/{n}", wrong, given, _flags("refuse"), _told(wrong), "reject")
+
+
+def scores_of(op: str, method: Method, *more: Score) -> Iterator[Case]:
+    """Yield the cases of a method's scores, and `more`."""
+    alike = [score for score in _scores(method) if score.name not in ("large", "far-unlike") or method.large_scores]
+    for score in (*alike, *_rotations(method), *more):
+        options = score.options | score.rotation
+        yield Case(f"{op}/passes/{score.name}", options, _inputs(score), _flags(score.flags), score.comment, tier=score.tier)
+    steps = [Score(f"step-{n}", "", places, method.small, (2, 1), 4, HALF) for n, places in enumerate(STEPS)]
+    yield _sequence(op, (Step(step.options | step.rotation, _inputs(step)) for step in steps))
+    for n, wrong in enumerate(method.refused):
         arrays = _inputs(Score("refused", "", SMALL, wrong, (2, 2), 6, HALF))
-        yield Case(f"{op}/refused/{n}", wrong | HALF, arrays, _flags("refuse"), comment, "reject")
+        yield Case(f"{op}/refused/{n}", wrong | HALF, arrays, _flags("refuse"), _told(wrong), "reject")
 
 
-CASES: tuple[Case, ...] = tuple(case for op in SIZES for case in _cases(op))
+CASES: tuple[Case, ...] = (
+    *maps_of("rerope_distances", RERO),
+    *scores_of("rerope", RERO, *RERO_ROTATIONS),
+    *maps_of("leaky_rerope_distances", LEAKY),
+    *scores_of("leaky_rerope", LEAKY),
+    *maps_of("self_extend_distances", SELF),
+    *scores_of("self_extend", SELF),
+    *maps_of("dual_chunk_distances", DUAL),
+    *scores_of("dual_chunk", DUAL),
+    *maps_of("streaming_llm_distances", STREAMING),
+    *scores_of("streaming_llm", STREAMING),
+)

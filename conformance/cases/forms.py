@@ -6,7 +6,8 @@ first as parts of wider rows whose leading axes are stored last first (as querie
 the second with a stride of 0 on axes, except the last, along which the values do not change.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -36,8 +37,8 @@ FREQUENCIES = (1.0, 0.1171875, 0.013671875, 0.00390625)
 SCORES, VALUES = ("q", "k", "key_table"), ("weights", "v", "value_table")
 
 
-def _case(op: str, name: str, flags: str, inputs: dict[str, Any], params: dict[str, Any], comment: str = "") -> Case:
-    """Return a case of one call."""
+def form(op: str, name: str, flags: str, inputs: dict[str, Any], params: dict[str, Any], comment: str = "") -> Case:
+    """Return a case of one form of input."""
     return cases_of(op)(f"forms/{name}", flags, params, inputs, comment)
 
 
@@ -51,7 +52,7 @@ def places(op: str, argument: str, params: dict[str, Any], **table: Any) -> tupl
     """Return what an operation of one array of positions is asked, besides which it may have a table."""
 
     def case(name: str, flags: str, positions: Any) -> Case:
-        return _case(op, name, flags, {argument: positions, **table}, params)
+        return form(op, name, flags, {argument: positions, **table}, params)
 
     return (
         case("strided", "non-contiguous", ((3, 8, 1, 7), (0, 5, 2, 6), (4, 8, 0, 2))),
@@ -71,56 +72,77 @@ def pairs(op: str, params: dict[str, Any], **table: Any) -> tuple[Case, ...]:
 
     rows = ((4, 5, 300), (26, 31, 2)), ((0, 2, 3, 9, 40), (25, 30, 28, 3, 1))
     return (
-        _case(op, "strided", "non-contiguous", of(*rows), params),
-        _case(op, "strided-vector", "non-contiguous", of((7, 2, 40), (0, 3, 1, 9, 20)), params),
-        _case(op, "expanded", "broadcast-view", of(((3, 8),) * 2, ((0, 9, 1, 5),) * 2), params),
-        _case(op, "batch-one", "batch-one", of(((6, 2, 11),), ((0, 4, 7, 30),)), params),
-        _case(op, "length-one", "length-one", of((7,), (3,)), params, "one query and one key"),
-        _case(op, "one-key", "length-one", of((2, 12, 5), (4,)), params),
-        _case(op, "no-key", "length-zero", of((3, 4), NONE), params),
+        form(op, "strided", "non-contiguous", of(*rows), params),
+        form(op, "strided-vector", "non-contiguous", of((7, 2, 40), (0, 3, 1, 9, 20)), params),
+        form(op, "expanded", "broadcast-view", of(((3, 8),) * 2, ((0, 9, 1, 5),) * 2), params),
+        form(op, "batch-one", "batch-one", of(((6, 2, 11),), ((0, 4, 7, 30),)), params),
+        form(op, "length-one", "length-one", of((7,), (3,)), params, "one query and one key"),
+        form(op, "one-key", "length-one", of((2, 12, 5), (4,)), params),
+        form(op, "no-key", "length-zero", of((3, 4), NONE), params),
     )
 
 
-def _rotate(op: str) -> tuple[Case, ...]:
-    """Return what a rotation of x is asked: by tables, or by positions."""
+class Rotated(NamedTuple):
+    """A form of input of a rotation: the shape of x, positions, layout and base."""
 
-    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, params: dict[str, Any], comment: str = "") -> Case:
-        array = reals(op + name, *x)
-        if op == "pope":
-            params = params | {"layout": "cos_sin" if params["layout"] == "half" else "interleaved"}
-        if op in ("rope", "xpos", "pope"):
-            return _case(
-                op, name, flags, {"x": array, "positions": positions}, params | ROLE if op == "xpos" else params, comment
-            )
-        places = np.asarray(positions)
-        signs = tuple(-n if "expanded" in name and axis == 0 else n for axis, n in enumerate(places.shape))
-        tables = {n: reals(op + name + n, *signs, array.shape[-1] // 2) / 4 for n in ("cos", "sin")}
-        return _case(op, name, flags, {"x": array, **tables}, {"layout": params["layout"]}, comment)
-
-    rows = (((0, 3, 9, 4),), ((257, 258, 259, 260),))
-    return (
-        case("strided", "non-contiguous", (2, 3, 4, 10), rows, ROTARY, "queries of a fused product, heads before tokens"),
-        case("strided-interleaved", "non-contiguous", (2, 3, 4, 6), rows, MIXED),
-        case("strided-rows", "non-contiguous", (5, 14), (0, 7, 2, 3, 1), {**ROTARY, "layout": "interleaved_to_half"}),
-        case("expanded", "broadcast-view", (2, -3, 4, 10), (((0, 3, 9, 4),),) * 2, ROTARY, "one head stands for three"),
-        case("expanded-interleaved", "broadcast-view", (-3, 2, 5, 6), (((1, 4, 300, 0, 2),),) * 3, MIXED),
-        case("batch-one", "batch-one", (1, 3, 5, 6), (((0, 7, 2, 3, 1),),), ROTARY),
-        case("batch-one-interleaved", "batch-one", (1, 2, 3, 10), (((5, 6, 7),),), MIXED),
-        case("length-one", "length-one batch-one", (1, 3, 1, 12), (((300,),),), ROTARY),
-        case("length-zero", "length-zero", (3, 2, 0, 6), NONE, MIXED),
-        case("no-head", "length-zero", (2, 0, 3, 6), (0, 1, 2), ROTARY),
-    )
+    name: str
+    flags: str
+    x: tuple[int, ...]
+    positions: Any
+    options: dict[str, Any]
+    comment: str = ""
 
 
-def _shaw(op: str, names: tuple[str, str, str]) -> tuple[Case, ...]:
-    """Return what both operations of Shaw et al. are asked."""
+ROTATED_ROWS = (((0, 3, 9, 4),), ((257, 258, 259, 260),))
+ROTATED_FORMS = (
+    Rotated("strided", "non-contiguous", (2, 3, 4, 10), ROTATED_ROWS, ROTARY, "queries of a fused product, heads before tokens"),
+    Rotated("strided-interleaved", "non-contiguous", (2, 3, 4, 6), ROTATED_ROWS, MIXED),
+    Rotated("strided-rows", "non-contiguous", (5, 14), (0, 7, 2, 3, 1), {**ROTARY, "layout": "interleaved_to_half"}),
+    Rotated("expanded", "broadcast-view", (2, -3, 4, 10), (((0, 3, 9, 4),),) * 2, ROTARY, "one head stands for three"),
+    Rotated("expanded-interleaved", "broadcast-view", (-3, 2, 5, 6), (((1, 4, 300, 0, 2),),) * 3, MIXED),
+    Rotated("batch-one", "batch-one", (1, 3, 5, 6), (((0, 7, 2, 3, 1),),), ROTARY),
+    Rotated("batch-one-interleaved", "batch-one", (1, 2, 3, 10), (((5, 6, 7),),), MIXED),
+    Rotated("length-one", "length-one batch-one", (1, 3, 1, 12), (((300,),),), ROTARY),
+    Rotated("length-zero", "length-zero", (3, 2, 0, 6), NONE, MIXED),
+    Rotated("no-head", "length-zero", (2, 0, 3, 6), (0, 1, 2), ROTARY),
+)
+
+
+def rotations(op: str, **options: Any) -> Iterator[Case]:
+    """Yield the forms of x for a rotation by positions, with further options."""
+    for rotated in ROTATED_FORMS:
+        inputs = {"x": reals(op + rotated.name, *rotated.x), "positions": rotated.positions}
+        yield form(op, rotated.name, rotated.flags, inputs, rotated.options | options, rotated.comment)
+
+
+def _apply_forms() -> Iterator[Case]:
+    """Yield the forms of x for a rotation by a table."""
+    for rotated in ROTATED_FORMS:
+        name = "apply_rope" + rotated.name
+        x, rows = reals(name, *rotated.x), np.shape(rotated.positions)
+        signs = tuple(-n if "expanded" in rotated.name and axis == 0 else n for axis, n in enumerate(rows))
+        tables = {n: reals(name + n, *signs, x.shape[-1] // 2) / 4 for n in ("cos", "sin")}
+        options = {"layout": rotated.options["layout"]}
+        yield form("apply_rope", rotated.name, rotated.flags, {"x": x, **tables}, options, rotated.comment)
+
+
+def _pope_forms() -> Iterator[Case]:
+    """Yield the forms of x."""
+    for rotated in ROTATED_FORMS:
+        layout = "cos_sin" if rotated.options["layout"] == "half" else "interleaved"
+        inputs = {"x": reals("pope" + rotated.name, *rotated.x), "positions": rotated.positions}
+        options = rotated.options | {"layout": layout}
+        yield form("pope", rotated.name, rotated.flags, inputs, options, rotated.comment)
+
+
+def shaw_forms(op: str, axes: dict[str, str]) -> tuple[Case, ...]:
+    """Return the forms of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
 
     def case(name: str, flags: str, lead: tuple[int, ...], q: Any, k: Any, comment: str = "") -> Case:
-        queries, keys, width = np.shape(q)[-1], np.shape(k)[-1], 6
-        one = width if op == "shaw_scores" else keys
-        shapes = ((*lead, queries, one), (*lead, keys, width), (4, width))
-        arrays = {n: reals(op + name + n, *shape) / 8 for n, shape in zip(names, shapes, strict=True)}
-        return _case(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment)
+        sizes = {"q": np.shape(q)[-1], "k": np.shape(k)[-1], "n": 4, "d": 6}
+        shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}
+        arrays = {n: reals(op + name + n, *shape) / 8 for n, shape in shapes.items()}
+        return form(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment)
 
     return (
         case("strided", "non-contiguous", (2, 3), (4, 1, 7), (0, 3, 5, 2, 9)),
@@ -132,23 +154,23 @@ def _shaw(op: str, names: tuple[str, str, str]) -> tuple[Case, ...]:
     )
 
 
-def _attention(op: str) -> tuple[Case, ...]:
-    """Return what attention and its logits are asked."""
+def attention_forms(op: str, *, values: bool) -> tuple[Case, ...]:
+    """Return the forms of queries and keys; with `values` also of values, masks and sinks."""
 
     def case(
         name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *,
         bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None,
     ) -> Case:  # fmt: skip
-        shapes = {"q": q, "k": k} | ({"v": (*k[:-1], 5)} if op == "attention" else {})
+        shapes = {"q": q, "k": k} | ({"v": (*k[:-1], 5)} if values else {})
         inputs: dict[str, Any] = {n: reals(op + name + n, *shape) for n, shape in shapes.items()}
         inputs["q"] = inputs["q"] / 4
         if bias:
             inputs["bias"] = reals(op + name + "bias", *bias) / 4
-        if mask is not None and op == "attention":
+        if mask is not None and values:
             inputs["mask"] = mask
-        if sinks and op == "attention":
+        if sinks and values:
             inputs["sinks"] = reals(op + name + "sinks", sinks)
-        return _case(op, name, flags, inputs, {}, comment)
+        return form(op, name, flags, inputs, {}, comment)
 
     holes = np.asarray([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]) > 0
     return (
@@ -162,12 +184,12 @@ def _attention(op: str) -> tuple[Case, ...]:
     )
 
 
-def _fope() -> tuple[Case, ...]:
-    """Return what FoPE is asked."""
+def _fope_forms() -> tuple[Case, ...]:
+    """Return the forms of input."""
 
     def case(name: str, flags: str, x: tuple[int, ...], positions: Any, mix: tuple[int, ...]) -> Case:
         arrays = {n: reals("fope" + name + n, *shape) / 4 for n, shape in (("cos_mix", mix), ("sin_mix", mix))}
-        return _case("fope", name, flags, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0})
+        return form("fope", name, flags, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0})
 
     return (
         case("strided", "non-contiguous", (2, 3, 4, 6), (((0, 3, 9, 4),), ((257, 258, 259, 260),)), (3, 3, 2)),
@@ -178,13 +200,13 @@ def _fope() -> tuple[Case, ...]:
     )
 
 
-def _passes(op: str, params: dict[str, Any]) -> tuple[Case, ...]:
-    """Return what the scores of a length extension are asked."""
+def score_forms(op: str, params: dict[str, Any]) -> tuple[Case, ...]:
+    """Return the forms of queries and keys for the scores of a length extension."""
 
     def case(name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], comment: str = "") -> Case:
         arrays = {n: reals(op + name + n, *shape) / 2 for n, shape in (("q", q), ("k", k))}
         positions = dict(zip(("q_positions", "k_positions"), places, strict=True))
-        return _case(op, name, flags, arrays | positions, params | ROTARY, comment)
+        return form(op, name, flags, arrays | positions, params | ROTARY, comment)
 
     rows: tuple[Any, Any] = (((14, 15, 16),), ((60, 61, 62),)), (((0, 5, 9, 12),), ((59, 51, 56, 40),))
     return (
@@ -217,49 +239,58 @@ AXIAL: dict[str, Any] = {
 }
 
 
-def _axes(op: str) -> tuple[Case, ...]:
-    """Return what a rotation over several axes, or its table, is asked."""
+class Placed(NamedTuple):
+    """A form of positions of several axes, and the shape of x."""
 
-    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, comment: str = "") -> Case:
-        places = np.asarray(positions, dtype=np.int64)
-        if op == "axial_table":
-            inv_freq = np.asarray((*FREQUENCIES, 0.5))
-            return _case(op, name, flags, {"positions": places, "inv_freq": inv_freq}, SECTIONS, comment)
-        params = AXIAL if op == "axial_rope" else TURNING
-        return _case(op, name, flags, {"x": reals(op + name, *x), "positions": places}, params, comment)
+    name: str
+    flags: str
+    x: tuple[int, ...]
+    positions: Any
+    comment: str = ""
 
+
+def placed_forms() -> tuple[Placed, ...]:
+    """Return the forms of positions of three axes."""
     rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
     return (
-        case("strided", "non-contiguous", (2, 3, 4, 10), rows, "heads before tokens"),
-        case("strided-rows", "non-contiguous", (4, 12), PLACES),
-        case("expanded", "broadcast-view", (-2, 4, 10), [[row, row] for row in PLACES], "one row stands for two"),
-        case("batch-one", "batch-one", (1, 3, 4, 10), rows[:, :1]),
-        case("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
-        case("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0))),
+        Placed("strided", "non-contiguous", (2, 3, 4, 10), rows, "heads before tokens"),
+        Placed("strided-rows", "non-contiguous", (4, 12), np.asarray(PLACES)),
+        Placed("expanded", "broadcast-view", (-2, 4, 10), np.asarray([[row, row] for row in PLACES]), "one row stands for two"),
+        Placed("batch-one", "batch-one", (1, 3, 4, 10), rows[:, :1]),
+        Placed("length-one", "length-one batch-one", (1, 3, 1, 10), rows[:, :1, :, 1:2]),
+        Placed("length-zero", "length-zero", (2, 0, 10), np.zeros((3, 0), dtype=np.int64)),
     )
 
 
-ROTATED = {  # the axes of every array but positions, after the leading ones: heads, queries, keys, widths
-    "rotated_values": {"weights": "hqk", "v": "hkd"},
-    "mla_logits": {"q_nope": "hqe", "q_rope": "hqd", "k_nope": "hke", "k_rope": "kd"},
-    "rotary_linear_attention": {"q": "hqd", "k": "hkd", "v": "hke"},
-}
+def placed_rotations(op: str, options: dict[str, Any]) -> Iterator[Case]:
+    """Yield the forms of x and positions for a rotation over several axes."""
+    for placed in placed_forms():
+        inputs = {"x": reals(op + placed.name, *placed.x), "positions": placed.positions}
+        yield form(op, placed.name, placed.flags, inputs, options, placed.comment)
+
+
+def _table_forms() -> Iterator[Case]:
+    """Yield the forms of positions."""
+    for placed in placed_forms():
+        inputs = {"positions": placed.positions, "inv_freq": np.asarray((*FREQUENCIES, 0.5))}
+        yield form("axial_table", placed.name, placed.flags, inputs, SECTIONS, placed.comment)
+
+
 ROWS = ((4, 1, 7), (260, 257, 258)), ((0, 3, 5, 2), (256, 260, 255, 257))
 
 
-def _rotated(op: str) -> tuple[Case, ...]:
-    """Return what RoPE inside other forms of attention is asked."""
-    options = {**ROTARY, "causal": False} if op == "rotary_linear_attention" else ROTARY
+def inside_forms(op: str, axes: dict[str, str], options: dict[str, Any], *, by_head: bool = True) -> tuple[Case, ...]:
+    """Return the forms of arrays that have these axes: heads, queries, keys, widths; positions have one for heads, or not."""
 
     def case(
         name: str, flags: str, lead: tuple[int, ...], places: tuple[Any, Any], comment: str = "", *, heads: int = 2
     ) -> Case:
         sizes = {"h": heads, "q": np.shape(places[0])[-1], "k": np.shape(places[1])[-1], "d": 6, "e": 5}
-        arrays = {n: reals(op + name + n, *lead, *(sizes[a] for a in axes)) / 8 for n, axes in ROTATED[op].items()}
+        arrays = {n: reals(op + name + n, *lead, *(sizes[a] for a in letters)) / 8 for n, letters in axes.items()}
         if "weights" in arrays:
             arrays["weights"] = np.abs(arrays["weights"])
-        q, k = (np.asarray(p)[:, None] if np.ndim(p) > 1 and op != "mla_logits" else np.asarray(p) for p in places)
-        return _case(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, options, comment)
+        q, k = (np.asarray(p)[:, None] if np.ndim(p) > 1 and by_head else np.asarray(p) for p in places)
+        return form(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, options, comment)
 
     return (
         case("strided", "non-contiguous", (2,), ((4, 1, 7), (0, 3, 5, 2))),
@@ -272,15 +303,16 @@ def _rotated(op: str) -> tuple[Case, ...]:
     )
 
 
-def _mixed(op: str) -> tuple[Case, ...]:
-    """Return what a rotation by given frequencies on all axes, or its table, is asked."""
+def mixed_forms(op: str, *, x: bool = True, **options: Any) -> tuple[Case, ...]:
+    """Return the forms of x, if there is one, of positions and of frequencies on all axes."""
 
-    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = "") -> Case:
-        arrays: dict[str, Any] = {"positions": np.asarray(positions, dtype=np.int64)}
-        arrays["frequencies"] = reals(op + name + "frequencies", 3, *heads, x[-1] // 2) / 4
-        if op == "mixed_table":
-            return _case(op, name, flags, arrays, {}, comment)
-        return _case(op, name, flags, {"x": reals(op + name, *x), **arrays}, {"layout": "interleaved"}, comment)
+    def case(
+        name: str, flags: str, shape: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = ""
+    ) -> Case:
+        arrays: dict[str, Any] = {"x": reals(op + name, *shape)} if x else {}
+        arrays["positions"] = np.asarray(positions, dtype=np.int64)
+        arrays["frequencies"] = reals(op + name + "frequencies", 3, *heads, shape[-1] // 2) / 4
+        return form(op, name, flags, arrays, options, comment)
 
     rows = np.asarray([[row] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)
     return (
@@ -292,27 +324,20 @@ def _mixed(op: str) -> tuple[Case, ...]:
     )
 
 
-LEARNED: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {  # parameter and its last axes for one block of all lanes
-    "liere_rotations": ("generators", (1, 2, 2), {}),
-    "liere": ("generators", (1, 3, 3), {}),
-    "cayley_string": ("frequencies", (1,), {"form": "product"}),
-    "circulant_string": ("coefficients", (1, 3), {}),
-}
+def matrix_forms(
+    op: str, parameter: str, last: tuple[int, ...], *, x: bool = True, skew: bool = False, **options: Any
+) -> tuple[Case, ...]:
+    """Return the forms of x, if there is one, and of a learned parameter whose last axes are of one block of all lanes."""
 
-
-def _matrices(op: str) -> tuple[Case, ...]:
-    """Return what a rotation of many lanes by a learned matrix, or the matrix itself, is asked."""
-    parameter, last, params = LEARNED[op]
-
-    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = "") -> Case:
-        arrays: dict[str, Any] = {"positions": np.asarray(positions, dtype=np.int64)}
-        if op != "liere_rotations":
-            arrays = {"x": reals(op + name, *x), **arrays}
-        if op == "cayley_string":
-            arrays["skew"] = reals(op + name + "skew", *((*x[:-2], 1) if heads else ()), x[-1], x[-1]) / 8
-        return _case(
-            op, name, flags, {**arrays, parameter: reals(op + name + parameter, 2, *heads, *last) / 8}, params, comment
-        )
+    def case(
+        name: str, flags: str, shape: tuple[int, ...], positions: Any, heads: tuple[int, ...] = (), comment: str = ""
+    ) -> Case:
+        arrays: dict[str, Any] = {"x": reals(op + name, *shape)} if x else {}
+        arrays["positions"] = np.asarray(positions, dtype=np.int64)
+        if skew:
+            arrays["skew"] = reals(op + name + "skew", *((*shape[:-2], 1) if heads else ()), shape[-1], shape[-1]) / 8
+        arrays[parameter] = reals(op + name + parameter, 2, *heads, *last) / 8
+        return form(op, name, flags, arrays, options, comment)
 
     rows = np.asarray([[row[:2]] for row in (PLACES, PLACES[::-1])]).transpose(2, 0, 1, 3)  # axes, images, 1, tokens
     return (
@@ -325,11 +350,11 @@ def _matrices(op: str) -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _cayley() -> tuple[Case, ...]:
-    """Return what cayley is asked."""
+def _cayley_forms() -> tuple[Case, ...]:
+    """Return the forms of its parameter."""
 
     def case(name: str, flags: str, *shape: int) -> Case:
-        return _case("cayley", name, flags, {"skew": reals("cayley" + name, *shape) / 8}, {})
+        return form("cayley", name, flags, {"skew": reals("cayley" + name, *shape) / 8}, {})
 
     return (
         case("strided", "non-contiguous", 2, 3, 3),
@@ -339,12 +364,12 @@ def _cayley() -> tuple[Case, ...]:
     )
 
 
-def _weights() -> tuple[Case, ...]:
-    """Return what permute_qk_weights is asked."""
+def _weight_forms() -> tuple[Case, ...]:
+    """Return the forms of weights."""
 
     def case(name: str, flags: str, weight: tuple[int, ...], heads: int, **params: Any) -> Case:
         options = {"heads": heads, "source": "interleaved", "target": "half", **params}
-        return _case("permute_qk_weights", name, flags, {"weight": reals("weights" + name, *weight)}, options)
+        return form("permute_qk_weights", name, flags, {"weight": reals("weights" + name, *weight)}, options)
 
     return (
         case("strided", "non-contiguous", (24, 5), 3),
@@ -360,27 +385,41 @@ CASES: tuple[Case, ...] = (
     *places("sinusoidal", "positions", SINES),
     *places("learned", "positions", {"offset": 2}, table=reals("learned", 11, 6)),
     *places("rope_table", "positions", {"attention_factor": 1.25}, inv_freq=np.asarray(FREQUENCIES)),
-    *_rotate("apply_rope"),
-    *_rotate("rope"),
-    *_rotate("xpos"),
-    *_rotate("pope"),
-    *_fope(),
+    *_apply_forms(),
+    *rotations("rope"),
+    *rotations("xpos", **ROLE),
+    *_pope_forms(),
+    *_fope_forms(),
     *places("xpos_scales", "positions", {"dim": 6, **ROLE}),
     *pairs("alibi", LINEAR),
     *places("t5_buckets", "relative_positions", BUCKETS),
     *pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
-    *_shaw("shaw_scores", SCORES),
-    *_shaw("shaw_values", VALUES),
-    *_attention("attention_logits"),
-    *_attention("attention"),
-    *_axes("axial_table"),
-    *_axes("mrope"),
-    *_axes("axial_rope"),
-    *(case for op in ROTATED for case in _rotated(op)),
-    *_mixed("mixed_table"),
-    *_mixed("mixed_rope"),
-    *(case for op in LEARNED for case in _matrices(op)),
-    *_cayley(),
-    *_weights(),
-    *(case for op, params in EXTENSIONS.items() for case in (*pairs(f"{op}_distances", params), *_passes(op, params))),
+    *shaw_forms("shaw_scores", {"q": "qd", "k": "kd", "key_table": "nd"}),
+    *shaw_forms("shaw_values", {"weights": "qk", "v": "kd", "value_table": "nd"}),
+    *attention_forms("attention_logits", values=False),
+    *attention_forms("attention", values=True),
+    *_table_forms(),
+    *placed_rotations("mrope", TURNING),
+    *placed_rotations("axial_rope", AXIAL),
+    *inside_forms("rotated_values", {"weights": "hqk", "v": "hkd"}, ROTARY),
+    *inside_forms("mla_logits", {"q_nope": "hqe", "q_rope": "hqd", "k_nope": "hke", "k_rope": "kd"}, ROTARY, by_head=False),
+    *inside_forms("rotary_linear_attention", {"q": "hqd", "k": "hkd", "v": "hke"}, {**ROTARY, "causal": False}),
+    *mixed_forms("mixed_table", x=False),
+    *mixed_forms("mixed_rope", layout="interleaved"),
+    *matrix_forms("liere_rotations", "generators", (1, 2, 2), x=False),
+    *matrix_forms("liere", "generators", (1, 3, 3)),
+    *matrix_forms("cayley_string", "frequencies", (1,), skew=True, form="product"),
+    *matrix_forms("circulant_string", "coefficients", (1, 3)),
+    *_cayley_forms(),
+    *_weight_forms(),
+    *pairs("rerope_distances", {"window": 4}),
+    *score_forms("rerope", {"window": 4}),
+    *pairs("leaky_rerope_distances", {"window": 4, "factor": 3}),
+    *score_forms("leaky_rerope", {"window": 4, "factor": 3}),
+    *pairs("self_extend_distances", {"group": 3, "window": 4, "shift": "floor"}),
+    *score_forms("self_extend", {"group": 3, "window": 4, "shift": "floor"}),
+    *pairs("dual_chunk_distances", {"chunk_size": 9, "local_size": 3}),
+    *score_forms("dual_chunk", {"chunk_size": 9, "local_size": 3}),
+    *pairs("streaming_llm_distances", {"sinks": 2, "window": 4, "counting": "with_query"}),
+    *score_forms("streaming_llm", {"sinks": 2, "window": 4, "counting": "with_query"}),
 )

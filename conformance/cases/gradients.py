@@ -12,7 +12,7 @@ import numpy as np
 from posref.scaling import YaRN
 
 from ..model import Case, Flag
-from .forms import EXTENSIONS, reals
+from .forms import reals
 from .forms import FLAGS as FORMS
 
 FLAGS = {
@@ -41,7 +41,7 @@ FLAGS = {
 }
 
 
-def _case(
+def gradient(
     op: str, name: str, flags: str, inputs: dict[str, Any], cotangents: dict[str, tuple[int, ...]], comment: str = "", *,
     wrt: str = "", bits: int = 8, **params: Any,
 ) -> Case:  # fmt: skip
@@ -61,13 +61,13 @@ def _apply(
     pairs = shape[-1] // 2 if pairs is None else pairs
     tables = {n: reals(name + n, *rows, pairs, bits=bits) / 4 for n in ("cos", "sin")}
     inputs = {"x": reals(name, *shape, bits=bits), **tables}
-    return _case("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
+    return gradient("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
 
 
 def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", **params: Any) -> Case:
     """Return a case of rope."""
     inputs = {"x": reals(name, *shape), "positions": positions}
-    return _case("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
+    return gradient("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
 
 
 ROTATIONS = (
@@ -112,49 +112,44 @@ def _table(name: str, flags: str, positions: Any, inv_freq: Any, comment: str = 
     """Return a case of rope_table, for learned frequencies."""
     shape = (*np.shape(positions), len(inv_freq))
     inputs = {"positions": positions, "inv_freq": inv_freq}
-    return _case("rope_table", name, flags, inputs, {"cos": shape, "sin": shape}, comment, **params)
-
-
-def _rows(op: str, name: str, flags: str, inputs: dict[str, Any], out: tuple[int, ...], **params: Any) -> Case:
-    """Return a case of an operation that reads rows of a table, which is the array to differentiate in."""
-    return _case(op, name, flags, inputs, {"out": out}, **params)
+    return gradient("rope_table", name, flags, inputs, {"cos": shape, "sin": shape}, comment, **params)
 
 
 TABLES = (
     _table("small", "angle broadcast", (0, 1, 5, 2), PAIRS, "learned frequencies"),
     _table("factor", "angle gain", ((1, 4, 6), (2, 0, 3)), PAIRS[:2], attention_factor=1.25),
     _table("far", "angle", (257, 7, 2049, 300), SLOW),
-    _rows("learned", "repeated", "repeat unused", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)}, (5, 3)),
-    _rows("learned", "rows", "repeat unused offsets bits", {"positions": ((0, 3, 1), (3, 3, 4)),
-          "table": reals("learned rows", 8, 2, bits=24)}, (2, 3, 2), offset=2, bits=24),
-    _rows("learned_logn_scale", "heads", "gain broadcast", {"positions": (0, 4, 90), "scale": reals("learned logn", 2),
-          "bias": reals("learned logn bias", 2)}, (2, 3)),
-    _rows("learned_logn_scale", "rows", "gain offsets", {"positions": ((1, 4, 0, 7), (300, 2, 5, 9)), "scale":
-          reals("logn rows", 3), "bias": reals("logn rows bias", 3)}, (2, 3, 4)),
-    _rows("learned", "clip", "repeat unused", {"positions": (-1, 4, 0, 9, 300), "table": reals("learned clip", 5, 3)}, (5, 3),
+    gradient("learned", "repeated", "repeat unused", {"positions": (5, 0, 5, 2, 5), "table": reals("learned", 7, 3)}, {"out": (5, 3)}),
+    gradient("learned", "rows", "repeat unused offsets bits", {"positions": ((0, 3, 1), (3, 3, 4)),
+          "table": reals("learned rows", 8, 2, bits=24)}, {"out": (2, 3, 2)}, offset=2, bits=24),
+    gradient("learned_logn_scale", "heads", "gain broadcast", {"positions": (0, 4, 90), "scale": reals("learned logn", 2),
+          "bias": reals("learned logn bias", 2)}, {"out": (2, 3)}),
+    gradient("learned_logn_scale", "rows", "gain offsets", {"positions": ((1, 4, 0, 7), (300, 2, 5, 9)), "scale":
+          reals("logn rows", 3), "bias": reals("logn rows bias", 3)}, {"out": (2, 3, 4)}),
+    gradient("learned", "clip", "repeat unused", {"positions": (-1, 4, 0, 9, 300), "table": reals("learned clip", 5, 3)}, {"out": (5, 3)},
           offset=1, clip=True),
-    _rows("t5_bias", "bidirectional", "repeat unused", {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7),
-          "table": reals("t5", 16, 2)}, (2, 3, 4), bidirectional=True, max_distance=20),
-    _rows("t5_bias", "causal", "repeat unused", {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41),
-          "table": reals("t5 causal", 12, 3)}, (3, 2, 5), bidirectional=False, max_distance=50),
-    _rows("t5_bias", "rows", "repeat offsets", {"q_positions": ((4, 6), (260, 261)), "k_positions":
-          ((0, 2, 5), (262, 260, 250)), "table": reals("t5 rows", 8, 2)}, (2, 2, 2, 3), bidirectional=True, max_distance=12),
+    gradient("t5_bias", "bidirectional", "repeat unused", {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7),
+          "table": reals("t5", 16, 2)}, {"out": (2, 3, 4)}, bidirectional=True, max_distance=20),
+    gradient("t5_bias", "causal", "repeat unused", {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41),
+          "table": reals("t5 causal", 12, 3)}, {"out": (3, 2, 5)}, bidirectional=False, max_distance=50),
+    gradient("t5_bias", "rows", "repeat offsets", {"q_positions": ((4, 6), (260, 261)), "k_positions":
+          ((0, 2, 5), (262, 260, 250)), "table": reals("t5 rows", 8, 2)}, {"out": (2, 2, 2, 3)}, bidirectional=True, max_distance=12),
 )  # fmt: skip
 
 
-def _shaw(op: str) -> Iterator[Case]:
-    """Yield what both operations of Shaw et al. are asked."""
-    first, second, table = ("q", "k", "key_table") if op == "shaw_scores" else ("weights", "v", "value_table")
+def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
+    """Yield gradients of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
 
     def case(
         name: str, flags: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str
     ) -> Case:
         queries, keys = (np.shape(p)[-1] for p in places)
-        one, out = (width, keys) if first == "q" else (keys, width)
-        shapes = {first: (*lead, queries, one), second: (*lead, keys, width), table: (left + right + 1, width)}
+        sizes = {"q": queries, "k": keys, "n": left + right + 1, "d": width}
+        shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}
         inputs = {n: reals(op + name + n, *shape) / 4 for n, shape in shapes.items()}
         inputs |= {"q_positions": places[0], "k_positions": places[1]}
-        return _case(op, name, flags, inputs, {"out": (*lead, queries, out)}, left=left, right=right, order=order)
+        cotangents = {"out": (*lead, *(sizes[a] for a in out))}
+        return gradient(op, name, flags, inputs, cotangents, left=left, right=right, order=order)
 
     yield case("strided", "non-contiguous term", (2,), 3, ((3, 1), (0, 2, 9)), 1, 2, "query_minus_key")
     yield case("forward", "term repeat clip", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "key_minus_query")
@@ -169,13 +164,13 @@ NOTHING = np.asarray([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]) > 0  # row 1 ma
 ONE = np.asarray([[0, 1, 0], [1, 0, 0]]) > 0
 
 
-def _attention(
-    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 3,
+def attention_gradient(
+    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0,
     bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None, wrt: str = "", bits: int = 8,
     **params: Any,
 ) -> Case:  # fmt: skip
-    """Return a case of attention or its logits, which stay within a few units; of what `wrt` has, or of q, k and v."""
-    shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if op == "attention" else {})
+    """Return a gradient of logits that stay within a few units, or of values of some `width` besides; of `wrt`, or of all three."""
+    shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if width else {})
     inputs: dict[str, Any] = {n: reals(op + name + n, *shape, bits=bits) for n, shape in shapes.items()}
     inputs["q"] = inputs["q"] / 8
     if bias:
@@ -184,84 +179,84 @@ def _attention(
         inputs["mask"] = mask
     if sinks is not None:
         inputs["sinks"] = reals(op + name + "sinks", sinks, bits=bits) / 2
-    out = (*q[:-1], width if op == "attention" else k[-2])
+    out = (*q[:-1], width or k[-2])
     wrt = wrt or " ".join(shapes)
-    return _case(op, name, flags, inputs, {"out": out}, comment, wrt=wrt, bits=bits, **params)
+    return gradient(op, name, flags, inputs, {"out": out}, comment, wrt=wrt, bits=bits, **params)
 
 
 ATTENTION = (
-    _attention("attention_logits", "plain", "scale", (2, 2, 5), (2, 3, 5)),
-    _attention("attention_logits", "scale", "scale bits", (2, 6), (3, 6), bits=24, scale=0.3125),
-    _attention("attention_logits", "heads", "heads", (4, 2, 3), (2, 3, 3)),
-    _attention("attention_logits", "bias", "broadcast scale", (2, 3, 3), (2, 2, 3), "a bias that all queries share",
+    attention_gradient("attention_logits", "plain", "scale", (2, 2, 5), (2, 3, 5)),
+    attention_gradient("attention_logits", "scale", "scale bits", (2, 6), (3, 6), bits=24, scale=0.3125),
+    attention_gradient("attention_logits", "heads", "heads", (4, 2, 3), (2, 3, 3)),
+    attention_gradient("attention_logits", "bias", "broadcast scale", (2, 3, 3), (2, 2, 3), "a bias that all queries share",
                bias=(2, 1, 2), wrt="q k bias", scale=0.25),
-    _attention("attention", "plain", "softmax scale", (2, 2, 4), (2, 3, 4)),
-    _attention("attention", "24-bits", "softmax bits", (2, 5), (4, 5), bits=24),
-    _attention("attention", "scale", "scale softmax", (3, 4), (2, 4), scale=0.75),
-    _attention("attention", "causal", "mask softmax", (3, 3), (4, 3), mask=CAUSAL),
-    _attention("attention", "heads", "heads softmax", (4, 2, 2), (2, 3, 2)),
-    _attention("attention", "bias", "broadcast softmax", (2, 3, 3), (2, 2, 3), bias=(3, 2), wrt="q k v bias"),
-    _attention("attention", "empty-row", "mask-row mask", (3, 5), (4, 5), mask=NOTHING, bias=(3, 4), wrt="q k v bias"),
-    _attention("attention", "sinks", "sinks softmax", (2, 3, 4), (2, 4, 4), sinks=2, wrt="q k v sinks", bits=24),
-    _attention("attention", "sinks-grouped", "sinks broadcast heads", (4, 2, 2), (2, 3, 2), sinks=4, wrt="q k v sinks",
-               scale=0.5),
-    _attention("attention", "sinks-empty-row", "sinks mask-row mask", (3, 5), (4, 5), mask=NOTHING, sinks=1, wrt="q k v sinks"),
-    _attention("attention", "strided", "non-contiguous softmax", (2, 2, 4), (2, 3, 4), scale=0.5),
-    _attention("attention", "one-key", "mask unused", (2, 2), (3, 2), "one key each: no gradient of queries, keys and bias",
-               mask=ONE, bias=(2, 3), wrt="q k v bias"),
+    attention_gradient("attention", "plain", "softmax scale", (2, 2, 4), (2, 3, 4), width=3),
+    attention_gradient("attention", "24-bits", "softmax bits", (2, 5), (4, 5), bits=24, width=3),
+    attention_gradient("attention", "scale", "scale softmax", (3, 4), (2, 4), scale=0.75, width=3),
+    attention_gradient("attention", "causal", "mask softmax", (3, 3), (4, 3), mask=CAUSAL, width=3),
+    attention_gradient("attention", "heads", "heads softmax", (4, 2, 2), (2, 3, 2), width=3),
+    attention_gradient("attention", "bias", "broadcast softmax", (2, 3, 3), (2, 2, 3), bias=(3, 2), wrt="q k v bias", width=3),
+    attention_gradient("attention", "empty-row", "mask-row mask", (3, 5), (4, 5), mask=NOTHING, bias=(3, 4), wrt="q k v bias", width=3),
+    attention_gradient("attention", "sinks", "sinks softmax", (2, 3, 4), (2, 4, 4), sinks=2, wrt="q k v sinks", bits=24, width=3),
+    attention_gradient("attention", "sinks-grouped", "sinks broadcast heads", (4, 2, 2), (2, 3, 2), sinks=4, wrt="q k v sinks",
+               scale=0.5, width=3),
+    attention_gradient("attention", "sinks-empty-row", "sinks mask-row mask", (3, 5), (4, 5), mask=NOTHING, sinks=1, wrt="q k v sinks", width=3),
+    attention_gradient("attention", "strided", "non-contiguous softmax", (2, 2, 4), (2, 3, 4), scale=0.5, width=3),
+    attention_gradient("attention", "one-key", "mask unused", (2, 2), (3, 2), "one key each: no gradient of queries, keys and bias",
+               mask=ONE, bias=(2, 3), wrt="q k v bias", width=3),
 )  # fmt: skip
 
 PROMPT = ((0, 3, 9), (1, 257, 2), (4, 0, 7))
 IMAGE: dict[str, Any] = {"dims": [2, 4, 2], "base": 100.0, "allocation": "own"}
 AXES = (
-    _case("mrope", "half", "sign layout", {"x": reals("mrope-half", 3, 10), "positions": PROMPT}, {"out": (3, 10)},
+    gradient("mrope", "half", "sign layout", {"x": reals("mrope-half", 3, 10), "positions": PROMPT}, {"out": (3, 10)},
           sections=[1, 2, 2], arrangement="chunked", layout="half", base=10000.0),
-    _case("mrope", "interleaved", "sign layout tail gain", {"x": reals("mrope-interleaved", 2, 3, 9), "positions": PROMPT},
+    gradient("mrope", "interleaved", "sign layout tail gain", {"x": reals("mrope-interleaved", 2, 3, 9), "positions": PROMPT},
           {"out": (2, 3, 9)}, sections=[2, 1, 1], arrangement="interleaved", layout="interleaved", base=500.0,
           scaling=YaRN(4, 64)),
-    _case("axial_rope", "by-axis", "sign layout tail", {"x": reals("axial-by-axis", 3, 9), "positions": PROMPT},
+    gradient("axial_rope", "by-axis", "sign layout tail", {"x": reals("axial-by-axis", 3, 9), "positions": PROMPT},
           {"out": (3, 9)}, layout="half_by_axis", arrangement="chunked", **IMAGE),
-    _case("axial_rope", "inverse", "inverse layout tail", {"x": reals("axial-inverse", 3, 9), "positions": PROMPT},
+    gradient("axial_rope", "inverse", "inverse layout tail", {"x": reals("axial-inverse", 3, 9), "positions": PROMPT},
           {"out": (3, 9)}, layout="interleaved", arrangement="round_robin", inverse=True, **IMAGE),
-    _case("axial_table", "chunked", "angle", {"positions": PROMPT, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
+    gradient("axial_table", "chunked", "angle", {"positions": PROMPT, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
           {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
-    _case("axial_table", "ernie", "angle gain", {"positions": PROMPT, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},
+    gradient("axial_table", "ernie", "angle gain", {"positions": PROMPT, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},
           {"cos": (3, 5), "sin": (3, 5)}, sections=[1, 2, 2], arrangement="ernie", attention_factor=1.25),
-    _case("mixed_table", "shared", "angle", {"positions": PROMPT[:2], "frequencies": reals("mixed-shared", 2, 4) / 4},
+    gradient("mixed_table", "shared", "angle", {"positions": PROMPT[:2], "frequencies": reals("mixed-shared", 2, 4) / 4},
           {"cos": (3, 4), "sin": (3, 4)}),
-    _case("mixed_table", "heads", "angle broadcast", {"positions": PROMPT, "frequencies": reals("mixed-heads", 3, 2, 1, 2) / 4},
+    gradient("mixed_table", "heads", "angle broadcast", {"positions": PROMPT, "frequencies": reals("mixed-heads", 3, 2, 1, 2) / 4},
           {"cos": (2, 3, 2), "sin": (2, 3, 2)}),
-    _case("mixed_rope", "shared", "sign layout angle broadcast", {"x": reals("mixed-x", 2, 3, 6), "positions": PROMPT[:2],
+    gradient("mixed_rope", "shared", "sign layout angle broadcast", {"x": reals("mixed-x", 2, 3, 6), "positions": PROMPT[:2],
           "frequencies": reals("mixed-s", 2, 3) / 4}, {"out": (2, 3, 6)}, layout="interleaved"),
-    _case("mixed_rope", "inverse", "inverse tail angle", {"x": reals("mixed-i", 2, 3, 5), "positions": PROMPT,
+    gradient("mixed_rope", "inverse", "inverse tail angle", {"x": reals("mixed-i", 2, 3, 5), "positions": PROMPT,
           "frequencies": reals("mixed-h", 3, 2, 1, 2) / 4}, {"out": (2, 3, 5)}, layout="half", inverse=True),
-    _case("liere_rotations", "shared", "angle", {"positions": PROMPT[:2], "generators": reals("liere-shared", 2, 1, 3, 3) / 8},
+    gradient("liere_rotations", "shared", "angle", {"positions": PROMPT[:2], "generators": reals("liere-shared", 2, 1, 3, 3) / 8},
           {"out": (3, 1, 3, 3)}),
-    _case("liere_rotations", "heads", "angle broadcast", {"positions": PROMPT[:2],
+    gradient("liere_rotations", "heads", "angle broadcast", {"positions": PROMPT[:2],
           "generators": reals("liere-heads", 2, 2, 1, 1, 2, 2) / 8}, {"out": (2, 3, 1, 2, 2)}),
-    _case("liere", "shared", "sign angle broadcast", {"x": reals("liere-x", 3, 4), "positions": PROMPT[:2],
+    gradient("liere", "shared", "sign angle broadcast", {"x": reals("liere-x", 3, 4), "positions": PROMPT[:2],
           "generators": reals("liere-s", 2, 2, 2, 2) / 8}, {"out": (3, 4)}),
-    _case("liere", "inverse", "inverse tail angle", {"x": reals("liere-i", 3, 4), "positions": PROMPT[:2],
+    gradient("liere", "inverse", "inverse tail angle", {"x": reals("liere-i", 3, 4), "positions": PROMPT[:2],
           "generators": reals("liere-h", 2, 1, 3, 3) / 16}, {"out": (3, 4)}, inverse=True),
-    _case("cayley", "plain", "term", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
-    _case("cayley", "heads", "term bits", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)}, bits=24),
-    _case("cayley_string", "product", "sign angle term", {"x": reals("string-x", 3, 3), "positions": PROMPT[:2],
+    gradient("cayley", "plain", "term", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
+    gradient("cayley", "heads", "term bits", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)}, bits=24),
+    gradient("cayley_string", "product", "sign angle term", {"x": reals("string-x", 3, 3), "positions": PROMPT[:2],
           "skew": reals("string-s", 3, 3) / 8, "frequencies": reals("string-f", 2, 1) / 4}, {"out": (3, 3)}, form="product"),
-    _case("cayley_string", "conjugate", "sign layout term broadcast", {"x": reals("string-y", 2, 2, 2),
+    gradient("cayley_string", "conjugate", "sign layout term broadcast", {"x": reals("string-y", 2, 2, 2),
           "positions": ((0, 3), (1, 257)), "skew": reals("string-t", 2, 1, 2, 2) / 8,
           "frequencies": reals("string-g", 2, 1) / 4}, {"out": (2, 2, 2)}, form="conjugate"),
-    _case("circulant_string", "shared", "sign angle broadcast", {"x": reals("circulant-x", 3, 3), "positions": PROMPT[:2],
+    gradient("circulant_string", "shared", "sign angle broadcast", {"x": reals("circulant-x", 3, 3), "positions": PROMPT[:2],
           "coefficients": reals("circulant-s", 2, 1, 3) / 8}, {"out": (3, 3)}),
-    _case("circulant_string", "inverse", "inverse tail angle", {"x": reals("circulant-i", 3, 5), "positions": PROMPT[:2],
+    gradient("circulant_string", "inverse", "inverse tail angle", {"x": reals("circulant-i", 3, 5), "positions": PROMPT[:2],
           "coefficients": reals("circulant-h", 2, 1, 4) / 8}, {"out": (3, 5)}, inverse=True),
-    _case("permute_qk_weights", "half", "layout", {"weight": reals("permute-half", 12, 3)}, {"out": (12, 3)}, heads=2,
+    gradient("permute_qk_weights", "half", "layout", {"weight": reals("permute-half", 12, 3)}, {"out": (12, 3)}, heads=2,
           source="interleaved", target="half"),
-    _case("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)}, heads=2,
+    gradient("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)}, heads=2,
           rotary_dim=8, source="half", target="interleaved"),
 )  # fmt: skip
 
 XPOS = tuple(
-    _case("xpos", name, flags, {"x": reals("xpos" + name, *shape), "positions": positions}, {"out": shape}, role=role,
+    gradient("xpos", name, flags, {"x": reals("xpos" + name, *shape), "positions": positions}, {"out": shape}, role=role,
           layout=layout, base=10000.0, **params)
     for name, flags, shape, positions, role, layout, params in (
         ("query", "sign layout gain", (2, 3, 8), (0, 4, 9), "query", "half", {"centre": 4, "scale_base": 16.0}),
@@ -271,18 +266,18 @@ XPOS = tuple(
 )  # fmt: skip
 
 POPE = (
-    _case("pope", "query", "angle term", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)}, {"out": (2, 3, 6)},
+    gradient("pope", "query", "angle term", {"x": reals("pope-query", 2, 3, 3), "positions": (0, 4, 9)}, {"out": (2, 3, 6)},
           layout="cos_sin", base=10000.0),
-    _case("pope", "key", "broadcast angle clip", {"x": 4 * reals("pope-key", 3, 4), "positions": (100, 260, 7),
+    gradient("pope", "key", "broadcast angle clip", {"x": 4 * reals("pope-key", 3, 4), "positions": (100, 260, 7),
           "phases": np.asarray((-1.25, -7.0, 0.5, -5.0))}, {"out": (3, 8)}, "phases of two lanes are clamped: no gradient",
           layout="interleaved", base=500.0),
-    _case("pope", "heads", "broadcast heads", {"x": reals("pope-heads", 2, 2, 2, 3), "positions": (3, 8),
+    gradient("pope", "heads", "broadcast heads", {"x": reals("pope-heads", 2, 2, 2, 3), "positions": (3, 8),
           "phases": np.asarray((((-1.5, -2.0, -0.25),), ((-3.0, -0.75, -6.0),)))}, {"out": (2, 2, 2, 6)},
           layout="cos_sin", base=100.0),
 )  # fmt: skip
 
 FOPE = tuple(
-    _case("fope", name, flags, {"x": reals("fope" + name, *shape), "positions": positions,
+    gradient("fope", name, flags, {"x": reals("fope" + name, *shape), "positions": positions,
           **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0)
     for name, flags, shape, positions, mix in (
         ("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
@@ -292,13 +287,13 @@ FOPE = tuple(
 )  # fmt: skip
 
 
-def _passes(op: str) -> Iterator[Case]:
-    """Yield what the scores of a length extension are asked."""
+def score_gradients(op: str, options: dict[str, Any]) -> Iterator[Case]:
+    """Yield gradients of the scores of a length extension."""
 
     def case(name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], places: tuple[Any, Any], **params: Any) -> Case:
         inputs: dict[str, Any] = {n: reals(op + name + n, *shape) / 4 for n, shape in (("q", q), ("k", k))}
         inputs |= dict(zip(("q_positions", "k_positions"), places, strict=True))
-        return _case(op, name, flags, inputs, {"out": (*q[:-1], k[-2])}, **EXTENSIONS[op], **params)
+        return gradient(op, name, flags, inputs, {"out": (*q[:-1], k[-2])}, **options, **params)
 
     yield case("half", "sign heads", (2, 3, 4), (1, 4, 4), ((10, 23, 14), (0, 6, 9, 10)), layout="half", base=10000.0)
     yield case(
@@ -314,30 +309,30 @@ def _passes(op: str) -> Iterator[Case]:
     )
 
 
-def _rotated(op: str, name: str, flags: str, shapes: str, places: tuple[Any, Any], out: tuple[int, ...], **params: Any) -> Case:
+def inside_gradient(op: str, name: str, flags: str, shapes: str, places: tuple[Any, Any], out: tuple[int, ...], **params: Any) -> Case:
     """Return a case of RoPE inside another form of attention; `shapes` are of its arrays, as in "q 2,6"."""
     inputs: dict[str, Any] = {
         n: reals(op + name + n, *map(int, sizes.split(","))) / 4 for n, sizes in (part.split() for part in shapes.split(";"))
     }
     inputs |= {"q_positions": places[0], "k_positions": places[1]}
-    return _case(op, name, flags, inputs, {"out": out}, **{"base": 10000.0, **params})
+    return gradient(op, name, flags, inputs, {"out": out}, **{"base": 10000.0, **params})
 
 
 ROTATED = (
-    _rotated("rotated_values", "half", "sign layout", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4), layout="half"),
-    _rotated("rotated_values", "trailing", "tail lanes heads gain", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)), (2, 2, 5),
+    inside_gradient("rotated_values", "half", "sign layout", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4), layout="half"),
+    inside_gradient("rotated_values", "trailing", "tail lanes heads gain", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)), (2, 2, 5),
              layout="interleaved", rotary_dim=2, lanes="trailing", scaling=YaRN(4, 64)),
-    _rotated("rotated_values", "strided", "non-contiguous sign", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)), (2, 2, 4),
+    inside_gradient("rotated_values", "strided", "non-contiguous sign", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)), (2, 2, 4),
              layout="interleaved_to_half"),
-    _rotated("mla_logits", "half", "sign scale broadcast", "q_nope 2,2,3;q_rope 2,2,4;k_nope 2,3,3;k_rope 3,4",
+    inside_gradient("mla_logits", "half", "sign scale broadcast", "q_nope 2,2,3;q_rope 2,2,4;k_nope 2,3,3;k_rope 3,4",
              ((7, 1), (0, 2, 300)), (2, 2, 3), layout="half"),
-    _rotated("mla_logits", "yarn", "layout gain scale", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4", ((7, 1), (0, 2)),
+    inside_gradient("mla_logits", "yarn", "layout gain scale", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4", ((7, 1), (0, 2)),
              (2, 2, 2), layout="interleaved", scaling=YaRN(4, 64), scale=0.375),
-    _rotated("rotary_linear_attention", "all", "sign term", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2), layout="half",
+    inside_gradient("rotary_linear_attention", "all", "sign term", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2), layout="half",
              causal=False),
-    _rotated("rotary_linear_attention", "causal", "layout term mask unused", "q 3,2;k 3,2;v 3,3", ((2, 0, 1), (0, 1, 5)),
+    inside_gradient("rotary_linear_attention", "causal", "layout term mask unused", "q 3,2;k 3,2;v 3,3", ((2, 0, 1), (0, 1, 5)),
              (3, 3), layout="interleaved", causal=True),
-    _rotated("rotary_linear_attention", "unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2),
+    inside_gradient("rotary_linear_attention", "unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2),
              layout="half", causal=True),
 )  # fmt: skip
 
@@ -350,8 +345,12 @@ CASES: tuple[Case, ...] = (
     *AXES,
     *ROTATIONS,
     *TABLES,
-    *_shaw("shaw_scores"),
-    *_shaw("shaw_values"),
+    *shaw_gradients("shaw_scores", {"q": "qd", "k": "kd", "key_table": "nd"}, "qk"),
+    *shaw_gradients("shaw_values", {"weights": "qk", "v": "kd", "value_table": "nd"}, "qd"),
     *ATTENTION,
-    *(case for op in EXTENSIONS for case in _passes(op)),
+    *score_gradients("rerope", {"window": 4}),
+    *score_gradients("leaky_rerope", {"window": 4, "factor": 3}),
+    *score_gradients("self_extend", {"group": 3, "window": 4, "shift": "floor"}),
+    *score_gradients("dual_chunk", {"chunk_size": 9, "local_size": 3}),
+    *score_gradients("streaming_llm", {"sinks": 2, "window": 4, "counting": "with_query"}),
 )

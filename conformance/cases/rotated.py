@@ -43,9 +43,8 @@ NONE = np.zeros(0, dtype=np.int64)
 Places = tuple[Any, Any]
 
 
-def _case(op: str, name: str, flags: str, step: Step, comment: str, kind: str, tier: str) -> Case:
-    """Return a case of one call; a flag that begins with a plus is of all three operations."""
-    own = {"rotated_values": "values", "mla_logits": "mla", "rotary_linear_attention": "linear"}[op]
+def inside_case(op: str, own: str, name: str, flags: str, step: Step, comment: str, kind: str, tier: str) -> Case:
+    """Return a case of one call; a flag that begins with a plus is of all three operations, another one has the prefix `own`."""
     flagged = tuple(f"rotated-{flag[1:]}" if flag.startswith("+") else f"{own}-{flag}" for flag in flags.split())
     return Case(f"{op}/{name}", step.params, step.inputs, flagged, comment, kind, tier)
 
@@ -64,7 +63,7 @@ def _values_step(
 
 
 def _values(name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
-    return _case("rotated_values", name, flags, _values_step(name, *call, **more), comment, kind, tier)
+    return inside_case("rotated_values", "values", name, flags, _values_step(name, *call, **more), comment, kind, tier)
 
 
 def _with_heads(rows: Any) -> Any:
@@ -142,7 +141,7 @@ def _mla_step(
 
 
 def _mla(name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
-    return _case("mla_logits", name, flags, _mla_step(name, *call, **more), comment, kind, tier)
+    return inside_case("mla_logits", "mla", name, flags, _mla_step(name, *call, **more), comment, kind, tier)
 
 
 def _unfitting(name: str, change: dict[str, tuple[int, ...]], comment: str) -> Case:
@@ -206,7 +205,7 @@ def _linear_step(
 
 
 def _linear(name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any) -> Case:
-    return _case("rotary_linear_attention", name, flags, _linear_step(name, *call, **more), comment, kind, tier)
+    return inside_case("rotary_linear_attention", "linear", name, flags, _linear_step(name, *call, **more), comment, kind, tier)
 
 
 LINEAR = (
