@@ -12,9 +12,9 @@ from quality import answers, cases, caught, diagnosed, registry
 
 import posref
 from posref.conformance import check
-from posref.conformance.deviations import DEVIATIONS, Deviation
-from posref.conformance.deviations.compose import narrowed, together
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, fits, stage, touched
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.evidence.tools.deviation import narrowed, together
 from posref.conformance.model import Arrays
 from posref.conformance.target import calling, comparing
 from posref.spec import PARTS, REGISTRY

@@ -5,8 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from posref.conformance import deviations
-from posref.conformance.deviations import DEVIATIONS
-from posref.conformance.deviations.hints import HINTS
+from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.deviations.hints import HINTS
 
 LONGEST = 130  # characters: a line of a report, and a bit
 

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from posref.conformance.cases.catalogue import all_flags
-from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 
 
 @cache

@@ -9,98 +9,20 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
+from ..evidence.order import evidence_of
+from ..evidence.tools.numbers import floats
 from ..suite.axes import alternatives, in_order, value_of
-from .forms import AXIAL, BUCKETS, EXTENSIONS, LINEAR, ROLE, ROTARY, SECTIONS, SINES, TURNING, WINDOW
-from .numbers import floats
 
 Places = Callable[[int], npt.NDArray[Any]]  # positions of a number of tokens
 
-MASKS: dict[str, dict[str, Any]] = {
-    "sliding_window": {"window": 5, "counting": "with_query", "sides": "causal"},
-    "chunked_window": {"chunk": 6, "sides": "causal"},
-    "lambda_window": {"sinks": 2, "window": 5, "counting": "with_query"},
-}
 USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing else is said
-    "sinusoidal": SINES,
-    "fourier": {"unit": "half_turns", "order": "wave coordinate band", "include": "first"},
-    "random_fourier": {"layout": "sin_cos"},
-    "sinusoidal_nd": {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"},
-    "sinusoidal_shift": {"dim": 4, "layout": "sin_cos"},
-    "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
-    "learned": {"offset": 2},
-    "axial_learned": {"combine": "concat"},
-    "layout_2d": {"combine": "concat", "clip_sizes": False},
-    "hierarchical_learned": {"alpha": 0.375},
-    "conv_positions": {"groups": 2},
-    "weight_norm": {"axis": 2},
-    "peg": {"residual": True},
-    "rope_table": {"attention_factor": 1.25},
-    "rope_cos_sin": {"dim": 6, "base": 500.0},
-    "apply_rope": {"layout": "half"},
-    "rotation_matrix": {"dim": 6, **ROTARY},
-    "rope": ROTARY,
-    "xpos": {**ROTARY, **ROLE},
-    "xpos_scales": {"dim": 6, **ROLE},
-    "pope": {"layout": "interleaved", "base": 10000.0},
-    "fope": {"base": 500.0},
-    "positions_from_mask": {"padding": 0},
-    "positions_from_tokens": {"padding_idx": 1},
-    "packed_documents": {},
-    "visible_windows": {"rate": 4},
-    "zigzag_shard": {"length": 12, "rank": 1, "ranks": 3},
-    "striped_shard": {"length": 11, "rank": 1, "ranks": 3},
-    "alibi": LINEAR,
-    "t5_buckets": BUCKETS,
-    "t5_bias": BUCKETS,
-    "shaw_scores": WINDOW,
-    "shaw_values": WINDOW,
-    "attention_logits": {},
-    "attention": {},
-    "axial_table": SECTIONS,
-    "mrope": TURNING,
-    "axial_rope": AXIAL,
-    "mixed_table": {},
-    "mixed_rope": {"layout": "interleaved"},
-    "liere_rotations": {},
-    "liere": {},
-    "cayley_string": {"form": "conjugate"},
-    "circulant_string": {},
-    "rotated_values": ROTARY,
-    "mla_logits": ROTARY,
-    "rotary_linear_attention": {**ROTARY, "causal": False},
-    "learned_logn_scale": {},
-    "logn_scale": {"length": 16, "offset": 1, "at_least_one": True},
-    "attention_temperature": {"form": "steps", "beta": 0.75, "length": 8, "offset": 0},
-    **MASKS,
-    **{f"{op}_distances": params for op, params in EXTENSIONS.items()},
-    **{op: {**params, **ROTARY} for op, params in EXTENSIONS.items()},
+    op: evidence_of(op).USUAL for op in REGISTRY if hasattr(evidence_of(op), "USUAL")
 }
 # Sizes by letter. Some differ by operation: lanes that a block fills, buckets of a table, keys of a window.
 SIZES: dict[str, Any] = {
     "A": 2, "B": 2, "D": 6, "E": 5, "G": 1, "H": 3, "K": 5, "N": 3, "Q": 4, "R": (), "T": 5, "d": 4, "g": 2, "k": 3, "m": 2,
     "n": 3, "tail": 0,
 }  # fmt: skip
-OWN: dict[str, dict[str, Any]] = {
-    "axial_rope": {"E": 2},
-    "circulant_string": {"E": 1},
-    "cayley_string": {"D": 4, "N": 2},
-    "liere": {"E": 1, "n": 2},
-    "liere_rotations": {"n": 2},
-    "mixed_rope": {"E": 1},
-    "mrope": {"E": 1},
-    "learned": {"N": 13},
-    "axial_learned": {"M": 17, "N": 13, "e": 6},
-    "hierarchical_learned": {"N": 13},
-    "peg": {"I": 3, "J": 5},
-    "weight_norm": {"o": 4, "c": 2},
-    "layout_2d": {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3},
-    "t5_bias": {"N": 16},
-    "rotary_linear_attention": {"H": 2},
-    "rotation_matrix": {"P": ()},
-    "fourier": {"c": 3, "K": 2},
-    "random_fourier": {"c": 2, "m": 5},
-}
-WAYS = {"fope": 2, "pope": 1, "circulant_string": 1, "liere": 1, "mixed_rope": 1, "cayley_string": 1}  # of arrays with tokens
 FREQUENCIES = (1.0, 0.3984375, 0.1171875, 0.03125, 0.013671875, 0.00390625)
 SCALE = {"skew": 8, "generators": 8, "coefficients": 8, "frequencies": 4, "weights": 4, "q": 4, "cos": 4, "sin": 4}
 
@@ -130,9 +52,10 @@ def call(
     named in `without`. The axes' sizes go by their letters.
     """
     options = USUAL[op] if params is None else dict(params)
-    known = {**SIZES, **OWN.get(op, {}), **options, **sizes}
+    known = {**SIZES, **getattr(evidence_of(op), "SIZES", {}), **options, **sizes}
     known.setdefault("P", (*known["R"], known["T"]))
-    which = WAYS.get(op, 1 if "R" in _letters(op) or "rope" in op else 0) if way is None else way
+    usual = 1 if "R" in _letters(op) or "rope" in op else 0
+    which = getattr(evidence_of(op), "WAY", usual) if way is None else way
     arrays: dict[str, Any] = {}
     for argument, axes in REGISTRY[op].arrays.items():
         if axes.optional and argument in without:

@@ -8,9 +8,8 @@ import numpy as np
 from posref.scaling import DynamicNTK, DynamicYaRN, Linear, LongRoPE, NTKMixed, YaRN, YaRNByTurns
 from posref.spec import REGISTRY
 
+from ..evidence.tools.numbers import floats, reals
 from ..model import Case, Flag, Step
-from .forms import EXTENSIONS, reals
-from .numbers import floats
 from .shaping import USUAL, call, reads_rows, shifted
 
 FLAGS = {
@@ -23,6 +22,7 @@ FLAGS = {
     "neutral-factor": Flag("an attention factor of 1 taken for one that is not given"),
 }
 
+EXTENSIONS = tuple(name for name in REGISTRY if f"{name}_distances" in REGISTRY)
 MATRICES = ("liere", "liere_rotations", "cayley_string", "circulant_string")
 ROWS: dict[str, Any] = {"R": (2,)}
 BY_ROWS = {  # the alternative of the registry's axes in which every array has the leading ones

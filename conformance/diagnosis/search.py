@@ -9,9 +9,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ..deviations import DEVIATIONS, Deviation
-from ..deviations.compose import together
-from ..deviations.opposites import contradict
+from ..evidence.deviations import DEVIATIONS, Deviation
+from ..evidence.opposites import contradict
+from ..evidence.tools.deviation import together
 from .hypotheses import Hypothesis, Kept, Question, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves

@@ -22,7 +22,7 @@ import stored
 from posref import plots
 from posref.about import ABOUT
 from posref.composition import stages
-from posref.conformance.deviations import DEVIATIONS
+from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
 from posref.presets import presets
 from posref.spec import FAMILIES, REGISTRY
