@@ -4,11 +4,9 @@ The registry of deviations: the ways in which positional encodings go wrong, as 
 One list, three uses: hypotheses that explain a failure, mutants that measure the suite, and a page of the docs.
 """
 
-from .order import evidence
+from .order import deviations
 from .tools.deviation import Deviation
 
-DEVIATIONS: dict[str, Deviation] = {
-    deviation.name: deviation for module in evidence() for deviation in getattr(module, "DEVIATIONS", ())
-}
+DEVIATIONS: dict[str, Deviation] = deviations()
 
 __all__ = ["DEVIATIONS", "Deviation"]
