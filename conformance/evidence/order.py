@@ -1,9 +1,10 @@
 """
 The order of evidence, and where it is found by an operation's name.
 
-Groups of cases and deviations stand in the alphabetical order of operations, and then as they stand in the operation's file.
-Deviations that several operations share come after all others, by the name of their module: where two explain a failure
-equally well, the one of a single operation is named first. An operation is in no list: it comes from the registry.
+Deviations stand in the alphabetical order of operations, and then as they stand in the operation's file. Those that several
+operations share come after all others, by the name of their module: where two explain a failure equally well, the one of a
+single operation is named first. Groups of cases keep the order of the installed suite (SUITE.json), whose hash names it; new
+ones come last, in the alphabetical order of operations. No operation is in a list: all come from the registry.
 """
 
 from collections.abc import Iterable

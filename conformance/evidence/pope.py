@@ -177,7 +177,6 @@ def _no_phases(function: Function) -> Function:
     return lambda x, p, /, *, phases=None, **options: function(x, p, **options)
 
 
-
 _deviation = deviations_of("pope")
 
 DEVIATIONS = (

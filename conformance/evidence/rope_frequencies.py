@@ -178,7 +178,7 @@ def _rebased(plain: Real, base: float, other: float, dim: int) -> Real:
 
 
 def _of(kind: type | tuple[type, ...], change: Callable[..., Any]) -> dict[str, Wrap]:
-    """Return a wrap that replaces inv_freq under one kind of scaling; `change` takes plain frequencies, the record and options."""
+    """Return a wrap that replaces inv_freq under one kind of scaling; `change` takes plain ones, the record and options."""
 
     def wrap(function: Function) -> Function:
         def deviating(dim: int, /, *, base: float, scaling: Any = None, length: Any = None, **rest: Any) -> Any:

@@ -54,13 +54,22 @@ def _taken(group: int, window: int, shift: str) -> float:
     return window / group if shift == "exact" else window // group
 
 
+def _far(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return the map with another formula for keys that are no neighbours: neighbours are before the query."""
+    return far_distances("self_extend", change, both_sides=False)
+
+
 def _grouped(change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return Self-Extend's map with other groups: `change` takes positions and G; the window is shifted as it should be."""
-    return far_distances("self_extend", lambda m, n, w, *, group, shift: change(m, n, group) + w - _taken(group, w, shift))
+    return _far(lambda m, n, w, *, group, shift: change(m, n, group) + w - _taken(group, w, shift))
+
+
+def _without_window(m: Any, n: Any, *, group: int, window: int, shift: str) -> Any:
+    return m // group - n // group + window - _taken(group, window, shift)
 
 
 def _inclusive(m: Any, n: Any, *, group: int, window: int, shift: str) -> Any:
-    far = m // group - n // group + window - _taken(group, window, shift)
+    far = _without_window(m, n, group=group, window=window, shift=shift)
     return np.where((m >= n) & (m - n <= window), m - n, far)
 
 
@@ -77,11 +86,10 @@ DEVIATIONS = (
     Deviation("self-extend-key-alone", "only keys are grouped", _grouped(lambda m, n, g: m - n // g), hint=GROUP_ALIKE),
     Deviation("self-extend-query-alone", "only queries are grouped", _grouped(lambda m, n, g: m // g - n), hint=GROUP_ALIKE),
     Deviation("self-extend-no-shift", "the window is not added to grouped queries",
-              far_distances("self_extend", lambda m, n, w, *, group, shift: m // group - n // group), hint=GROUP_SHIFT),
+              _far(lambda m, n, w, *, group, shift: m // group - n // group), hint=GROUP_SHIFT),
     Deviation("self-extend-window-added", "the whole window is added to grouped queries: nothing is subtracted from it",
-              far_distances("self_extend", lambda m, n, w, *, group, shift: m // group - n // group + w), hint=GROUP_SHIFT),
-    Deviation("self-extend-no-window", "neighbours are grouped too", changed_map("self_extend", lambda m, n, *, group, window,
-              shift: m // group - n // group + window - _taken(group, window, shift)),
+              _far(lambda m, n, w, *, group, shift: m // group - n // group + w), hint=GROUP_SHIFT),
+    Deviation("self-extend-no-window", "neighbours are grouped too", changed_map("self_extend", _without_window),
               hint="Keys nearer than the window keep exact distances: the first pass is missing."),
     Deviation("self-extend-inclusive", "a key W tokens back counts as a neighbour", changed_map("self_extend", _inclusive),
               hint=WINDOW_COUNT),

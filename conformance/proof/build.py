@@ -182,8 +182,9 @@ def product_of(cases: Sequence[Case], flags: Container[str]) -> Product:
 
 
 def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[Any]]) -> None:
-    """Write what speaks of all groups, in order of their sources; groups that have none come last."""
-    order = {name: place for place, name in enumerate(groups(list(all_cases())))}
+    """Write what speaks of all groups, in the order of the installed suite; then new ones in order of their sources."""
+    installed = [entry["id"] for entry in load_manifest(STATIC)["groups"]] if (STATIC / "SUITE.json").is_file() else []
+    order = {name: place for place, name in enumerate(dict.fromkeys((*installed, *groups(list(all_cases())))))}
     names = sorted(entries, key=lambda name: order.get(name, len(order)))
     cases = [case for name in names for case in smoke.get(name, ())]
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": cases})

@@ -14,6 +14,7 @@ THREE = ((0.5, -0.25, 1.5), (0.1875, 0.9375, -2))
 
 
 def first_row(x: Any) -> Real:
+    """Return points that are all the first one."""
     return np.broadcast_to(x.reshape(-1, x.shape[-1])[:1].reshape(*(1,) * (x.ndim - 1), -1), x.shape) if x.size else x
 
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...model import Case, Flag
-from ..shared.rotary import PLACES
 from ..tools.deviation import Real
 from ..tools.forms import form
 from ..tools.numbers import floats, reals, seed_of
+from .rotary import PLACES
 
 FLAGS = {
     "axis-order": Flag("time, height and width, or height and width, exchanged"),
@@ -112,4 +112,5 @@ def exchanged(a: int, b: int) -> Callable[[Any], Any]:
 
 
 def first_row(p: Real) -> Real:
+    """Return positions of which every row is the first one."""
     return np.broadcast_to(p[:, :1], p.shape) if p.ndim > 2 and p.shape[1] else p

@@ -11,7 +11,6 @@ from posref.scaling import YaRN
 from posref.spec import REGISTRY
 
 from ...model import Case, Flag, Step
-from ..shared.rotary import MIXED, ROTARY
 from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, before, narrowed, option
 from ..tools.forms import NONE, form
@@ -31,6 +30,7 @@ from ..tools.hints import (
     WINDOW_COUNT,
 )
 from ..tools.numbers import floats, reals
+from .rotary import MIXED, ROTARY
 
 FLAGS = {
     "distances-plain": Flag("RoPE's own distances: no extension at all"),
@@ -221,17 +221,8 @@ def score_gradients(op: str, options: dict[str, Any]) -> Iterator[Case]:
         return gradient(op, name, flags, inputs, {"out": (*q[:-1], k[-2])}, **options, **params)
 
     yield case("half", "sign heads", (2, 3, 4), (1, 4, 4), ((10, 23, 14), (0, 6, 9, 10)), layout="half", base=10000.0)
-    yield case(
-        "interleaved",
-        "layout tail gain",
-        (2, 2, 7),
-        (2, 3, 7),
-        ((30, 13), (12, 0, 7)),
-        layout="interleaved",
-        base=500.0,
-        rotary_dim=6,
-        scaling=YaRN(4, 16),
-    )
+    yield case("interleaved", "layout tail gain", (2, 2, 7), (2, 3, 7), ((30, 13), (12, 0, 7)), layout="interleaved",
+               base=500.0, rotary_dim=6, scaling=YaRN(4, 16))  # fmt: skip
 
 
 def wrapped_maps(wrap: Wrap, *ops: str) -> dict[str, Wrap]:
@@ -253,11 +244,11 @@ def changed_map(op: str, change: Callable[..., Any]) -> dict[str, Wrap]:
     return wrapped_maps(wrap, op)
 
 
-def far_distances(op: str, change: Callable[..., Any]) -> dict[str, Wrap]:
-    """Return a map with another formula for what is beyond the window alone."""
+def far_distances(op: str, change: Callable[..., Any], *, both_sides: bool = True) -> dict[str, Wrap]:
+    """Return a map with another formula for what is beyond the window alone, which is on both sides of a query or before it."""
 
     def formula(m: Any, n: Any, *, window: int, **options: Any) -> Any:
-        near = (m - n >= 0) & (m - n < window) if op == "self_extend" else np.abs(m - n) < window
+        near = (m - n < window) & ((m - n >= 0) | (m - n > -window) & both_sides)
         return np.where(near, m - n, change(m, n, window, **options))
 
     return changed_map(op, formula)
@@ -322,8 +313,9 @@ DEVIATIONS = (
     Deviation("extension-sign", "distances have the wrong sign", wrapped_maps(after(lambda out, *a, **o: -out)), hint=SIGN),
     Deviation("extension-query-plus-1", "queries are one token too late", wrapped_maps(argument(0, lambda q: q + 1)),
               hint=FROM_ZERO),
-    Deviation("extension-from-1", "positions are counted from 1", wrapped_maps(_both(lambda p: p + 1), "self_extend",
-              "dual_chunk", "streaming_llm"), hint="Groups and chunks then end one token early, and there is one sink fewer."),
+    Deviation("extension-from-1", "positions are counted from 1",
+              wrapped_maps(_both(lambda p: p + 1), "self_extend", "dual_chunk", "streaming_llm"),
+              hint="Groups and chunks then end one token early, and there is one sink fewer."),
     Deviation("extension-query-arange", "queries are at 0, 1, 2, ..., not at their positions",
               wrapped_maps(argument(0, _counted)), hint=ARANGE),
     Deviation("extension-key-arange", "keys are at 0, 1, 2, ..., not at their positions", wrapped_maps(argument(1, _counted)),

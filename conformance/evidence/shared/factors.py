@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from ...model import Case, Flag, Step
-from ..shared.masks import counts, first_row, for_each, held_in
 from ..tools.deviation import Deviation, after, always, argument, narrowed, option
 from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
+from .masks import counts, first_row, for_each, held_in
 
 FLAGS = {
     "factor-offset": Flag("the position taken for the number of keys, or the reverse", "xFasterTransformer's Qwen, fastllm"),
@@ -30,9 +30,8 @@ def factor_case(
     op: str, name: str, flags: str, positions: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of a factor on queries."""
-    return Case(
-        f"{op}/{name}", params, {"positions": positions}, tuple(f"factor-{flag}" for flag in flags.split()), comment, kind, tier
-    )
+    flagged = tuple(f"factor-{flag}" for flag in flags.split())
+    return Case(f"{op}/{name}", params, {"positions": positions}, flagged, comment, kind, tier)
 
 
 def factor_sequence(op: str, name: str, *positions: Any, **params: Any) -> Case:

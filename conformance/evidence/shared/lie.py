@@ -7,8 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...model import Case, Flag
-from ..shared.axial import exchanged, first_row
-from ..shared.rotary import PLACES
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, always, argument, narrowed, option
 from ..tools.forms import form
 from ..tools.hints import (
@@ -25,6 +23,8 @@ from ..tools.hints import (
     TRIANGLE,
 )
 from ..tools.numbers import floats, reals, seed_of
+from .axial import exchanged, first_row
+from .rotary import PLACES
 
 FLAGS = {
     "lie-transposed": Flag("rows of channels multiplied where columns are, or a triangle with the other sign"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...model import Case, Flag
 from ..tools.cotangents import gradient
-from ..tools.deviation import Deviation, Wrap
+from ..tools.deviation import Deviation, Function, Wrap
 from ..tools.forms import form
 from ..tools.hints import HEAD_BLOCKS
 from ..tools.numbers import floats, reals
@@ -29,10 +29,15 @@ FLAGS = {
 
 
 def attention_case(
-    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0, bits: int = 8, gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, sinks: Any = None, kind: str = "value",
+    op: str, name: str, flags: str, q: tuple[int, ...], k: tuple[int, ...], comment: str = "", *, width: int = 0, bits: int = 8,
+    gain: float = 0.25, bias: Any = None, mask: Any = None, scale: float | None = None, sinks: Any = None, kind: str = "value",
     tier: str = "core",
 ) -> Case:  # fmt: skip
-    """Return a case with q and k of these shapes, v `width` wide; without a width there are none; bias and sinks are given, or their shape or number."""
+    """
+    Return a case with q and k of these shapes.
+
+    Values are `width` wide; without a width there are none. Bias and sinks are given, or their shape or number.
+    """
     shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if width else {})
     inputs: dict[str, Any] = {n: floats(*shape, seed=crc32((name + n).encode()), bits=bits) for n, shape in shapes.items()}
     inputs["q"] = inputs["q"] * gain
@@ -48,32 +53,36 @@ def attention_case(
 
 def attention_cases(op: str, *, width: int = 0, small: int = 0) -> tuple[Case, ...]:
     """Return what both operations are asked; `width` and `small` are those of values, where there are any."""
+
+    def case(*args: Any, **more: Any) -> Case:
+        return attention_case(op, *args, **{"width": width, **more})
+
     return (
-        attention_case(op, "plain/small", "scale transposed" if width else "scale", (2, 6), (3, 6), width=small, tier="smoke"),
-        attention_case(op, "plain/24-bits", "downcast scale", (2, 5, 12), (2, 7, 12), bits=24, width=width),
-        attention_case(op, "plain/53-bits", "downcast scale", (3, 6), (4, 6), width=small, bits=53),
-        attention_case(op, "plain/batch", "transposed scale", (2, 3, 5, 20), (2, 3, 7, 20), gain=0.125, width=width),
-        attention_case(op, "plain/64", "true-size scale", (3, 5, 64), (3, 7, 64), width=min(width, 9), gain=0.015625),
-        attention_case(op, "plain/48", "true-size scale", (5, 48), (2, 48), gain=0.25, bits=24, width=width),
-        attention_case(op, "plain/one-query", "decode", (3, 1, 6), (3, 7, 6), width=width),
-        attention_case(op, "plain/one-key", "decode", (5, 6), (1, 6), width=width),
-        attention_case(op, "plain/no-query", "empty", (3, 0, 6), (3, 4, 6), width=width),
-        attention_case(op, "scale/given", "scale-given", (2, 5, 12), (2, 7, 12), scale=0.125, width=width),
-        attention_case(op, "scale/one", "scale-given scale", (3, 6), (5, 6), "T5: no scale", gain=0.125, scale=1.0, width=width),
-        attention_case(op, "scale/deepseek", "scale-given true-size", (3, 5, 24), (3, 7, 24), bits=24, scale=0.1352337788608801,
-              comment="a scale that carries YaRN's factor squared", width=width),
-        attention_case(op, "bias/full", "bias-order", (2, 3, 5, 6), (2, 3, 7, 6), bias=(2, 3, 5, 7), width=width),
-        attention_case(op, "bias/heads", "bias-order bias-shape", (2, 3, 5, 12), (2, 3, 7, 12), bias=(3, 1, 7), bits=24, width=width),
-        attention_case(op, "bias/batch", "bias-shape bias-order", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7), gain=0.125, width=width),
-        attention_case(op, "bias/shared", "bias-shape", (3, 5, 6), (3, 7, 6), bias=(5, 7), width=width),
-        attention_case(op, "bias/with-scale", "bias-order scale-given", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25, width=width),
-        attention_case(op, "bias/with-scale-24-bits", "bias-order scale-given downcast", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5),
-              bits=24, scale=0.3125, width=width),
-        attention_case(op, "heads/6-and-2", "heads", (6, 5, 8), (2, 7, 8), width=width),
-        attention_case(op, "heads/6-and-3", "heads", (2, 6, 5, 12), (2, 3, 7, 12), bits=24, gain=0.125, width=width),
-        attention_case(op, "heads/6-and-1", "heads", (6, 4, 10), (1, 7, 10), width=width),
-        attention_case(op, "heads/6-and-2-biased", "heads bias-shape", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7), gain=0.125, width=width),
-        attention_case(op, "refused/heads", "refuse", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject", width=width),
+        case("plain/small", "scale transposed" if width else "scale", (2, 6), (3, 6), width=small, tier="smoke"),
+        case("plain/24-bits", "downcast scale", (2, 5, 12), (2, 7, 12), bits=24),
+        case("plain/53-bits", "downcast scale", (3, 6), (4, 6), width=small, bits=53),
+        case("plain/batch", "transposed scale", (2, 3, 5, 20), (2, 3, 7, 20), gain=0.125),
+        case("plain/64", "true-size scale", (3, 5, 64), (3, 7, 64), width=min(width, 9), gain=0.015625),
+        case("plain/48", "true-size scale", (5, 48), (2, 48), gain=0.25, bits=24),
+        case("plain/one-query", "decode", (3, 1, 6), (3, 7, 6)),
+        case("plain/one-key", "decode", (5, 6), (1, 6)),
+        case("plain/no-query", "empty", (3, 0, 6), (3, 4, 6)),
+        case("scale/given", "scale-given", (2, 5, 12), (2, 7, 12), scale=0.125),
+        case("scale/one", "scale-given scale", (3, 6), (5, 6), "T5: no scale", gain=0.125, scale=1.0),
+        case("scale/deepseek", "scale-given true-size", (3, 5, 24), (3, 7, 24), bits=24, scale=0.1352337788608801,
+              comment="a scale that carries YaRN's factor squared"),
+        case("bias/full", "bias-order", (2, 3, 5, 6), (2, 3, 7, 6), bias=(2, 3, 5, 7)),
+        case("bias/heads", "bias-order bias-shape", (2, 3, 5, 12), (2, 3, 7, 12), bias=(3, 1, 7), bits=24),
+        case("bias/batch", "bias-shape bias-order", (2, 3, 5, 12), (2, 3, 7, 12), bias=(2, 1, 5, 7), gain=0.125),
+        case("bias/shared", "bias-shape", (3, 5, 6), (3, 7, 6), bias=(5, 7)),
+        case("bias/with-scale", "bias-order scale-given", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25),
+        case("bias/with-scale-24-bits", "bias-order scale-given downcast", (2, 3, 6), (2, 5, 6), bias=(2, 3, 5),
+              bits=24, scale=0.3125),
+        case("heads/6-and-2", "heads", (6, 5, 8), (2, 7, 8)),
+        case("heads/6-and-3", "heads", (2, 6, 5, 12), (2, 3, 7, 12), bits=24, gain=0.125),
+        case("heads/6-and-1", "heads", (6, 4, 10), (1, 7, 10)),
+        case("heads/6-and-2-biased", "heads bias-shape", (6, 5, 12), (2, 7, 12), bias=(6, 5, 7), gain=0.125),
+        case("refused/heads", "refuse", (5, 3, 6), (2, 7, 6), "5 query heads on 2 key heads", kind="reject"),
     )  # fmt: skip
 
 
@@ -112,7 +121,7 @@ def attention_gradient(
     bias: tuple[int, ...] | None = None, mask: Any = None, sinks: int | None = None, wrt: str = "", bits: int = 8,
     **params: Any,
 ) -> Case:  # fmt: skip
-    """Return a gradient of logits that stay within a few units, or of values of some `width` besides; of `wrt`, or of all three."""
+    """Return a gradient of logits that stay within a few units, with a width of values too; of `wrt`, or of q, k and v."""
     shapes = {"q": q, "k": k} | ({"v": (*k[:-1], width)} if width else {})
     inputs: dict[str, Any] = {n: reals(op + name + n, *shape, bits=bits) for n, shape in shapes.items()}
     inputs["q"] = inputs["q"] / 8
@@ -128,6 +137,7 @@ def attention_gradient(
 
 
 def changed_logits(change: Callable[..., Any]) -> Wrap:
+    """Return a wrap: `change` takes the function, queries, keys, bias and scale."""
     return lambda function: lambda q, k, /, *, bias=None, scale=None: change(function, q, k, bias, scale)
 
 
@@ -135,10 +145,16 @@ def _tiled(x: Any, heads: int) -> Any:
     return x if x.ndim < 3 or x.shape[-3] == heads else np.concatenate([x] * (heads // x.shape[-3]), axis=-3)
 
 
+def _tiled_keys(function: Function, q: Any, k: Any, bias: Any, scale: Any) -> Any:
+    return function(q, _tiled(k, q.shape[-3]) if q.ndim > 2 else k, bias=bias, scale=scale)
+
+
+def _tiled_values(function: Function) -> Function:
+    return lambda logits, v, mask, **sinks: function(logits, _tiled(v, logits.shape[-3]) if v.ndim > 2 else v, mask, **sinks)
+
+
 DEVIATIONS = (
     Deviation("heads-tiled", "key heads are tiled rather than repeated in blocks",
-              {"attention_logits": changed_logits(lambda f, q, k, b, s: f(q, _tiled(k, q.shape[-3]) if q.ndim > 2 else k,
-              bias=b, scale=s)), "softmax": lambda f: lambda logits, v, mask,
-              **sinks: f(logits, _tiled(v, logits.shape[-3]) if v.ndim > 2 else v, mask, **sinks)}, hint=HEAD_BLOCKS,
+              {"attention_logits": changed_logits(_tiled_keys), "softmax": _tiled_values}, hint=HEAD_BLOCKS,
               seen_in="TinyLlama#24"),
 )  # fmt: skip

@@ -41,15 +41,8 @@ def window_case(
     op: str, name: str, flags: str, q: Any, k: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
 ) -> Case:
     """Return a case of a mask."""
-    return Case(
-        f"{op}/{name}",
-        params,
-        {"q_positions": q, "k_positions": k},
-        tuple(flag if flag.startswith(("chunk-", "lambda-")) else f"window-{flag}" for flag in flags.split()),
-        comment,
-        kind,
-        tier,
-    )
+    flagged = tuple(flag if flag.startswith(("chunk-", "lambda-")) else f"window-{flag}" for flag in flags.split())
+    return Case(f"{op}/{name}", params, {"q_positions": q, "k_positions": k}, flagged, comment, kind, tier)
 
 
 def window_sequence(op: str, name: str, **params: Any) -> Case:
@@ -63,6 +56,7 @@ MASKS = ("sliding_window", "chunked_window", "lambda_window")
 
 
 def for_each(ops: tuple[str, ...], wrap: Wrap) -> dict[str, Wrap]:
+    """Return one wrap for several operations."""
     return dict.fromkeys(ops, wrap)
 
 
@@ -72,18 +66,22 @@ def both_positions(change: Callable[[Any], Any]) -> Wrap:
 
 
 def first_row(p: Any) -> Any:
+    """Return positions of which every row is the first one."""
     return np.broadcast_to(p[:1], p.shape) if p.ndim > 1 and p.shape[0] else p
 
 
 def counts(p: Any) -> Any:
+    """Return 0, 1, 2, ... in place of positions."""
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if p.ndim else 0 * p
 
 
 def held_in(dtype: str) -> Callable[[Any], Any]:
+    """Return a function that sends integers through a narrower dtype."""
     return lambda p: narrowed(dtype)(p).astype(np.int64)
 
 
 def offsets(q: Any, k: Any) -> Any:
+    """Return query minus key."""
     return q[..., :, None] - k[..., None, :]
 
 
@@ -96,18 +94,19 @@ def _no_window(q: Any, k: Any, /, *, sides: str = "causal", **rest: Any) -> Any:
 
 
 def option_of(op: str, **changes: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return a wrap of one operation that changes options."""
     return {op: option(**changes)}
 
 
 DEVIATIONS = (
     Deviation("window-with-query", "the window always counts the query's own key",
-              {op: option(counting=always("with_query"), window=lambda w: max(w, 1))
-              for op in ("sliding_window", "lambda_window")}, hint="It sees one key too few.", seen_in="tokenspeed#578"),
+              for_each(("sliding_window", "lambda_window"), option(counting=always("with_query"), window=lambda w: max(w, 1))),
+              hint="It sees one key too few.", seen_in="tokenspeed#578"),
     Deviation("window-without-query", "the window never counts the query's own key",
               for_each(("sliding_window", "lambda_window"), option(counting=always("without_query"))),
               hint="It sees one key too many.", seen_in="transformers#39408, mlx-lm#390, onnxruntime#25927"),
-    Deviation("window-causal", "the window is always causal", for_each(("sliding_window", "chunked_window"),
-              option(sides=always("causal"))), hint=BRANCH),
+    Deviation("window-causal", "the window is always causal",
+              for_each(("sliding_window", "chunked_window"), option(sides=always("causal"))), hint=BRANCH),
     Deviation("window-both-sides", "the window is always on both sides",
               for_each(("sliding_window", "chunked_window"), option(sides=always("both"))), hint=BRANCH),
     Deviation("window-future", "keys after the query are allowed too: only the far end is tested",

@@ -59,6 +59,7 @@ def every_rank(op: str, length: int) -> Case:
 
 
 def counts(mask: Any) -> Any:
+    """Return how many tokens there are up to each."""
     return np.cumsum(np.asarray(mask).astype(np.int64), axis=-1)
 
 

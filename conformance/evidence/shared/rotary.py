@@ -8,11 +8,11 @@ import numpy as np
 from posref.scaling import DynamicYaRN, Llama3, LongRoPE, NTKAlpha, NTKFixed, NTKMixed, Proportional, Scaling, YaRN, YaRNByTurns
 
 from ...model import Case, Flag
-from ..shared.angle_tables import changed_frequencies
-from ..tools.deviation import Deviation, after, argument, before, narrowed
+from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
 from ..tools.forms import NONE, form
 from ..tools.hints import KEEP_FLOAT32
 from ..tools.numbers import reals
+from .angle_tables import changed_frequencies
 
 FLAGS = {
     "ntk-alpha": Flag("alpha ignored, or not raised to d/(d-2)"),
@@ -180,8 +180,8 @@ EXTENDED = (
     Extended("yarn-turns/step", "yarn-turns yarn-singular", 14, YaRNByTurns(5, 400, beta_fast=3, beta_slow=3)),
     Extended("yarn-turns/llama-2", "yarn-turns true-size", 128, YaRNByTurns(16, 4096), "Llama 2, 64k"),
     Extended("yarn-dynamic/below", "yarn-dynamic", 12, DynamicYaRN(64), options={"length": 33}),
-    Extended("yarn-dynamic/far-below", "yarn-dynamic", 14, DynamicYaRN(900, beta_fast=16), options={"base": 500.0,
-             "length": 100}),
+    Extended("yarn-dynamic/far-below", "yarn-dynamic", 14, DynamicYaRN(900, beta_fast=16),
+             options={"base": 500.0, "length": 100}),
     Extended("yarn-dynamic/at", "yarn-dynamic", 10, DynamicYaRN(64), options={"length": 64}),
     Extended("yarn-dynamic/one-above", "yarn-dynamic", 12, DynamicYaRN(64), options={"length": 65}),
     Extended("yarn-dynamic/above", "yarn-dynamic", 20, DynamicYaRN(600, beta_fast=20, beta_slow=2), options={"length": 3000}),
@@ -190,8 +190,8 @@ EXTENDED = (
     Extended("longrope/below", "longrope-switch longrope-gain", 12, SMALL, options={"length": 20}),
     Extended("longrope/at", "longrope-switch", 12, SMALL, "the short list still", {"length": 32}),
     Extended("longrope/one-above", "longrope-switch", 12, SMALL, options={"length": 33}),
-    Extended("longrope/factor", "longrope-gain", 12, GIVEN_FACTOR, "factor goes before max_length", {"length": 49,
-             "base": 5e5}),
+    Extended("longrope/factor", "longrope-gain", 12, GIVEN_FACTOR, "factor goes before max_length",
+             {"length": 49, "base": 5e5}),
     Extended("longrope/mscale-short", "longrope-mscale", 12, MSCALES, options={"length": 20}),
     Extended("longrope/mscale-long", "longrope-mscale", 12, MSCALES, options={"length": 21}),
     Extended("longrope/mscale-far", "longrope-mscale", 12, MSCALES, options={"base": 5e5, "length": 190}),
@@ -279,19 +279,29 @@ def reads_writes(layout: str, inverse: bool) -> tuple[bool, bool]:
     return forward[::-1] if inverse else forward
 
 
+def _narrow_tables(dtype: str) -> dict[str, Wrap]:
+    """Return wraps that hold cosines and sines in a narrower dtype, where they are made and where they are used."""
+    narrow = narrowed(dtype)
+    return {
+        "apply_rope": before(lambda x, cos, sin, **options: ((x, narrow(cos), narrow(sin)), options)),
+        "rope_table": after(lambda table, *args, **options: tuple(map(narrow, table))),
+    }
+
+
+def _narrow_frequencies(dtype: str) -> dict[str, Wrap]:
+    """Return wraps that hold frequencies in a narrower dtype, where they are made and where they are used."""
+    narrow = narrowed(dtype)
+    return changed_frequencies(lambda f, dim, **options: narrow(f)) | {"rope_table": argument(1, narrow)}
+
+
 DEVIATIONS = (
     Deviation("table-bfloat16", "the cos/sin table is held in bfloat16",
-              {"apply_rope": before(lambda x, c, s, **o: ((x, narrowed("bfloat16")(c), narrowed("bfloat16")(s)), o)),
-              "rope_table": after(lambda t, *a, **o: tuple(map(narrowed("bfloat16"), t)))}, hint=KEEP_FLOAT32,
+              _narrow_tables("bfloat16"), hint=KEEP_FLOAT32,
               seen_in="sglang#3134, flashinfer#585"),
     Deviation("table-float16", "the cos/sin table is held in float16",
-              {"apply_rope": before(lambda x, c, s, **o: ((x, narrowed("float16")(c), narrowed("float16")(s)), o)),
-              "rope_table": after(lambda t, *a, **o: tuple(map(narrowed("float16"), t)))}, hint=KEEP_FLOAT32,
-              seen_in="sglang#3134"),
+              _narrow_tables("float16"), hint=KEEP_FLOAT32, seen_in="sglang#3134"),
     Deviation("inv-freq-bfloat16", "frequencies are held in bfloat16",
-              changed_frequencies(lambda f, d, **o: narrowed("bfloat16")(f)) | {"rope_table": argument(1,
-              narrowed("bfloat16"))}, hint=BUFFER, seen_in="transformers#25681, tt-metal#54516"),
-    Deviation("inv-freq-float16", "frequencies are held in float16", changed_frequencies(lambda f, d,
-              **o: narrowed("float16")(f)) | {"rope_table": argument(1, narrowed("float16"))}, hint=BUFFER,
+              _narrow_frequencies("bfloat16"), hint=BUFFER, seen_in="transformers#25681, tt-metal#54516"),
+    Deviation("inv-freq-float16", "frequencies are held in float16", _narrow_frequencies("float16"), hint=BUFFER,
               seen_in="transformers#29285"),
 )  # fmt: skip

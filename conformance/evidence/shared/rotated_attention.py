@@ -34,7 +34,7 @@ Places = tuple[Any, Any]
 
 
 def inside_case(op: str, own: str, name: str, flags: str, step: Step, comment: str, kind: str, tier: str) -> Case:
-    """Return a case of one call; a flag that begins with a plus is of all three operations, another one has the prefix `own`."""
+    """Return a case of one call; a flag with a plus before it is of all three operations, another one has the prefix `own`."""
     flagged = tuple(f"rotated-{flag[1:]}" if flag.startswith("+") else f"{own}-{flag}" for flag in flags.split())
     return Case(f"{op}/{name}", step.params, step.inputs, flagged, comment, kind, tier)
 
@@ -162,8 +162,7 @@ DEVIATIONS = (
     Deviation("inside-keys-plus-1", "keys' positions are one too large", _places(None, lambda p: p + 1), hint=FROM_ZERO,
               seen_in="fla#766"),
     Deviation("inside-turned-by-minus", "the rotation has the wrong direction",
-              {op: _places(lambda p: -p, lambda p: -p)[op] for op in ("rotated_values",
-              "mla_logits")} | linear_attention(sign=-1), hint="Distances have the wrong sign.",
+              _places(lambda p: -p, lambda p: -p) | linear_attention(sign=-1), hint="Distances have the wrong sign.",
               seen_in="NanoChat's convention"),
     Deviation("inside-base-10000", "the base is always 10000", _everywhere(option(base=always(10000.0))), hint=DEFAULT,
               seen_in="airllm#368"),
