@@ -50,7 +50,7 @@ def _chunked(
         later = 0 * own + min(2 * s - 1, most) if inter is None else inter(own, s, most)
         return np.where(behind <= 0, own, np.where(behind == 1, next_to, later)) - n % s
 
-    return changed_map("dual_chunk", formula)
+    return changed_map("dual_chunk_distances", formula)
 
 
 DEVIATIONS = (

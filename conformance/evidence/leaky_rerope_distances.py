@@ -26,17 +26,17 @@ def cases() -> tuple[Case, ...]:
 
 DEVIATIONS = (
     Deviation("leaky-stops", "distances stop at the window, as in ReRoPE",
-              far_distances("leaky_rerope", lambda m, n, w, *, factor: w + 0 * (m - n)),
+              far_distances("leaky_rerope_distances", lambda m, n, w, *, factor: w + 0 * (m - n)),
               hint="Beyond the window distances go on, divided by the factor."),
     Deviation("leaky-no-offset", "distances beyond the window are (m - n)/k",
-              far_distances("leaky_rerope", lambda m, n, w, *, factor: (m - n) / factor),
+              far_distances("leaky_rerope_distances", lambda m, n, w, *, factor: (m - n) / factor),
               hint="The window's w(k - 1) is not added to the query's position."),
     Deviation("leaky-offset-wk", "distances beyond the window are w + (m - n)/k",
-              far_distances("leaky_rerope", lambda m, n, w, *, factor: w + (m - n) / factor),
+              far_distances("leaky_rerope_distances", lambda m, n, w, *, factor: w + (m - n) / factor),
               hint="The query's offset is wk rather than w(k - 1)."),
     Deviation("leaky-whole", "distances beyond the window are rounded down",
-              far_distances("leaky_rerope", lambda m, n, w, *, factor: w + (m - n - w) // factor),
+              far_distances("leaky_rerope_distances", lambda m, n, w, *, factor: w + (m - n - w) // factor),
               hint="Distances beyond the window are fractions: look for a floor."),
     Deviation("leaky-after-query", "keys after the query keep their distance, even beyond the window",
-              after_query("leaky_rerope", lambda r, **o: r), hint=HIDDEN),
+              after_query("leaky_rerope_distances", lambda r, **o: r), hint=HIDDEN),
 )  # fmt: skip

@@ -29,13 +29,13 @@ SECOND_PASS = "In the second pass queries rotate by w and keys do not."
 
 DEVIATIONS = (
     Deviation("rerope-clipped", "keys after the query keep their distance, even beyond the window",
-              after_query("rerope", lambda r, **o: r), hint=HIDDEN, seen_in="rerope's decode path"),
+              after_query("rerope_distances", lambda r, **o: r), hint=HIDDEN, seen_in="rerope's decode path"),
     Deviation("rerope-both-sides", "distances are clipped on both sides: keys far after the query are at -w",
-              after_query("rerope", lambda r, *, window: np.maximum(r, -window)), hint=HIDDEN),
+              after_query("rerope_distances", lambda r, *, window: np.maximum(r, -window)), hint=HIDDEN),
     Deviation("rerope-key-turned", "keys are rotated in the second pass too: w - n",
-              far_distances("rerope", lambda m, n, w: w - n + 0 * m), hint=SECOND_PASS),
+              far_distances("rerope_distances", lambda m, n, w: w - n + 0 * m), hint=SECOND_PASS),
     Deviation("rerope-query-at-m", "the window is added to the query's position in the second pass: m + w",
-              far_distances("rerope", lambda m, n, w: m + w + 0 * n), hint=SECOND_PASS),
-    Deviation("rerope-unturned", "nothing is rotated in the second pass", far_distances("rerope", lambda m, n, w: 0 * (m - n)),
-              hint=SECOND_PASS),
+              far_distances("rerope_distances", lambda m, n, w: m + w + 0 * n), hint=SECOND_PASS),
+    Deviation("rerope-unturned", "nothing is rotated in the second pass",
+              far_distances("rerope_distances", lambda m, n, w: 0 * (m - n)), hint=SECOND_PASS),
 )  # fmt: skip

@@ -56,7 +56,7 @@ def _taken(group: int, window: int, shift: str) -> float:
 
 def _far(change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return the map with another formula for keys that are no neighbours: neighbours are before the query."""
-    return far_distances("self_extend", change, both_sides=False)
+    return far_distances("self_extend_distances", change, both_sides=False)
 
 
 def _grouped(change: Callable[..., Any]) -> dict[str, Wrap]:
@@ -75,9 +75,10 @@ def _inclusive(m: Any, n: Any, *, group: int, window: int, shift: str) -> Any:
 
 DEVIATIONS = (
     Deviation("self-extend-floor", "W // G is always subtracted from the window",
-              wrapped_maps(option(shift=always("floor")), "self_extend"), hint=BRANCH, seen_in="LongLM's decode paths"),
+              wrapped_maps(option(shift=always("floor")), "self_extend_distances"), hint=BRANCH,
+              seen_in="LongLM's decode paths"),
     Deviation("self-extend-exact", "W / G is always subtracted from the window",
-              wrapped_maps(option(shift=always("exact")), "self_extend"), hint=BRANCH,
+              wrapped_maps(option(shift=always("exact")), "self_extend_distances"), hint=BRANCH,
               seen_in="LongLM's prefill paths, except 715c1e3"),
     Deviation("self-extend-difference", "the difference is grouped, rather than both positions",
               _grouped(lambda m, n, g: (m - n) // g), hint=GROUP_ALIKE),
@@ -89,10 +90,11 @@ DEVIATIONS = (
               _far(lambda m, n, w, *, group, shift: m // group - n // group), hint=GROUP_SHIFT),
     Deviation("self-extend-window-added", "the whole window is added to grouped queries: nothing is subtracted from it",
               _far(lambda m, n, w, *, group, shift: m // group - n // group + w), hint=GROUP_SHIFT),
-    Deviation("self-extend-no-window", "neighbours are grouped too", changed_map("self_extend", _without_window),
+    Deviation("self-extend-no-window", "neighbours are grouped too", changed_map("self_extend_distances", _without_window),
               hint="Keys nearer than the window keep exact distances: the first pass is missing."),
-    Deviation("self-extend-inclusive", "a key W tokens back counts as a neighbour", changed_map("self_extend", _inclusive),
+    Deviation("self-extend-inclusive", "a key W tokens back counts as a neighbour",
+              changed_map("self_extend_distances", _inclusive),
               hint=WINDOW_COUNT),
     Deviation("self-extend-after-query", "keys after the query keep their distance",
-              after_query("self_extend", lambda r, **o: r), hint=HIDDEN),
+              after_query("self_extend_distances", lambda r, **o: r), hint=HIDDEN),
 )  # fmt: skip

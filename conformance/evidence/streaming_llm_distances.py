@@ -44,14 +44,14 @@ def _streamed(change: Callable[..., Any]) -> dict[str, Wrap]:
     def formula(m: Any, n: Any, *, sinks: int, window: int, counting: str) -> Any:
         return change(m, n, sinks, window - (counting == "with_query"))
 
-    return changed_map("streaming_llm", formula)
+    return changed_map("streaming_llm_distances", formula)
 
 
 DEVIATIONS = (
     Deviation("streaming-with-query", "the window always counts the query",
-              wrapped_maps(option(counting=always("with_query")), "streaming_llm"), hint=BRANCH),
+              wrapped_maps(option(counting=always("with_query")), "streaming_llm_distances"), hint=BRANCH),
     Deviation("streaming-without-query", "the window never counts the query",
-              wrapped_maps(option(counting=always("without_query")), "streaming_llm"), hint=BRANCH),
+              wrapped_maps(option(counting=always("without_query")), "streaming_llm_distances"), hint=BRANCH),
     Deviation("streaming-sinks-plus-1", "one key too many counts as a sink",
               _streamed(lambda m, n, g, r: np.where(n <= g, np.minimum(m, g + r) - n, m - n)), hint=SINK_COUNT),
     Deviation("streaming-window-alone", "the cache has as many keys as the window: the sinks are among them",

@@ -227,9 +227,13 @@ def score_gradients(op: str, options: dict[str, Any]) -> Iterator[Case]:
 
 def wrapped_maps(wrap: Wrap, *ops: str) -> dict[str, Wrap]:
     """Return a wrap for the maps of some methods, or of all."""
-    maps = [name for name, record in REGISTRY.items() if record.noun == "relative"]
-    plainest = sorted(maps, key=lambda name: len(REGISTRY[name].domains))
-    return dict.fromkeys([f"{op}_distances" for op in ops] or plainest, wrap)
+    return dict.fromkeys(ops or _maps_with(), wrap)
+
+
+def _maps_with(*options: str) -> list[str]:
+    """Return the maps that have these options, the plainest first."""
+    maps = [name for name, record in REGISTRY.items() if record.noun == "relative" and record.domains.keys() >= {*options}]
+    return sorted(maps, key=lambda name: len(REGISTRY[name].domains))
 
 
 def changed_map(op: str, change: Callable[..., Any]) -> dict[str, Wrap]:
@@ -314,7 +318,7 @@ DEVIATIONS = (
     Deviation("extension-query-plus-1", "queries are one token too late", wrapped_maps(argument(0, lambda q: q + 1)),
               hint=FROM_ZERO),
     Deviation("extension-from-1", "positions are counted from 1",
-              wrapped_maps(_both(lambda p: p + 1), "self_extend", "dual_chunk", "streaming_llm"),
+              wrapped_maps(_both(lambda p: p + 1), "self_extend_distances", "dual_chunk_distances", "streaming_llm_distances"),
               hint="Groups and chunks then end one token early, and there is one sink fewer."),
     Deviation("extension-query-arange", "queries are at 0, 1, 2, ..., not at their positions",
               wrapped_maps(argument(0, _counted)), hint=ARANGE),
@@ -325,11 +329,9 @@ DEVIATIONS = (
     Deviation("extension-positions-bfloat16", "positions are held in bfloat16",
               wrapped_maps(_both(lambda p: narrowed("bfloat16")(p).astype(np.int64))), hint=INTEGERS),
     Deviation("extension-window-plus-1", "the window is one token longer",
-              wrapped_maps(option(window=lambda w: w + 1), "rerope", "leaky_rerope", "self_extend", "streaming_llm"),
-              hint=WINDOW_COUNT),
+              wrapped_maps(option(window=lambda w: w + 1), *_maps_with("window")), hint=WINDOW_COUNT),
     Deviation("extension-window-minus-1", "the window is one token shorter",
-              wrapped_maps(option(window=lambda w: max(w - 1, 1)), "rerope", "leaky_rerope", "self_extend", "streaming_llm"),
-              hint=WINDOW_COUNT),
+              wrapped_maps(option(window=lambda w: max(w - 1, 1)), *_maps_with("window")), hint=WINDOW_COUNT),
     Deviation("extension-half", "layout is always 'half'", _given(layout="half"), hint=BRANCH),
     Deviation("extension-interleaved", "layout is always 'interleaved'", _given(layout="interleaved"), hint=BRANCH),
     Deviation("extension-base-10000", "the base is always 10000", _given(base=10000.0), hint=DEFAULT),
