@@ -7,8 +7,8 @@ import numpy as np
 
 from ..model import Case, Flag
 from .shared.factors import TEXTS, factor_case, factor_sequence
-from .shared.masks import NONE, held_in, option_of
-from .tools.deviation import Deviation, Wrap, always, argument, deviations_of
+from .shared.masks import NONE, held_in
+from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
 
@@ -97,10 +97,8 @@ def _without_one(n: Any, length: int, form: str) -> Any:
 _deviation = deviations_of("attention_temperature")
 
 DEVIATIONS = (
-    Deviation("temperature-smooth", "the factor always grows smoothly",
-              option_of("attention_temperature", form=always("smooth")), hint=BRANCH),
-    Deviation("temperature-steps", "the factor always grows in steps",
-              option_of("attention_temperature", form=always("steps")), hint=BRANCH),
+    _deviation("temperature-smooth", "the factor always grows smoothly", option(form=always("smooth")), hint=BRANCH),
+    _deviation("temperature-steps", "the factor always grows in steps", option(form=always("steps")), hint=BRANCH),
     Deviation("temperature-no-floor", "the quotient of steps keeps its fraction", _steps_as(lambda x: x),
               hint="Floor the quotient in form 'steps'."),
     Deviation("temperature-rounded", "the quotient is rounded to the nearest", _steps_as(np.rint), hint=ROUND_DOWN),
@@ -110,7 +108,6 @@ DEVIATIONS = (
                hint=COMPARE_INTEGERS),
     Deviation("temperature-log2", "the logarithm is of base 2", _of_temperature(lambda *a: _true_growth(*a) / np.log(2)),
               hint=LOGARITHM),
-    Deviation("temperature-beta-0.1", "beta is always 0.1", option_of("attention_temperature", beta=always(0.1)), hint=DEFAULT),
-    Deviation("temperature-length-8192", "the length is always 8192", option_of("attention_temperature", length=always(8192)),
-              hint=DEFAULT),
+    _deviation("temperature-beta-0.1", "beta is always 0.1", option(beta=always(0.1)), hint=DEFAULT),
+    _deviation("temperature-length-8192", "the length is always 8192", option(length=always(8192)), hint=DEFAULT),
 )  # fmt: skip

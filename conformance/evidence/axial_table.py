@@ -73,9 +73,9 @@ def cases() -> tuple[Case, ...]:
         *_table_forms(),
         gradient("axial_table", "chunked", "angle", {"positions": TRIPLES, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
                  {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
-        gradient("axial_table", "ernie", "angle gain", {"positions": TRIPLES,
-                 "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))}, {"cos": (3, 5), "sin": (3, 5)}, sections=[1, 2, 2],
-                 arrangement="ernie", attention_factor=1.25),
+        gradient("axial_table", "ernie", "angle gain",
+                 {"positions": TRIPLES, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},
+                 {"cos": (3, 5), "sin": (3, 5)}, sections=[1, 2, 2], arrangement="ernie", attention_factor=1.25),
     )  # fmt: skip
 
 

@@ -37,13 +37,15 @@ def _case(
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        *(case for form in ("conjugate", "product") for case in (_case(f"{form}/small", "string-form string-basis mixed-sum",
-          (5, 4), PATCHES, (4, 4), (2, 2), form=form, tier="smoke" if form == "conjugate" else "core"),
+        *(case for form in ("conjugate", "product")
+          for case in (_case(f"{form}/small", "string-form string-basis mixed-sum", (5, 4), PATCHES, (4, 4), (2, 2), form=form,
+          tier="smoke" if form == "conjugate" else "core"),
           _case(f"{form}/partial", "partial-tail lie-bits downcast", (3, 7), FRAMES, (7, 7), (3, 2), bits=24, form=form),
           _case(f"{form}/far", "far-position mixed-order", (4, 4), FAR, (4, 4), (2, 2), bits=24, form=form),
           _case(f"{form}/heads", "lie-heads mixed-heads every-head", (3, 5, 4), PATCHES, (3, 1, 4, 4), (2, 3, 1, 2),
-          form=form), _case(f"{form}/rows", "axis-rows string-basis layout", (2, 2, 3, 6), in_rows(FRAMES), (6, 6), (2, 2),
-          form=form), _case(f"{form}/between", "fractional string-form", (3, 6), BETWEEN, (6, 6), (2, 3), over=3, form=form),)),
+          form=form),
+          _case(f"{form}/rows", "axis-rows string-basis layout", (2, 2, 3, 6), in_rows(FRAMES), (6, 6), (2, 2), form=form),
+          _case(f"{form}/between", "fractional string-form", (3, 6), BETWEEN, (6, 6), (2, 3), over=3, form=form),)),
         _case("models/head-64", "true-size axial-origin string-basis", (2, 64), ((0, 5), (0, 11)), (64, 64), (2, 32),
               "a class token and a patch", bits=20, over=64, form="product"),
         _case("shapes/vector", "rank decode", (4,), (4, 9), (4, 4), (2, 1), form="conjugate"),
@@ -57,13 +59,14 @@ def cases() -> tuple[Case, ...]:
               form="conjugate"),
         _case("refused/form", "refuse-option", (5, 6), PATCHES, (6, 6), (2, 2), kind="reject", form="transpose"),
         sequence("cayley_string/sequence/sizes", "axis-rows cache-key decode", IMAGES,
-                 tuple(Step({"form": "product"}, {"x": x, "positions": p, "skew": learned("sizes-s", 5, 5),
-                 "frequencies": learned("sizes-f", 2, 2)}) for x in (floats(4, 5, seed=4),) for x,
-                 p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,)))))),
+                 tuple(Step({"form": "product"},
+                 {"x": x, "positions": p, "skew": learned("sizes-s", 5, 5), "frequencies": learned("sizes-f", 2, 2)})
+                 for x in (floats(4, 5, seed=4),)
+                 for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,)))))),
         *matrix_forms("cayley_string", "frequencies", (1,), skew=True, form="product"),
-        gradient("cayley_string", "product", "sign angle term", {"x": reals("string-x", 3, 3), "positions": TRIPLES[:2],
-                 "skew": reals("string-s", 3, 3) / 8, "frequencies": reals("string-f", 2, 1) / 4}, {"out": (3, 3)},
-                 form="product"),
+        gradient("cayley_string", "product", "sign angle term",
+                 {"x": reals("string-x", 3, 3), "positions": TRIPLES[:2], "skew": reals("string-s", 3, 3) / 8,
+                 "frequencies": reals("string-f", 2, 1) / 4}, {"out": (3, 3)}, form="product"),
         gradient("cayley_string", "conjugate", "sign layout term broadcast",
                  {"x": reals("string-y", 2, 2, 2), "positions": ((0, 3), (1, 257)), "skew": reals("string-t", 2, 1, 2, 2) / 8,
                  "frequencies": reals("string-g", 2, 1) / 4}, {"out": (2, 2, 2)}, form="conjugate"),

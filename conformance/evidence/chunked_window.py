@@ -1,5 +1,6 @@
 """Chunked attention: cases and known mistakes."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,35 +33,34 @@ FLAGS = {
 USUAL: dict[str, Any] = {"chunk": 6, "sides": "causal"}
 
 
+_case = partial(window_case, "chunked_window")
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
-        window_case("chunked_window", "causal/small", "chunk-window future inverted", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk=4,
-                    sides="causal", tier="smoke"),
-        window_case("chunked_window", "causal/unsorted", "chunk-start ids sides", (6, 2, 9, 0), UNSORTED, chunk=3,
-                    sides="causal"),
-        window_case("chunked_window", "causal/rows", "rows ids chunk-window", Q_ROWS, K_ROWS, chunk=5, sides="causal"),
-        window_case("chunked_window", "causal/rows-and-heads", "rows chunk-start", np.asarray(Q_ROWS)[:, None],
-                    np.asarray(K_ROWS)[:, None], "(B, 1, Q) and (B, 1, K)", chunk=4, sides="causal"),
-        window_case("chunked_window", "causal/negative", "chunk-negative chunk-start", Q_NEGATIVE, K_NEGATIVE, chunk=4,
-                    sides="causal"),
-        window_case("chunked_window", "causal/llama-4", "true-size chunk-window far", (8191, 8192, 131071, 16385),
-                    (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk=8192, sides="causal"),
-        window_case("chunked_window", "causal/beyond-float32", "far ids", Q_BEYOND, K_BEYOND, chunk=2, sides="causal"),
-        window_case("chunked_window", "both/beyond-float32", "far sides", Q_BEYOND[:2], K_BEYOND[:-1], chunk=3, sides="both"),
-        window_case("chunked_window", "causal/one-query", "decode ids chunk-start", (261,), (255, 256, 259, 260, 261), chunk=4,
-                    sides="causal"),
-        window_case("chunked_window", "causal/no-query", "empty", NONE, (0, 1), chunk=4, sides="causal"),
-        window_case("chunked_window", "both/small", "sides chunk-window", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk=4,
-                    sides="both"),
-        window_case("chunked_window", "both/negative", "chunk-negative sides", (-1, 2), K_NEGATIVE, chunk=5, sides="both"),
-        window_case("chunked_window", "both/rows", "rows sides inverted", Q_ROWS, K_ROWS, chunk=3, sides="both"),
-        window_case("chunked_window", "both/one", "chunk-start", (2, 5, 3), NEAR, "the query alone", chunk=1, sides="both"),
+        _case("causal/small", "chunk-window future inverted", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk=4, sides="causal",
+              tier="smoke"),
+        _case("causal/unsorted", "chunk-start ids sides", (6, 2, 9, 0), UNSORTED, chunk=3, sides="causal"),
+        _case("causal/rows", "rows ids chunk-window", Q_ROWS, K_ROWS, chunk=5, sides="causal"),
+        _case("causal/rows-and-heads", "rows chunk-start", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
+              "(B, 1, Q) and (B, 1, K)", chunk=4, sides="causal"),
+        _case("causal/negative", "chunk-negative chunk-start", Q_NEGATIVE, K_NEGATIVE, chunk=4, sides="causal"),
+        _case("causal/llama-4", "true-size chunk-window far", (8191, 8192, 131071, 16385),
+              (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk=8192, sides="causal"),
+        _case("causal/beyond-float32", "far ids", Q_BEYOND, K_BEYOND, chunk=2, sides="causal"),
+        _case("both/beyond-float32", "far sides", Q_BEYOND[:2], K_BEYOND[:-1], chunk=3, sides="both"),
+        _case("causal/one-query", "decode ids chunk-start", (261,), (255, 256, 259, 260, 261), chunk=4, sides="causal"),
+        _case("causal/no-query", "empty", NONE, (0, 1), chunk=4, sides="causal"),
+        _case("both/small", "sides chunk-window", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk=4, sides="both"),
+        _case("both/negative", "chunk-negative sides", (-1, 2), K_NEGATIVE, chunk=5, sides="both"),
+        _case("both/rows", "rows sides inverted", Q_ROWS, K_ROWS, chunk=3, sides="both"),
+        _case("both/one", "chunk-start", (2, 5, 3), NEAR, "the query alone", chunk=1, sides="both"),
         window_sequence("chunked_window", "sequence/decode", chunk=4, sides="causal"),
-        window_case("chunked_window", "refused/chunk", "refuse", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk=0,
-                    sides="causal", kind="reject"),
-        window_case("chunked_window", "refused/fractions", "refuse", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers",
-                    chunk=2, sides="causal", kind="reject"),
+        _case("refused/chunk", "refuse", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk=0, sides="causal",
+              kind="reject"),
+        _case("refused/fractions", "refuse", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk=2, sides="causal",
+              kind="reject"),
         *pairs("chunked_window", {"chunk": 5, "sides": "causal"}),
     )  # fmt: skip
 

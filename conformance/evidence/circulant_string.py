@@ -52,14 +52,15 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         sequence("circulant_string/sequence/sizes", "axis-rows cache-key decode", IMAGES,
                  tuple(Step({}, {"x": x, "positions": p, "coefficients": learned("sizes-c", 2, 2, 3)})
-                 for x in (floats(4, 6, seed=5),) for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))),
-                 (x[3:], ((7,), (30,)))))),
+                 for x in (floats(4, 6, seed=5),)
+                 for x, p in ((x, ((0, 0, 7, 7), (0, 30, 0, 30))), (x[:2], ((0, 1), (1, 0))), (x[3:], ((7,), (30,)))))),
         *matrix_forms("circulant_string", "coefficients", (1, 3)),
         gradient("circulant_string", "shared", "sign angle broadcast",
                  {"x": reals("circulant-x", 3, 3), "positions": TRIPLES[:2],
                  "coefficients": reals("circulant-s", 2, 1, 3) / 8}, {"out": (3, 3)}),
-        gradient("circulant_string", "inverse", "inverse tail angle", {"x": reals("circulant-i", 3, 5),
-                 "positions": TRIPLES[:2], "coefficients": reals("circulant-h", 2, 1, 4) / 8}, {"out": (3, 5)}, inverse=True),
+        gradient("circulant_string", "inverse", "inverse tail angle",
+                 {"x": reals("circulant-i", 3, 5), "positions": TRIPLES[:2],
+                 "coefficients": reals("circulant-h", 2, 1, 4) / 8}, {"out": (3, 5)}, inverse=True),
     )  # fmt: skip
 
 

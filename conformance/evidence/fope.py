@@ -88,9 +88,10 @@ def cases() -> tuple[Case, ...]:
                  tuple(Step({"base": BASE}, {"x": floats(2, len(p), 8, seed=i), "positions": p, **mixes("decode", 2, 3, 3)})
                  for i, p in enumerate(((0, 1, 2, 3), (4,), (100, 101, 102, 103))))),
         *_fope_forms(),
-        *(gradient("fope", name, flags, {"x": reals("fope" + name, *shape), "positions": positions,
-          **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0) for name, flags,
-          shape, positions, mix in (("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
+        *(gradient("fope", name, flags,
+          {"x": reals("fope" + name, *shape), "positions": positions,
+          **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0)
+          for name, flags, shape, positions, mix in (("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
           ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
           ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),)),
     )  # fmt: skip
@@ -167,8 +168,8 @@ DEVIATIONS = (
               hint=EACH_HEAD, seen_in="fourier_separate_head: false"),
     Deviation("fope-unmixed", "bands are not mixed: the rotation of RoPE", _mixes(lambda a, b: (_plain(a), _plain(b))),
               hint="Multiply cosines and sines by the mixes."),
-    Deviation("fope-mixes-bfloat16", "mixes are held in bfloat16", _mixes(lambda a,
-              b: (narrowed("bfloat16")(a), narrowed("bfloat16")(b))), hint=KEEP_FLOAT32),
+    Deviation("fope-mixes-bfloat16", "mixes are held in bfloat16",
+              _mixes(lambda a, b: (narrowed("bfloat16")(a), narrowed("bfloat16")(b))), hint=KEEP_FLOAT32),
     _deviation("fope-positions-plus-1", "FoPE's positions are one too large", argument(1, lambda p: p + 1), hint=FROM_ZERO),
     _deviation("fope-positions-bfloat16", "FoPE's positions are held in bfloat16", argument(1, narrowed("bfloat16")),
                hint=INTEGERS),

@@ -62,7 +62,7 @@ def cases() -> tuple[Case, ...]:
               cotangents={"out": reals("hierarchical default", 3, 2) / 2}),
         _case("gradient/alpha", "gradient downcast alpha", ((3, 15), (9, 1)), (4, 2), 0.3, bits=24, kind="vjp",
               cotangents={"out": reals("hierarchical alpha", 2, 2, 2, bits=24) / 2}),
-        *places("hierarchical_learned", "positions", {"alpha": 0.375}, table=reals("hierarchical", 4, 6)),
+        *places("hierarchical_learned", "positions", USUAL, table=reals("hierarchical", 4, 6)),
     )  # fmt: skip
 
 

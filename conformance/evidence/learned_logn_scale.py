@@ -56,10 +56,12 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         _case("refused/no-axis", "refuse", 3, 2, "queries have an axis", kind="reject"),
         *places("learned_logn_scale", "positions", {}, scale=floats(3, seed=71), bias=floats(3, seed=72)),
-        gradient("learned_logn_scale", "heads", "gain broadcast", {"positions": (0, 4, 90), "scale": reals("learned logn", 2),
-                 "bias": reals("learned logn bias", 2)}, {"out": (2, 3)}),
-        gradient("learned_logn_scale", "rows", "gain offsets", {"positions": ((1, 4, 0, 7), (300, 2, 5, 9)),
-                 "scale": reals("logn rows", 3), "bias": reals("logn rows bias", 3)}, {"out": (2, 3, 4)}),
+        gradient("learned_logn_scale", "heads", "gain broadcast",
+                 {"positions": (0, 4, 90), "scale": reals("learned logn", 2), "bias": reals("learned logn bias", 2)},
+                 {"out": (2, 3)}),
+        gradient("learned_logn_scale", "rows", "gain offsets",
+                 {"positions": ((1, 4, 0, 7), (300, 2, 5, 9)), "scale": reals("logn rows", 3),
+                 "bias": reals("logn rows bias", 3)}, {"out": (2, 3, 4)}),
     )  # fmt: skip
 
 
@@ -72,11 +74,11 @@ DEVIATIONS = (
                hint="Add the bias to scale times logarithm."),
     _deviation("learned-logn-no-scale", "the logarithm is not scaled", argument(1, lambda a: 0 * a + 1),
                hint="Every head has a scale of its own."),
-    _deviation("learned-logn-first-head", "every head has the scale and bias of the first", lambda f: lambda p, a, c, /,
-               **o: f(p, *(np.broadcast_to(x[:1], x.shape) for x in (a, c)), **o), hint=EACH_HEAD),
+    _deviation("learned-logn-first-head", "every head has the scale and bias of the first",
+               lambda f: lambda p, a, c, /, **o: f(p, *(np.broadcast_to(x[:1], x.shape) for x in (a, c)), **o), hint=EACH_HEAD),
     _deviation("learned-logn-exchanged", "scale and bias are exchanged", lambda f: lambda p, a, c, /, **o: f(p, c, a, **o),
                hint="The scale multiplies the logarithm, the bias does not."),
-    _deviation("learned-logn-bfloat16", "the logarithm is held in bfloat16", lambda f: lambda p, a, c, /,
-               **o: a[:, None] * narrowed("bfloat16")(np.log(np.maximum(p + 1, 1)))[..., None, :] + c[:, None],
-               hint=KEEP_FLOAT32, seen_in="transformers' Mistral Large 4"),
+    _deviation("learned-logn-bfloat16", "the logarithm is held in bfloat16",
+               lambda f: lambda p, a, c, /, **o: a[:, None] * narrowed("bfloat16")(np.log(np.maximum(p + 1, 1)))[..., None,
+               :] + c[:, None], hint=KEEP_FLOAT32, seen_in="transformers' Mistral Large 4"),
 )  # fmt: skip

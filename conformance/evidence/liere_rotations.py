@@ -48,10 +48,11 @@ def cases() -> tuple[Case, ...]:
         _case("refused/rows", "refuse-positions", PATCHES, (2, 3, 1, 2, 2), "three heads against five tokens", kind="reject"),
         _case("refused/square", "refuse-positions", PATCHES, (2, 1, 2, 3), "no square matrices", kind="reject"),
         *matrix_forms("liere_rotations", "generators", (1, 2, 2), x=False),
-        gradient("liere_rotations", "shared", "angle", {"positions": TRIPLES[:2],
-                 "generators": reals("liere-shared", 2, 1, 3, 3) / 8}, {"out": (3, 1, 3, 3)}),
-        gradient("liere_rotations", "heads", "angle broadcast", {"positions": TRIPLES[:2],
-                 "generators": reals("liere-heads", 2, 2, 1, 1, 2, 2) / 8}, {"out": (2, 3, 1, 2, 2)}),
+        gradient("liere_rotations", "shared", "angle",
+                 {"positions": TRIPLES[:2], "generators": reals("liere-shared", 2, 1, 3, 3) / 8}, {"out": (3, 1, 3, 3)}),
+        gradient("liere_rotations", "heads", "angle broadcast",
+                 {"positions": TRIPLES[:2], "generators": reals("liere-heads", 2, 2, 1, 1, 2, 2) / 8},
+                 {"out": (2, 3, 1, 2, 2)}),
     )  # fmt: skip
 
 

@@ -43,8 +43,9 @@ def cases() -> tuple[Case, ...]:
         *mixed_forms("mixed_table", x=False),
         gradient("mixed_table", "shared", "angle", {"positions": TRIPLES[:2], "frequencies": reals("mixed-shared", 2, 4) / 4},
                  {"cos": (3, 4), "sin": (3, 4)}),
-        gradient("mixed_table", "heads", "angle broadcast", {"positions": TRIPLES,
-                 "frequencies": reals("mixed-heads", 3, 2, 1, 2) / 4}, {"cos": (2, 3, 2), "sin": (2, 3, 2)}),
+        gradient("mixed_table", "heads", "angle broadcast",
+                 {"positions": TRIPLES, "frequencies": reals("mixed-heads", 3, 2, 1, 2) / 4},
+                 {"cos": (2, 3, 2), "sin": (2, 3, 2)}),
     )  # fmt: skip
 
 

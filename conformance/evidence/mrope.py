@@ -109,8 +109,8 @@ def cases() -> tuple[Case, ...]:
               arrangement="chunked"),
         sequence("mrope/sequence/prompts", "axis-rows", "a long prompt, a short one, and a token after it",
                  tuple(Step({"base": BASE, "layout": "half", "sections": [2, 2, 2], "arrangement": "interleaved"},
-                 {"x": floats(len(places[0]), 12, seed=i), "positions": places}) for i,
-                 places in enumerate((PROMPT, VIDEO, ((6,), (6,), (6,)))))),
+                 {"x": floats(len(places[0]), 12, seed=i), "positions": places})
+                 for i, places in enumerate((PROMPT, VIDEO, ((6,), (6,), (6,)))))),
         *_scaled("linear", "linear", Linear(4), Linear(2.5)),
         *_scaled("ntk", "ntk-exponent", NTKAware(4), NTKAware(2.5)),
         *_scaled("ntk-alpha", "ntk-alpha", NTKAlpha(6.5), NTKAlpha(0.75)),
@@ -135,12 +135,12 @@ def cases() -> tuple[Case, ...]:
               sections=[3, 2, 1], arrangement="interleaved", scaling=GIVEN),
         *(sequence(f"mrope/sequence/dynamic-{n}", "dynamic-stale dynamic-limit", "long, short, at the limit, long",
           tuple(Step({"base": BASE, "layout": "half", "sections": [1, 3, 2], "arrangement": "chunked", "length": length,
-          "scaling": DynamicNTK(factor, 16)}, {"x": floats(9, 12, seed=n * 10 + i), "positions": PROMPT}) for i,
-          length in enumerate((40, 9, 40, 16, 33)))) for n, factor in enumerate((2, 3.5))),
+          "scaling": DynamicNTK(factor, 16)}, {"x": floats(9, 12, seed=n * 10 + i), "positions": PROMPT})
+          for i, length in enumerate((40, 9, 40, 16, 33)))) for n, factor in enumerate((2, 3.5))),
         *placed_rotations("mrope", USUAL),
         gradient("mrope", "half", "sign layout", {"x": reals("mrope-half", 3, 10), "positions": TRIPLES}, {"out": (3, 10)},
                  sections=[1, 2, 2], arrangement="chunked", layout="half", base=10000.0),
-        gradient("mrope", "interleaved", "sign layout tail gain", {"x": reals("mrope-interleaved", 2, 3, 9),
-                 "positions": TRIPLES}, {"out": (2, 3, 9)}, sections=[2, 1, 1], arrangement="interleaved",
-                 layout="interleaved", base=500.0, scaling=YaRN(4, 64)),
+        gradient("mrope", "interleaved", "sign layout tail gain",
+                 {"x": reals("mrope-interleaved", 2, 3, 9), "positions": TRIPLES}, {"out": (2, 3, 9)}, sections=[2, 1, 1],
+                 arrangement="interleaved", layout="interleaved", base=500.0, scaling=YaRN(4, 64)),
     )  # fmt: skip

@@ -116,6 +116,6 @@ DEVIATIONS = (
               hint=SOURCE_TARGET),
     Deviation("permute-always", "rows are permuted though both layouts read the same pairs", _of_weights(before(_always)),
               hint=SOURCE_TARGET),
-    Deviation("permute-no-bias", "a bias is not permuted", _of_weights(after(lambda out, weight, **options: weight
-              if weight.ndim == 1 else out)), hint=SOURCE_TARGET),
+    Deviation("permute-no-bias", "a bias is not permuted",
+              _of_weights(after(lambda out, weight, **options: weight if weight.ndim == 1 else out)), hint=SOURCE_TARGET),
 )  # fmt: skip

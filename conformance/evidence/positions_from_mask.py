@@ -46,7 +46,7 @@ def cases() -> tuple[Case, ...]:
         _case("all/padding", "fill", {"padding": 3}, _mask(np.zeros((2, 4)))),
         _case("all/tokens", "from", {"padding": 3}, _mask(np.ones((2, 4)))),
         _case("refused/float", "refuse", {"padding": 0}, {"mask": np.ones((2, 3))}, "a mask of reals", kind="reject"),
-        *id_forms("positions_from_mask", "mask", ((0, 0, 1, 1, 1, 1), (0, 1, 1, 1, 0, 0)), {"padding": 0}),
+        *id_forms("positions_from_mask", "mask", ((0, 0, 1, 1, 1, 1), (0, 1, 1, 1, 0, 0)), USUAL),
     )
 
 
@@ -70,7 +70,7 @@ DEVIATIONS = (
                hint="The sum includes the token itself: subtract 1."),
     _deviation("ids-padding-not-filled", "padding has the position of the token before it",
                after(lambda out, mask, **options: counts(mask) - 1), hint="Padding has the position that was asked for."),
-    _deviation("ids-padding-one", "padding always has position 1", after(lambda out, mask,
-               **options: np.where(np.asarray(mask) != 0, out, 1)), hint="Look for a fixed fill of 1."),
+    _deviation("ids-padding-one", "padding always has position 1",
+               after(lambda out, mask, **options: np.where(np.asarray(mask) != 0, out, 1)), hint="Look for a fixed fill of 1."),
     _deviation("ids-first-row", "all rows have the positions of the first", _first_row, hint="Each row has its own padding."),
 )  # fmt: skip

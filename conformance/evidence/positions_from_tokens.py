@@ -26,7 +26,7 @@ def cases() -> tuple[Case, ...]:
         _case("other/small", "padding from rows", {"padding_idx": 5}, {"tokens": TOKENS}),
         _case("other/absent", "from", {"padding_idx": 77}, {"tokens": TOKENS}, "no padding at all"),
         _case("refused/float", "refuse", {"padding_idx": 1}, {"tokens": np.ones((2, 3)) / 2}, "tokens of reals", kind="reject"),
-        *id_forms("positions_from_tokens", "tokens", ((0, 42, 7, 9, 1, 1), (1, 1, 0, 5, 33, 2)), {"padding_idx": 1}),
+        *id_forms("positions_from_tokens", "tokens", ((0, 42, 7, 9, 1, 1), (1, 1, 0, 5, 33, 2)), USUAL),
     )
 
 
@@ -36,8 +36,8 @@ DEVIATIONS = (
     _deviation("rows-from-padding", "the first token has the padding's own row",
                after(lambda out, tokens, *, padding_idx: np.where(np.asarray(tokens) != padding_idx, out - 1, out)),
                hint="Tokens begin one row after the padding's."),
-    _deviation("rows-from-one", "the padding's index is not added", after(lambda out, tokens, *,
-               padding_idx: out - padding_idx), hint="Tokens begin at padding_idx + 1, not at 1."),
+    _deviation("rows-from-one", "the padding's index is not added",
+               after(lambda out, tokens, *, padding_idx: out - padding_idx), hint="Tokens begin at padding_idx + 1, not at 1."),
     _deviation("rows-padding-counts", "padding takes the row of the token before it",
                after(lambda out, tokens, *, padding_idx: counts(np.asarray(tokens) != padding_idx) + padding_idx),
                hint="Multiply the sum by the mask before padding_idx is added."),

@@ -56,5 +56,5 @@ def cases() -> tuple[Case, ...]:
         _table("tokens/fractional", "rows", 14, 10000.0, (0.5, 1.75, 0.25, 999.5, 2.0)),
         _table("tokens/negative", "rows", 10, 5e5, (-1, -2, -63, 3, -257, -4096)),
         *(case for case in _tables() if case.id != "rope_cos_sin/plain/small"),
-        *places("rope_cos_sin", "positions", {"dim": 6, "base": 500.0}),
+        *places("rope_cos_sin", "positions", USUAL),
     )

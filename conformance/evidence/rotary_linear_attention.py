@@ -1,5 +1,6 @@
 """Linear attention with RoPE: cases and known mistakes."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,9 @@ def _case(name: str, flags: str, *call: Any, comment: str = "", kind: str = "val
     return inside_case("rotary_linear_attention", "linear", name, flags, _linear_step(name, *call, **more), comment, kind, tier)
 
 
+_gradient = partial(inside_gradient, "rotary_linear_attention")
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -78,8 +82,8 @@ def cases() -> tuple[Case, ...]:
               comment="the last query sees no key, the first its own"),
         _case("causal/fractional", "causal +ids", (3,), 6, ((0.5, 2.25), (0.25, 0.5, 1.75)), layout="half", causal=True),
         Case("rotary_linear_attention/sequence/decode", flags=("rotated-decode", "rotated-ids"), kind="sequence",
-             comment="a row of the whole, then at another offset", steps=(_linear_step("prefill", (3,), 6,
-             ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half", causal=True),
+             comment="a row of the whole, then at another offset",
+             steps=(_linear_step("prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half", causal=True),
              _linear_step("decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), layout="half", causal=True),
              _linear_step("elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half", causal=True))),
         _case("shapes/one-query", "+decode +ids", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
@@ -88,13 +92,11 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         _case("refused/odd", "+refuse", (2,), 7, ((1, 4), (0, 1, 5)), layout="half", kind="reject",
               comment="lanes rotate in pairs"),
-        *inside_forms("rotary_linear_attention", {"q": "hqd", "k": "hkd", "v": "hke"}, {**ROTARY, "causal": False}),
-        inside_gradient("rotary_linear_attention", "all", "sign term", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2),
-                        layout="half", causal=False),
-        inside_gradient("rotary_linear_attention", "causal", "layout term mask unused", "q 3,2;k 3,2;v 3,3",
-                        ((2, 0, 1), (0, 1, 5)), (3, 3), layout="interleaved", causal=True),
-        inside_gradient("rotary_linear_attention", "unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2),
-                        layout="half", causal=True),
+        *inside_forms("rotary_linear_attention", {"q": "hqd", "k": "hkd", "v": "hke"}, USUAL),
+        _gradient("all", "sign term", "q 2,4;k 3,4;v 3,2", ((7, 1), (0, 2, 9)), (2, 2), layout="half", causal=False),
+        _gradient("causal", "layout term mask unused", "q 3,2;k 3,2;v 3,3", ((2, 0, 1), (0, 1, 5)), (3, 3),
+                  layout="interleaved", causal=True),
+        _gradient("unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2), layout="half", causal=True),
     )  # fmt: skip
 
 

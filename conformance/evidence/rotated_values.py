@@ -1,6 +1,7 @@
 """RoPE on values, rotated back: cases and known mistakes."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,9 @@ def _case(name: str, flags: str, *call: Any, comment: str = "", kind: str = "val
     return inside_case("rotated_values", "values", name, flags, _values_step(name, *call, **more), comment, kind, tier)
 
 
+_gradient = partial(inside_gradient, "rotated_values")
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -88,9 +92,10 @@ def cases() -> tuple[Case, ...]:
         _case("models/deepseek-v4-compress", "+true-size lanes +base", (1,), 512, ((1001,), (1000, 511)), layout="interleaved",
               base=160000.0, rotary_dim=64, lanes="trailing", heads=1, scaling=DEEPSEEK_V4),
         Case("rotated_values/sequence/decode", flags=("rotated-decode", "rotated-ids"), kind="sequence",
-             comment="a row of the whole, then at another offset", steps=(_values_step("prefill", (3,), 6,
-             ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"), _values_step("decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)),
-             layout="half"), _values_step("elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
+             comment="a row of the whole, then at another offset",
+             steps=(_values_step("prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), layout="half"),
+             _values_step("decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), layout="half"),
+             _values_step("elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), layout="half"))),
         _case("shapes/one-query", "+decode +ids", (3,), 6, ((257,), (256, 257, 3)), layout="interleaved"),
         _case("shapes/no-query", "+empty", (3,), 6, (NONE, (0, 1)), layout="half"),
         _case("refused/lanes", "+refuse", (), 6, ((1, 4), (0, 1, 5)), layout="half", lanes="last", comment="no such lanes",
@@ -100,12 +105,11 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", "+refuse", (2,), 7, ((1, 4), (0, 1, 5)), layout="half", kind="reject",
               comment="lanes rotate in pairs"),
         *inside_forms("rotated_values", {"weights": "hqk", "v": "hkd"}, ROTARY),
-        inside_gradient("rotated_values", "half", "sign layout", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4),
-                        layout="half"),
-        inside_gradient("rotated_values", "trailing", "tail lanes heads gain", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)),
-                        (2, 2, 5), layout="interleaved", rotary_dim=2, lanes="trailing", scaling=YaRN(4, 64)),
-        inside_gradient("rotated_values", "strided", "non-contiguous sign", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)),
-                        (2, 2, 4), layout="interleaved_to_half"),
+        _gradient("half", "sign layout", "weights 2,3;v 3,4", ((7, 1), (0, 2, 300)), (2, 4), layout="half"),
+        _gradient("trailing", "tail lanes heads gain", "weights 2,2,3;v 1,3,5", ((7, 1), (0, 2, 9)), (2, 2, 5),
+                  layout="interleaved", rotary_dim=2, lanes="trailing", scaling=YaRN(4, 64)),
+        _gradient("strided", "non-contiguous sign", "weights 2,2,3;v 2,3,4", ((7, 1), (0, 2, 9)), (2, 2, 4),
+                  layout="interleaved_to_half"),
     )  # fmt: skip
 
 

@@ -79,10 +79,10 @@ def cases() -> tuple[Case, ...]:
               scaling=YaRN(7, 256, mscale=1.25, mscale_all_dim=0.0),),
         _matrices("cache", ({"layout": "half"}, 3), ({"layout": "half"}, 11), ({"layout": "half", "base": 500.0}, 11)),
         _matrices("cache-interleaved", ({"layout": "interleaved"}, 300), ({"layout": "interleaved"}, 2)),
-        _matrices("dynamic", *(({"layout": "half", "scaling": DynamicNTK(2, 16), "length": n}, n - 1)
-                  for n in (40, 16, 8, 33))),
-        _matrices("dynamic-interleaved", *(({"layout": "interleaved", "scaling": DynamicNTK(3, 12), "length": n}, n - 1)
-                  for n in (31, 12, 9)),),
+        _matrices("dynamic",
+                  *(({"layout": "half", "scaling": DynamicNTK(2, 16), "length": n}, n - 1) for n in (40, 16, 8, 33))),
+        _matrices("dynamic-interleaved",
+                  *(({"layout": "interleaved", "scaling": DynamicNTK(3, 12), "length": n}, n - 1) for n in (31, 12, 9)),),
         _case("refused/odd", "refuse-width", 3, 5, "lanes rotate in pairs", kind="reject", layout="half"),
         *(_extended_matrix(extended) for extended in EXTENDED if extended.dim <= 24),
     )  # fmt: skip

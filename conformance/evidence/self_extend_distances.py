@@ -93,8 +93,7 @@ DEVIATIONS = (
     Deviation("self-extend-no-window", "neighbours are grouped too", changed_map("self_extend_distances", _without_window),
               hint="Keys nearer than the window keep exact distances: the first pass is missing."),
     Deviation("self-extend-inclusive", "a key W tokens back counts as a neighbour",
-              changed_map("self_extend_distances", _inclusive),
-              hint=WINDOW_COUNT),
+              changed_map("self_extend_distances", _inclusive), hint=WINDOW_COUNT),
     Deviation("self-extend-after-query", "keys after the query keep their distance",
               after_query("self_extend_distances", lambda r, **o: r), hint=HIDDEN),
 )  # fmt: skip

@@ -33,8 +33,9 @@ def cases() -> tuple[Case, ...]:
 _deviation = deviations_of("striped_shard")
 
 DEVIATIONS = (
-    _deviation("stripes-contiguous", "shards are contiguous", changed_shard(lambda length, rank,
-               ranks: np.array_split(np.arange(length), ranks)[rank]), hint="Tokens are dealt to the ranks one by one."),
+    _deviation("stripes-contiguous", "shards are contiguous",
+               changed_shard(lambda length, rank, ranks: np.array_split(np.arange(length), ranks)[rank]),
+               hint="Tokens are dealt to the ranks one by one."),
     _deviation("stripes-from-one", "ranks are counted from 1: positions are one too large",
                changed_shard(lambda length, rank, ranks: range(rank + 1, length + 1, ranks)), hint="Rank 0 begins at token 0."),
 )  # fmt: skip

@@ -72,13 +72,15 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", "refuse", (0, 2), (0, 1, 2), (31, 5), "half the buckets for each side", kind="reject",
               bidirectional=True),
         *pairs("t5_bias", BUCKETS, table=reals("t5_bias", 16, 3)),
-        gradient("t5_bias", "bidirectional", "repeat unused", {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7),
-                 "table": reals("t5", 16, 2)}, {"out": (2, 3, 4)}, bidirectional=True, max_distance=20),
-        gradient("t5_bias", "causal", "repeat unused", {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41),
-                 "table": reals("t5 causal", 12, 3)}, {"out": (3, 2, 5)}, bidirectional=False, max_distance=50),
-        gradient("t5_bias", "rows", "repeat offsets", {"q_positions": ((4, 6), (260, 261)),
-                 "k_positions": ((0, 2, 5), (262, 260, 250)), "table": reals("t5 rows", 8, 2)}, {"out": (2, 2, 2, 3)},
-                 bidirectional=True, max_distance=12),
+        gradient("t5_bias", "bidirectional", "repeat unused",
+                 {"q_positions": (0, 2, 9), "k_positions": (0, 1, 2, 7), "table": reals("t5", 16, 2)}, {"out": (2, 3, 4)},
+                 bidirectional=True, max_distance=20),
+        gradient("t5_bias", "causal", "repeat unused",
+                 {"q_positions": (40, 300), "k_positions": (0, 1, 30, 39, 41), "table": reals("t5 causal", 12, 3)},
+                 {"out": (3, 2, 5)}, bidirectional=False, max_distance=50),
+        gradient("t5_bias", "rows", "repeat offsets",
+                 {"q_positions": ((4, 6), (260, 261)), "k_positions": ((0, 2, 5), (262, 260, 250)),
+                 "table": reals("t5 rows", 8, 2)}, {"out": (2, 2, 2, 3)}, bidirectional=True, max_distance=12),
     )  # fmt: skip
 
 

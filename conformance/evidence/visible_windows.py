@@ -28,7 +28,7 @@ def cases() -> tuple[Case, ...]:
         _case("one/small", "windows-complete", {"rate": 1}, {"q_positions": (0, 1, 5)}, "every key alone"),
         _case("three/decode", "windows-complete", {"rate": 3}, {"q_positions": (8,)}),
         _case("refused/rate", "ids-refuse", {"rate": 0}, {"q_positions": (8,)}, "a window of no tokens", kind="reject"),
-        *id_forms("visible_windows", "q_positions", ((0, 3, 4, 7, 9, 11), (1, 2, 6, 8, 10, 15)), {"rate": 4}),
+        *id_forms("visible_windows", "q_positions", ((0, 3, 4, 7, 9, 11), (1, 2, 6, 8, 10, 15)), USUAL),
     )
 
 

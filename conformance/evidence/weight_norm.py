@@ -114,7 +114,8 @@ DEVIATIONS = (
     _deviation("weight-norm-undivided", "directions are not divided by their length", _normed(lambda v, axis: np.ones(())),
                hint=ROOT_OF_SQUARES),
     _deviation("weight-norm-no-length", "lengths are left out", argument(1, np.ones_like), hint="Multiply by the lengths g."),
-    _deviation("weight-norm-zero-nan", "a direction of zeros gives NaN", lambda f: lambda v, g, /, *,
-               axis: np.where((v * v).sum(axis=_others(axis), keepdims=True) == 0, np.nan, f(v, g, axis=axis)),
-               hint="A norm of 0 must give 0: replace it before dividing.", seen_in="PyTorch's weight_norm"),
+    _deviation("weight-norm-zero-nan", "a direction of zeros gives NaN",
+               lambda f: lambda v, g, /, *, axis: np.where((v * v).sum(axis=_others(axis), keepdims=True) == 0, np.nan,
+               f(v, g, axis=axis)), hint="A norm of 0 must give 0: replace it before dividing.",
+               seen_in="PyTorch's weight_norm"),
 )  # fmt: skip

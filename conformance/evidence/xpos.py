@@ -91,12 +91,13 @@ def cases() -> tuple[Case, ...]:
         _case("refused/centre", "refuse-option", (3, 8), (0, 1, 2), "key", "half", kind="reject", centre=-3),
         *(sequence(f"xpos/sequence/decode-{role}", "xpos-centre decode cache-key", "a prompt, tokens, a next prompt",
           tuple(Step({"base": BASE, "layout": "interleaved", "role": role, "centre": 4, "scale_base": 32.0},
-          {"x": floats(len(p), 12, seed=i), "positions": p}) for i, p in enumerate(((0, 1, 2, 3, 4, 5, 6), (7,), (9,),
-          (100, 101, 102, 103, 104, 105, 106))))) for role in ROLES),
+          {"x": floats(len(p), 12, seed=i), "positions": p})
+          for i, p in enumerate(((0, 1, 2, 3, 4, 5, 6), (7,), (9,), (100, 101, 102, 103, 104, 105, 106))))) for role in ROLES),
         *rotations("xpos", **ROLE),
         *(gradient("xpos", name, flags, {"x": reals("xpos" + name, *shape), "positions": positions}, {"out": shape}, role=role,
-          layout=layout, base=10000.0, **params) for name, flags, shape, positions, role, layout,
-          params in (("query", "sign layout gain", (2, 3, 8), (0, 4, 9), "query", "half", {"centre": 4, "scale_base": 16.0}),
+          layout=layout, base=10000.0, **params)
+          for name, flags, shape, positions, role, layout, params in (("query", "sign layout gain", (2, 3, 8), (0, 4, 9),
+          "query", "half", {"centre": 4, "scale_base": 16.0}),
           ("key", "sign layout gain", (3, 6), (100, 260, 7), "key", "interleaved", {"centre": 130}),
           ("partial", "tail gain", (2, 7), (3, 11), "key", "interleaved_to_half",
           {"centre": 1, "rotary_dim": 4, "gamma": 1.5}),)),

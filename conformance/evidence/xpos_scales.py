@@ -64,7 +64,7 @@ def cases() -> tuple[Case, ...]:
         sequence("xpos_scales/sequence/decode", "xpos-centre decode", "a prompt, a token after it, and one far on",
                  tuple(Step({"dim": 6, "role": "key", "centre": 3, "scale_base": 40.0}, {"positions": positions})
                  for positions in ((0, 1, 2, 3, 4, 5, 6), (7,), (107,)))),
-        *places("xpos_scales", "positions", {"dim": 6, **ROLE}),
+        *places("xpos_scales", "positions", USUAL),
     )  # fmt: skip
 
 

@@ -39,8 +39,9 @@ def _chunks(length: int, ranks: int, *which: int) -> list[int]:
 _deviation = deviations_of("zigzag_shard")
 
 DEVIATIONS = (
-    _deviation("shard-contiguous", "shards are contiguous", changed_shard(lambda length, rank,
-               ranks: _chunks(length, ranks, 2 * rank, 2 * rank + 1)), hint="Rank r has chunk r and the r-th from the end."),
+    _deviation("shard-contiguous", "shards are contiguous",
+               changed_shard(lambda length, rank, ranks: _chunks(length, ranks, 2 * rank, 2 * rank + 1)),
+               hint="Rank r has chunk r and the r-th from the end."),
     _deviation("shard-not-mirrored", "the second chunk is counted from the middle, not from the end",
                changed_shard(lambda length, rank, ranks: _chunks(length, ranks, rank, ranks + rank)),
                hint="The second chunk is counted from the end: 2c - 1 - r."),

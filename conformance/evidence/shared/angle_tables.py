@@ -88,7 +88,7 @@ DEVIATIONS = (
     Deviation("positions-reversed", "positions are in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p),
               hint="Look for a flip, or a range that counts down."),
     Deviation("exponent-doubled", "the exponent is 4i/d rather than 2i/d",
-              changed_frequencies(lambda f, d, *, base, **o:
-                                  f * plain_frequencies(base, d / 2, d // 2) / plain_frequencies(base, d, d // 2))
-              | {"sinusoidal": _doubled}, hint=EXPONENT, seen_in="a much copied tutorial"),
+              changed_frequencies(lambda f, d, *, base, **o: f * plain_frequencies(base, d / 2,
+              d // 2) / plain_frequencies(base, d, d // 2)) | {"sinusoidal": _doubled}, hint=EXPONENT,
+              seen_in="a much copied tutorial"),
 )  # fmt: skip

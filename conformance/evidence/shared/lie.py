@@ -209,8 +209,8 @@ DEVIATIONS = (
               hint=INTEGERS),
     Deviation("lie-bfloat16", "learned matrices are held in bfloat16", _of_both(learned=narrowed("bfloat16")),
               hint=KEEP_FLOAT32),
-    Deviation("lie-inverse-ignored", "the inverse rotates forward", {op: option(inverse=always(False))
-              for op in ("liere", "circulant_string")}, hint=IGNORED),
+    Deviation("lie-inverse-ignored", "the inverse rotates forward",
+              {op: option(inverse=always(False)) for op in ("liere", "circulant_string")}, hint=IGNORED),
     Deviation("lie-strided", "a block takes every G-th channel, not n channels in a row", _of_lanes(_strided, _unstrided),
               hint="A block is n channels in a row: compare the reshape, (blocks, n)."),
     Deviation("lie-trailing", "the last channels rotate where the first should",

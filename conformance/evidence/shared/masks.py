@@ -93,11 +93,6 @@ def _no_window(q: Any, k: Any, /, *, sides: str = "causal", **rest: Any) -> Any:
     return offsets(q, k) >= (0 if sides == "causal" else -np.inf)
 
 
-def option_of(op: str, **changes: Callable[[Any], Any]) -> dict[str, Wrap]:
-    """Return a wrap of one operation that changes options."""
-    return {op: option(**changes)}
-
-
 DEVIATIONS = (
     Deviation("window-with-query", "the window always counts the query's own key",
               for_each(("sliding_window", "lambda_window"), option(counting=always("with_query"), window=lambda w: max(w, 1))),

@@ -295,13 +295,12 @@ def _narrow_frequencies(dtype: str) -> dict[str, Wrap]:
 
 
 DEVIATIONS = (
-    Deviation("table-bfloat16", "the cos/sin table is held in bfloat16",
-              _narrow_tables("bfloat16"), hint=KEEP_FLOAT32,
+    Deviation("table-bfloat16", "the cos/sin table is held in bfloat16", _narrow_tables("bfloat16"), hint=KEEP_FLOAT32,
               seen_in="sglang#3134, flashinfer#585"),
-    Deviation("table-float16", "the cos/sin table is held in float16",
-              _narrow_tables("float16"), hint=KEEP_FLOAT32, seen_in="sglang#3134"),
-    Deviation("inv-freq-bfloat16", "frequencies are held in bfloat16",
-              _narrow_frequencies("bfloat16"), hint=BUFFER, seen_in="transformers#25681, tt-metal#54516"),
+    Deviation("table-float16", "the cos/sin table is held in float16", _narrow_tables("float16"), hint=KEEP_FLOAT32,
+              seen_in="sglang#3134"),
+    Deviation("inv-freq-bfloat16", "frequencies are held in bfloat16", _narrow_frequencies("bfloat16"), hint=BUFFER,
+              seen_in="transformers#25681, tt-metal#54516"),
     Deviation("inv-freq-float16", "frequencies are held in float16", _narrow_frequencies("float16"), hint=BUFFER,
               seen_in="transformers#29285"),
 )  # fmt: skip
