@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.reports.trackers import references
 from posref.conformance.suite import load_manifest, writing
 from posref.core.composition import reaches
@@ -31,7 +31,7 @@ import scoreboard  # noqa: E402
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
 PAGE, DIAGNOSIS = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md"
 SHOWING = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]  # pages that show what commands print
-CAUGHT = ROOT / "conformance" / "deviations" / "caught.json"
+CAUGHT = ROOT / "conformance" / "evidence" / "caught.json"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
@@ -43,7 +43,7 @@ The deviations also measure the suite: each must fail at least two cases (`posre
 [diagnosis.md](diagnosis.md) shows how often the names are right.
 
 "Seen in" names an issue, pull request or commit where such a bug was found. `python docs/generate.py` writes this page from
-`posref.conformance.deviations`.
+`posref.conformance.evidence.deviations`.
 """
 
 QUALITY = """\

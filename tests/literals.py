@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("posref", "backends", "conformance", "docs")
 OWN = (  # folders and files that name operations, since they define one, or say something of one, or of a model or a library
     *(f"posref/{family}" for family in FAMILIES), "posref/models", "posref/configs.py", "posref/gguf.py", "posref/presets.py",
-    "posref/__init__.py", "conformance/witness", "conformance/deviations", "conformance/adapters",
+    "posref/__init__.py", "conformance/witness", "conformance/evidence/shared", "conformance/adapters",
 )  # fmt: skip
 GENERAL_CASES = ("shaping", "long", "twice", "kernel", "of_model", "numbers", "making")  # the other modules are of families
 OTHER = {  # names that are also something else
@@ -28,6 +28,9 @@ OTHER = {  # names that are also something else
     "conformance/diagnosis/phases.py": {"rope", "apply_rope", "rotation_matrix"},  # whose phases it takes apart
     "conformance/diagnosis/phase_fit.py": {"rope", "apply_rope", "rotation_matrix"},
 }
+
+
+EVIDENCE = Path("conformance", "evidence")  # a file there may name its own operation
 
 
 class Literal(NamedTuple):
@@ -43,7 +46,10 @@ def literals() -> Iterator[Literal]:
     for path in (p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))):
         file = path.relative_to(ROOT)
         if not is_own(file):
-            text, other = path.read_text(encoding="utf-8"), OTHER.get(file.as_posix(), set())
+            text, other = (
+                path.read_text(encoding="utf-8"),
+                OTHER.get(file.as_posix(), {file.stem} if file.parent == EVIDENCE else set()),
+            )
             yield from (Literal(file, line, name) for line, name in names_in(text) if name not in other)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from posref.conformance import check
-from posref.conformance.deviations import DEVIATIONS, Deviation
-from posref.conformance.deviations.compose import together
 from posref.conformance.diagnosis import diagnose, strength
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
 from posref.conformance.target.loading import load

@@ -15,10 +15,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import posref
-from posref.conformance.deviations import DEVIATIONS, Deviation
-from posref.conformance.deviations.compose import after
 from posref.conformance.diagnosis import hypotheses, strength
 from posref.conformance.errors import BuildError
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.evidence.tools.deviation import after
 from posref.conformance.model import LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.suite import INSTALLED

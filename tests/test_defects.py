@@ -9,8 +9,8 @@ from quality import FIRST, UNSEEN, VERDICTS, diagnosed, report_on, row, totals
 from sources import assert_stands_alone
 
 from posref.conformance import check
-from posref.conformance.deviations import DEVIATIONS
-from posref.conformance.deviations.compose import together
+from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.target.loading import load
 
 ROOT = Path(__file__).parents[1]

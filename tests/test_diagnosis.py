@@ -12,11 +12,11 @@ from quality import UNSEEN, report_on
 import posref
 from posref.backends.rounding import round_to
 from posref.conformance import check_call
-from posref.conformance.deviations import DEVIATIONS
-from posref.conformance.deviations.opposites import OPPOSITES, contradict
 from posref.conformance.diagnosis import hypotheses
 from posref.conformance.diagnosis.diagnose import _blame
 from posref.conformance.diagnosis.hypotheses import JITTER, OneOutput, score
+from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.opposites import OPPOSITES, contradict
 
 SAID = {  # by the defect's file
     "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",

@@ -16,8 +16,8 @@ import posref
 from posref.cli import cli
 from posref.conformance import check, golden, golden_suite
 from posref.conformance.cases.catalogue import all_cases
-from posref.conformance.cases.numbers import floats
 from posref.conformance.errors import TargetError
+from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
 from posref.conformance.proof import build, parts
 from posref.conformance.proof.verify import verify

@@ -469,7 +469,7 @@ def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
             lengths = () if takes_matrices_alone(op) or not rows else ("length-one", "length-zero")
             for flag in ("non-contiguous", *(("broadcast-view", "batch-one") if rows else ()), *lengths):
                 assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (
-                    f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/cases/forms.py make them"
+                    f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/evidence/tools/forms.py make them"
                 )
 
 

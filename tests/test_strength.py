@@ -11,15 +11,16 @@ import pytest
 from rich.console import Console
 
 from posref.conformance.cases.catalogue import all_flags
-from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 
 
 @cache
 def measured(every: int = 90) -> Strength:
-    """Return the measurement with one deviation in so many."""
-    some = dict(list(DEVIATIONS.items())[5::every] if every > 1 else DEVIATIONS)
+    """Return the measurement with a deviation of which much is known, and one in so many."""
+    first = {"sign-flipped": DEVIATIONS["sign-flipped"]}
+    some = first | dict(list(DEVIATIONS.items())[5::every]) if every > 1 else DEVIATIONS
     with patch.object(strength, "DEVIATIONS", some):
         return strength.measure()
 

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..evidence.tools.numbers import floats, reals
 from ..model import Case, Flag
-from .forms import reals
-from .numbers import floats
 from .shaping import call, shifted
 from .twice import one, several
 from .usual_options import usual

@@ -26,7 +26,7 @@ from posref.spec import REGISTRY
 from ..model import Case, Flag
 from .shaping import call, has_one_position, is_bounded, letters, shifted, spread
 from .twice import rotates_alone, with_scaling
-from .usual_options import left_out, operations, usual
+from .usual_options import left_out, usual
 
 FLAGS = {
     "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),
@@ -102,7 +102,5 @@ def _is_needed(case: Case) -> bool:
 
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation that it does not leave out."""
-    yield from (case for make in (_long, _distant) for case in make(op) if _is_needed(case))
-
-
-CASES = tuple(case for op in operations() for case in cases(op))
+    if usual(op) is not None:
+        yield from (case for make in (_long, _distant) for case in make(op) if _is_needed(case))

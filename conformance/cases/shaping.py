@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
+from ..evidence.tools.numbers import floats
 from ..suite.axes import alternatives, folded, in_order, limits, value_of, within
-from .numbers import floats
 from .usual_options import own_sizes, usual
 from .usual_options import way as way_of
 

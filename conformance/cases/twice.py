@@ -11,7 +11,7 @@ from posref.spec import REGISTRY
 from ..model import Case, Flag, Step
 from ..suite.axes import alternatives, holds, is_star, names_in
 from .shaping import call, has_one_position, is_bounded, letters, shifted, usual_way
-from .usual_options import axis_counts, left_out, operations, usual
+from .usual_options import axis_counts, left_out, usual
 
 FLAGS = {
     "again": Flag("a word, a shape or a form of positions that is taken for another one"),
@@ -225,6 +225,3 @@ def cases(op: str) -> Iterator[Case]:
         makers = (_forms, _sequences, _places, _scaled, _axes, _tables)
         yield from (case for make in makers for case in make(op) if _is_needed(case))
     yield from (case for case in _frequencies(op) if _is_needed(case))
-
-
-CASES = tuple(case for op in dict.fromkeys((*operations(), *REGISTRY)) for case in cases(op))

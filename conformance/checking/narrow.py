@@ -30,7 +30,7 @@ from .traits import Traits, defaults, letters, main_array, traits_of
 SIZES = {"tokens": "T", "queries": "Q", "keys": "K", "head_size": "D"}
 REFUSED = 3  # calls of a kind, after which nobody asks for it again
 PLAIN = 0.01  # of the largest value: what a mistake must change in a case that has no stored tolerances
-RECORD = Path(__file__).parents[1] / "deviations" / "caught.json"
+RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
 Own = Sequence[tuple[Operation, list[Answer]]]  # what was asked of the operation, dtype by dtype
 Passed = list[tuple[LoadedCase, str, str]]  # with the dtype and the class in which it passed
 
@@ -104,9 +104,9 @@ def _unseen(op: str, passed: Passed, known: Mapping[str, Traits], restrictions: 
 
 def _acting(op: str, name: str, passed: Passed, own: Own, restrictions: Sequence[Restriction], asker: Asker) -> str:
     """Return what is wrong if a deviation shows in a case that was moved into the scope, and that case does not pass."""
-    from ..deviations import DEVIATIONS, Deviation
     from ..diagnosis import strength
     from ..diagnosis.hypotheses import predict
+    from ..evidence.deviations import DEVIATIONS, Deviation
 
     if name not in DEVIATIONS:
         return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..deviations import Deviation
+from ..evidence.tools.deviation import Deviation
 from ..model import number
 from ..target import comparing
 from . import backward, fitted, located, search, traits, unnamed, wording

@@ -20,9 +20,8 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, OneOf
 
 from ..calls import positions_of
-from ..deviations import Deviation
-from ..deviations.angles import positions_of_tables
-from ..deviations.compose import Wrap, after, argument, before, narrowed, option
+from ..evidence.shared.angle_tables import positions_of_tables
+from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option
 from .hypotheses import Hypothesis, Question, plausible
 from .located import by_kind
 

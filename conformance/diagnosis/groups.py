@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..deviations import Deviation
-from ..deviations.opposites import contradict
+from ..evidence.opposites import contradict
+from ..evidence.tools.deviation import Deviation
 from . import search, traits
 from .hypotheses import Hypothesis, Question, plausible, score
 

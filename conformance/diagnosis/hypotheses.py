@@ -22,7 +22,7 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ..calls import bind, takes_dtype
-from ..deviations import Deviation
+from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, Call
 from ..target import comparing
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 import posref
 
-from ..deviations.rotation import members, reads_writes
+from ..evidence.shared.rotary import members, reads_writes
 from .hypotheses import JITTER, UNITS, Question
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")

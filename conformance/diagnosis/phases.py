@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..deviations import Deviation
-from ..deviations.compose import Function
+from ..evidence.tools.deviation import Deviation, Function
 from .hypotheses import Hypothesis, Question, score
 from .phase_fit import Seen, Turned, along_table, fit, frequencies, seen_in, turned_in
 

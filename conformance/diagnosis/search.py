@@ -9,9 +9,9 @@ from itertools import combinations, product
 
 import numpy as np
 
-from ..deviations import DEVIATIONS, Deviation
-from ..deviations.compose import together
-from ..deviations.opposites import contradict
+from ..evidence.opposites import contradict
+from ..evidence.order import deviations_touching
+from ..evidence.tools.deviation import Deviation, together
 from .hypotheses import Hypothesis, Kept, Question, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves
@@ -34,7 +34,7 @@ def ordered(questions: Sequence[Question]) -> list[Question]:
 
 def touching(op: str) -> list[Deviation]:
     """Return the deviations that an operation may have."""
-    return [d for d in DEVIATIONS.values() if d.touches(op)]
+    return [*deviations_touching(op)]
 
 
 def one(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], float]:
@@ -112,7 +112,7 @@ def at_once(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence
     `known` has the explanations of the stages that failed too, by stage. First all of those at once are tried; then pairs with
     one of them; then all pairs.
     """
-    found = _fitting(_unions(known), questions)
+    found = _fitting(_unions(questions[0].op, known), questions)
     if found:
         return found
     all_of_them = touching(questions[0].op)
@@ -122,7 +122,7 @@ def at_once(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence
     return _fitting(likely, questions) or _fitting([pair for pair in pairs if pair not in set(likely)], questions)
 
 
-def _unions(known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
+def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
     """Return what the stages' explanations are together: one of every stage, each deviation once."""
     found: dict[frozenset[str], None] = {}
     for choice in product(*list(known.values())):
@@ -130,7 +130,8 @@ def _unions(known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
         if len(found) == UNIONS:
             break
     several = [names for names in found if len(names) > 1 and not contradict(names)]
-    return [tuple(d for d in DEVIATIONS.values() if d.name in names) for names in several]
+    deviations = {d.name: d for stage in (op, *known) for d in touching(stage)}
+    return [tuple(d for name, d in deviations.items() if name in names) for names in several]
 
 
 def _fitting(candidates: Sequence[Together], questions: Sequence[Question]) -> list[Together]:

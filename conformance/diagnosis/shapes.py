@@ -11,7 +11,7 @@ import numpy.typing as npt
 from posref.core.composition import stages
 from posref.spec import REGISTRY
 
-from ..deviations.rotation import reads_writes
+from ..evidence.shared.rotary import reads_writes
 from ..model import Call
 from ..suite.axes import alternatives, is_star, names_in, result_axes
 

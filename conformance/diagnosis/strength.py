@@ -22,7 +22,7 @@ from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 from ..cases.catalogue import all_flags
-from ..deviations import DEVIATIONS, Deviation
+from ..evidence.deviations import DEVIATIONS, Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reading import INSTALLED, load_groups
 from ..target import comparing

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from ..deviations import Deviation
+from ..evidence.tools.deviation import Deviation
 from ..model import LoadedCase
 from . import fitted, groups, kept, located, phases, traits, trigonometry
 from .hypotheses import Question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..deviations import Deviation
+from ..evidence.tools.deviation import Deviation
 
 SHOWN = 4  # ties that the text spells out; the record has them all
 

@@ -182,8 +182,11 @@ def product_of(cases: Sequence[Case], flags: Container[str]) -> Product:
 
 
 def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[Any]]) -> None:
-    """Write what speaks of all groups, in order of their sources; groups that have none come last."""
-    order = {name: place for place, name in enumerate(groups(list(all_cases())))}
+    """Write what speaks of all groups: as in the installed suite, then new ones, then those that no source makes any more."""
+    installed = [entry["id"] for entry in load_manifest(STATIC)["groups"]] if (STATIC / "SUITE.json").is_file() else []
+    sources = groups(list(all_cases()))
+    known = dict.fromkeys((*(name for name in installed if name in sources), *sources))
+    order = {name: place for place, name in enumerate(known)}
     names = sorted(entries, key=lambda name: order.get(name, len(order)))
     cases = [case for name in names for case in smoke.get(name, ())]
     write_json(root / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": cases})

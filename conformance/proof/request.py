@@ -15,8 +15,8 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ..calls import PLACED, array_names, parameters_of, positions_of
-from ..cases.numbers import floats
 from ..errors import TargetError
+from ..evidence.tools.numbers import floats
 from ..model import Arrays, Case
 from ..suite.axes import within
 from .build import GOLDEN

@@ -21,7 +21,7 @@ import stored
 
 from posref import plots, rope
 from posref.about import ABOUT
-from posref.conformance.deviations import DEVIATIONS
+from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
 from posref.core.composition import stages
 from posref.presets import presets
