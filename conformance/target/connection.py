@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MAIN = "posref.conformance.target.child_process"  # the main program of the process
-STATUS = ("ok", "unsupported", "fail", "error", "refused")
+OF_LOADING, OF_A_CALL = ("ok", "refused"), ("ok", "unsupported", "fail", "error")  # the status of a reply
 LIMIT = 1 << 22  # bytes of a reply, which has no numbers of tensors
 GOODBYE = 2.0  # seconds to end after the last request
 NUMBERS = re.compile(r"<f(?:2|4|8|16)|[<|][iu](?:1|2|4|8)|\|b1")  # dtypes of which tensors are read
@@ -66,7 +66,8 @@ class Connection:
             msg = f"check: what is given to a target of its name must be a word or a number: {shown(str(error))}."
             raise TargetError(msg) from error
         try:
-            return _reply(self.child.ask(b"%d\n%b" % (len(data), data), seconds=seconds, limit=LIMIT), self.seq)
+            line = self.child.ask(b"%d\n%b" % (len(data), data), seconds=seconds, limit=LIMIT)
+            return _reply(line, self.seq, OF_LOADING if request["do"] == "load" else OF_A_CALL)
         except Stopped as stopped:
             self.kill()
             if stopped.verdict == "crash":
@@ -127,18 +128,18 @@ def _unnamed_file() -> int:
         return os.dup(file.fileno())
 
 
-def _reply(line: bytes, seq: int) -> dict[str, Any]:
-    """Return a reply read from its line, of a status that there is, to the request of that number."""
+def _reply(line: bytes, seq: int, statuses: tuple[str, ...]) -> dict[str, Any]:
+    """Return a reply read from its line, to the request of that number, with one of these statuses."""
     try:
         reply: dict[str, Any] = json.loads(line)
         answers = type(reply["seq"]) is int and reply["seq"] == seq
-        known = reply["status"] in STATUS and isinstance(reply.get("message", ""), str)
+        known = reply["status"] in statuses and isinstance(reply.get("message", ""), str)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Stopped(verdict="protocol", message=unreadable(error)) from error
     if not answers:
         raise Stopped(verdict="protocol", message=f"its reply cannot be read: seq must be {seq}, as in the request")
     if not known:
-        msg = f"its reply cannot be read: status must be one of {', '.join(STATUS)}, and a message must be text"
+        msg = f"its reply cannot be read: status must be one of {', '.join(statuses)}, and a message must be text"
         raise Stopped(verdict="protocol", message=msg)
     return reply
 
