@@ -74,14 +74,14 @@ def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dty
 
 
 CHANGED = "changed its input {}"
+OTHER_BITS = "the same call gave other bits the second time ({})"
 
 
 def expect_same(first: Arrays, second: Arrays) -> None:
     """Raise `Failure` unless two calls gave the same bits."""
     for name, value in first.items():
         if not same_bits(value, second[name]):
-            msg = f"the same call gave other bits the second time ({name})"
-            raise Failure(msg)
+            raise Failure(OTHER_BITS.format(name))
 
 
 def refuse(target: InProcess, case: LoadedCase, dtype: str) -> str:
@@ -207,3 +207,9 @@ def keywords_of(function: Any) -> frozenset[str] | None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     return frozenset(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def takes_keyword(function: Any, name: str) -> bool:
+    """Return whether a function takes a keyword of that name."""
+    accepts = keywords_of(function)
+    return accepts is None or name in accepts

@@ -48,6 +48,8 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
 class GradientCall:
     """A call for gradients, with its arrays made: what it gives, and which of the arrays it changed."""
 
+    overwritten = None  # no input is overwritten with a gradient
+
     def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()) -> None:
         self.target, self.op, self.call, self.dtype = target, op, call, dtype
         self.positional, self.keywords = calling.arguments(target, op, call, dtype, flags)
