@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, cast, namespace
+from posref.core.arrays import Array, cast, library
 from posref.extension.dual_chunk_distances import (
     MODELS,
     OPTIONS,
@@ -137,7 +137,7 @@ def dual_chunk(
         "dual_chunk", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library("dual_chunk", q=q, k=k, q_positions=q_positions, k_positions=k_positions)
     key, *queries = places_in_chunks(q_positions, k_positions, chunk_size, local_size)
     intra, successive, inter = (scores(query, key) for query in queries)
     behind = chunks_behind(q_positions, k_positions, chunk_size - local_size)

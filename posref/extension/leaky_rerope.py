@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, cast, distances, namespace
+from posref.core.arrays import Array, cast, distances, library
 from posref.extension.leaky_rerope_distances import OPTIONS, check_options, leaky_rerope_distances
 from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.scaling import Scaling
@@ -125,7 +125,7 @@ def leaky_rerope(
         "leaky_rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library("leaky_rerope", q=q, k=k, q_positions=q_positions, k_positions=k_positions)
     near = xp.abs(distances(q_positions, k_positions)) < window
     far = scores(q_positions + window * (factor - 1), k_positions, steps=factor)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)

@@ -4,11 +4,22 @@ from collections.abc import Callable
 from typing import Any
 
 from posref.attention.attention_logits import check_queries, products
-from posref.core.arrays import Array, beside, cast, common_shape, index_dtype, namespace, number_system, repeat_heads, wide
+from posref.core.arrays import (
+    Array,
+    beside,
+    cast,
+    common_shape,
+    index_dtype,
+    library,
+    namespace,
+    number_system,
+    repeat_heads,
+    wide,
+)
 from posref.core.checks import check_rotated, check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope import rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Domain, Integer, OneOf, Real, Record, part
@@ -49,7 +60,8 @@ def passes(
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]), of="q")
     check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]), of="k")
     dim = check_rotated(function, rotary_dim, q.shape[-1], "q")
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library(function, q=q, k=k, q_positions=q_positions, k_positions=k_positions)
+    check_scaling(function, dim, base=base, scaling=scaling, length=length)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
 
     def rotated(x: Array, positions: Array, steps: int) -> Array:
@@ -94,7 +106,7 @@ def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array
     Raise if they are not signed integers, because windows, groups and chunks are decided in integers.
     """
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
-    xp = namespace(q_positions, k_positions)
+    xp = library(function, q_positions=q_positions, k_positions=k_positions)
     if not all(xp.isdtype(p.dtype, "signed integer") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be signed integers; got {q_positions.dtype} and {k_positions.dtype}."
         raise ValueError(msg)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, cast, distances, namespace
+from posref.core.arrays import Array, cast, distances, library
 from posref.core.checks import check_integer
 from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.extension.rerope_distances import WINDOW, rerope_distances
@@ -121,7 +121,7 @@ def rerope(
         "rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library("rerope", q=q, k=k, q_positions=q_positions, k_positions=k_positions)
     near = xp.abs(distances(q_positions, k_positions)) < window
     far = scores(0 * q_positions + window, 0 * k_positions)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, cast, distances, namespace
+from posref.core.arrays import Array, cast, distances, library
 from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.extension.self_extend_distances import OPTIONS, Shift, check_options, near_window, self_extend_distances
 from posref.scaling import Scaling
@@ -131,7 +131,7 @@ def self_extend(
         "self_extend", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library("self_extend", q=q, k=k, q_positions=q_positions, k_positions=k_positions)
     steps, taken = (group, window) if shift == "exact" else (1, window // group)
     q_groups, k_groups = steps * (q_positions // group + window) - taken, steps * (k_positions // group)
     near = near_window(distances(q_positions, k_positions), window)

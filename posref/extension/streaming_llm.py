@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, cast, namespace
+from posref.core.arrays import Array, cast, library
 from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
 from posref.extension.sliding_window import COUNTED, Counting
 from posref.extension.streaming_llm_distances import OPTIONS, are_sinks, check_reach, places_in_cache, streaming_llm_distances
@@ -141,6 +141,6 @@ def streaming_llm(
         "streaming_llm", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library("streaming_llm", q=q, k=k, q_positions=q_positions, k_positions=k_positions)
     of_sinks = scores(places_in_cache(q_positions, sinks + farthest), k_positions)
     return cast(xp.where(are_sinks(k_positions, sinks), of_sinks, scores(q_positions, k_positions)), q.dtype)
