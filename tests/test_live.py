@@ -9,20 +9,28 @@ import pytest
 from posref.backends.live import live
 from posref.conformance.accuracy import tolerance_of
 from posref.conformance.calls import judged_as
+from posref.conformance.judge import Verdict, compare
+from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
 from posref.conformance.proof import choosing, screening
 from posref.conformance.proof import live as judging
-from posref.conformance.proof.live import judge
 from posref.conformance.proof.running import Pullback, as_reals, results_of
 from posref.conformance.proof.screening import plain
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.suite.rows import rows_of
-from posref.conformance.target import comparing
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)
 POSITIONS = np.arange(4097) * 7
 CLAIMS = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+
+def judge(
+    op: str, inputs: Arrays, params: dict[str, Any], outputs: Arrays, accuracy: str, dtype: str, cotangents: Any = None
+) -> tuple[Verdict, ...]:  # fmt: skip
+    """Return the live verdict on every output of a call."""
+    call = Call(params, inputs, cotangents=cotangents or {})
+    return judge_call(op, call, outputs, accuracy, dtype, truth="live").verdicts
 
 
 @cache
@@ -72,7 +80,7 @@ def check_verdicts(case: LoadedCase, *, shift: float, dtypes: tuple[str, ...] = 
     for dtype in [d for d in case.dtypes if d in dtypes]:
         accuracy, kept = judged_as(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
         outputs = {name: moved(call, name, accuracy, kept, shift) for name in call.expected}
-        wrong = comparing.compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
+        wrong = compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
         found = judge(
             case.op, call.inputs, call.params, outputs, CLAIMS[dtype], dtype, cotangents=call.cotangents or None
         )  # fmt: skip

@@ -1,23 +1,19 @@
-"""Asking a target one case, and judging what it answers."""
+"""One case put to a target, and the answer given to the judge."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-
-import numpy as np
 
 from posref.scaling import Scaling
 
 from ..accuracy import UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
 from ..errors import Failure, Stopped, Unsupported
-from ..model import Answer, CaseResult, LoadedCase, number
-from ..proof.live import NotJudged, Settled
-from ..suite import value_positions
-from ..target import comparing
+from ..judge import judge
+from ..model import Answer, CaseResult, LoadedCase
 from ..target.array_forms import OWN_DTYPE
 from ..target.base import Target
-from . import kernel, systematic
+from . import kernel
 
 
 def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
@@ -81,50 +77,25 @@ def _first_dtype(target: Target, case: LoadedCase, dtype: str) -> str:
 
 
 def _judged(answer: Answer, claim: str, result: CaseResult) -> CaseResult:
-    """Return the result judged, from what is stored of the case or else live."""
-    if answer.case.tier != kernel.TIER:
-        return _judge(answer, claim, result)
-    try:
-        settled = kernel.judged(answer, claim, result)
-    except NotJudged as none:
-        return replace(result, verdict=none.verdict, message=str(none))
-    assert answer.part is not None
-    return _judge(answer.part, claim, result, settled)
-
-
-def _judge(answer: Answer, claim: str, result: CaseResult, settled: Settled | None = None) -> CaseResult:
-    """Return the result with the tightest class that holds, and the worst value if the claimed one does not."""
+    """Return the result with the tightest class in which the answer holds, and the worst value if the claimed one does not."""
     case, dtype = answer.case, answer.dtype
+    made = case.tier == kernel.TIER
+    judgements = [
+        judge(case.op, call, outputs, claim, dtype, truth="live" if made else "stored", balls=kernel.ON_BALLS)
+        for call, outputs in zip(case.calls, answer.outputs, strict=True)
+    ]
+    for judgement in judgements if made else ():
+        if judgement.sample is None:
+            return replace(result, verdict=judgement.verdict, message=judgement.reason)
+        kernel.divide(answer, judgement.sample)
+        result.message = judgement.counted
     classes = ladder(case.op, dtype, claim)
-    for accuracy in classes:
-        if all(
-            comparing.compare(case.op, c, o, accuracy, dtype) is None for c, o in zip(case.calls, answer.outputs, strict=True)
-        ):
-            result.achieved = accuracy
-            break
-    if result.achieved is not None and classes.index(result.achieved) <= classes.index(claim):
-        off = systematic.beyond(case, answer, claim, dtype)
-        return result if off is None else replace(result, verdict="fail", message=off)
-    worst, step = None, 0
-    for k, (call, outputs) in enumerate(zip(case.calls, answer.outputs, strict=True)):
-        found = comparing.compare(case.op, call, outputs, claim, dtype)
-        if found is not None and (worst is None or found.ratio > worst.ratio):
-            worst, step = found, k
-    assert worst is not None
-    where = value_positions.places(case.op, case.calls[step], worst.output)
-    position = None if where is None else float(where[worst.index])
-    index = settled.place(worst.output, worst.index) if settled else worst.index
-    at = f"[{', '.join(map(str, index))}]" if index else ""
-    of = f" of call {step + 1}" if len(case.calls) > 1 else ""
-    place = "" if position is None else f" at position {position:g}"
-    limit = "must be exact" if worst.tolerance == 0 else f"{claim} allows {worst.tolerance:.2g}"
-    limit = limit if np.isfinite(worst.got) else "must be finite"
-    text = (
-        f"{worst.output}{at}{of}{place}: got {worst.got:.9g}, expected {worst.expected:.9g}; off by {worst.error:.2g}, {limit}"
-    )
+    result.achieved = next((accuracy for accuracy in classes if all(one.holds(accuracy) for one in judgements)), None)
+    if result.achieved in classes[: classes.index(claim) + 1]:
+        off = next((one.systematic for one in judgements if one.systematic), "")
+        return replace(result, verdict="fail", message=off) if off else result
+    failures = [(one.worst, k) for k, one in enumerate(judgements, 1) if one.worst is not None]
+    worst, step = max(failures, key=lambda pair: pair[0].ratio)
+    text = worst.message(claim, f" of call {step}" if len(case.calls) > 1 else "")
     text += f" ({result.message})" if result.message else ""
-    record = {
-        "output": worst.output, "index": list(index), "position": position, "expected": worst.expected,
-        "got": number(worst.got), "error": number(worst.error), "tolerance": worst.tolerance, "ratio": number(worst.ratio),
-    }  # fmt: skip
-    return replace(result, verdict="fail", message=text, worst=record)
+    return replace(result, verdict="fail", message=text, worst=worst.to_json())

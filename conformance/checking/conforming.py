@@ -16,6 +16,7 @@ from posref.spec import REGISTRY
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
 from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError, no_operation
+from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
 from ..proof import live, screening
 from ..target import calling
@@ -55,23 +56,21 @@ def fault_in(
     if accuracy.partition("(")[0] not in OF_DTYPE[dtype]:
         msg = f"{who}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
         raise TargetError(msg)
-    try:
-        settled = live.settle(op, call, outputs, accuracy, dtype, everything=everything)
-    except live.NotJudged as none:
-        msg = f"{who}: {op} in {dtype} cannot be judged by {accuracy}: {none}."
-        raise TargetError(msg) from none
-    silent = [name for name, judged in settled.judged.items() if not judged and settled.of(name)]
+    judgement = judge(op, call, outputs, accuracy, dtype, truth="live", everything=everything)
+    if judgement.sample is None:
+        msg = f"{who}: {op} in {dtype} cannot be judged by {accuracy}: {judgement.reason}."
+        raise TargetError(msg)
+    silent = [one.output for one in judgement.verdicts if not one.judged and one.of]
     if silent:
         msg = f"{who}: no value of {', '.join(silent)} can be decided in {accuracy}; ask for fewer at once."
         raise TargetError(msg)
-    verdicts = [live.verdict(op, settled, name, accuracy, dtype) for name in outputs]
-    wrong = [verdict for verdict in verdicts if verdict.verdict == "fail"]
+    wrong = judgement.failures
     if not wrong:
         return None
     exact = all(outputs[verdict.output].dtype.kind != "f" for verdict in wrong)  # masks and indices have no accuracy
     first = f"{op} is not right:" if exact else f"{op} in {dtype} is not within {accuracy}:"
     lines = [first, *(f"  {verdict}" for verdict in wrong)]
-    lines += [f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"] if why else []
+    lines += [f"  diagnosis: {_diagnosis(op, call, judgement.sample, accuracy, dtype)}"] if why else []
     return "\n".join(lines)
 
 
@@ -147,13 +146,13 @@ def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Array
     return dtype, outputs
 
 
-def _diagnosis(op: str, call: Call, settled: live.Settled, accuracy: str, dtype: str) -> str:
+def _diagnosis(op: str, call: Call, sample: live.Sample, accuracy: str, dtype: str) -> str:
     """Return what `posref check` would say of a case that fails so."""
     from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
 
-    shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in settled.shapes.items()}
+    shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in sample.shapes.items()}
     call = replace(call, inputs=screening.wide(call.inputs), expected=shapes)
     case = LoadedCase(f"{op}/your/call", op, "value", kernel.TIER, (), "", (dtype,), (call,))
-    answer = Answer(case, dtype, [settled.outputs])
-    kernel.divide(answer, settled)
+    answer = Answer(case, dtype, [sample.outputs])
+    kernel.divide(answer, sample)
     return str(diagnose(op, [(kernel.with_few(answer).few or answer, True)], accuracy)["text"])

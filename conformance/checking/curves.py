@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .. import judge
 from ..accuracy import COMPUTED
 from ..calls import ladder
 from ..model import Operation, number
 from ..suite import value_positions
-from ..target import comparing
 
 if TYPE_CHECKING:
     from ..model import Answer
@@ -38,7 +38,7 @@ class _Measured:
     def width(self, op: str, accuracy: str) -> Reals:
         """Return what a class allows every value."""
         output = self.answer.outputs[self.step][self.name]
-        return comparing.errors(op, self.answer.case.calls[self.step], self.name, output, accuracy, self.answer.dtype)[1]
+        return judge.errors(op, self.answer.case.calls[self.step], self.name, output, accuracy, self.answer.dtype)[1]
 
     @property
     def severity(self) -> tuple[float, float]:
@@ -66,22 +66,11 @@ def _measure(op: str, answer: Answer, claim: str) -> Iterator[_Measured]:
         return
     for step, (call, outputs) in enumerate(zip(answer.case.calls, answer.outputs, strict=True)):
         for name, output in outputs.items():
-            error, width = comparing.errors(op, call, name, output, claim, answer.dtype)
+            error, width = judge.errors(op, call, name, output, claim, answer.dtype)
             if error.size:
                 where = value_positions.places(op, call, name)
                 fits = where is not None and where.shape == error.shape
-                yield _Measured(answer, step, name, error, ratios(error, width), where if fits else None)
-
-
-def ratios(error: Reals, width: Reals) -> Reals:
-    """
-    Return errors over tolerances: above 1 just where an error is beyond its tolerance.
-
-    It is 0 where there is no error, and infinite where a value that must be exact is not, or is not a number.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = np.where(error == 0, 0.0, np.where(np.isnan(error), np.inf, error / width))
-    return np.where(error <= width, np.minimum(found, 1.0), np.maximum(found, np.nextafter(1.0, 2.0)))
+                yield _Measured(answer, step, name, error, judge.ratios(error, width), where if fits else None)
 
 
 def _curve(op: str, measured: Sequence[_Measured], classes: Sequence[str], claim: str) -> list[dict[str, Any]]:

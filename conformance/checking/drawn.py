@@ -50,7 +50,8 @@ class Asker:
         return self.results[name]
 
     def _asked(self, name: str, calls: tuple[Call, ...]) -> CaseResult | None:
-        from ..proof import live, screening
+        from ..judge import judge
+        from ..proof import screening
 
         expected = [replace(c, expected=screening.plain(self.op, c.inputs, c.params), widths={}, computed={}) for c in calls]
         kind = "value" if len(calls) == 1 else "sequence"
@@ -70,9 +71,9 @@ class Asker:
         except Stopped as stopped:
             return replace(result, verdict=stopped.verdict, message=str(stopped))
         for call, given in zip(case.calls, outputs, strict=True):
-            for verdict in live.judge(self.op, call.inputs, call.params, given, claim, self.dtype):
-                if verdict.verdict == "fail":
-                    return replace(result, verdict="fail", message=str(verdict))
-                if verdict.verdict != "pass":
-                    return None
+            judgement = judge(self.op, replace(call, expected={}), given, claim, self.dtype, truth="live")
+            if judgement.failures:
+                return replace(result, verdict="fail", message=str(judgement.failures[0]))
+            if judgement.verdict != "pass":
+                return None
         return result

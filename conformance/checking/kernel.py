@@ -1,4 +1,4 @@
-"""The kernel tier: cases that are made when they are asked, and judged live, on some of their rows where they are large."""
+"""The kernel tier: cases that are made when they are asked, and judged live, on some rows where they are large."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from ..cases import kernel
 from ..errors import TargetError
-from ..model import Answer, Arrays, Call, Case, CaseResult, LoadedCase, Operation
+from ..model import Answer, Call, Case, LoadedCase, Operation
 from ..proof import choosing, live, screening
 from ..proof.computed import moved_by_trigonometry
 from ..proof.running import askable
-from ..suite.rows import Rows, Selection, rows_of
+from ..suite.rows import rows_of
 
 TIER = kernel.GROUP
 FEW = choosing.Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
@@ -48,28 +48,13 @@ def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
         yield LoadedCase(case.id, case.op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))
 
 
-def judged(answer: Answer, claim: str, result: CaseResult) -> live.Settled:
-    """Return the part of an answer that is judged, which becomes its part, and say in the result how large that is."""
-    (call,) = answer.case.calls
-    (outputs,) = answer.outputs
-    settled = live.settle(answer.case.op, call, outputs, claim, answer.dtype, balls=ON_BALLS)
-    divide(answer, settled)
-    judged, of = sum(settled.judged.values()), sum(settled.of(name) for name in settled.judged)
-    result.message = f"{judged} of {of} values judged" if judged < of else ""
-    return settled
-
-
-def divide(answer: Answer, settled: live.Settled) -> None:
-    """Give an answer its part that is judged."""
-    answer.part = _part(answer, settled.call, settled.outputs, settled.rows, settled.selection)
-
-
-def _part(answer: Answer, call: Call, outputs: Arrays, rows: Rows, selection: Selection) -> Answer:
-    """Return some rows of a whole answer as an answer."""
+def divide(answer: Answer, sample: live.Sample) -> None:
+    """Give an answer its part that was judged."""
     shapes = {n: x.shape for n, x in answer.case.calls[0].expected.items()}
+    rows, selection = sample.rows, sample.selection
     lies = {n: (tuple(axis.ravel() for axis in rows.indices(n, shape, selection)), shape) for n, shape in shapes.items()}
-    case = replace(answer.case, calls=(call,))
-    return Answer(case, answer.dtype, [outputs], asked=answer.case, lies=lies)
+    case = replace(answer.case, calls=(sample.call,))
+    answer.part = Answer(case, answer.dtype, [sample.outputs], asked=answer.case, lies=lies)
 
 
 def with_few(answer: Answer) -> Answer:

@@ -11,12 +11,11 @@ import numpy as np
 from posref.composition import has_frequencies
 from posref.spec import REGISTRY
 
+from .. import judge
 from ..accuracy import UNIT
 from ..calls import ladder
 from ..model import Answer, Operation
 from ..suite import value_positions
-from ..target import comparing
-from .curves import ratios
 
 FINEST = {"float64": 1e-16, "float32": 1e-7, "bfloat16": 4e-3, "float16": 5e-4}  # one rounding of a cosine
 REMEDY = {
@@ -48,7 +47,7 @@ def fill(operation: Operation, answers: Sequence[Answer]) -> None:
 def _ratios(op: str, answer: Answer, accuracy: str) -> Iterator[Any]:
     for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
         for name, output in outputs.items():
-            yield ratios(*comparing.errors(op, call, name, output, accuracy, answer.dtype))
+            yield judge.ratios(*judge.errors(op, call, name, output, accuracy, answer.dtype))
 
 
 def _meaning(operation: Operation, answers: Sequence[Answer]) -> dict[str, Any] | None:
@@ -77,7 +76,7 @@ def _farthest(operation: Operation, answer: Answer) -> Iterator[tuple[float, flo
             expected = call.expected[name]
             if where is None or where.shape != expected.shape or not expected.size:
                 continue
-            error, _ = comparing.errors(operation.op, call, name, output, operation.claim, answer.dtype)
+            error, _ = judge.errors(operation.op, call, name, output, operation.claim, answer.dtype)
             size = 1.0 if gives_waves(operation.op) else float(np.max(np.abs(expected)))
             last = where == np.max(where)
             if size and np.all(np.isfinite(error[last])):

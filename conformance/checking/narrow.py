@@ -20,9 +20,9 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
+from .. import judge
 from ..calls import positions_of
 from ..model import Answer, Call, LoadedCase, Operation
-from ..target import comparing
 from .drawn import Asker
 from .scope import Bound, Restriction, is_known
 from .traits import Traits, defaults, letters, main_array, traits_of
@@ -70,7 +70,7 @@ def _given(op: str, call: Call) -> dict[str, Any] | None:
 
 def _differs(case: LoadedCase, dtype: str, claim: str, given: Any) -> bool:
     """Return whether outputs that nobody computed fail a case."""
-    return any(comparing.compare(case.op, call, given(case.op, call), claim, dtype) is not None for call in case.calls)
+    return any(judge.compare(case.op, call, given(case.op, call), claim, dtype) is not None for call in case.calls)
 
 
 # ---- deviations -----------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import numpy as np
 
 from posref.composition import stages
 
+from .. import judge
 from ..calls import ladder
 from ..model import Answer, Operation, decides
 from ..suite import value_positions
-from ..target import comparing
 from . import coverage, curves, kernel, meaning, systematic, telling
 
 
@@ -50,8 +50,8 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     for answer in complete:
         for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
             for name, output in outputs.items():
-                error, width = comparing.errors(operation.op, call, name, output, operation.claim, answer.dtype)
-                ratio = curves.ratios(error, width)
+                error, width = judge.errors(operation.op, call, name, output, operation.claim, answer.dtype)
+                ratio = judge.ratios(error, width)
                 if np.any((width > 0) | (ratio > 0)):
                     ratios.append(float(np.max(ratio)))
                 where = value_positions.places(operation.op, call, name)
@@ -80,7 +80,7 @@ def _classes_in_band(
             if not np.any(chosen):
                 continue
             for accuracy in classes:
-                error, width = comparing.errors(operation.op, call, name, output, accuracy, answer.dtype)
+                error, width = judge.errors(operation.op, call, name, output, accuracy, answer.dtype)
                 if np.all(error[chosen] <= width[chosen]):
                     yield accuracy
                     break
