@@ -22,14 +22,14 @@ from .accuracy import TRIG, base_of, tolerance_of
 from .calls import judged_as, makes_constants
 from .errors import NotJudged
 from .model import Arrays, Call, number
-from .proof import choosing, live, screening
-from .proof.computed import half_widths, of_scalars
+from .proof import live
+from .proof.rows import Budget, Rows, Selection, choose, cost, rows_of, screened, shapes_of
+from .proof.running import half_widths, of_scalars
 from .suite import value_positions
-from .suite.rows import Rows, Selection, rows_of
 
 Reals = npt.NDArray[np.float64]
 ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
-ON_BOUNDS = choosing.Budget(values=1 << 20, terms=1 << 25)
+ON_BOUNDS = Budget(values=1 << 20, terms=1 << 25)
 
 
 # ---- a verdict and its words ----------------------------------------------------------------------------------------------
@@ -264,20 +264,20 @@ def _live(
     rows = Rows({}, {}, {})
     selection: Selection = {}
     if call.cotangents:
-        if choosing.cost(rows, whole, {})[0] > ON_BOUNDS.values and not everything:
+        if cost(rows, whole, {})[0] > ON_BOUNDS.values and not everything:
             msg = f"gradients of more than {ON_BOUNDS.values} values"
             raise NotJudged(msg)
     else:
         rows = rows_of(op, call.inputs, call.params, {n: x.shape for n, x in whole.items()})
-        budget = choosing.Budget(balls, balls) if proved else ON_BOUNDS
-        screen = None if call.expected else partial(screening.farthest, op, call, rows, outputs)
-        selection = selection if everything else choosing.choose(rows, outputs, whole, budget, screen)
+        budget = Budget(balls, balls) if proved else ON_BOUNDS
+        screen = None if call.expected else partial(screened, op, call, rows, outputs)
+        selection = selection if everything else choose(rows, outputs, whole, budget, screen)
     return live.Truth(op, call, outputs, accuracy, dtype, rows, balls).sample(selection, proved=proved)
 
 
 def _shapes(op: str, call: Call, outputs: Arrays) -> Arrays:
     """Return arrays of the shapes of a call's results, or gradients."""
-    return call.inputs if call.cotangents else screening.shapes_of(op, call, {n: y.shape for n, y in outputs.items()})
+    return call.inputs if call.cotangents else shapes_of(op, call, {n: y.shape for n, y in outputs.items()})
 
 
 # ---- the systematic part of an error --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from posref.composition import has_frequencies
 from posref.conformance import check
 from posref.conformance.accuracy import BASE, OF_FREQUENCIES
 from posref.conformance.calls import held_to, ladder
-from posref.conformance.proof.computed import half_widths
+from posref.conformance.proof.running import half_widths
 from posref.conformance.reports.document import meanings
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.spec import REGISTRY

@@ -20,8 +20,8 @@ from posref.conformance.cases.numbers import floats
 from posref.conformance.errors import TargetError
 from posref.conformance.model import Case
 from posref.conformance.proof import build, parts
+from posref.conformance.proof.rows import rows_of
 from posref.conformance.proof.verify import verify
-from posref.conformance.suite.rows import rows_of
 from posref.spec import REGISTRY
 
 ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")

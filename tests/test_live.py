@@ -12,12 +12,11 @@ from posref.conformance.calls import judged_as
 from posref.conformance.judge import Verdict, compare
 from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
-from posref.conformance.proof import choosing, screening
 from posref.conformance.proof import live as judging
-from posref.conformance.proof.running import Pullback, as_reals, results_of
-from posref.conformance.proof.screening import plain
+from posref.conformance.proof import rows as of_rows
+from posref.conformance.proof.rows import rows_of
+from posref.conformance.proof.running import Pullback, as_reals, plain, results_of
 from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.suite.rows import rows_of
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)
@@ -121,16 +120,16 @@ def test_rows_have_the_bits_that_they_have_in_the_whole(op: str) -> None:
 
 @pytest.mark.parametrize("op", REGISTRY)
 def test_shapes_and_farthest_rows_come_from_parts_as_from_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening, "PART", 8)
+    monkeypatch.setattr(of_rows, "PART", 8)
     for case in [c for c in some_cases(op, most=6) if c.kind == "value"]:
         call = Call(case.calls[0].params, case.calls[0].inputs)
         near = plain(op, call.inputs, call.params)
         shapes = {n: x.shape for n, x in near.items()}
-        assert {n: x.shape for n, x in screening.shapes_of(op, call, shapes).items()} == shapes
-        assert {n: x.shape for n, x in screening.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
+        assert {n: x.shape for n, x in of_rows.shapes_of(op, call, shapes).items()} == shapes
+        assert {n: x.shape for n, x in of_rows.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
         rows = rows_of(op, call.inputs, call.params, shapes)
         wrong = {n: x.astype(float) + 0.125 * RNG.standard_normal(x.shape) for n, x in near.items()}
-        whole, parts = choosing.farthest(rows, choosing.far_off(rows, wrong, near)), screening.farthest(op, call, rows, wrong)
+        whole, parts = of_rows.farthest(rows, of_rows.far_off(rows, wrong, near)), of_rows.screened(op, call, rows, wrong)
         assert {k: list(i) for k, i in whole.items()} == {k: list(i) for k, i in parts.items()}, case.id
 
 

@@ -18,7 +18,9 @@ from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError, no_operation
 from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
-from ..proof import live, screening
+from ..proof import live
+from ..proof.rows import shapes_of
+from ..proof.running import wide
 from ..target import calling
 from . import kernel
 
@@ -138,7 +140,7 @@ def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> calling.Coll
 
 def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
-    expected = screening.shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
+    expected = shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
     call = replace(call, expected=expected)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"
@@ -151,7 +153,7 @@ def _diagnosis(op: str, call: Call, sample: live.Sample, accuracy: str, dtype: s
     from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
 
     shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in sample.shapes.items()}
-    call = replace(call, inputs=screening.wide(call.inputs), expected=shapes)
+    call = replace(call, inputs=wide(call.inputs), expected=shapes)
     case = LoadedCase(f"{op}/your/call", op, "value", kernel.TIER, (), "", (dtype,), (call,))
     answer = Answer(case, dtype, [sample.outputs])
     kernel.divide(answer, sample)

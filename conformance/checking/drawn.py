@@ -51,9 +51,9 @@ class Asker:
 
     def _asked(self, name: str, calls: tuple[Call, ...]) -> CaseResult | None:
         from ..judge import judge
-        from ..proof import screening
+        from ..proof.running import plain
 
-        expected = [replace(c, expected=screening.plain(self.op, c.inputs, c.params), widths={}, computed={}) for c in calls]
+        expected = [replace(c, expected=plain(self.op, c.inputs, c.params), widths={}, computed={}) for c in calls]
         kind = "value" if len(calls) == 1 else "sequence"
         case = LoadedCase(name, self.op, kind, "core", ("drawn",), "", (self.dtype,), tuple(expected))
         result = CaseResult(name, self.op, kind, "core", self.dtype, "pass", flags=case.flags)

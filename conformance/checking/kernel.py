@@ -11,13 +11,12 @@ import numpy as np
 from ..cases import kernel
 from ..errors import TargetError
 from ..model import Answer, Call, Case, LoadedCase, Operation
-from ..proof import choosing, live, screening
-from ..proof.computed import moved_by_trigonometry
-from ..proof.running import askable
-from ..suite.rows import rows_of
+from ..proof import live
+from ..proof.rows import Budget, choose, rows_of
+from ..proof.running import askable, moved_by_trigonometry, plain
 
 TIER = kernel.GROUP
-FEW = choosing.Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
+FEW = Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
 ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
 
 
@@ -39,10 +38,7 @@ def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
     """Yield cases that are judged live."""
     for case in cases:
         inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
-        near = {
-            n: x.astype(np.int64) if x.dtype.kind in "bi" else x
-            for n, x in screening.plain(case.op, inputs, case.params).items()
-        }
+        near = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in plain(case.op, inputs, case.params).items()}
         call = Call(case.params, inputs, near)
         dtypes = tuple(askable(case.op, inputs, near))
         yield LoadedCase(case.id, case.op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))
@@ -64,7 +60,7 @@ def with_few(answer: Answer) -> Answer:
         return answer
     (call,), (outputs,) = judged.case.calls, judged.outputs
     rows = rows_of(judged.case.op, call.inputs, call.params, {n: x.shape for n, x in call.expected.items()})
-    selection = choosing.choose(rows, outputs, call.expected, FEW)
+    selection = choose(rows, outputs, call.expected, FEW)
     widths = {c: rows.cut_results(dict(w), selection) for c, w in call.widths.items()}
     cut = replace(
         call, inputs=rows.cut(call.inputs, selection), expected=rows.cut_results(call.expected, selection), widths=widths,

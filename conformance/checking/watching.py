@@ -21,14 +21,14 @@ from posref.spec import REGISTRY
 from ..calls import parameters_of, positions_of
 from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, Call, Case
-from ..proof import choosing, screening
-from ..suite.rows import rows_of
+from ..proof.rows import Budget, choose, rows_of
+from ..proof.running import plain, wide
 from ..target.calling import Collected
 from .conforming import call_of, fault_in, results_on_host
 from .replacing import Place
 
 NAME = "watch"
-SAVED = choosing.Budget(values=1 << 12, terms=1 << 18)  # of a call in a suite: so many are proved in seconds
+SAVED = Budget(values=1 << 12, terms=1 << 18)  # of a call in a suite: so many are proved in seconds
 FORMS = "None, (op, arrays, options), the same with a key or function that picks the result, or a list of them"
 Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
 
@@ -81,11 +81,11 @@ class Seen:
 
     def case(self, number: int, flags: tuple[str, ...], comment: str) -> Case:
         """Return the call as a case; of a large one, some rows of it."""
-        inputs = screening.wide(self.call.inputs)
-        near = screening.plain(self.op, inputs, self.call.params)
+        inputs = wide(self.call.inputs)
+        near = plain(self.op, inputs, self.call.params)
         rows = rows_of(self.op, inputs, self.call.params, {n: y.shape for n, y in near.items()})
         outputs = {n: np.broadcast_to(self.found[n][0] if n in self.found else y, y.shape) for n, y in near.items()}
-        selection = choosing.choose(rows, outputs, near, SAVED)
+        selection = choose(rows, outputs, near, SAVED)
         part = rows.cut(inputs, selection)
         return Case(f"{self.op}/watched/call-{number}", self.call.params, part, flags, comment)
 

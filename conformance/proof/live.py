@@ -26,9 +26,8 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from ..suite.rows import Key, Rows, Selection
-from . import choosing, screening
-from .running import Pullback, as_reals, golden, results_of
+from .rows import LEAST, Budget, Key, Rows, Selection, fits
+from .running import Pullback, as_reals, golden, results_of, wide
 
 HALVINGS, PROBES = 5, 8  # of an axis, to find the rows where a class leaves a decision open
 NEEDED = "deciding it needs python-flint: pip install 'posref[vectors]'"
@@ -51,6 +50,8 @@ class Sample:
 
     def place(self, output: str, index: tuple[int, ...]) -> tuple[int, ...]:
         """Return the index in the whole output of an index in the judged part."""
+        if not self.selection:
+            return index
         mesh = self.rows.indices(output, self.shapes[output], self.selection)
         return tuple(int(axis.ravel()[i]) for axis, i in zip(mesh, index, strict=True))
 
@@ -70,7 +71,7 @@ class Truth:
     def sample(self, selection: Selection, *, proved: bool) -> Sample:
         """Return what is judged of the selected rows, decided; with `proved` all their values come from balls."""
         found, selection = self._decided(selection)
-        outputs = screening.wide(self.rows.cut_results(self.outputs, selection))
+        outputs = wide(self.rows.cut_results(self.outputs, selection))
         judged = {n: y.size for n, y in outputs.items()}
         if not self.reals:
             call = replace(self._cut(selection), expected=self._integers(selection))
@@ -91,7 +92,7 @@ class Truth:
 
     def _cut(self, selection: Selection) -> Call:
         if self._latest is None or self._latest[0] is not selection:
-            inputs = screening.wide(self.rows.cut(self.call.inputs, selection))
+            inputs = wide(self.rows.cut(self.call.inputs, selection))
             self._latest = selection, replace(self.call, inputs=inputs, computed={})
         return replace(self._latest[1], computed={})
 
@@ -128,7 +129,7 @@ class Truth:
     def _closed(self, system: Any, selection: Selection, key: Key) -> list[npt.NDArray[np.int64]]:
         """Return those parts of an axis where a class leaves no decision open; nothing if it does in all that are tried."""
         indices = self._indices(key, selection)
-        tried = [part[: choosing.LEAST] for part in np.array_split(indices, PROBES) if len(part) >= choosing.LEAST]
+        tried = [part[:LEAST] for part in np.array_split(indices, PROBES) if len(part) >= LEAST]
         if tried and not any(self._halved(system, selection, key, np.tile(part, 2), 0) for part in tried):
             return []
         return self._halved(system, selection, key, indices, HALVINGS)
@@ -139,7 +140,7 @@ class Truth:
         """Return those parts of an axis where a class leaves no decision open."""
         found = []
         for half in np.array_split(indices, 2):
-            if len(half) < choosing.LEAST:
+            if len(half) < LEAST:
                 continue
             try:
                 self._run(system, {**selection, key: half})
@@ -239,14 +240,14 @@ class Truth:
                 axis = next(a for a, k in local.results[name].items() if k == key)
                 found = np.any(mask, axis=tuple(a for a in range(mask.ndim) if a != axis))
                 there |= found if found.size == size else bool(found[0])
-            there[: choosing.LEAST] |= np.count_nonzero(there) < choosing.LEAST
+            there[:LEAST] |= np.count_nonzero(there) < LEAST
             inside[key] = np.flatnonzero(there)
         results = {n: np.broadcast_to(0.0, mask.shape) for n, mask in open_.items()}
-        while not choosing.fits(local, results, inside, choosing.Budget(self.balls, self.balls)):
+        while not fits(local, results, inside, Budget(self.balls, self.balls)):
             longest = max(inside, key=lambda key: len(inside[key]), default=None)
-            if longest is None or len(inside[longest]) <= choosing.LEAST:
+            if longest is None or len(inside[longest]) <= LEAST:
                 break
-            inside[longest] = inside[longest][: max(choosing.LEAST, len(inside[longest]) // 2)]
+            inside[longest] = inside[longest][: max(LEAST, len(inside[longest]) // 2)]
         return inside
 
     def _local(self, selection: Selection) -> Rows:

@@ -13,9 +13,10 @@ import numpy as np
 
 from ..errors import TargetError
 from ..model import Arrays
-from ..suite.rows import Rows, Selection, rows_of
-from . import choosing, screening, workers
+from . import workers
 from .build import Proof, proved
+from .rows import LEAST, Rows, Selection, cost, rows_of
+from .running import plain
 
 PART, TRIAL = 1 << 15, 1 << 13  # values of a part, and of a trial; a term of a sum counts as one
 SECONDS = {1: 5e-6, 2: 2e-5}  # for each of them, by witnesses, where no trial says it
@@ -51,7 +52,7 @@ def proved_in_parts(op: str, inputs: Arrays, params: Mapping[str, Any], effort: 
     """
     shapes = shapes_of(op, inputs, params)
     rows = rows_of(op, inputs, params, shapes)
-    values = choosing.cost(rows, _hollow(shapes), {}).values
+    values = cost(rows, _hollow(shapes), {}).values
     _require_memory(op, values, values * OF_VALUE)
     parts = [{}] if effort.stages else _split(rows, shapes, PART)
     count = max(1, min(effort.jobs or workers.cores(), len(parts) // 2))  # fewer take less time than a process takes to start
@@ -83,12 +84,12 @@ def _of_part(op: str, inputs: Arrays, params: Mapping[str, Any], witnesses: int)
 def shapes_of(op: str, inputs: Arrays, params: Mapping[str, Any]) -> Shapes:
     """Return the shapes of a call's results, from those of a few of its rows: the whole may be too large to compute."""
     free = rows_of(op, inputs, params, {})
-    few = {key: np.arange(min(size, choosing.LEAST)) for key, size in free.sizes.items()}
+    few = {key: np.arange(min(size, LEAST)) for key, size in free.sizes.items()}
     cut = free.cut(inputs, few)
-    small = {n: x.shape for n, x in screening.plain(op, cut, params).items()}
+    small = {n: x.shape for n, x in plain(op, cut, params).items()}
     near = rows_of(op, cut, params, small)
     if set(near.sizes) != set(few):
-        return {n: x.shape for n, x in screening.plain(op, inputs, params).items()}
+        return {n: x.shape for n, x in plain(op, inputs, params).items()}
 
     def size_of(name: str, axis: int, size: int) -> int:
         key = near.results.get(name, {}).get(axis)
@@ -98,7 +99,7 @@ def shapes_of(op: str, inputs: Arrays, params: Mapping[str, Any]) -> Shapes:
 
 
 def _cost(rows: Rows, shapes: Shapes, selection: Selection) -> int:
-    return choosing.cost(rows, _hollow(shapes), selection).terms
+    return cost(rows, _hollow(shapes), selection).terms
 
 
 def _hollow(shapes: Shapes) -> Arrays:
@@ -111,7 +112,7 @@ def _split(rows: Rows, shapes: Shapes, most: int) -> list[Selection]:
     needed = -(-_cost(rows, shapes, {}) // most)
     cuts: dict[Any, list[Any]] = {}
     for key, size in sorted(rows.sizes.items(), key=lambda item: -item[1]):
-        pieces = min(size // choosing.LEAST, needed)
+        pieces = min(size // LEAST, needed)
         if pieces > 1:
             cuts[key] = np.array_split(np.arange(size), pieces)
             needed = -(-needed // pieces)
