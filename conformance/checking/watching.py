@@ -20,7 +20,7 @@ from posref.spec import REGISTRY
 
 from ..calls import parameters_of, positions_of
 from ..errors import Failure, PosrefError, TargetError
-from ..model import NOT_JUDGED, Call, Case
+from ..model import NOT_JUDGED, WATCHED, Call, Case
 from ..proof.rows import Budget, choose, rows_of
 from ..proof.running import plain, wide
 from ..target.calling import Collected
@@ -223,8 +223,7 @@ class Watch:
 
         Of large calls some rows are written. This needs the extra ``vectors``.
         """
-        from ..proof.build import WATCHED
-        from ..proof.own_data import write_suite
+        from ..proof.build import write_suite
 
         if not self._kept:
             msg = f"{NAME}: no call was seen, so there is nothing to save."

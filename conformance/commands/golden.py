@@ -60,7 +60,7 @@ def golden(
         needs_vectors()
         writable(output if output.suffix and form not in FOLDERS else None)
         from ..proof.own_data import Wanted, write
-        from ..proof.parts import Effort
+        from ..proof.prove import Effort
         from ..proof.request import Request
 
         case = Request(operation(name), **asked).case()

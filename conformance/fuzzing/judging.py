@@ -13,7 +13,7 @@ from ..accuracy import UNIT
 from ..checking import asking
 from ..errors import Disagreement, NotJudged, TargetError
 from ..model import Answer, Call, CaseResult, LoadedCase
-from ..proof import build
+from ..proof import prove
 from ..proof.running import askable
 from ..target.base import Target
 from .strategies import Drawn
@@ -56,7 +56,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
     """Return a drawn call as a case of id `name` with proved values; `NotJudged` if there are none for `dtype`."""
     op = name.split("/", maxsplit=1)[0]
     try:
-        expected, mid, widths = build.proved(op, drawn.inputs, drawn.params)
+        expected, mid, widths = prove.proved(op, drawn.inputs, drawn.params)
     except Exception as error:
         raise _not_judged(op, drawn, error) from error
     held = askable(op, drawn.inputs, expected)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,12 @@ from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, UNIT, tolerance_of
 from ..calls import judged_as
-from ..errors import TargetError, no_operation
-from ..model import Arrays, Case, Flag
-from ..suite.atomic import whole_directory
+from ..errors import TargetError
+from ..model import GOLDEN, Arrays, Case
 from ..suite.options import to_json
-from ..suite.writing import LARGEST, SCHEMA, STATIC, SUITE, copy_static, finish, write_json
-from . import onnx_data
-from .build import GOLDEN, Proof, build_group, write_group
-from .parts import Effort, Show, proved_in_parts, shapes_of
+from .prove import Effort, Show, proved_in_parts, shapes_of
 from .running import askable
 
-OF_SUITE = 32  # bytes that a suite's largest file has for each value, at most
 FILES = ("npz", "safetensors", "json")
 TENSOR_FILES = ("npy", "pt", "pth", "bin", "h5", "hdf5", "pkl", "csv", "txt", "gguf", "onnx", "pb", "parquet", "mat", "zip")
 
@@ -82,10 +76,14 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         if wanted.effort.stages:
             msg = "golden: --stages has no place in ONNX's tests. Write .npz or .safetensors."
             raise TargetError(msg)
+        from . import onnx_data
+
         onnx_data.require_onnx()
     if form == "suite":
-        _require_room("golden", shapes)
-        write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
+        from . import build
+
+        build.require_room("golden", shapes)
+        build.write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
         return {"operation": case.op, "suite": str(path)}
     expected, mid, widths = proved_in_parts(case.op, inputs, case.params, wanted.effort, show)
     if wanted.effort.stages and not mid:
@@ -114,6 +112,8 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     }
     arrays = _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked)
     if form == "onnx":
+        from . import onnx_data
+
         allowed = {n: arrays[f"allowed/{asked[0]}/{n}"] for n in expected if f"allowed/{asked[0]}/{n}" in arrays}
         return about | {"onnx": onnx_data.write(path, case, expected, allowed, asked[0], about)}
     _save(path, form, arrays, about)
@@ -154,85 +154,3 @@ def _lists(x: npt.NDArray[Any]) -> Any:
     if x.dtype.kind != "f" or np.all(np.isfinite(x)):
         return x.tolist()
     return [_lists(row) for row in x] if x.ndim else str(float(x))
-
-
-def golden_suite(
-    calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]], directory: str | Path, *, jobs: int | None = None,
-    minutes: float = 10.0,
-) -> Path:  # fmt: skip
-    """
-    Prove calls of your own by two witnesses, and write them as a suite for ``posref check --suite``.
-
-    Parameters
-    ----------
-    calls : iterable of (op, arrays, options)
-        The operation's name, NumPy arrays by the name of the argument, and options by name (``dim`` and the like among them).
-    directory : path
-        New, empty, or a suite that is replaced.
-    jobs : int, optional
-        The number of processes that prove a large call, at most; by default one for each core.
-    minutes : float
-        A call that would take longer is refused.
-
-    Returns
-    -------
-    Path
-        The directory.
-
-    Raises
-    ------
-    TargetError, BuildError
-        If there is no such operation, an argument or option is unknown or missing, or a value cannot be proved.
-
-    Examples
-    --------
-    >>> calls = [("rope", {"x": x, "positions": positions}, {"layout": "half", "base": 10000.0})]  # doctest: +SKIP
-    >>> golden_suite(calls, "golden/")  # doctest: +SKIP
-    """
-    by_op: dict[str, list[Case]] = {}
-    for op, arrays, options in calls:
-        own = by_op.setdefault(op, [])
-        if op not in REGISTRY:
-            raise TargetError(no_operation("golden_suite: op", op))
-        inputs = {name: np.asarray(value) for name, value in arrays.items()}
-        try:
-            shapes = shapes_of(op, inputs, options)
-        except (TypeError, ValueError, IndexError) as error:
-            msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
-            raise TargetError(msg) from error
-        _require_room("golden_suite", shapes)
-        wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
-        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
-    write_suite("golden_suite", Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
-    return Path(directory)
-
-
-def _require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise unless results fit into the files of a suite."""
-    values = sum(math.prod(shape) for shape in shapes.values())
-    if values * OF_SUITE > LARGEST:
-        msg = f"{who}: a suite holds at most {LARGEST // OF_SUITE} values of a call; got {values}. Write .npz or .safetensors."
-        raise TargetError(msg)
-
-
-def write_suite(
-    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
-    show: Show | None = None,
-) -> None:  # fmt: skip
-    """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
-    spent = effort or Effort(minutes=math.inf)
-
-    def prover(op: str, arrays: Arrays, params: Mapping[str, Any], *, witnesses: int) -> Proof:
-        assert witnesses == spent.witnesses
-        return proved_in_parts(op, arrays, params, spent, show)
-
-    with whole_directory(directory, replace=True) as new:
-        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
-            msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
-            raise TargetError(msg)
-        made = (build_group(cases, witnesses=spent.witnesses, prover=prover) for cases in by_op.values() if cases)
-        entries = [write_group(new, group) for group in made]
-        copy_static(STATIC, new)
-        write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
-        write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
-        finish(new, entries)

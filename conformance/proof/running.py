@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import Bounds, rounded_up
-from posref.backends.live import LiveScalars, LiveSensitivity, live
 from posref.backends.numbers import Array, Undecided
 from posref.backends.rounding import LARGEST, representable
 from posref.composition import FREQUENCIES, Function
@@ -60,6 +58,8 @@ def results_of(
     """Return a definition's outputs by name, or its gradients by the name of the input, computed in a number system."""
     if pullback is None:
         return call_of(system, op, inputs, params)
+    from posref.backends.adjoints import Adjoints
+
     adjoints = Adjoints(system)
     leaves = {name: adjoints.leaf(to_system(system, op, name, inputs[name])) for name in pullback.wrt}
     outputs = call_of(adjoints, op, {**inputs, **leaves}, params)
@@ -137,6 +137,8 @@ def wide(arrays: Arrays) -> Arrays:
 def half_widths(op: str, call: Call, accuracy: str) -> Arrays:
     """Return the half-widths of a call's results that are reals, computed once; NaN if the class leaves a decision open."""
     if accuracy not in call.computed:
+        from posref.backends.live import live
+
         call.computed[accuracy] = _computed(op, call, live(accuracy))
     return call.computed[accuracy]
 
@@ -145,6 +147,8 @@ def of_scalars(op: str, call: Call, dtype: str) -> Arrays:
     """Return how far a call's results move when scalars, such as 1/sqrt(D), are rounded to `dtype`, computed once."""
     kept = f"scalars-{dtype}"
     if kept not in call.computed:
+        from posref.backends.live import LiveScalars
+
         call.computed[kept] = _computed(op, call, LiveScalars(ROUNDING[dtype]))
     return call.computed[kept]
 
@@ -166,6 +170,8 @@ def _computed(op: str, call: Call, system: Bounds) -> Arrays:
 
 def moved_by_trigonometry(op: str, call: Call) -> dict[str, Arrays]:
     """Return by the name "trig" how far results move with each unit of error of sines and cosines; nothing if they do not."""
+    from posref.backends.live import LiveSensitivity
+
     results = results_of(LiveSensitivity(), op, call.inputs, call.params, None)
     found = {
         name: rounded_up(
