@@ -15,13 +15,12 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..accuracy import BASE, OF_DTYPE, UNIT
-from ..calls import differentiable
+from ..calls import differentiable, to_json
 from ..cases.catalogue import all_cases, all_flags, groups
 from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
 from ..suite.atomic import whole_directory
-from ..suite.options import to_json
 from ..suite.reading import document, load_manifest
 from ..suite.writing import (
     LARGEST,

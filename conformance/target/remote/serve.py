@@ -19,10 +19,9 @@ from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
 from ...accuracy import OF_DTYPE, TRIG
-from ...calls import takes_dtype
+from ...calls import from_json, takes_dtype
 from ...errors import Failure, PosrefError, TargetError, Unsupported
 from ...model import Call, LoadedCase
-from ...suite.options import from_json
 from .. import calling, gradients
 from ..python import PythonTarget, load_python
 from ..watching import Watched
