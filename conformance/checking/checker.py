@@ -18,9 +18,9 @@ from ..suite import tensors
 from ..suite.reading import INSTALLED, load_manifest
 from ..target.base import Target
 from ..target.loading import load
-from . import demands, kernel
+from . import supports
 from .apart import Told, Watch, check_apart
-from .asking import ask, asked_dtypes, asked_in, unasked
+from .asking import ask, asked_dtypes, asked_in, notes_on_unjudged, unasked
 from .choice import Choice
 from .guard import Guard
 from .scope import ENOUGH
@@ -101,14 +101,14 @@ def check(
         "op": op, "case": case, "tier": tier, "suite": Path(suite), "timeout": timeout, "backend": backend, "dtype": dtype,
         "claim": claim, "trig": trig, "device": device, "model": model,
     }  # fmt: skip
-    required = demands.read(require, Path(suite), op=op, case=case, tier=tier)
+    required = supports.require(require, Path(suite), op=op, case=case, tier=tier)
 
     watch = Told(progress)
     if child and command is None and outputs is None and not isolate:
         report = check_apart(target, options, watch)
     else:
         report = checked(target, command=command, outputs=outputs, isolate=isolate, memory=memory, watch=watch, **options)
-    report.unmet += demands.unmet(required, report)
+    report.unmet += supports.unmet(required, report)
     return report
 
 
@@ -180,7 +180,7 @@ def _report(
     target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], *, complete: bool = True
 ) -> Report:
     """Return the report of a target's operations."""
-    notes = [*target.remarks(), *(note for operation in operations for note in kernel.notes(operation))]
+    notes = [*target.remarks(), *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),

@@ -22,7 +22,7 @@ from ..proof import live
 from ..proof.rows import shapes_of
 from ..proof.running import wide
 from ..target import calling
-from . import kernel
+from .asking import TIER, divide, with_few
 
 NAME = "assert_conforms"
 
@@ -154,7 +154,7 @@ def _diagnosis(op: str, call: Call, sample: live.Sample, accuracy: str, dtype: s
 
     shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in sample.shapes.items()}
     call = replace(call, inputs=wide(call.inputs), expected=shapes)
-    case = LoadedCase(f"{op}/your/call", op, "value", kernel.TIER, (), "", (dtype,), (call,))
+    case = LoadedCase(f"{op}/your/call", op, "value", TIER, (), "", (dtype,), (call,))
     answer = Answer(case, dtype, [sample.outputs])
-    kernel.divide(answer, sample)
-    return str(diagnose(op, [(kernel.with_few(answer).few or answer, True)], accuracy)["text"])
+    divide(answer, sample)
+    return str(diagnose(op, [(with_few(answer).few or answer, True)], accuracy)["text"])
