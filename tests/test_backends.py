@@ -23,8 +23,8 @@ from posref import backends
 from posref.backends.rounding import round_to
 from posref.conformance.calls import makes_constants, returns_reals
 from posref.conformance.errors import Failure, Stopped
+from posref.conformance.judge import compare, errors
 from posref.conformance.model import LoadedCase
-from posref.conformance.target.comparing import compare, errors
 from posref.conformance.target.python import load_python
 from posref.core import arrays
 from posref.spec import REGISTRY

@@ -9,7 +9,7 @@ import pytest
 from posref.conformance import check
 from posref.conformance.accuracy import BASE, OF_FREQUENCIES
 from posref.conformance.calls import held_to, ladder
-from posref.conformance.proof.computed import half_widths
+from posref.conformance.proof.running import half_widths
 from posref.conformance.reports.document import meanings
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.core.composition import has_frequencies

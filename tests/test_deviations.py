@@ -11,14 +11,14 @@ import pytest
 from quality import answers, cases, caught, diagnosed, registry
 
 import posref
-from posref.conformance import check
+from posref.conformance import check, judge
 from posref.conformance.cases.shaping import has_one_position
 from posref.conformance.cases.usual_options import gaps
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, fits, stage, touched
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.tools.deviation import narrowed, together
 from posref.conformance.model import Arrays
-from posref.conformance.target import calling, comparing
+from posref.conformance.target import calling
 from posref.spec import PARTS, REGISTRY, OneOf
 
 
@@ -153,7 +153,7 @@ def same(op: str, call: calling.Call, one: Arrays, two: Arrays) -> bool:
             continue
         if not (fits(one[output], expected) and fits(two[output], expected)):
             return False
-        _, width = comparing.errors(op, call, output, expected, CLASS, DTYPE)
+        _, width = judge.errors(op, call, output, expected, CLASS, DTYPE)
         near = np.abs(np.subtract(one[output], two[output], dtype=np.float64)) <= 2 * width
         if not np.all(near | (one[output] == two[output]) | (np.isnan(one[output]) & np.isnan(two[output]))):
             return False

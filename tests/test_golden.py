@@ -19,9 +19,9 @@ from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import TargetError
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
-from posref.conformance.proof import build, parts
+from posref.conformance.proof import prove
+from posref.conformance.proof.rows import rows_of
 from posref.conformance.proof.verify import verify
-from posref.conformance.suite.rows import rows_of
 from posref.spec import REGISTRY
 
 ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")
@@ -198,22 +198,22 @@ def small_of_several_parts(op: str) -> Case | None:
     for case in (*FEW, *all_cases()):
         if case.op == op and case.kind == "value":
             inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-            shapes = parts.shapes_of(op, inputs, case.params)
+            shapes = prove.shapes_of(op, inputs, case.params)
             rows = rows_of(op, inputs, case.params, shapes)
-            if parts._cost(rows, shapes, {}) < 4000 and len(parts._split(rows, shapes, parts.PART)) > 1:
+            if prove._cost(rows, shapes, {}) < 4000 and len(prove._split(rows, shapes, prove.PART)) > 1:
                 return case
     return None
 
 
 @pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.rows])
 def test_a_call_in_parts_is_bit_for_bit_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 8)
+    monkeypatch.setattr(prove, "PART", 8)
     case = small_of_several_parts(op)
     assert case is not None
     inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-    whole, _, widths = build.proved(op, inputs, case.params)
-    found, _, own = parts.proved_in_parts(op, inputs, case.params, parts.Effort(jobs=1))
-    assert parts.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
+    whole, _, widths = prove.proved(op, inputs, case.params)
+    found, _, own = prove.proved_in_parts(op, inputs, case.params, prove.Effort(jobs=1))
+    assert prove.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
     assert all(np.array_equal(found[n], x) and found[n].dtype == x.dtype for n, x in whole.items())
     assert {c: set(of_class) for c, of_class in own.items()} == {c: set(of_class) for c, of_class in widths.items()}
     assert all(np.array_equal(own[c][n], x) for c, of_class in widths.items() for n, x in of_class.items())

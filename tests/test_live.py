@@ -10,20 +10,27 @@ from sizes import is_called_with_few
 from posref.backends.live import live
 from posref.conformance.accuracy import tolerance_of
 from posref.conformance.calls import judged_as
+from posref.conformance.judge import Verdict, compare
+from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
-from posref.conformance.proof import choosing, screening
 from posref.conformance.proof import live as judging
-from posref.conformance.proof.live import judge
-from posref.conformance.proof.running import Pullback, as_reals, results_of
-from posref.conformance.proof.screening import plain
+from posref.conformance.proof import rows as of_rows
+from posref.conformance.proof.rows import rows_of
+from posref.conformance.proof.running import Pullback, as_reals, plain, results_of
 from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.suite.rows import rows_of
-from posref.conformance.target import comparing
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)
 POSITIONS = np.arange(4097) * 7
 CLAIMS = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float16": "low"}
+
+
+def judge(
+    op: str, inputs: Arrays, params: dict[str, Any], outputs: Arrays, accuracy: str, dtype: str, cotangents: Any = None
+) -> tuple[Verdict, ...]:  # fmt: skip
+    """Return the live verdict on every output of a call."""
+    call = Call(params, inputs, cotangents=cotangents or {})
+    return judge_call(op, call, outputs, accuracy, dtype, truth="live").verdicts
 
 
 @cache
@@ -73,7 +80,7 @@ def check_verdicts(case: LoadedCase, *, shift: float, dtypes: tuple[str, ...] = 
     for dtype in [d for d in case.dtypes if d in dtypes]:
         accuracy, kept = judged_as(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
         outputs = {name: moved(call, name, accuracy, kept, shift) for name in call.expected}
-        wrong = comparing.compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
+        wrong = compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
         found = judge(
             case.op, call.inputs, call.params, outputs, CLAIMS[dtype], dtype, cotangents=call.cotangents or None
         )  # fmt: skip
@@ -114,16 +121,16 @@ def test_rows_have_the_bits_that_they_have_in_the_whole(op: str) -> None:
 
 @pytest.mark.parametrize("op", REGISTRY)
 def test_shapes_and_farthest_rows_come_from_parts_as_from_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening, "PART", 8)
+    monkeypatch.setattr(of_rows, "PART", 8)
     for case in [c for c in some_cases(op, most=6) if c.kind == "value"]:
         call = Call(case.calls[0].params, case.calls[0].inputs)
         near = plain(op, call.inputs, call.params)
         shapes = {n: x.shape for n, x in near.items()}
-        assert {n: x.shape for n, x in screening.shapes_of(op, call, shapes).items()} == shapes
-        assert {n: x.shape for n, x in screening.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
+        assert {n: x.shape for n, x in of_rows.shapes_of(op, call, shapes).items()} == shapes
+        assert {n: x.shape for n, x in of_rows.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
         rows = rows_of(op, call.inputs, call.params, shapes)
         wrong = {n: x.astype(float) + 0.125 * RNG.standard_normal(x.shape) for n, x in near.items()}
-        whole, parts = choosing.farthest(rows, choosing.far_off(rows, wrong, near)), screening.farthest(op, call, rows, wrong)
+        whole, parts = of_rows.farthest(rows, of_rows.far_off(rows, wrong, near)), of_rows.screened(op, call, rows, wrong)
         assert {k: list(i) for k, i in whole.items()} == {k: list(i) for k, i in parts.items()}, case.id
 
 

@@ -18,10 +18,10 @@ from ..suite import tensors
 from ..suite.reading import INSTALLED, load_manifest
 from ..target.base import Target
 from ..target.loading import load
-from . import demands, kernel
-from .asking import ask, asked_dtypes, asked_in
+from . import supports
+from .asking import ask, asked_dtypes, asked_in, notes_on_unjudged
 from .choice import Choice
-from .drawn import Watch
+from .narrow import Watch
 from .scope import ENOUGH
 from .settling import settle, stated_scope
 from .summary import finish
@@ -116,7 +116,7 @@ def checked(
 ) -> Report:
     """Return the report of a check; `options` are those of `load`, `ahead` among them, and the others those of `check`."""
     suite = Path(suite)
-    required = demands.read(require, suite, op=op, case=case, tier=tier)
+    required = supports.require(require, suite, op=op, case=case, tier=tier)
     if child and not isinstance(target, str) and options["command"] is None and options["outputs"] is None:
         kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
         msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
@@ -137,7 +137,7 @@ def checked(
             report = _check(loaded, choice, cases, missing, Told(progress))
         finally:
             loaded.close()
-    report.unmet += demands.unmet(required, report)
+    report.unmet += supports.unmet(required, report)
     return report
 
 
@@ -185,7 +185,7 @@ def _report(
     target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], *, complete: bool = True
 ) -> Report:
     """Return the report of a target's operations."""
-    notes = [*target.remarks(), *(note for operation in operations for note in kernel.notes(operation))]
+    notes = [*target.remarks(), *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),

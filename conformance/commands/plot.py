@@ -62,7 +62,7 @@ def plot(
 
 def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
-    from ..proof.option_texts import options_of
+    from ..proof.own_data import options_of
 
     preset = posref.presets.get(name)
     if preset is None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import judge
 from ..evidence.tools.deviation import Deviation
 from ..model import number
-from ..target import comparing
 from . import backward, fitted, located, search, traits, unnamed, wording
 from .groups import Group
 from .hypotheses import Question, quiet
@@ -97,7 +97,7 @@ def _rotations(gradients: Sequence[Asked], claim: str) -> list[Asked]:
         case = backward.as_rotation(answer.case)
         if case is not None and answer.outputs:
             turned = replace(answer, case=case, outputs=[backward.as_output(answer.outputs[0])])
-            failed = comparing.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
+            failed = judge.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
             found.append((turned, failed))
     return found
 

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
+from .. import judge
 from ..calls import bind, takes_dtype
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, Call
-from ..target import comparing
 
 if TYPE_CHECKING:
     from ..model import Answer
@@ -80,7 +80,7 @@ class Question:
         for k, call in enumerate(self.calls):
             for name, expected in call.expected.items():
                 wanted = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
-                _, width = comparing.errors(self.op, call, name, expected, self.claim, self.dtype)
+                _, width = judge.errors(self.op, call, name, expected, self.claim, self.dtype)
                 found.append(OneOutput(k, name, expected, wanted, width, failed))
         return found
 

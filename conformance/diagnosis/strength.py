@@ -21,11 +21,11 @@ from rich.table import Table
 from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
+from .. import judge
 from ..cases.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS, Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reading import INSTALLED, load_groups
-from ..target import comparing
 from . import hypotheses
 from .backward import as_rotation
 
@@ -133,7 +133,7 @@ def fails(case: LoadedCase, given: list[Arrays]) -> bool:
     for call, output in zip(case.calls, given, strict=True):
         if any(n not in output or not fits(output[n], e) for n, e in call.expected.items()):
             return True
-        if comparing.compare(case.op, call, output, CLASS, DTYPE) is not None:
+        if judge.compare(case.op, call, output, CLASS, DTYPE) is not None:
             return True
     return False
 

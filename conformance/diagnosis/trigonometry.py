@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .. import judge
 from ..accuracy import TRIG, with_trig
 from ..suite import value_positions
-from ..target import comparing
 from .hypotheses import Question
 
 ERRORS = tuple(2.0**-k for k in range(22, 6, -1))  # from binary32's own to a table of some hundred steps
@@ -42,7 +42,7 @@ def inaccurate(questions: Sequence[Question], claim: str) -> str:
 def _within(questions: Sequence[Question], accuracy: str) -> bool:
     """Return whether all failing cases are within a class."""
     return all(
-        comparing.compare(q.op, call, outputs, accuracy, q.dtype) is None
+        judge.compare(q.op, call, outputs, accuracy, q.dtype) is None
         for q in questions
         if q.failed
         for call, outputs in zip(q.calls, q.answer.outputs, strict=True)
@@ -56,7 +56,7 @@ def _near(questions: Sequence[Question], claim: str) -> float:
         for call, outputs in zip(q.calls, q.answer.outputs, strict=True):
             for name, output in outputs.items():
                 where = value_positions.places(q.op, call, name)
-                found, width = comparing.errors(q.op, call, name, output, claim, q.dtype)
+                found, width = judge.errors(q.op, call, name, output, claim, q.dtype)
                 reach = call.widths.get("trig", {}).get(name)
                 if where is None or reach is None:
                     continue

@@ -9,11 +9,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..calls import from_json
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import consistency, safe_reading, strict_json, tensors
 from .atomic import put_aside
-from .options import from_json
 from .schemas import validate_once
 
 INSTALLED = safe_reading.OURS

@@ -17,7 +17,6 @@ from ..errors import Failure, Unsupported
 from ..model import Arrays, Call, LoadedCase
 from ..suite.quoting import shown
 from . import array_forms
-from .comparing import same_bits
 
 Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype
 
@@ -75,6 +74,11 @@ def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dty
 
 CHANGED = "changed its input {}"
 OTHER_BITS = "the same call gave other bits the second time ({})"
+
+
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays have the same bits."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def expect_same(first: Arrays, second: Arrays) -> None:

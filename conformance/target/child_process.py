@@ -16,8 +16,7 @@ from posref.backends import BackendMissing
 from ..errors import Failure, PosrefError, Stopped, Unsupported
 from ..suite.quoting import shown
 from . import calling
-from .calling import Collected
-from .comparing import same_bits
+from .calling import Collected, same_bits
 from .gradients import GradientCall
 from .python import PythonTarget, load_python
 from .watching import Watched
@@ -115,12 +114,13 @@ def _written(results: Collected, file: int) -> dict[str, Any]:
     """Write results to the shared file; return of each its dtype, that of its bytes, its shape and its place there."""
     if os.fstat(file).st_size > LARGE:
         os.ftruncate(file, 0)
-    told, at = {}, 0
+    told: dict[str, Any] = {}
+    at = 0
     for name, (host, dtype) in results.items():
         array = np.ascontiguousarray(host, host.dtype.newbyteorder("<")).reshape(host.shape)
         told[name] = [dtype, array.dtype.str, list(array.shape), at]
         if array.dtype.kind in "biuf":
-            data = memoryview(array.reshape(-1).view(np.uint8))
+            data = memoryview(array.reshape(-1).view(np.uint8).data)
             written = 0
             while written < len(data):
                 written += os.pwrite(file, data[written:], at + written)

@@ -11,8 +11,7 @@ from posref.spec import REGISTRY
 from ..errors import Failure, TargetError
 from ..model import Arrays, Call, LoadedCase
 from . import calling
-from .calling import Collected, InProcess
-from .comparing import same_bits
+from .calling import Collected, InProcess, same_bits
 
 
 class Watched:

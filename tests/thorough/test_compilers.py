@@ -11,8 +11,8 @@ from sample import sample
 
 from posref import backends
 from posref.conformance.calls import array_names, bind, takes_dtype
+from posref.conformance.judge import compare
 from posref.conformance.model import LoadedCase
-from posref.conformance.target.comparing import compare
 from posref.spec import REGISTRY
 
 TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from posref.backends.rounding import bits_of
 from posref.spec import REGISTRY
 
-from ...calls import given_dtype
+from ...calls import given_dtype, to_json
 from ...errors import PosrefError
 from ...model import Call, LoadedCase
 from ...suite import strict_json, tensors
-from ...suite.options import to_json
 from ...suite.quoting import shown
 from ...suite.reading import load_manifest
 from ...suite.schemas import validator

@@ -16,9 +16,9 @@ from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
 from ...accuracy import OF_DTYPE
+from ...calls import from_json
 from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
-from ...suite.options import from_json
 from .. import calling, gradients
 from ..python import PythonTarget, load_python
 from ..watching import Watched
