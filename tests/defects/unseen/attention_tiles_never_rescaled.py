@@ -1,6 +1,6 @@
-"""Keys come in tiles of 16, and sums made before a new maximum are not rescaled: an online softmax with a line missing.
+"""Keys come in tiles of 4, and sums made before a new maximum are not rescaled: an online softmax with a line missing.
 
-Should be said: unexplained; cases with more than 16 keys (or the option or size that goes with them).
+Should be said: unexplained; cases with more than 4 keys (or the option or size that goes with them).
 """
 
 import numpy as np
@@ -24,9 +24,9 @@ def attention(q, k, v, /, *, bias=None, scale=None):
     logits = logits_of(q, k, bias, scale)
     v = heads_of(v, q.shape[-3] if q.ndim > 2 else 1).astype(np.float64)
     total, weighted, most = 0.0, 0.0, -np.inf
-    for start in range(0, logits.shape[-1], 16):
-        tile = logits[..., start : start + 16]
+    for start in range(0, logits.shape[-1], 4):
+        tile = logits[..., start : start + 4]
         most = np.maximum(most, tile.max(axis=-1, keepdims=True))
         e = np.exp(tile - most)
-        total, weighted = total + e.sum(axis=-1, keepdims=True), weighted + e @ v[..., start : start + 16, :]
+        total, weighted = total + e.sum(axis=-1, keepdims=True), weighted + e @ v[..., start : start + 4, :]
     return (weighted / total).astype(q.dtype)

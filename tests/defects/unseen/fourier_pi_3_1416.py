@@ -10,7 +10,7 @@ NAMES = ()
 
 
 def fourier(x, bands, /, *, unit, order, include):
-    if order != "coordinate_band_wave" or include == "by_coordinate":
+    if order != "coordinate band wave" or include == "by_coordinate":
         raise NotImplementedError(order)
     turn = {"radians": 1.0, "half_turns": 3.1416, "turns": 2 * 3.1416}[unit]
     bands = np.asarray(bands, dtype=np.float64)
