@@ -111,19 +111,9 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         operation.diagnosis = diagnose(
             operation.op, relevant, operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
-            before=[a.case for answers in _before(operations, operation) for a in answers],
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
-
-
-def _before(operations: list[tuple[Operation, list[Answer]]], operation: Operation) -> Iterator[list[Answer]]:
-    """Yield the answers of the same operation in the dtypes that were asked before."""
-    for other, answers in operations:
-        if other is operation:
-            return
-        if other.op == operation.op:
-            yield answers
 
 
 def _few(answer: Answer) -> Answer:

@@ -12,13 +12,13 @@ import numpy as np
 from ..deviations import Deviation
 from ..model import number
 from ..target import comparing
-from . import backward, fitted, located, search, traits, unnamed, wording
+from . import fitted, located, phases, search, traits, unnamed, wording
 from .groups import Group
 from .hypotheses import Question, quiet
 from .unnamed import Said
 
 if TYPE_CHECKING:
-    from ..model import Answer, LoadedCase
+    from ..model import Answer
 
 Asked = tuple["Answer", bool]  # an answer, and whether it fails
 FIRST_MISSED = {  # by the first position that fails: what cannot hold it, and the deviation that says so
@@ -37,7 +37,6 @@ def diagnose(
     *,
     known: Mapping[str, Sequence[Sequence[str]]] | None = None,
     first: float | None = None,
-    before: Sequence[LoadedCase] = (),
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`, which are in the order of asking, each with whether it failed.
@@ -45,12 +44,12 @@ def diagnose(
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
-    of the stages that failed too, `first` the first failing position, and `before` what was asked before in another dtype.
+    of the stages that failed too, and `first` the first failing position.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, known or {}, first, before, deeper=bool(stage) and not known)
+        found = _diagnose(op, answers, claim, known or {}, first)
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -70,20 +69,17 @@ def _diagnose(
     claim: str,
     known: Mapping[str, Any],
     first: float | None,
-    before: Sequence[LoadedCase],
-    *,
-    deeper: bool,
 ) -> dict[str, Any]:
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
-        found = _explained(op, values, claim, known, first, before, deeper=deeper)
+        found = _explained(op, values, claim, known, first)
         if wrong:
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {wording.count(wrong)} of gradients {fail} must when values are wrong."
         return found
-    found = _explained(op, _rotations(gradients, claim), claim, {}, None, (), deeper=False)
+    found = _explained(op, _rotations(gradients, claim), claim, {}, None)
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
@@ -94,9 +90,9 @@ def _rotations(gradients: Sequence[Asked], claim: str) -> list[Asked]:
     """Return answers whose gradient is a rotation as answers of that rotation, each with whether it fails itself."""
     found = []
     for answer, _ in gradients:
-        case = backward.as_rotation(answer.case)
+        case = phases.as_rotation(answer.case)
         if case is not None and answer.outputs:
-            turned = replace(answer, case=case, outputs=[backward.as_output(answer.outputs[0])])
+            turned = replace(answer, case=case, outputs=[phases.as_output(answer.outputs[0])])
             failed = comparing.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
             found.append((turned, failed))
     return found
@@ -108,9 +104,6 @@ def _explained(
     claim: str,
     known: Mapping[str, Any],
     first: float | None,
-    before: Sequence[LoadedCase],
-    *,
-    deeper: bool,
 ) -> dict[str, Any]:
     """Return an explanation of failures, each kind of hypothesis tried where the simpler ones do not fit."""
     told = [(a, failed) for a, failed in asked if len(a.outputs) == len(a.case.calls)]
@@ -126,7 +119,7 @@ def _explained(
     if not said:
         parts = search.consistent(questions, search.touching(op))
         said = _several(questions, parts, claim, known, first)
-        said = said or unnamed.without_name(op, questions, claim, parts, numbers, before=before, deeper=deeper)
+        said = said or unnamed.without_name(op, questions, claim, parts, numbers)
     found = _record(said.text + silent + ("" if said.explanations else _place(first, questions)), said.explanations)
     if said.next_best is not None:
         found["next_best"] = number(said.next_best)

@@ -117,7 +117,6 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     yield from _of_dtypes(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op)
-    yield from _of_keys(op, questions)
 
 
 def _asked(questions: Sequence[Question], word: str) -> list[Any]:
@@ -286,31 +285,6 @@ def _of_axes(op: str) -> Iterator[Deviation]:
                 return np.stack([way(row) if k == axis else row for k, row in enumerate(p)])
 
             yield Deviation("", f"positions along axis {axis} are {words}", {"axial_table": argument(0, change)})
-
-
-def _of_keys(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield deviations of attention in which some keys are never attended to."""
-    if op != "attention":
-        return
-    counts = sorted({q.calls[0].inputs["k"].shape[-2] for q in questions if q.failed})
-    ways: dict[str, Callable[..., Any]] = {
-        "the last key is never attended to": lambda k, n: (k < n - 1) | (n == 1),
-        "the first key is never attended to": lambda k, n: (k > 0) | (n == 1),
-    }
-    for end in dict.fromkeys(
-        n for count in counts for n in (count - 1, count // 2, *(2**p for p in range(2, 13) if 2**p < count))
-    ):
-        ways[f"keys from {end} on are never attended to"] = lambda k, n, end=end: k < max(end, 1)
-    for m in (4, 8, 16, 32, 64, 128):
-        ways[f"keys after the last full block of {m} are never attended to"] = lambda k, n, m=m: (k < n // m * m) | (n < m)
-
-    for words, way in ways.items():
-
-        def change(q: Any, k: Any, v: Any, /, *, mask: Any = None, way: Any = way, **options: Any) -> Any:
-            seen = way(np.arange(k.shape[-2]), k.shape[-2])
-            return (q, k, v), options | {"mask": seen if mask is None else mask & seen}
-
-        yield Deviation("", words, {"attention": before(change)})
 
 
 def _of_scale(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -128,12 +128,6 @@ def _once(op: str, function: Any, positional: list[Any], keywords: dict[str, Any
 def predicted_by(op: str, call: Call) -> Arrays:
     """Return what the definition gives for a call, in float64."""
     return _once(op, REGISTRY[op].function, *_arguments(op, call))
-
-
-def distance_of(question: Question, call: int, predicted: Arrays) -> float:
-    """Return how far, in units of what rounding may have done, the outputs of one call of a failing case are from others."""
-    wanted = [replace(asked, call=0) for asked in question.found if asked.call == call]
-    return _distance(question, wanted, [[predicted]])
 
 
 class Hypothesis:

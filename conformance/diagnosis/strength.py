@@ -27,7 +27,7 @@ from ..model import Arrays, LoadedCase
 from ..suite.reading import INSTALLED, load_groups
 from ..target import comparing
 from . import hypotheses
-from .backward import as_rotation
+from .phases import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
 LEAST = 2  # cases that must catch a deviation at its stage

@@ -1,4 +1,4 @@
-"""What is said where no deviation explains all failures: numbers that do, groups of cases, the trigonometry, or the place."""
+"""The sentences of a diagnosis where no known mistake explains all failures: numbers, groups of cases, or the place."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from ..deviations import Deviation
-from ..model import LoadedCase
-from . import fitted, groups, kept, located, phases, traits, trigonometry
+from . import fitted, groups, located, phases, traits
 from .hypotheses import Question
 from .search import Part
 from .wording import apart, ids, same
@@ -39,32 +38,25 @@ def without_name(
     claim: str,
     parts: Sequence[Part],
     numbers: Sequence[Deviation],
-    *,
-    before: Sequence[LoadedCase],
-    deeper: bool,
 ) -> Said:
     """
     Return what there is to say where neither one deviation, nor one number, nor several deviations explain all failures.
 
-    With `deeper` a stage below fails too, and nothing has explained that: what fits but a few cases here fits them by chance.
+    A mistake that explains a minority of the failing cases, and only where they have some trait, fits them by chance.
     """
     recovered = phases.recover(op, questions)
     if recovered.whole:
         return Said(f"your output equals the definition, within {claim}, {recovered.said}.")
-    inaccurate = trigonometry.inaccurate(questions, claim)
-    if inaccurate:
-        return Said(inaccurate)
-    elsewhere = kept.of_another_call(op, questions, before)
-    if elsewhere:
-        return Said(elsewhere)
     found = groups.grouped(questions, parts, numbers)
     if any(q.failed for q in groups.rest(questions, found)):
         all_but = groups.but_for_some(questions, numbers)
         if all_but is not None:
             return _with_exception(questions, claim, all_but)
-    if found and not (_few(questions, found) and (deeper or located.located(questions))):
-        return _of_groups(op, questions, claim, found)
-    lead = UNEXPLAINED + recovered.common
+    if found and _few(questions, found):
+        found = [] if located.located(questions) else [group for group in found if not group.where]
+    if found:
+        return _of_groups(questions, claim, found)
+    lead = UNEXPLAINED
     if recovered.said:
         lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
     return Said(lead + place(questions))
@@ -92,16 +84,14 @@ def _few(questions: Sequence[Question], found: Sequence[groups.Group]) -> bool:
     return 2 * len(left) > sum(q.failed for q in questions)
 
 
-def _of_groups(op: str, questions: Sequence[Question], claim: str, found: Sequence[groups.Group]) -> Said:
+def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[groups.Group]) -> Said:
     """Return groups in words, and what can be said of the cases that are left over."""
     left = groups.rest(questions, found)
     failing = [q for q in left if q.failed]
     text = apart([(group.ties, group.cases, group.where) for group in found], claim)
     if failing:
         several = [q.id for q in failing]
-        recovered = phases.recover(op, left)
-        more = f" There your output equals the definition {recovered.said}." if recovered.said else ""
-        text += f" No known mistake gives the other {len(several)} ({ids(several)}).{more}{place(left)}"
+        text += f" No known mistake gives the other {len(several)} ({ids(several)}).{place(left)}"
     return Said(text, list(islice(product(*(group.ties for group in found)), WAYS)), found)
 
 

@@ -1,12 +1,12 @@
 """Rows and columns are exchanged, which no square grid shows; the xy order of torchtitan #4244.
 
-Should be said: the axes are exchanged.
+Should be said: the first two coordinates are exchanged; of two axes the last two are these, of three they are not.
 """
 
 import numpy as np
 
 DEFECT = "the first two coordinates exchanged"
-NAMES = ("axes-exchanged",)
+NAMES = ()
 
 
 def rotated(x, cos, sin, layout):
