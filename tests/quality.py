@@ -11,7 +11,7 @@ from typing import Any
 from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import together
-from posref.conformance.diagnosis import diagnose, strength
+from posref.conformance.diagnosis import explanation, strength
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
 from posref.conformance.target.loading import load
@@ -107,7 +107,7 @@ def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
         answer = Answer(case, strength.DTYPE, answers(deviation, op)[case.id])
         if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
             asked.append((answer, case.id in caught(deviation, op)))
-    return diagnose.diagnose(op, asked, strength.CLASS)
+    return explanation.diagnose(op, asked, strength.CLASS)
 
 
 def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:

@@ -15,8 +15,8 @@ from posref.conformance import check_call
 from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.deviations.opposites import OPPOSITES, contradict
 from posref.conformance.diagnosis import hypotheses
-from posref.conformance.diagnosis.diagnose import _blame
-from posref.conformance.diagnosis.hypotheses import JITTER, OneOutput, score
+from posref.conformance.diagnosis.explanation import _blame
+from posref.conformance.diagnosis.hypotheses import JITTER, Observation, score
 
 SAID = {  # by the defect's file
     "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",
@@ -114,7 +114,7 @@ def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(m
     """Values that only a small jitter gives are explained; without the inner samples they would not be."""
     one = np.ones(3)
     question = SimpleNamespace(dtype="float32", op="rope_table")
-    wanted = [OneOutput(0, "cos", one, one + 0.5, one * 1e-3, failed=True)]
+    wanted = [Observation(0, "cos", one, one + 0.5, one * 1e-3, failed=True)]
 
     def told_by(jitter: float) -> list[dict[str, Any]]:
         inner = 0 < abs(jitter) < 0.75 * JITTER["float32"]

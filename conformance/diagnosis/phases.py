@@ -184,24 +184,24 @@ def _facts(turn: Turned, seen: Seen) -> Facts | None:
     if found is None:
         return None
     (scale, ratio, offset), (d_scale, d_ratio, d_offset) = found
-    asked = seen.params["base"]
-    base = _plain(asked * ratio, asked * d_ratio, asked)
-    if base != asked and seen.params.get("scaling") is not None:
+    own = seen.params["base"]
+    base = _plain(own * ratio, own * d_ratio, own)
+    if base != own and seen.params.get("scaling") is not None:
         return None
     return Facts(
         layout,
         rotary_dim=None if turn.dim == seen.dim else turn.dim,
-        base=None if base == asked else base,
+        base=None if base == own else base,
         gain=_plain(turn.gain / factor, 2 * seen.unit, 1.0),
         scale=_scale(scale, d_scale),
         offset=_plain(offset, d_offset, 0.0),
     )
 
 
-def _plain(value: float, error: float, asked: float) -> float:
-    """Return what was asked if it is within three errors, else the shortest number that is."""
+def _plain(value: float, error: float, usual: float) -> float:
+    """Return the usual number if it is within three errors, else the shortest number that is."""
     shorter = (float(f"{value:.{digits}e}") for digits in range(12))
-    return next((v for v in (asked, *shorter) if abs(value - v) <= 3 * error), value)
+    return next((v for v in (usual, *shorter) if abs(value - v) <= 3 * error), value)
 
 
 def _scale(value: float, error: float) -> float:
@@ -249,7 +249,7 @@ def _said(facts: Facts, cases: Sequence[Question]) -> str:
     """Return facts that reproduce cases, in words."""
 
     def asked(name: str) -> str:
-        values = list(dict.fromkeys(_asked(q, name) for q in cases))
+        values = list(dict.fromkeys(_option(q, name) for q in cases))
         return f"asked: {', '.join(values[:3])}{', ...' * (len(values) > 3)}"
 
     size = abs(facts.scale)
@@ -265,7 +265,7 @@ def _said(facts: Facts, cases: Sequence[Question]) -> str:
     return "; ".join(word for word, true in words.items() if true)
 
 
-def _asked(question: Question, name: str) -> str:
+def _option(question: Question, name: str) -> str:
     """Return an option of a case in words."""
     value = question.calls[0].params.get(name)
     if value is None:  # rotary_dim is the whole head
@@ -282,7 +282,7 @@ def _multiplied(size: float) -> str:
 
 @dataclass(frozen=True)
 class Seen:
-    """The first call of a case by rows: what went in and came out, and what was asked."""
+    """The first call of a case by rows: its x, its output and its options."""
 
     x: Array
     y: Array
@@ -337,7 +337,7 @@ def seen_in(question: Question) -> Seen | None:
 
 
 def turned_in(seen: Seen) -> Turned | None:
-    """Return the layout in which every pair has the same gain; None if there is none, or if several do and none was asked."""
+    """Return the layout in which every pair has one gain; None without one, or with several that are not the call's."""
     last = np.flatnonzero(np.any(seen.x != seen.y, axis=0))
     if not last.size or not np.all(np.isfinite(seen.y)):
         return None
@@ -345,10 +345,10 @@ def turned_in(seen: Seen) -> Turned | None:
     if seen.turns is not None:
         dims = {seen.dim: None}
     fitting = [t for dim in dims for layout in LAYOUTS if (t := _in_layout(seen, layout, dim)) is not None]
-    as_asked = [t for t in fitting if (t.layout, t.dim) == (seen.params["layout"], seen.dim)]
-    if not fitting or (len(fitting) > 1 and not as_asked):
+    same = [t for t in fitting if (t.layout, t.dim) == (seen.params["layout"], seen.dim)]
+    if not fitting or (len(fitting) > 1 and not same):
         return None
-    return (as_asked or fitting)[0]
+    return (same or fitting)[0]
 
 
 def _in_layout(seen: Seen, layout: str, dim: int) -> Turned | None:

@@ -1,7 +1,7 @@
 """
-Deviations with a number of their own: an option that has one value whatever is asked for, or a fixed relation to it.
+Explains failures by a number: an option with one value whatever the call says, an option that is twice the call's, a gain.
 
-The numbers come from what is asked, from released models, and from where positions begin to be wrong. A number is named only
+The numbers come from the calls, from released models, and from where positions begin to be wrong. A number is named only
 if it explains several failing cases and, where it is one of positions, several positions.
 """
 
@@ -24,10 +24,10 @@ from ..deviations import Deviation
 from ..deviations.angles import positions_of_tables
 from ..deviations.compose import Wrap, after, argument, before, narrowed, option
 from .hypotheses import Hypothesis, Question, plausible
-from .located import by_kind
+from .places import by_kind
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
-RANGES = {  # of round numbers that are tried, by option or field; of others only those that are asked
+RANGES = {  # of round numbers that are tried, by option or field; of others only those of the calls
     "base": (2, 1e7), "original_length": (64, 2**21), "length": (64, 2**21), "factor": (1, 128), "beta_fast": (2, 128),
     "beta_slow": (1, 16), "max_distance": (8, 1024), "max_bias": (1, 64), "scale_base": (1, 4096), "low_freq_factor": (1, 16),
     "high_freq_factor": (1, 16), "window": (1, 64),
@@ -75,7 +75,7 @@ def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation
 
 def _has_many(question: Question) -> bool:
     """Return whether a case has so many different wrong values that a number explains them by itself."""
-    wrong = [np.ravel(o.wanted[~(np.abs(o.wanted - o.expected) <= o.width)]) for o in question.found]
+    wrong = [np.ravel(o.observed[~(np.abs(o.observed - o.expected) <= o.width)]) for o in question.found]
     return len(np.unique(np.concatenate(wrong))) >= MANY
 
 
@@ -107,7 +107,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
             if word in done or word not in own:
                 continue
             done.add(word)
-            values = _asked(questions, word)
+            values = _values(questions, word)
             if isinstance(domain, OneOf):
                 yield from (_fixed(name, word, value, values) for value in domain.words)
             elif any(isinstance(v, Scaling) for v in values):
@@ -119,7 +119,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     yield from _of_axes(op)
 
 
-def _asked(questions: Sequence[Question], word: str) -> list[Any]:
+def _values(questions: Sequence[Question], word: str) -> list[Any]:
     """Return the values of an option that failing cases ask for."""
     default = inspect.signature(REGISTRY[questions[0].op].function).parameters.get(word)
     other = None if default is None or default.default is default.empty else default.default
@@ -311,8 +311,8 @@ def _of_gain(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
 
 def _gain(question: Question) -> float:
     """Return the largest value of a failing case over what it should be, in five digits."""
-    asked = question.found[0]
-    if not asked.expected.size:
+    observation = question.found[0]
+    if not observation.expected.size:
         return 1.0
-    at = np.argmax(np.abs(np.ravel(asked.expected)))
-    return float(f"{np.ravel(asked.wanted)[at] / (np.ravel(asked.expected)[at] or 1.0):.5g}")
+    at = np.argmax(np.abs(np.ravel(observation.expected)))
+    return float(f"{np.ravel(observation.observed)[at] / (np.ravel(observation.expected)[at] or 1.0):.5g}")
