@@ -23,6 +23,7 @@ from ..calls import positions_of
 from ..deviations import Deviation
 from ..deviations.angles import positions_of_tables
 from ..deviations.compose import Wrap, after, argument, before, narrowed, option
+from ..suite.axes import alternatives, is_star
 from .hypotheses import Hypothesis, Question, plausible
 from .places import by_kind
 
@@ -271,9 +272,12 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
 
 
 def _of_axes(op: str) -> Iterator[Deviation]:
-    """Yield deviations of the positions along one of several axes."""
-    if op != "axial_table" and "axial_table" not in reaches(op):
+    """Yield deviations of the positions along one of several coordinates, if positions have a first axis of coordinates."""
+    spec = REGISTRY[op].arrays.get("positions")
+    first = {way[0] if way else "" for way in alternatives(spec.shape)} if spec else {""}
+    if len(first) > 1 or not min(first) or is_star(min(first)):
         return
+    which = list(REGISTRY[op].arrays).index("positions")
     ways: dict[str, Callable[[Any], Any]] = {
         "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
@@ -284,21 +288,21 @@ def _of_axes(op: str) -> Iterator[Deviation]:
             def change(p: Any, axis: int = axis, way: Callable[[Any], Any] = way) -> Any:
                 return np.stack([way(row) if k == axis else row for k, row in enumerate(p)])
 
-            yield Deviation("", f"positions along axis {axis} are {words}", {"axial_table": argument(0, change)})
+            yield Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, change)})
 
 
 def _of_scale(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield the deviation in which the scale of logits has a gain, if a failing case without bias shows one."""
-    if op != "attention_logits":
+    if "scale" not in REGISTRY[op].domains or "bias" not in REGISTRY[op].arrays:
         return
     plain = next((q for q in questions if q.failed and "bias" not in q.calls[0].inputs), None)
-    if plain is not None:
-        gain = _gain(plain)
-        if not math.isfinite(gain):
-            return
-        change = lambda q, k, /, *, bias=None, scale=None: (  # noqa: E731
-            (q, k), {"bias": bias, "scale": gain * (q.shape[-1] ** -0.5 if scale is None else scale)})  # fmt: skip
-        yield Deviation("", f"the scale is {gain:.5g} times what it should be", {op: before(change)})
+    gain = _gain(plain) if plain is not None else math.nan
+    if math.isfinite(gain):
+
+        def scaled(out: Any, *args: Any, bias: Any = None, **options: Any) -> Any:
+            return gain * np.asarray(out) if bias is None else gain * (out - bias) + bias
+
+        yield Deviation("", f"the scale is {gain:.5g} times what it should be", {op: after(scaled)})
 
 
 def _of_gain(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:

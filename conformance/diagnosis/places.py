@@ -165,7 +165,7 @@ def _of_values(op: str, call: Call, name: str, wrong: Array, words: Sequence[str
     apart = _distances(call, words, wrong.shape)
     if apart is not None:
         yield ("distance", *_grouped(apart, wrong))
-    rows = rows_of_table(op, call, wrong.shape)
+    rows = rows_of_table(op, call, name)
     if rows is not None:
         values, _, bad = _grouped(rows[0], wrong)
         yield "row of the table", values, rows[1], bad
