@@ -130,20 +130,25 @@ def _explained(
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record("unexplained: no failing case gave values to compare." + features.shared(*cases), [])
-    found = _single(questions, claim, first)
-    if not found:
-        numbers = constants.fitted(questions)
-        found = _by_number(questions, claim, numbers)
-    if not found:
-        parts = search.consistent(questions, search.touching(op))
-        found = _several(questions, parts, claim, known, first)
-        found = found or _without_name(op, questions, claim, parts, numbers)
+    found = _single(questions, claim, first) or _beyond_one(op, questions, claim, known, first)
     position = "" if found.explanations else _first_position(first, questions)
     record = _record(found.text + silent + position, found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
     record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
     return record
+
+
+def _beyond_one(
+    op: str, questions: Sequence[Question], claim: str, known: Mapping[str, Any], first: float | None
+) -> Explanation:
+    """Return an explanation of failures that no mistake explains by itself."""
+    numbers = constants.fitted(questions)
+    found = _by_number(questions, claim, numbers)
+    if found:
+        return found
+    parts = search.consistent(questions, search.touching(op))
+    return _several(questions, parts, claim, known, first) or _without_name(op, questions, claim, parts, numbers)
 
 
 def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
