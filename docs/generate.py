@@ -63,10 +63,10 @@ QUALITY = """\
 5. **Phases**, if the operation rotates. The rotation angles of your output may show the layout, rotary_dim, gain, direction,
    base, and the scale and offset of positions. posref prints them only if the definition, called with them, reproduces the
    cases.
-6. **The trigonometry**, if inaccurate sines and cosines explain every failure. posref then prints the class that passes.
-7. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
-   cases of each.
-8. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
+6. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
+   cases of each. posref does not name a deviation that explains fewer than half of the failing cases, and only those with some
+   option or form.
+7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from posref.conformance import check
-from posref.conformance.diagnosis import diagnose, strength
+from posref.conformance.diagnosis import explanation, strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.model import Answer, Arrays, LoadedCase
@@ -20,7 +20,7 @@ from posref.spec import REGISTRY
 FOLDER = Path(__file__).parent / "defects"
 FIRST, UNSEEN = sorted(FOLDER.glob("*.py")), sorted(FOLDER.glob("unseen/*.py"))
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
-TOLD = ("equals the definition", "nly ", "xactly the", "All ", "trigonometry")  # a number, cases, or places
+TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
         answer = Answer(case, strength.DTYPE, answers(deviation, op)[case.id])
         if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
             asked.append((answer, case.id in caught(deviation, op)))
-    return diagnose.diagnose(op, asked, strength.CLASS)
+    return explanation.diagnose(op, asked, strength.CLASS)
 
 
 def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:

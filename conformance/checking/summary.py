@@ -121,7 +121,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     if not failing:
         return
-    from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
 
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
@@ -132,19 +132,9 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         operation.diagnosis = diagnose(
             operation.op, relevant, operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
-            before=[a.case for answers in _before(operations, operation) for a in answers],
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
-
-
-def _before(operations: list[tuple[Operation, list[Answer]]], operation: Operation) -> Iterator[list[Answer]]:
-    """Yield the answers of the same operation in the dtypes that were asked before."""
-    for other, answers in operations:
-        if other is operation:
-            return
-        if other.op == operation.op:
-            yield answers
 
 
 def _few(answer: Answer) -> Answer:

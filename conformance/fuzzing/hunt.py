@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
-from ..diagnosis import diagnose
+from ..diagnosis import explanation
 from ..errors import NotJudged
 from ..model import BAD, Answer, CaseResult
 from .judging import Asking, Tally, case_of
@@ -174,7 +174,7 @@ class Hunt:
             self._draw(index)
         seen = [s for s in (*self._evidence, self._last) if s.result.verdict in ("pass", "fail")]
         told = [(s.answer, s.result.verdict == "fail") for s in seen]
-        return str(diagnose.diagnose(self.op, told, self.asking.target.claims[self.dtype])["text"])
+        return str(explanation.diagnose(self.op, told, self.asking.target.claims[self.dtype])["text"])
 
 
 @contextmanager

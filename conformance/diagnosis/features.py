@@ -1,4 +1,4 @@
-"""What failing cases share and passing cases lack, if no deviation says why they fail: an option, a form, an odd length."""
+"""Finds the feature that failing cases have and passing cases lack: an option, a form of input, an odd length."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..model import LoadedCase
 from ..target.array_forms import FORMS
 from .shapes import sizes
 
-SHOWN = 2  # traits that hold of the same cases
+SHOWN = 2  # features that hold of the same cases
 VOWELS = "aeiou"
 MULTIPLES = (4, 8, 16, 32, 64, 128)
-LEAST = 2  # failing cases that a trait must explain
-RARE = 0.5  # passing cases with a trait, to failing ones, up to which it is worth a word where it is not exact
+LEAST = 2  # failing cases that a feature must explain
+RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
 KINDS = ("form", "option", "given", "kind", "place", "size", "axes", "number", "most")  # the plainest first
@@ -31,7 +31,7 @@ Has = Callable[[dict[str, Any]], bool]
 
 @dataclass(frozen=True)
 class Shared:
-    """A trait of all failing cases, and how many passing cases have it."""
+    """A feature of all failing cases, and how many passing cases have it."""
 
     words: str
     passing: int
@@ -39,16 +39,16 @@ class Shared:
 
 def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure: bool = False) -> str:
     """
-    Return in words which trait tells failing cases from passing ones; nothing where none does.
+    Return in words which feature tells failing cases from passing ones; nothing where none does.
 
-    Where it is `sure` already in which places values are wrong, only a single trait that fits exactly is worth a word.
+    Where it is `sure` already in which places values are wrong, only one feature that fits exactly is worth a word.
     """
     single = [c for c in failing if c.kind != "sequence"]
     if len(single) >= LEAST:  # of a sequence, it is not said which call fails
         failing, passing = single, [c for c in passing if c.kind != "sequence"]
     if len(failing) < LEAST or not passing:
         return ""
-    found = traits([*failing, *passing])
+    found = features([*failing, *passing])
     exact = [words for words, cases in found.items() if cases == {c.id for c in failing}]
     count, total = len(failing), len(failing) + len(passing)
     if exact:
@@ -69,38 +69,38 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     return f" All {count} failing cases have {best.words}; {also}."
 
 
-def traits(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[str, frozenset[str]]:
-    """Return every trait in words with the ids of the cases that have it; those that all cases have, or none, are left out."""
-    told = {case.id: _told(case) for case in cases}
+def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[str, frozenset[str]]:
+    """Return every feature in words, with the ids of the cases that have it. Those that all cases have are left out."""
+    facts_of = {case.id: _facts(case) for case in cases}
     found: dict[str, set[str]] = {}
-    for words, has in _candidates(told, kinds):
-        ids = {id_ for id_, facts in told.items() if has(facts)}
+    for words, has in _candidates(facts_of, kinds):
+        ids = {id_ for id_, facts in facts_of.items() if has(facts)}
         if 0 < len(ids) < len(cases):
             found.setdefault(words, ids)
     return {words: frozenset(ids) for words, ids in found.items()}
 
 
 def _nouns(words: str) -> list[str]:
-    """Return the words of a trait that say what it is about."""
+    """Return the words of a feature that say what it is about."""
     return [
         w.rstrip("s").partition("=")[0] for w in words.split() if w.rstrip("s") not in ("a", "of", "or", "no", "not", "more")
     ]
 
 
 def clusters(cases: Sequence[LoadedCase]) -> dict[str, frozenset[str]]:
-    """Return the traits, each with the cases that have it, by which failing cases are told apart: no numbers."""
-    return traits(cases, ("form", "option", "given", "kind", "place", "axes"))
+    """Return the features, each with the cases that have it, by which failing cases are told apart: no numbers."""
+    return features(cases, ("form", "option", "given", "kind", "place", "axes"))
 
 
 def _pair(found: Mapping[str, frozenset[str]], wanted: set[str]) -> str:
-    """Return two traits in words that only failing cases have together, if there are two."""
+    """Return two features in words that only failing cases have together, if there are two."""
     wide = [(words, ids) for words, ids in found.items() if wanted <= ids]
     narrow = (f"{a} and {b}" for (a, x), (b, y) in combinations(wide, 2) if x & y == wanted)
     return next(narrow, "")
 
 
-def _told(case: LoadedCase) -> dict[str, Any]:
-    """Return what there is to say of a case: its form, options, sizes and positions, by words."""
+def _facts(case: LoadedCase) -> dict[str, Any]:
+    """Return the facts of a case: its form, options, sizes and positions, by words."""
     call = case.calls[0]
     found: dict[str, Any] = {f"form {form}": form in case.flags for form in FORMS}
     found["form either"] = not set(FORMS).isdisjoint(case.flags)
@@ -129,7 +129,7 @@ def _defaults(op: str) -> dict[str, Any]:
 
 
 def _of_positions(name: str, value: Any) -> dict[str, Any]:
-    """Return what there is to say of positions."""
+    """Return the facts of positions."""
     steps = np.diff(value, axis=-1) if value.ndim and value.shape[-1] > 1 else np.ones(1)
     rows = value.reshape(-1, value.shape[-1]) if value.ndim > 1 and value.size else np.zeros((1, 1))
     first = value.reshape(-1)[0] if value.size else 0.0
@@ -147,12 +147,12 @@ def _of_positions(name: str, value: Any) -> dict[str, Any]:
     }
 
 
-def _candidates(told: Mapping[str, dict[str, Any]], kinds: Sequence[str]) -> Iterator[tuple[str, Has]]:
-    """Yield traits in words, the plainest first, each with a function that says whether a case has it."""
-    names = list(dict.fromkeys(name for facts in told.values() for name in facts))
+def _candidates(facts_of: Mapping[str, dict[str, Any]], kinds: Sequence[str]) -> Iterator[tuple[str, Has]]:
+    """Yield features in words, the plainest first, each with a function that says whether a case has it."""
+    names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
     for kind in kinds:
         for name in (n for n in names if n.split(" ")[0] == ("option" if kind == "number" else kind)):
-            values = list(dict.fromkeys(_hashed(facts[name]) for facts in told.values() if name in facts))
+            values = list(dict.fromkeys(_hashed(facts[name]) for facts in facts_of.values() if name in facts))
             yield from _of_values(kind, name.partition(" ")[2], name, values)
 
 
@@ -161,7 +161,7 @@ def _hashed(value: Any) -> Any:
 
 
 def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterator[tuple[str, Has]]:
-    """Yield the traits that one thing to say gives."""
+    """Yield the features that one fact gives."""
 
     def equal(value: Any) -> Has:
         return lambda facts: name in facts and _hashed(facts[name]) == value
@@ -194,14 +194,14 @@ def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterat
         yield from _of_numbers(word, numeric, number)
 
 
-def _of_sizes(one: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
-    """Yield the traits that a size gives."""
-    noun, of, rest = one.partition(" of ")
+def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
+    """Yield the features that a size gives."""
+    noun, of, rest = unit.partition(" of ")
     many = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in VOWELS else f"{noun}s"
     word = f"{many}{of}{rest}"
     yield f"an odd number of {word}", number(lambda v: v % 2 == 1)
     yield f"an even number of {word}", number(lambda v: v % 2 == 0)
-    yield f"one {one}", number(lambda v: v == 1)
+    yield f"one {unit}", number(lambda v: v == 1)
     for value in values[1:]:
         yield f"{value} {word} or more", number(lambda v, x=value: v >= x)
     for value in values[:-1]:
@@ -212,7 +212,7 @@ def _of_sizes(one: str, values: Sequence[float], number: Callable[[Callable[...,
 
 
 def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
-    """Yield the traits that a numeric option gives."""
+    """Yield the features that a numeric option gives."""
     for value in values:
         yield f"{word}={value:.9g}", number(lambda v, x=value: v == x)
     yield f"{word} not {values[0]:.9g}", number(lambda v, x=values[0]: v != x)

@@ -1,7 +1,7 @@
 """
-Deviations with a number of their own: an option that has one value whatever is asked for, or a fixed relation to it.
+Explains failures by a number: an option with one value whatever the call says, an option that is twice the call's, a gain.
 
-The numbers come from what is asked, from released models, and from where positions begin to be wrong. A number is named only
+The numbers come from the calls, from released models, and from where positions begin to be wrong. A number is named only
 if it explains several failing cases and, where it is one of positions, several positions.
 """
 
@@ -22,11 +22,12 @@ from posref.spec import REGISTRY, OneOf
 from ..calls import positions_of
 from ..evidence.shared.angle_tables import positions_of_tables
 from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option
+from ..suite.axes import alternatives, is_star
 from .hypotheses import Hypothesis, Question, plausible
-from .located import by_kind
+from .places import by_kind
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
-RANGES = {  # of round numbers that are tried, by option or field; of others only those that are asked
+RANGES = {  # of round numbers that are tried, by option or field; of others only those of the calls
     "base": (2, 1e7), "original_length": (64, 2**21), "length": (64, 2**21), "factor": (1, 128), "beta_fast": (2, 128),
     "beta_slow": (1, 16), "max_distance": (8, 1024), "max_bias": (1, 64), "scale_base": (1, 4096), "low_freq_factor": (1, 16),
     "high_freq_factor": (1, 16), "window": (1, 64),
@@ -74,7 +75,7 @@ def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation
 
 def _has_many(question: Question) -> bool:
     """Return whether a case has so many different wrong values that a number explains them by itself."""
-    wrong = [np.ravel(o.wanted[~(np.abs(o.wanted - o.expected) <= o.width)]) for o in question.found]
+    wrong = [np.ravel(o.observed[~(np.abs(o.observed - o.expected) <= o.width)]) for o in question.found]
     return len(np.unique(np.concatenate(wrong))) >= MANY
 
 
@@ -106,7 +107,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
             if word in done or word not in own:
                 continue
             done.add(word)
-            values = _asked(questions, word)
+            values = _values(questions, word)
             if isinstance(domain, OneOf):
                 yield from (_fixed(name, word, value, values) for value in domain.words)
             elif any(isinstance(v, Scaling) for v in values):
@@ -116,10 +117,9 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     yield from _of_dtypes(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op)
-    yield from _of_keys(op, questions)
 
 
-def _asked(questions: Sequence[Question], word: str) -> list[Any]:
+def _values(questions: Sequence[Question], word: str) -> list[Any]:
     """Return the values of an option that failing cases ask for."""
     default = inspect.signature(REGISTRY[questions[0].op].function).parameters.get(word)
     other = None if default is None or default.default is default.empty else default.default
@@ -271,10 +271,12 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
 
 
 def _of_axes(op: str) -> Iterator[Deviation]:
-    """Yield deviations of the positions along one of several axes."""
-    tables = [name for name in (op, *reaches(op)) if name in REGISTRY and _is_table_of_sections(name)]
-    if not tables:
+    """Yield deviations of the positions along one of several coordinates, if positions have a first axis of coordinates."""
+    spec = REGISTRY[op].arrays.get("positions")
+    first = {way[0] if way else "" for way in alternatives(spec.shape)} if spec else {""}
+    if len(first) > 1 or not min(first) or is_star(min(first)):
         return
+    which = list(REGISTRY[op].arrays).index("positions")
     ways: dict[str, Callable[[Any], Any]] = {
         "taken for 0": lambda p: 0 * p, "doubled": lambda p: 2 * p, "halved": lambda p: p / 2, "one too large": lambda p: p + 1,
         "one too small": lambda p: p - 1, "negated": lambda p: -p,
@@ -285,51 +287,21 @@ def _of_axes(op: str) -> Iterator[Deviation]:
             def change(p: Any, axis: int = axis, way: Callable[[Any], Any] = way) -> Any:
                 return np.stack([way(row) if k == axis else row for k, row in enumerate(p)])
 
-            yield Deviation("", f"positions along axis {axis} are {words}", {name: argument(0, change) for name in tables})
-
-
-def _is_table_of_sections(op: str) -> bool:
-    """Return whether an operation makes cosines and sines whose pairs take their position from one of several axes."""
-    return REGISTRY[op].outputs == ("cos", "sin") and "sections" in REGISTRY[op].domains
-
-
-def _of_keys(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield deviations of attention in which some keys are never attended to."""
-    if not {"q", "k", "v", "mask"} <= {*REGISTRY[op].arrays}:
-        return
-    counts = sorted({q.calls[0].inputs["k"].shape[-2] for q in questions if q.failed})
-    ways: dict[str, Callable[..., Any]] = {
-        "the last key is never attended to": lambda k, n: (k < n - 1) | (n == 1),
-        "the first key is never attended to": lambda k, n: (k > 0) | (n == 1),
-    }
-    for end in dict.fromkeys(
-        n for count in counts for n in (count - 1, count // 2, *(2**p for p in range(2, 13) if 2**p < count))
-    ):
-        ways[f"keys from {end} on are never attended to"] = lambda k, n, end=end: k < max(end, 1)
-    for m in (4, 8, 16, 32, 64, 128):
-        ways[f"keys after the last full block of {m} are never attended to"] = lambda k, n, m=m: (k < n // m * m) | (n < m)
-
-    for words, way in ways.items():
-
-        def change(q: Any, k: Any, v: Any, /, *, mask: Any = None, way: Any = way, **options: Any) -> Any:
-            seen = way(np.arange(k.shape[-2]), k.shape[-2])
-            return (q, k, v), options | {"mask": seen if mask is None else mask & seen}
-
-        yield Deviation("", words, {op: before(change)})
+            yield Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, change)})
 
 
 def _of_scale(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield the deviation in which the scale of logits has a gain, if a failing case without bias shows one."""
-    if REGISTRY[op].noun != "logits" or "scale" not in REGISTRY[op].domains:
+    if "scale" not in REGISTRY[op].domains or "bias" not in REGISTRY[op].arrays:
         return
     plain = next((q for q in questions if q.failed and "bias" not in q.calls[0].inputs), None)
-    if plain is not None:
-        gain = _gain(plain)
-        if not math.isfinite(gain):
-            return
-        change = lambda q, k, /, *, bias=None, scale=None: (  # noqa: E731
-            (q, k), {"bias": bias, "scale": gain * (q.shape[-1] ** -0.5 if scale is None else scale)})  # fmt: skip
-        yield Deviation("", f"the scale is {gain:.5g} times what it should be", {op: before(change)})
+    gain = _gain(plain) if plain is not None else math.nan
+    if math.isfinite(gain):
+
+        def scaled(out: Any, *args: Any, bias: Any = None, **options: Any) -> Any:
+            return gain * np.asarray(out) if bias is None else gain * (out - bias) + bias
+
+        yield Deviation("", f"the scale is {gain:.5g} times what it should be", {op: after(scaled)})
 
 
 def _of_gain(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
@@ -342,8 +314,8 @@ def _of_gain(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
 
 def _gain(question: Question) -> float:
     """Return the largest value of a failing case over what it should be, in five digits."""
-    asked = question.found[0]
-    if not asked.expected.size:
+    observation = question.found[0]
+    if not observation.expected.size:
         return 1.0
-    at = np.argmax(np.abs(np.ravel(asked.expected)))
-    return float(f"{np.ravel(asked.wanted)[at] / (np.ravel(asked.expected)[at] or 1.0):.5g}")
+    at = np.argmax(np.abs(np.ravel(observation.expected)))
+    return float(f"{np.ravel(observation.observed)[at] / (np.ravel(observation.expected)[at] or 1.0):.5g}")

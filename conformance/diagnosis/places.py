@@ -1,7 +1,7 @@
 """
-Where values are wrong, if no deviation says why: from key 8 on, in the last token, at positions of 2^17 and above.
+Finds the place of wrong values, where no known mistake explains them: key 8 and later, the last token, positions from 2^17 on.
 
-A place is said only if all wrong values lie in it, most of what lies in it is wrong, and right values lie outside it.
+A place is said only if all wrong values lie in it, most values in it are wrong, and right values lie outside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from posref.backends.rounding import round_to
 
 from ..model import Call
 from ..suite import value_positions
-from .hypotheses import Question
+from .hypotheses import Observation, Question
 from .shapes import axes_of, pairs_of, rows_of_table
 
 MOST = 0.8  # the least part of a place that must be wrong: a rotation by nothing is right by chance
@@ -79,11 +79,11 @@ def _what(questions: Sequence[Question]) -> str:
     """Return what all wrong values have in common: NaN, zero, infinite, or what stands there in the input."""
     pairs = []
     for question in (q for q in questions if q.failed):
-        for asked in question.found:
-            wrong = ~(np.abs(asked.wanted - asked.expected) <= asked.width)
-            x = question.calls[asked.call].inputs.get("x", np.zeros(()))
+        for observation in question.found:
+            wrong = _wrong(observation)
+            x = question.calls[observation.call].inputs.get("x", np.zeros(()))
             own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
-            pairs.append((asked.wanted[wrong], own[wrong]))
+            pairs.append((observation.observed[wrong], own[wrong]))
     values, inputs = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
     if values.dtype.kind != "f":
         return ""
@@ -91,8 +91,13 @@ def _what(questions: Sequence[Question]) -> str:
     return next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
 
 
+def _wrong(observation: Observation) -> Array:
+    """Return which values of an output are beyond their tolerance."""
+    return np.asarray(~(np.abs(observation.observed - observation.expected) <= observation.width))
+
+
 def held_are_right(questions: Sequence[Question], dtype: str, first: float) -> bool:
-    """Return whether the integers that a dtype holds are right, some asked on either side of the first wrong one."""
+    """Return whether the integers that a dtype holds are right, with cases on either side of the first wrong one."""
     lines = [line for line in by_kind(questions).get("position", []) if line.size]
     values, wrong = (np.concatenate([np.abs(getattr(line, n)) for line in lines] or [[]]) for n in ("values", "wrong"))
     held = _rounded(values, dtype) == values
@@ -112,14 +117,14 @@ def by_kind(questions: Sequence[Question]) -> dict[str, list[Line]]:
     """Return tokens, keys, heads, positions, ... of all outputs, with which of them are wrong."""
     found: dict[str, list[Line]] = {}
     for question in (q.whole for q in questions):
-        for asked in question.found:
-            wrong = ~(np.abs(asked.wanted - asked.expected) <= asked.width) & np.full(asked.expected.shape, question.failed)
-            call = question.calls[asked.call]
-            for kind, values, size, bad in _units(question, call, asked.name, wrong):
+        for observation in question.found:
+            wrong = _wrong(observation) & np.full(observation.expected.shape, question.failed)
+            call = question.calls[observation.call]
+            for kind, values, size, bad in _units(question, call, observation.name, wrong):
                 found.setdefault(kind, []).append(Line(question.id, question.failed, values, size, bad))
             if len(question.calls) > 1:
                 line = Line(
-                    question.id, question.failed, np.array([asked.call]), len(question.calls), np.array([np.any(wrong)])
+                    question.id, question.failed, np.array([observation.call]), len(question.calls), np.array([np.any(wrong)])
                 )
                 found.setdefault("call", []).append(line)
     return found
@@ -160,7 +165,7 @@ def _of_values(op: str, call: Call, name: str, wrong: Array, words: Sequence[str
     apart = _distances(call, words, wrong.shape)
     if apart is not None:
         yield ("distance", *_grouped(apart, wrong))
-    rows = rows_of_table(op, call, wrong.shape)
+    rows = rows_of_table(op, call, name)
     if rows is not None:
         values, _, bad = _grouped(rows[0], wrong)
         yield "row of the table", values, rows[1], bad
