@@ -14,7 +14,7 @@ from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
-from posref.conformance.target.loading import load
+from posref.conformance.target.python import load_python
 from posref.spec import REGISTRY
 
 FOLDER = Path(__file__).parent / "defects"
@@ -55,14 +55,14 @@ class Row:
 @cache
 def report_on(file: Path) -> Report:
     """Return the report on a defect, made once; of one operation where it has no more, which spares reading all the suite."""
-    implementation: Any = load(str(file)).implementation
+    implementation: Any = load_python(str(file)).implementation
     has = [op for op in REGISTRY if callable(getattr(implementation, op, None))]
-    return check(str(file), op=has[0] if len(has) == 1 else None)
+    return check(implementation, op=has[0] if len(has) == 1 else None)
 
 
 def row(file: Path) -> Row:
     """Return how the diagnosis does on one file."""
-    defect: Any = load(str(file)).implementation
+    defect: Any = load_python(str(file)).implementation
     planted = tuple(frozenset((names,) if isinstance(names, str) else names) for names in defect.NAMES)
     report = report_on(file)
     diagnoses = {op.op: op.diagnosis for op in report.operations if op.diagnosis is not None}

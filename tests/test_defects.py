@@ -11,7 +11,7 @@ from sources import assert_stands_alone
 from posref.conformance import check
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.tools.deviation import together
-from posref.conformance.target.loading import load
+from posref.conformance.target.python import load_python
 
 ROOT = Path(__file__).parents[1]
 FILES = [*FIRST, *UNSEEN]
@@ -54,7 +54,7 @@ def test_all_doubles_in_the_registry_are_named() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_defect_says_what_it_is_and_imports_nothing_of_posref(file: Path) -> None:
     assert_stands_alone(file)
-    defect = load(str(file)).implementation
+    defect = load_python(str(file)).implementation
     assert defect.DEFECT
     planted = (names if isinstance(names, tuple | list | set | frozenset) else (names,) for names in defect.NAMES)
     assert {name for names in planted for name in names} <= set(DEVIATIONS)

@@ -84,11 +84,16 @@ def _answered(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:
 def _raised(error: BaseException) -> dict[str, Any]:
     """Return an exception as a reply."""
     if isinstance(error, Unsupported | NotImplementedError):
-        return {"status": "unsupported", "message": shown(calling.text_of(error), LONGEST) or "not implemented"}
+        return {"status": "unsupported", "message": _text(error) or "not implemented"}
     if isinstance(error, Failure):
-        return {"status": "fail", "message": shown(calling.text_of(error), LONGEST)}
+        return {"status": "fail", "message": _text(error)}
     said = shown(str(error), LONGEST) if isinstance(error, Stopped) else calling.in_one_line(error)
     return {"status": "error", "message": said}
+
+
+def _text(error: BaseException) -> str:
+    """Return what an exception says: one of posref's own in its words, and another also where asking for them raises."""
+    return shown(str(error) if type(error) in (Unsupported, Failure) else calling.text_of(error), LONGEST)
 
 
 def _computed(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:
