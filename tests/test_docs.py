@@ -4,11 +4,13 @@ import doctest
 import inspect
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import posref
 
+ROOT = Path(str(posref.__file__)).parent
 MODULES = ["posref", *(module.name for module in pkgutil.walk_packages(posref.__path__, "posref."))]
 ELSEWHERE = ("posref.backends.cupy", "posref.conformance.adapters.")  # need libraries that are not installed; have no examples
 RUNNABLE = [name for name in MODULES if not name.endswith("__main__") and not name.startswith(ELSEWHERE)]
@@ -32,8 +34,9 @@ def test_a_definition_has_a_runnable_example_and_its_sections(name: str) -> None
 
 @pytest.mark.parametrize("name", posref.spec.REGISTRY)
 def test_a_definition_has_one_name(name: str) -> None:
-    """The function, `posref.<name>` and its record agree; arrays are positional-only and options keyword-only."""
+    """Function, `posref.<name>`, record and file agree; arrays are positional-only and options keyword-only."""
     record = posref.spec.REGISTRY[name]
+    assert Path(record.function.__code__.co_filename).relative_to(ROOT) == Path(record.family, f"{name}.py")
     assert getattr(posref, name) is record.function
     assert name in posref.__all__
     parameters = inspect.signature(record.function).parameters.values()

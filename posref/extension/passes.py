@@ -48,13 +48,16 @@ Scores = Callable[..., Array]
 def passes(
     function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: Layout, base: float,
     rotary_dim: int | None, scaling: Scaling | None, length: Any,
-) -> Scores:  # fmt: skip
+) -> tuple[Scores, Array, Array]:  # fmt: skip
     r"""
-    Check a call, and return a function that computes one pass from positions of queries and keys, and `steps` in a token.
+    Check a call. Return a function that computes one pass, and the positions of queries and keys, from `signed`.
+
+    The function takes positions of queries and keys, and `steps` in a token.
 
     A pass returns the products of all queries and keys, each rotated by its position divided by `steps`, in the working dtype:
-    :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`. Positions come from `signed`.
+    :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`.
     """
+    q_positions, k_positions = signed(function, q_positions, k_positions)
     check_word(function, "layout", layout, WORDS)
     check_queries(function, q, k)
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]), of="q")
@@ -73,7 +76,7 @@ def passes(
     def scores(q_positions: Array, k_positions: Array, *, steps: int = 1) -> Array:
         return products(function, rotated(q, q_positions, steps), rotated(k, k_positions, steps))
 
-    return scores
+    return scores, q_positions, k_positions
 
 
 @part(noun="logits")
