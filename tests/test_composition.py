@@ -120,8 +120,8 @@ def test_without_a_deviation_nothing_changes(op: str) -> None:
     for case in measured()[op][::4]:
         for call in case.calls:
             arguments = hypotheses._arguments(op, call)
-            changed = hypotheses._once(op, operations[op], *arguments)
-            plain = hypotheses._once(op, formula(op), *arguments)
+            changed = hypotheses._call(op, operations[op], *arguments)
+            plain = hypotheses._call(op, formula(op), *arguments)
             for name in call.expected:
                 assert_array_equal(changed[name], plain[name])
 
