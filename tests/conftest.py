@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,9 +18,15 @@ import pytest
 
 from posref import backends
 
+pytest.register_assert_rewrite("every_encoding")
 THOROUGH = Path(__file__).with_name("thorough")
 LONGEST = ("test_reference_on_jax", "test_jax_jit", "test_reference_on_dask", "test_compilers", "test_pairs")
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("posref's own tests")
+    group.addoption("--part", metavar="NAME", help="run one part of the tests in tests/every_encoding")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -84,12 +90,18 @@ def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n == "jax_x64" else n for n in LIBRARIES])
-def library(request: pytest.FixtureRequest) -> Iterator[Library]:
-    name = request.param
+@contextmanager
+def opened(name: str, device: Any = None) -> Iterator[Library]:
+    """Yield a library; JAX with 64 bits while it is used, where its name says so."""
     with ExitStack() as stack:
         if name == "jax_x64":
             import jax
 
             stack.enter_context(jax.enable_x64(True))
-        yield Library(name, backends.load(name.removesuffix("_x64")))
+        yield Library(name, backends.load(name.removesuffix("_x64")), device)
+
+
+@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n == "jax_x64" else n for n in LIBRARIES])
+def library(request: pytest.FixtureRequest) -> Iterator[Library]:
+    with opened(request.param) as found:
+        yield found

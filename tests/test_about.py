@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from posref.about import ABOUT, FAMILIES, Word
+from posref.about import ABOUT, Word
 from posref.about.record import used_by
 from posref.cli import cli
 from posref.spec import REGISTRY, OneOf
@@ -17,27 +17,6 @@ WORDS = [
     if isinstance(domain, OneOf)
     for word in domain.words
 ]
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_an_operation_has_a_title_and_an_idea(op: str) -> None:
-    file = f"posref/about/{REGISTRY[op].family}.py"
-    assert op in FAMILIES[REGISTRY[op].family].ABOUT, f'{file} lacks {op}: add "{op}": About(title, idea, words of options).'
-    about = ABOUT[op]
-    assert about.title, f"{file}: {op} needs a title, the field's own name."
-    assert 15 <= len(about.idea.split()) <= 60, f"{file}: the idea of {op} has {len(about.idea.split())} words, not 15 to 60."
-    assert about.idea.endswith("."), f"{file}: the idea of {op} does not end in a full stop."
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_each_word_of_each_option_has_a_meaning(op: str) -> None:
-    file = f"posref/about/{REGISTRY[op].family}.py"
-    for known, option, word in WORDS:
-        if known == op:
-            meaning = ABOUT[op].words.get(option, {}).get(word, Word("")).meaning
-            assert re.fullmatch(r"[A-Z].{10,}\.", meaning), (
-                f"{file}: {op} needs a sentence on {option}={word!r}; got {meaning!r}."
-            )
 
 
 def test_nothing_is_told_that_is_not_there() -> None:

@@ -87,14 +87,6 @@ def test_the_installed_names_are_used(path: Path) -> None:
     assert not tops(imported(path)) & {"backends", "conformance", "tests"}
 
 
-@pytest.mark.parametrize("path", [p for p in files("conformance/witness") if p.name != "__init__.py"], ids=lambda p: p.stem)
-def test_second_witnesses_share_no_code_with_the_first(path: Path) -> None:
-    """They import mpmath, the standard library and each other."""
-    names = imported(path)
-    assert tops(names) <= set(sys.stdlib_module_names) | {"mpmath", "posref"}
-    assert below(names, "posref") == below(names, "posref.conformance.witness")
-
-
 def test_a_backend_loads_only_its_own_library() -> None:
     code = (
         "import sys; from posref import backends; backends.load('numpy');"
