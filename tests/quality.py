@@ -1,5 +1,6 @@
 """How well the diagnosis does: how it names implementations with a planted defect, and the registry's own mutants."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import posref.conformance.deviations
 from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.deviations.compose import together
@@ -18,6 +20,7 @@ from posref.conformance.target.loading import load
 from posref.spec import REGISTRY
 
 FOLDER = Path(__file__).parent / "defects"
+RECORD = Path(posref.conformance.deviations.__path__[0]) / "caught.json"
 FIRST, UNSEEN = sorted(FOLDER.glob("*.py")), sorted(FOLDER.glob("unseen/*.py"))
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
 TOLD = ("equals the definition", "nly ", "xactly the", "All ", "trigonometry")  # a number, cases, or places
@@ -100,6 +103,20 @@ def caught(deviation: Deviation, op: str) -> frozenset[str]:
 
 
 @cache
+def record() -> dict[str, dict[str, Any]]:
+    """Return the record of which cases catch which deviations, by operation, as the package has it."""
+    found: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def recorded(name: str, op: str) -> frozenset[str]:
+    """Return the cases of one operation that a deviation fails, by the record."""
+    bits = int(record()[op]["caught"].get(name, "0"), 16)
+    return frozenset(id_ for k, id_ in enumerate(record()[op]["cases"]) if bits >> k & 1)
+
+
+@cache
 def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
     """Return the diagnosis of a mutant."""
     asked = []
@@ -112,7 +129,7 @@ def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
 
 def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:
     """Return some pairs of deviations at once, each with an operation that both change, spread evenly over the registry."""
-    found = [(a, b, op) for op in REGISTRY for a, b in combinations([d for d in DEVIATIONS if op in strength.touched(d)], 2)]
+    found = [(a, b, op) for op in REGISTRY for a, b in combinations([n for n, d in DEVIATIONS.items() if d.touches(op)], 2)]
     return [(together(DEVIATIONS[a], DEVIATIONS[b]), op) for a, b, op in found[::every]]
 
 

@@ -28,6 +28,7 @@ def test_the_sample_has_every_trait_of_the_cases() -> None:
         assert smoke(op).tier == "smoke"
 
 
+@pytest.mark.sampled
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 @pytest.mark.parametrize("name", FEW)

@@ -42,6 +42,7 @@ def test_a_call_that_is_not_described_is_told() -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 def test_the_reference_accepts_all_that_is_drawn(op: str) -> None:
@@ -164,6 +165,7 @@ def test_correct_code_does_not_fail(file: str) -> None:
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("op", "examples"),
     [*((op, 4) for op in list(REGISTRY)[::8]), *(pytest.param(op, 12, marks=pytest.mark.thorough) for op in REGISTRY)],

@@ -17,6 +17,7 @@ RNG = np.random.default_rng(5)
 POSITIONS = np.arange(4097) * 7
 
 
+@pytest.mark.sampled
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 def test_live_judging_is_that_of_all_stored_vectors(op: str) -> None:

@@ -124,6 +124,7 @@ def test_every_kind_is_drawn_of_some_operation(tmp_path: Path) -> None:
     assert not left
 
 
+@pytest.mark.sampled
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import mpmath
 import numpy as np
 from numpy.testing import assert_array_equal
+from quality import record
 
 from posref.composition import called, formula, has_frequencies, is_known, noun
 from posref.conformance.accuracy import BASE, OF_FREQUENCIES
@@ -49,6 +50,12 @@ def watched(codes: dict[Any, str]) -> Iterator[set[str]]:
         yield seen
     finally:
         sys.setprofile(before)
+
+
+@part()
+def record_of_catches_lists_its_cases(encoding: Encoding) -> None:
+    """The record of which cases catch which deviation has the cases that can be measured, in their order."""
+    assert record()[encoding.op]["cases"] == [case.id for case in encoding.measured], "python docs/generate.py --measure"
 
 
 @part()
