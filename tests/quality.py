@@ -9,6 +9,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from planting import Defect, defects
+
 import posref.conformance.deviations
 from posref.conformance import check
 from posref.conformance.deviations import DEVIATIONS, Deviation
@@ -16,12 +18,10 @@ from posref.conformance.deviations.compose import together
 from posref.conformance.diagnosis import diagnose, strength
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
-from posref.conformance.target.loading import load
 from posref.spec import REGISTRY
 
-FOLDER = Path(__file__).parent / "defects"
 RECORD = Path(posref.conformance.deviations.__path__[0]) / "caught.json"
-FIRST, UNSEEN = sorted(FOLDER.glob("*.py")), sorted(FOLDER.glob("unseen/*.py"))
+FIRST, UNSEEN = defects("defects"), defects("defects.unseen")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
 TOLD = ("equals the definition", "nly ", "xactly the", "All ", "trigonometry")  # a number, cases, or places
 
@@ -30,7 +30,7 @@ TOLD = ("equals the definition", "nly ", "xactly the", "All ", "trigonometry")  
 class Row:
     """One defect: what was planted (each set is one way to say it), and what it was called."""
 
-    file: Path
+    name: str
     defect: str
     planted: tuple[frozenset[str], ...]
     found: bool
@@ -55,23 +55,32 @@ class Row:
         return "named" if any(planted <= shown for planted in self.planted) else "partly named"
 
 
+def operations(defect: type[Defect]) -> list[str]:
+    """Return the operations that an implementation with a defect has."""
+    implementation = defect()
+    return [op for op in REGISTRY if callable(getattr(implementation, op, None))]
+
+
 @cache
-def report_on(file: Path) -> Report:
+def report_on(defect: type[Defect]) -> Report:
     """Return the report on a defect, made once; of one operation where it has no more, which spares reading all the suite."""
-    implementation: Any = load(str(file)).implementation
-    has = [op for op in REGISTRY if callable(getattr(implementation, op, None))]
-    return check(str(file), op=has[0] if len(has) == 1 else None)
+    has = operations(defect)
+    return check(defect(), op=has[0] if len(has) == 1 else None)
 
 
-def row(file: Path) -> Row:
-    """Return how the diagnosis does on one file."""
-    defect: Any = load(str(file)).implementation
+def named(name: str) -> type[Defect]:
+    """Return the defect of a name."""
+    return next(defect for defect in (*FIRST, *UNSEEN) if defect.__name__ == name)
+
+
+def row(defect: type[Defect]) -> Row:
+    """Return how the diagnosis does on one defect."""
     planted = tuple(frozenset((names,) if isinstance(names, str) else names) for names in defect.NAMES)
-    report = report_on(file)
+    report = report_on(defect)
     diagnoses = {op.op: op.diagnosis for op in report.operations if op.diagnosis is not None}
     called = {op: tuple(map(frozenset, d.get("explanations", ()))) for op, d in diagnoses.items()}
     told = any(word in d["text"].removeprefix("only gradients") for d in diagnoses.values() for word in TOLD)
-    return Row(file, defect.DEFECT, planted, bool(report.failures) and not report.conformant, called, told)
+    return Row(defect.__name__, defect.DEFECT, planted, bool(report.failures) and not report.conformant, called, told)
 
 
 def totals(rows: Iterable[Row]) -> Counter[str]:
