@@ -48,6 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Settle the share and the seed, which the workers take over: of tests that are named, all are run."""
     if not hasattr(config, "workerinput"):
         by_name = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+        if not 0 < config.option.share <= 1:
+            msg = f"--share must be above 0 and at most 1; got {config.option.share}"
+            raise pytest.UsageError(msg)
         if config.option.everything or by_name:
             config.option.share = 1.0
         if config.option.seed is None:
