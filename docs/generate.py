@@ -153,7 +153,7 @@ def diagnosis(registry: str | None = None) -> str:
     registry = quality.registry() if registry is None else registry
 
     sets = {"first": quality.FIRST, "unseen": quality.UNSEEN}
-    rows = {name: [quality.row(file) for file in files] for name, files in sets.items()}
+    rows = {name: [quality.row(defect) for defect in defects] for name, defects in sets.items()}
     counts = []
     for name, found in rows.items():
         total, outside = quality.totals(found), sum(not r.planted and r.verdict in UNNAMED for r in found)
@@ -162,7 +162,7 @@ def diagnosis(registry: str | None = None) -> str:
     tables = []
     for name, found in rows.items():
         tables += [f"## Set: {name}\n", "| file | what is wrong | verdict | called |", "|---|---|---|---|"]
-        tables += [f"| `{r.file.stem}` | {cell(r.defect)} | {_verdict(r)} | {_called(r)} |" for r in found]
+        tables += [f"| `{r.name}` | {cell(r.defect)} | {_verdict(r)} | {_called(r)} |" for r in found]
         tables.append("")
     text = QUALITY.format(totals="\n".join(counts), registry=registry, tables="\n".join(tables))
     return text.rstrip("\n") + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quality import UNSEEN, report_on
+from quality import named, report_on
 
 import posref
 from posref.backends.rounding import round_to
@@ -38,15 +38,13 @@ def told(function: Callable[..., Any], op: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", SAID)
 def test_a_defect_without_a_name_is_told(name: str) -> None:
-    file = next(file for file in UNSEEN if file.stem == name)
-    (found,) = [op.diagnosis for op in report_on(file).operations if op.diagnosis]
+    (found,) = [op.diagnosis for op in report_on(named(name)).operations if op.diagnosis]
     assert SAID[name] in found["text"]
     assert found["names"] == []
 
 
 def test_several_causes_are_each_named_with_their_cases() -> None:
-    file = next(file for file in UNSEEN if file.stem == "linear_and_llama3")
-    report = report_on(file)
+    report = report_on(named("linear_and_llama3"))
     (found,) = [op.diagnosis for op in report.operations if op.diagnosis]
     groups = {tuple(group["names"]): group["cases"] for group in found["groups"]}
     assert set(groups) == {("llama3-bands-exchanged",), ("linear-ignored",)}

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from quality import named, report_on
 
 import posref
 from posref.conformance import PosrefError, check
@@ -37,7 +38,7 @@ def test_calls_of_a_sequence_are_told_one_by_one() -> None:
 
 
 def test_failing_cases_alone_have_their_call_in_the_report() -> None:
-    report = check(str(Path(__file__).parent / "defects/alibi_sign.py"))
+    report = report_on(named("alibi_sign"))
     for found in report.to_json()["cases"]:
         assert bool(found["call"]) == (found["kind"] != "reject" and found["verdict"] == "fail"), found["id"]
 
