@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -145,9 +146,7 @@ def test_ctrl_c_gives_the_report_so_far_and_leaves_nothing(command: str, tmp_pat
 
 
 # ---- replies that nobody would write ----------------------------------------------------------------------------------------
-sys.path.insert(0, str(ROOT / "tests" / "targets"))
-from forging import FORGED  # noqa: E402
-
+FORGED = runpy.run_path(FORGING)["FORGED"]
 NO_FORGERY = {"changed is a dict", "bytes of objects", "other outputs"}  # replies that can be read: of a call that failed
 LATE = {"two replies", "early reply"}  # seen when the next call is asked
 
