@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 import posref
-
-from ..errors import TargetError
-from .console import console, errors, needs, operation, writable
+from posref.conformance.commands.console import console, errors, needs, operation, writable
+from posref.conformance.errors import TargetError
 
 ENDINGS = (".svg", ".png", ".pdf")
 DATA = (".npz", ".json")
@@ -62,7 +61,7 @@ def plot(
 
 def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
-    from ..proof.own_data import options_of
+    from posref.conformance.proof.own_data import options_of
 
     preset = posref.presets.get(name)
     if preset is None:
