@@ -9,7 +9,8 @@ from test_fuzz import matches
 
 from posref.conformance.calls import positions_of
 from posref.conformance.model import Call
-from posref.conformance.suite import INSTALLED, load_groups, value_positions
+from posref.conformance.suite import INSTALLED, load_groups
+from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, Axes, encoding
 
 
@@ -77,7 +78,7 @@ def call_of(op: str, case: str) -> Call:
 
 def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
     call = call_of("alibi", "alibi/distance/rows")
-    found = value_positions.places("alibi", call, "out")
+    found = places("alibi", call, "out")
     q, k = (np.abs(call.inputs[name]) for name in ("q_positions", "k_positions"))
     assert found is not None
     for index in np.ndindex(found.shape):
@@ -88,7 +89,7 @@ def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
 
 def test_values_of_several_axes_stand_at_the_largest_of_their_coordinates() -> None:
     call = call_of("mrope", next(c.id for g in load_groups(INSTALLED, ops=("mrope",)) for c in g.cases if c.kind == "value"))
-    found = value_positions.places("mrope", call, "out")
+    found = places("mrope", call, "out")
     assert found is not None
     largest = np.max(np.abs(call.inputs["positions"]), axis=0)
     np.testing.assert_array_equal(found, np.broadcast_to(largest[..., None], call.expected["out"].shape))
@@ -98,4 +99,4 @@ def test_values_of_several_axes_stand_at_the_largest_of_their_coordinates() -> N
 def test_every_operation_with_positions_says_where_its_values_stand(op: str) -> None:
     """A report says "at position" and the first failing position of them all."""
     calls = [c for g in load_groups(INSTALLED, ops=(op,)) for case in g.cases if case.kind == "value" for c in case.calls]
-    assert any(value_positions.places(op, call, output) is not None for call in calls for output in call.expected)
+    assert any(places(op, call, output) is not None for call in calls for output in call.expected)

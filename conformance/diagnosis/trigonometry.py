@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import judge
 from ..accuracy import TRIG, with_trig
-from ..suite import value_positions
+from ..suite.axes import places
 from .hypotheses import Question
 
 ERRORS = tuple(2.0**-k for k in range(22, 6, -1))  # from binary32's own to a table of some hundred steps
@@ -55,7 +55,7 @@ def _near(questions: Sequence[Question], claim: str) -> float:
     for q in questions:
         for call, outputs in zip(q.calls, q.answer.outputs, strict=True):
             for name, output in outputs.items():
-                where = value_positions.places(q.op, call, name)
+                where = places(q.op, call, name)
                 found, width = judge.errors(q.op, call, name, output, claim, q.dtype)
                 reach = call.widths.get("trig", {}).get(name)
                 if where is None or reach is None:
