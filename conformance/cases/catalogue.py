@@ -7,18 +7,14 @@ from posref.spec import REGISTRY
 from ..evidence.order import evidence, evidence_of
 from ..evidence.tools import cotangents, forms
 from ..model import Case, Flag
-from . import again, long, twice, usual
+from . import long, twice
 from .usual_options import usual as usual_options_of
 
-GENERAL = (long, twice, again, usual)
+GENERAL = (long, twice)
 
 
 def all_cases() -> Iterator[Case]:
     """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.order` has them."""
-    general: dict[str, list[Case]] = {}
-    for module in (again, usual):
-        for case in module.CASES:
-            general.setdefault(case.op, []).append(case)
     for op in sorted(REGISTRY):
         own = tuple(evidence_of(op).cases())
         yield from own
@@ -26,7 +22,8 @@ def all_cases() -> Iterator[Case]:
         if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
             yield twice.small(op)
         yield from twice.cases(op)
-        yield from general.get(op, ())
+        if hasattr(evidence_of(op), "more"):
+            yield from evidence_of(op).more(twice)
 
 
 def all_flags() -> dict[str, Flag]:
