@@ -10,8 +10,8 @@ from posref.scaling import Scaling
 
 from ..accuracy import UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
-from ..cases.kernel import GROUP
 from ..errors import Failure, Stopped, Unsupported
+from ..evidence.every.kernel_cases import GROUP
 from ..judge import judge
 from ..model import Answer, CaseResult, LoadedCase, Operation
 from ..proof.rows import Budget, Sample, choose, rows_of

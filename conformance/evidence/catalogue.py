@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from posref.spec import REGISTRY
 
-from ..evidence.order import evidence, evidence_of
-from ..evidence.tools import cotangents, forms
 from ..model import Case, Flag
-from . import long, twice
-from .usual_options import usual as usual_options_of
+from .every import lengths, second_cases
+from .every.facts import usual as usual_options_of
+from .order import evidence, evidence_of
+from .tools import cotangents, forms
 
-GENERAL = (long, twice)
+GENERAL = (lengths, second_cases)
 
 
 def all_cases() -> Iterator[Case]:
@@ -18,12 +18,12 @@ def all_cases() -> Iterator[Case]:
     for op in sorted(REGISTRY):
         own = tuple(evidence_of(op).cases())
         yield from own
-        yield from long.cases(op)
+        yield from lengths.cases(op)
         if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
-            yield twice.small(op)
-        yield from twice.cases(op)
+            yield second_cases.small(op)
+        yield from second_cases.cases(op)
         if hasattr(evidence_of(op), "more"):
-            yield from evidence_of(op).more(twice)
+            yield from evidence_of(op).more(second_cases)
 
 
 def all_flags() -> dict[str, Flag]:
