@@ -46,18 +46,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the share and the seed, which the workers take over: of tests that are named, all are run."""
-    if not hasattr(config, "workerinput"):
-        by_name = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-        if config.option.everything or (by_name and config.option.share is None):
-            config.option.share = 1.0
-        elif config.option.share is None:
-            config.option.share = SHARE
-        if not 0 < config.option.share <= 1:
-            msg = f"--share must be above 0 and at most 1; got {config.option.share}"
-            raise pytest.UsageError(msg)
-        if config.option.seed is None:
-            config.option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
+    """Settle the share and the seed, in one process for all workers: of tests that are named, all are run."""
+    option = config.option
+    if hasattr(config, "workerinput"):
+        option.share, option.seed = config.workerinput["sampling"]
+        return
+    by_name = option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if option.everything or (by_name and option.share is None):
+        option.share = 1.0
+    elif option.share is None:
+        option.share = SHARE
+    if not 0 < option.share <= 1:
+        msg = f"--share must be above 0 and at most 1; got {option.share}"
+        raise pytest.UsageError(msg)
+    if option.seed is None:
+        option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist what was settled."""
+    node.workerinput["sampling"] = node.config.option.share, node.config.option.seed
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
