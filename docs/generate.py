@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from posref.composition import reaches
-from posref.conformance.deviations import DEVIATIONS, Deviation
 from posref.conformance.diagnosis import strength
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.reports.trackers import references
 from posref.conformance.suite import load_manifest, writing
+from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,7 +31,7 @@ import scoreboard  # noqa: E402
 VECTORS, SCOREBOARD = ROOT / "conformance" / "vectors" / "README.md", ROOT / "docs" / "scoreboard.md"
 PAGE, DIAGNOSIS = ROOT / "docs" / "deviations.md", ROOT / "docs" / "diagnosis.md"
 SHOWING = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]  # pages that show what commands print
-CAUGHT = ROOT / "conformance" / "deviations" / "caught.json"
+CAUGHT = ROOT / "conformance" / "evidence" / "caught.json"
 OUTPUT = re.compile(r"(<!-- output of: posref (.*?) -->\n```text\n)(.*?)(```\n)", re.DOTALL)
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```\n", re.DOTALL)
 HEAD = """\
@@ -43,7 +43,7 @@ The deviations also measure the suite: each must fail at least two cases (`posre
 [diagnosis.md](diagnosis.md) shows how often the names are right.
 
 "Seen in" names an issue, pull request or commit where such a bug was found. `python docs/generate.py` writes this page from
-`posref.conformance.deviations`.
+`posref.conformance.evidence.deviations`.
 """
 
 QUALITY = """\
@@ -63,10 +63,10 @@ QUALITY = """\
 5. **Phases**, if the operation rotates. The rotation angles of your output may show the layout, rotary_dim, gain, direction,
    base, and the scale and offset of positions. posref prints them only if the definition, called with them, reproduces the
    cases.
-6. **The trigonometry**, if inaccurate sines and cosines explain every failure. posref then prints the class that passes.
-7. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
-   cases of each.
-8. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
+6. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
+   cases of each. posref does not name a deviation that explains fewer than half of the failing cases, and only those with some
+   option or form.
+7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the

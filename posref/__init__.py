@@ -21,7 +21,8 @@ from posref.absolute.sinusoidal_nd import sinusoidal_nd
 from posref.absolute.sinusoidal_shift import sinusoidal_shift
 from posref.absolute.timestep import timestep
 from posref.absolute.weight_norm import weight_norm
-from posref.attention import attention, attention_logits
+from posref.attention.attention import attention
+from posref.attention.attention_logits import attention_logits
 from posref.bias.alibi import alibi
 from posref.bias.alibi_slopes import alibi_slopes
 from posref.bias.t5_bias import t5_bias
@@ -29,24 +30,31 @@ from posref.bias.t5_buckets import t5_buckets
 from posref.configs import mrope_from_config, rope_from_config
 from posref.extension.attention_temperature import attention_temperature
 from posref.extension.chunked_window import chunked_window
-from posref.extension.dual_chunk import dual_chunk, dual_chunk_distances
+from posref.extension.dual_chunk import dual_chunk
+from posref.extension.dual_chunk_distances import dual_chunk_distances
 from posref.extension.lambda_window import lambda_window
-from posref.extension.leaky_rerope import leaky_rerope, leaky_rerope_distances
+from posref.extension.leaky_rerope import leaky_rerope
+from posref.extension.leaky_rerope_distances import leaky_rerope_distances
 from posref.extension.learned_logn_scale import learned_logn_scale
 from posref.extension.logn_scale import logn_scale
-from posref.extension.rerope import rerope, rerope_distances
-from posref.extension.self_extend import self_extend, self_extend_distances
+from posref.extension.rerope import rerope
+from posref.extension.rerope_distances import rerope_distances
+from posref.extension.self_extend import self_extend
+from posref.extension.self_extend_distances import self_extend_distances
 from posref.extension.sliding_window import sliding_window
-from posref.extension.streaming_llm import streaming_llm, streaming_llm_distances
+from posref.extension.streaming_llm import streaming_llm
+from posref.extension.streaming_llm_distances import streaming_llm_distances
 from posref.gguf import rope_from_gguf
-from posref.positions.caches import visible_windows
-from posref.positions.masks import from_tokens as positions_from_tokens
-from posref.positions.masks import positions_from_mask
-from posref.positions.packs import documents as packed_documents
-from posref.positions.shards import striped as striped_shard
-from posref.positions.shards import zigzag as zigzag_shard
+from posref.models.whole import from_config
+from posref.positions.packed_documents import documents as packed_documents
+from posref.positions.positions_from_mask import positions_from_mask
+from posref.positions.positions_from_tokens import from_tokens as positions_from_tokens
+from posref.positions.striped_shard import striped as striped_shard
+from posref.positions.visible_windows import visible_windows
+from posref.positions.zigzag_shard import zigzag as zigzag_shard
 from posref.presets import presets
-from posref.relative.shaw import shaw_scores, shaw_values
+from posref.relative.shaw_scores import shaw_scores
+from posref.relative.shaw_values import shaw_values
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies
 from posref.rotary.axial_rope import axial_rope
@@ -72,7 +80,6 @@ from posref.rotary.rotated_values import rotated_values
 from posref.rotary.rotation_matrix import rotation_matrix
 from posref.rotary.xpos import xpos
 from posref.rotary.xpos_scales import xpos_scales
-from posref.whole_models import from_config
 
 __version__ = "0.1.0"
 

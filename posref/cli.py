@@ -5,18 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 import posref
-from posref.about import ABOUT, About, Words
-from posref.composition import stages
+from posref.about import ABOUT, About, Words, without_words
 from posref.conformance.commands.adapter import adapter
 from posref.conformance.commands.check import check, report
 from posref.conformance.commands.console import console as _console
@@ -24,9 +22,10 @@ from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
 from posref.conformance.commands.fuzz import fuzz
 from posref.conformance.commands.golden import golden
-from posref.conformance.commands.plot import plot
 from posref.conformance.commands.protocol import protocol
 from posref.conformance.commands.vectors import vectors
+from posref.core.composition import stages
+from posref.plots.command import plot
 from posref.presets import MARKS, Preset
 from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY
@@ -98,7 +97,7 @@ def _list_presets() -> None:
     columns = ("preset", "function", "arguments", "factors", "verified", "note")
     table = _table(*columns)
     for preset in posref.presets.values():
-        function, arguments = _arguments(preset)
+        function, arguments = preset.op, preset.options
         text = ", ".join(f"{name}={_brief(value)}" for name, value in arguments.items() if value is not None)
         gains = " ".join(f"{place} {factor:.6g}" for place, factor in preset.factors.items() if factor != 1)
         table.add_row(preset.name, function, _escape(text), gains, preset.verified, _escape(preset.note))
@@ -152,7 +151,8 @@ def show(name: str) -> None:
     if about.title:
         console.print(f"[bold]{_escape(about.title)}[/bold]")
         console.print(_escape(_folded(about.idea)) + "\n", highlight=False)
-    console.print(inspect.getdoc(record.function) or "", markup=False, highlight=False)
+    docstring = inspect.getdoc(record.function) or ""  # the words of options are printed below it
+    console.print(without_words(docstring) if about.words else docstring, markup=False, highlight=False)
     console.print()
     facts = {"Family": record.family, "Source": record.source, "Models": ", ".join(record.models)}
     facts |= {"Stages": ", ".join(stages(record.name)), "Invariants": ", ".join(record.invariants)}
@@ -192,7 +192,7 @@ def _show_scaling(kind: type[Scaling]) -> None:
     console.print(f"[bold]posref.scaling.{kind.__name__}[/bold]{_escape(str(inspect.signature(kind)))}\n")
     console.print(inspect.getdoc(kind) or "", markup=False, highlight=False)
     console.print()
-    presets = [preset.name for preset in posref.presets.values() if type(_arguments(preset)[1]["scaling"]) is kind]
+    presets = [preset.name for preset in posref.presets.values() if type(preset.options["scaling"]) is kind]
     facts = {"Requires": "; ".join(getattr(kind, "requires", ())), "Presets": ", ".join(presets)}
     facts["Formula"] = "posref show rope_frequencies"
     for title, text in facts.items():
@@ -200,13 +200,8 @@ def _show_scaling(kind: type[Scaling]) -> None:
             console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
 
 
-def _arguments(preset: Preset) -> tuple[str, Mapping[str, Any]]:
-    """Return the function of a preset, and its keyword arguments."""
-    return ("rope", preset.rope or {}) if preset.mrope is None else ("mrope", preset.mrope)
-
-
 def _show_preset(preset: Preset) -> None:
-    function, arguments = _arguments(preset)
+    function, arguments = preset.op, preset.options
     facts = {f"Option {name}": str(value) for name, value in arguments.items()}
     facts |= {f"Factor on the {place}": f"{factor!r}" for place, factor in preset.factors.items()}
     facts |= {"Read in": preset.source, "Note": preset.note}

@@ -99,8 +99,12 @@ class Axes:
     the argument cos.
 
     `kind` is "real" (in the dtype of the call), "wide" (at least float32), "position" (integer or at least float32), "integer"
-    or "mask" (boolean). `low` and `high` are expressions for the smallest and largest value. `ordered` means that the last axis
-    holds the lower ends of intervals, then the upper ends.
+    or "mask" (boolean).
+
+    The domain of the values: `low` and `high` are expressions for the smallest and the largest value, of integers and of reals.
+    `positive` values are above 0. Random calls and generated cases stay within the domain. `index` means that the values are
+    rows of a table, so that none may lie outside. `ordered` means that the last axis holds the lower ends of intervals, then
+    the upper ends. `usual` is where most reals are; generated cases stay within it too.
     """
 
     shape: str
@@ -109,11 +113,34 @@ class Axes:
     high: str | None = None
     optional: bool = False
     ordered: bool = False
+    positive: bool = False
+    index: bool = False
+    usual: tuple[float, float] = (-2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for a domain that says nothing, or two things."""
+        if self.index and (self.kind != "integer" or self.low is None or self.high is None):
+            msg = f"Axes: an index must be an integer with low and high; got kind={self.kind!r}, {self.low} to {self.high}."
+            raise ValueError(msg)
+        if self.positive and (self.kind not in ("real", "wide") or self.low is not None):
+            msg = f"Axes: positive is of reals, and says what low says; got kind={self.kind!r}, low={self.low!r}."
+            raise ValueError(msg)
+        if self.kind == "mask" and (self.low, self.high) != (None, None):
+            msg = f"Axes: a mask has no low and no high; got {self.low} to {self.high}."
+            raise ValueError(msg)
+
+    @property
+    def limits(self) -> str:
+        """The domain of the values in words, "" where every number may be given."""
+        if self.low is not None:
+            return f"{self.low} or more" if self.high is None else f"{self.low} to {self.high}"
+        ends = ("above 0" if self.positive else "", "" if self.high is None else f"at most {self.high}")
+        return " and ".join(end for end in ends if end)
 
     def __str__(self) -> str:
         """Return kind, range and shape in words."""
         shapes = " or ".join(f"({', '.join(shape.split())})" for shape in self.shape.split("|"))
-        limits = f", {self.low} to {self.high}" if self.high is not None else ""
+        limits = f", {self.limits}" if self.limits else ""
         return f"{self.kind}{limits}, {shapes}" + (", or None" if self.optional else "")
 
 
@@ -139,6 +166,10 @@ class Encoding:
     sums: bool = False
     rounded: tuple[str, ...] | None = None
     rows: str = ""
+    title: str = ""
+    idea: str = ""
+    longer: str = ""
+    tool: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +187,10 @@ PARTS: dict[str, Part] = {}
 
 def encoding(
     *,
+    title: str = "",
+    idea: str = "",
+    longer: str = "",
+    tool: bool = False,
     family: str,
     source: str,
     models: tuple[str, ...] = (),
@@ -177,6 +212,10 @@ def encoding(
     """
     Register a definition and return it unchanged.
 
+    `title` is the field's own name of the encoding, and `idea` explains it in at most 60 words. `longer` is what the authors
+    report about texts longer than in training. A `tool` is not an encoding in itself: the site does not offer it as a choice.
+    The docstring says what the words of an option mean (see `posref.about`).
+
     `outputs` names the results, `domains` describes the options, and `invariants` names the properties that the tests check.
     `arrays` describes the array arguments. `result` gives the axes of each output in the same letters, or "=x" for the axes of
     the argument x. Reports use it to find the position of a value. `requires` lists further conditions on options and axes, as
@@ -185,8 +224,8 @@ def encoding(
     independent: selecting some of them in the arguments selects the same ones in every result. `name` defaults to the
     function's name.
 
-    The other arguments are for operations that call each other (`posref.composition`). A deviation is a known mistake, which
-    replaces an operation or a part of it.
+    The other arguments are for operations that call each other (`posref.core.composition`). A deviation is a known mistake,
+    which replaces an operation or a part of it.
 
     - `noun` names the result where it is a stage of another operation.
     - `equals` is a second way to the same results: a function with the same arguments that calls other operations. Deviations
@@ -215,6 +254,7 @@ def encoding(
             op, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
             results or (), requires, returns, noun, equals, closed, sums, rounded,
             rows,
+            title=title, idea=idea, longer=longer, tool=tool,
         )  # fmt: skip
         return function
 

@@ -23,8 +23,8 @@ import numpy as np
 from safetensors.numpy import load
 
 from posref import scaling
-from posref.conformance.cases.numbers import floats
 from posref.conformance.errors import VectorError
+from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case, LoadedGroup, Step
 from posref.conformance.proof.build import build_group, plain, write_group
 from posref.conformance.suite.reading import document, load_groups, withdrawn_cases

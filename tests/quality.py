@@ -6,24 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from planting import Defect, defects
 
-import posref.conformance.deviations
 from posref.conformance import check
-from posref.conformance.deviations import DEVIATIONS, Deviation
-from posref.conformance.deviations.compose import together
-from posref.conformance.diagnosis import diagnose, strength
+from posref.conformance.checking.narrow import RECORD
+from posref.conformance.diagnosis import explanation, strength
+from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
 from posref.spec import REGISTRY
 
-RECORD = Path(posref.conformance.deviations.__path__[0]) / "caught.json"
 FIRST, UNSEEN = defects("defects"), defects("defects.unseen")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
-TOLD = ("equals the definition", "nly ", "xactly the", "All ", "trigonometry")  # a number, cases, or places
+TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
         answer = Answer(case, strength.DTYPE, answers(deviation, op)[case.id])
         if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
             asked.append((answer, case.id in caught(deviation, op)))
-    return diagnose.diagnose(op, asked, strength.CLASS)
+    return explanation.diagnose(op, asked, strength.CLASS)
 
 
 def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:

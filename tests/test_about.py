@@ -1,14 +1,18 @@
 """Every operation is told in words: a title, an idea, and the meaning of each word that its options take."""
 
+import inspect
 import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from posref.about import ABOUT, Word
-from posref.about.record import used_by
+from posref.about import ABOUT, Word, without_words
 from posref.cli import cli
-from posref.spec import REGISTRY, OneOf
+from posref.spec import REGISTRY, Axes, OneOf, encoding
 
 WORDS = [
     (op, option, word)
@@ -29,9 +33,119 @@ def test_titles_are_unique() -> None:
     assert sorted(titles) == sorted(set(titles))
 
 
-def test_a_user_of_an_unknown_word_is_told() -> None:
-    with pytest.raises(ValueError, match="users must be among half; got full"):
-        used_by({"half": Word("Half of it.")}, full=("nobody",))
+HALF = """
+    Return half of it.
+
+    Parameters
+    ----------
+    x : array
+        Any array.
+    form, other : {{"half", "full"}}
+        How much. {reference}
+
+        {entries}
+
+    Returns
+    -------
+    array
+        Half of it.
+
+        - ``"third"``: Not an option's word.
+"""
+GOOD = """- ``"half"``: The first half. It
+          is kept. Used by Ann; Bea, Eve and Zoe.
+        - ``"full"``: All of it. Used by Ann, Bea."""
+
+
+@pytest.fixture
+def written() -> Iterator[Callable[..., str]]:
+    """A function that registers an operation with this list of words, and returns the operation's name."""
+
+    def write(entries: str = GOOD, reference: str = "", name: str = "half_done") -> str:
+        def half_done(x: Any, /, *, form: str, other: str) -> Any:
+            return x
+
+        half_done.__doc__ = HALF.format(entries=entries, reference=reference)
+        words = {"form": OneOf(("half", "full")), "other": OneOf(("half", "full"))}
+        described: dict[str, Any] = {"arrays": {"x": Axes("*P")}, "domains": words, "result": "=x", "source": "nobody"}
+        encoding(title="Half", idea="Half of it.", family="bias", name=name, **described)(half_done)
+        return name
+
+    before = dict(REGISTRY)
+    yield write
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+def test_words_are_read_from_the_docstring(written: Callable[..., str]) -> None:
+    words = {
+        "half": Word("The first half. It is kept.", ("Ann", "Bea, Eve and Zoe")),
+        "full": Word("All of it.", ("Ann", "Bea")),
+    }
+    op = written()
+    assert ABOUT[op].words == {"form": words, "other": words}
+    shown = without_words(inspect.getdoc(REGISTRY[op].function) or "")
+    assert "is kept" not in shown
+    assert "Used by" not in shown
+    assert shown.index("How much.") < shown.index("Returns\n") < shown.index('- ``"third"``')
+    assert CliRunner().invoke(cli, ["show", op], prog_name="posref").output.count("The first half. It is kept.") == 2
+
+
+def test_users_may_be_those_of_another_operation(written: Callable[..., str]) -> None:
+    entries = '- ``"half"``: The first half.\n        - ``"full"``: All of it.'
+    op = written(entries, "`form` of `alibi_half` names the\n        users. Not more.")
+    with pytest.raises(ValueError, match="`alibi_half` must have an option form with all of its words"):
+        ABOUT[op]
+    written(name="alibi_half")
+    assert ABOUT[op].words["other"]["half"] == Word("The first half.", ("Ann", "Bea, Eve and Zoe"))
+    written(entries, "`alibi_half` names the users.", name=op)
+    assert ABOUT[op].words["other"]["full"] == Word("All of it.", ("Ann", "Bea"))
+    written(GOOD, "`alibi_half` names the users.", name=op)
+    with pytest.raises(ValueError, match="its entries must have no users"):
+        ABOUT[op]
+
+
+FULL = '\n        - ``"full"``: All of it.'
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ('- ``"half"``: The first half.', r'the list under form in the docstring lacks - ``"full"``: ...'),
+        ("Nothing.", r'lacks - ``"half"``: ... and - ``"full"``: ...'),
+        ('- "half": The first half.' + FULL, r'lacks - ``"half"``: ...'),
+        ('- ``"half"``: The first half.' + FULL + FULL, "must have half, full, each once and in this order"),
+        ('- ``"third"``: A third.\n        - ``"half"``: The first half.' + FULL, "must have half, full, each once"),
+        ('- ``"half"``: The first half' + FULL, 'form="half" must be explained in whole sentences'),
+        ('- ``"half"``: the first half.' + FULL, "in whole sentences"),
+        ('- ``"half"``: Used by Ann.' + FULL, "in whole sentences"),
+        ('- ``"half"``: The first half. Used by Ann. It is kept.' + FULL, "only the last may say"),
+        ('- ``"half"``: The first half, Used by Ann.' + FULL, "only the last may say"),
+    ],
+)
+def test_a_list_that_lacks_something_is_told_with_file_and_line(written: Callable[..., str], entries: str, told: str) -> None:
+    op = written(entries)
+    with pytest.raises(ValueError, match=re.escape(told)) as caught:
+        ABOUT[op]
+    line = REGISTRY[op].function.__code__.co_firstlineno
+    assert f"test_about.py, line {line}: half_done: " in str(caught.value)
+
+
+def test_an_operation_without_a_title_has_no_text(written: Callable[..., str]) -> None:
+    number = len(ABOUT)
+
+    @encoding(family="bias", source="nobody", result="*P", domains={"form": OneOf(("half", "full"))})
+    def untitled(*, form: str) -> Any:
+        return form
+
+    assert "untitled" not in ABOUT
+    assert len(ABOUT) == number == len(list(ABOUT))
+    assert CliRunner().invoke(cli, ["show", "untitled"], prog_name="posref").exit_code == 0
+
+
+def test_import_reads_no_docstring() -> None:
+    code = "import sys, posref; sys.exit('posref.about' in sys.modules)"
+    assert subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("columns", [60, 80])

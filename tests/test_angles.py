@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from posref.angles import BITS, LIMBS, cos_sin, turn_limbs
 from posref.backends.exact import nearest_float64, precision
+from posref.core.angles import BITS, LIMBS, cos_sin, turn_limbs
 
 LIMIT = 2.0**-22
 RNG = np.random.default_rng(2)

@@ -14,8 +14,9 @@ from every_encoding.libraries import FEW, assert_smoke_is_right
 from sample import cases, sample, smoke, traits
 
 import posref
-from posref import arrays, backends
+from posref import backends
 from posref.backends.rounding import round_to
+from posref.core import arrays
 from posref.spec import REGISTRY
 
 

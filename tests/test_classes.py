@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from posref.composition import has_frequencies
 from posref.conformance import check
 from posref.conformance.accuracy import OF_FREQUENCIES
 from posref.conformance.calls import held_to, ladder
 from posref.conformance.reports.document import meanings
+from posref.core.composition import has_frequencies
 
 
 def table(positions: Any, inv_freq: Any, /, *, attention_factor: float = 1.0, dtype: Any = None, work: str = "float64") -> Any:

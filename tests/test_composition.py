@@ -11,9 +11,9 @@ from every_encoding.composed import KNOWN, WITNESS
 from numpy.testing import assert_array_equal
 
 import posref
-from posref.composition import Observed, called, formula, is_known, noun, reaches, rebound, stages
-from posref.conformance.deviations import DEVIATIONS
 from posref.conformance.errors import BuildError
+from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.core.composition import Observed, called, formula, is_known, noun, reaches, rebound, stages
 from posref.spec import PARTS, REGISTRY, Axes, Integer, encoding, part
 
 

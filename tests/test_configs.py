@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import posref
-from posref.config_values import DEFAULTS, LAYOUTS, MROPE, SILENT_ROPE, SOFTMAX
-from posref.configs import factors, rope_from_config
+from posref.configs import LAYOUTS, factors, rope_from_config
+from posref.models.layers import ROTATES, TYPES
+from posref.models.values import mropes, table
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, YaRN
 
 HEADS = {"hidden_size": 4096, "num_attention_heads": 32}
@@ -382,14 +383,24 @@ def test_layout_argument_wins_and_serves_unknown_models() -> None:
 
 def test_tables_agree_with_each_other() -> None:
     assert len(LAYOUTS) >= 100
-    assert set(DEFAULTS) <= set(LAYOUTS) | set(MROPE)
-    assert set(SILENT_ROPE) <= set(LAYOUTS)
-    assert not set(MROPE) & set(LAYOUTS)
-    assert set(SOFTMAX) <= set(LAYOUTS)
+    facts = {model: row["rope"] for model, row in table("types").items() if "rope" in row}
+    known = {"layout", "half_unless", "lanes", "inverse", "mrope", "defaults", "silent", "bases", "flat", "yarn", "softmax"}
+    known |= {"yarn_means", "alpha", "switch", "requires", "head_key", "hidden_times", "inside"}
+    assert set().union(*facts.values()) == known
+    assert {model for model, row in facts.items() if "defaults" in row} <= set(LAYOUTS) | set(mropes())
+    assert {model for model, row in facts.items() if {"silent", "softmax"} & set(row)} <= set(LAYOUTS)
+    assert not set(mropes()) & set(LAYOUTS)
     assert LAYOUTS["llama"] == "half"
     assert LAYOUTS["cohere"] == "interleaved"
     assert LAYOUTS["deepseek_v2"] == "interleaved"  # complex numbers; version 3 writes halves
     assert LAYOUTS["minicpm3"] == "half"  # MLA, and still half
+
+
+def test_rules_about_layers_have_words_that_are_known() -> None:
+    rules = [row["layers"] for row in table("types").values() if "layers" in row]
+    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates", "names", "empty"}
+    assert {rule["types"] for rule in rules if "types" in rule} == {*TYPES, "compressed", "listed"}
+    assert {rule["rotates"] for rule in rules if "rotates" in rule} == set(ROTATES)
 
 
 def g(factor: float, m: float) -> float:

@@ -10,8 +10,8 @@ from quality import FIRST, UNSEEN, VERDICTS, diagnosed, named, operations, repor
 from reporting import of_the_example
 from sources import assert_stands_alone
 
-from posref.conformance.deviations import DEVIATIONS
-from posref.conformance.deviations.compose import together
+from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.tools.deviation import together
 
 ROOT = Path(__file__).parents[1]
 DEFECTS = [*FIRST, *UNSEEN]
@@ -41,9 +41,9 @@ def test_four_fifths_of_those_in_the_registry_are_named(defects: list[type[Defec
 
 def test_there_are_doubles_and_defects_outside_the_registry() -> None:
     assert len(FIRST) >= 105
-    assert len(UNSEEN) >= 62
+    assert len(UNSEEN) >= 95
     assert sum(is_double(defect) for defect in UNSEEN) >= 8
-    assert sum(not defect.NAMES for defect in UNSEEN) >= 6
+    assert sum(not defect.NAMES for defect in UNSEEN) >= 53
 
 
 def is_double(defect: type[Defect]) -> bool:

@@ -14,12 +14,11 @@ from click.testing import CliRunner
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.accuracy import UNIT
-from posref.conformance.calls import returns_reals
+from posref.conformance.calls import from_json, returns_reals
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.reports.report import Report
 from posref.conformance.suite import tensors
 from posref.conformance.suite.copying import copy
-from posref.conformance.suite.options import from_json
 from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.schemas import validator
 from posref.conformance.target.python import load_python
@@ -27,6 +26,7 @@ from posref.conformance.target.remote import protocol
 from posref.conformance.target.remote.byfile import written
 from posref.conformance.target.remote.exchange import export
 from posref.conformance.target.remote.serve import Server
+from posref.core.composition import makes_frequencies
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
@@ -64,7 +64,7 @@ def dtypes_of(op: str, case: dict[str, Any], dtypes: tuple[str, ...]) -> list[st
     if not returns_reals(op):
         return list(dtypes[:1])
     wanted = [d for d in dtypes if d in case["dtypes"]]
-    return sorted({"float32" if d in UNIT else d for d in wanted}) if op == "rope_frequencies" else wanted
+    return sorted({"float32" if d in UNIT else d for d in wanted}) if makes_frequencies(op) else wanted
 
 
 def request(op: str, case: Any, step: int, call: Any, dtype: str, arrays: tensors.Tensors) -> dict[str, Any]:

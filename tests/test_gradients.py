@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sizes import takes_matrices_alone
 from test_vectors import reseal
 
 import posref
 from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
-from posref.conformance import Unsupported, check, golden
+from posref.conformance import Unsupported, check, golden, judge
 from posref.conformance.calls import array_names, differentiable
 from posref.conformance.cases.catalogue import all_cases
+from posref.conformance.cases.shaping import has_one_position
 from posref.conformance.errors import BuildError
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import prove
@@ -29,10 +31,10 @@ from posref.conformance.proof.verify import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.copying import copy
 from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.target import array_forms, comparing
+from posref.conformance.target import array_forms
 from posref.conformance.target.python import load_python
 from posref.conformance.witness import learned as transcription
-from posref.matrices import cayley_transform, skew_symmetric
+from posref.core.matrices import cayley_transform, skew_symmetric
 from posref.spec import REGISTRY, Axes, encoding
 
 RNG = np.random.default_rng(11)
@@ -206,8 +208,8 @@ def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
 
     @encoding(family="absolute", source="nobody", arrays=arrays, result="P n")
     def toy_decay(positions: Any, rates: Any, /) -> Any:
-        xp = posref.arrays.namespace(rates)
-        return xp.exp(-posref.arrays.cast(positions, xp.float64)[:, None] * rates)
+        xp = posref.core.arrays.namespace(rates)
+        return xp.exp(-posref.core.arrays.cast(positions, xp.float64)[:, None] * rates)
 
     try:
         inputs = {"positions": np.asarray([0, 1, 3]), "rates": np.asarray([0.5, 0.25])}
@@ -249,12 +251,14 @@ def test_automatic_differentiation_keeps_within_the_bounds(backend: str, dtypes:
             (call,) = case.calls
             accuracy = {"float64": "float64"}.get(dtype, "angle64")
             for name, gradient in target.run(case, call, dtype).items():
-                error, width = comparing.errors(case.op, call, name, gradient, accuracy, dtype)
+                error, width = judge.errors(case.op, call, name, gradient, accuracy, dtype)
                 assert np.all(error <= width), (case.id, dtype, name)
                 ratio = float(np.max(error[error > 0] / width[error > 0], initial=0.0))
                 worst[case.op, dtype] = max(ratio, worst.get((case.op, dtype), 0.0))
     assert len(worst) == len({case.op for case in loaded()}) * len(dtypes)
-    tables = ("rope_table", "axial_table", "mixed_table", "liere_rotations", "cayley", "fourier", "random_fourier")
+    kinds = {op: {axes.kind for axes in record.arrays.values()} for op, record in REGISTRY.items()}
+    tables = {op for op, found in kinds.items() if "wide" in found and "real" not in found}
+    assert len(tables) > 5
     # of these, what is inside is float64, and rounded
     assert {key: r for key, r in worst.items() if 0 < r < 0.01 and key[0] not in tables} == {}
 
@@ -271,7 +275,7 @@ def like_autograd(
     given = {**inputs, **leaves}
     parameters = inspect.signature(function).parameters
     positional = [given.pop(n) for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY and n in given]
-    options = {"dtype": cotangents["cos"].dtype} if op == "rope_table" else {}
+    options = {"dtype": cotangents["cos"].dtype} if "cos" in cotangents and "dtype" in parameters else {}
     outputs = function(*positional, **given, **params, **options)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     found = torch.autograd.grad(outputs, list(leaves.values()), [cotangents[n] for n in REGISTRY[op].outputs])
@@ -460,12 +464,12 @@ def flagged(op: str, flag: str) -> set[str]:
 
 def test_every_operation_of_arrays_is_asked_in_every_form() -> None:
     for op in REGISTRY:
-        if array_names(op) and op != "rotation_matrix":  # whose one position is a number nearly everywhere
+        if array_names(op) and not has_one_position(op):  # which is a number nearly everywhere
             rows = any("*" in axes.shape for axes in REGISTRY[op].arrays.values())  # or it has one table, or weights
-            lengths = () if op == "cayley" or not rows else ("length-one", "length-zero")  # cayley has a matrix and no tokens
+            lengths = () if takes_matrices_alone(op) or not rows else ("length-one", "length-zero")
             for flag in ("non-contiguous", *(("broadcast-view", "batch-one") if rows else ()), *lengths):
                 assert flagged(op, flag) or (flag == "length-zero" and flagged(op, "shaw-empty")), (
-                    f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/cases/forms.py make them"
+                    f"{op} has no case flagged {flag}: `pairs` and `places` in conformance/evidence/tools/forms.py make them"
                 )
 
 

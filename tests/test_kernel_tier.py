@@ -14,7 +14,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.cases import kernel
-from posref.conformance.checking import kernel as tier
+from posref.conformance.checking import choice as tier
 from posref.conformance.checking.asking import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.model import CaseResult

@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_encoding.judging import check_values, check_verdicts
+from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
 
 from posref.conformance.model import Arrays
 from posref.conformance.proof import live as judging
-from posref.conformance.proof.live import judge
-from posref.conformance.proof.screening import plain
+from posref.conformance.proof.running import plain
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)

@@ -6,7 +6,7 @@ import pytest
 
 import posref
 from posref import mrope_from_config
-from posref.config_values import MROPE
+from posref.models.values import mropes
 from posref.scaling import YaRN
 
 SIZES = {"hidden_size": 512, "num_attention_heads": 4, "max_position_embeddings": 32768}
@@ -99,7 +99,7 @@ UNLIKE = {  # where a silent file's sections do not fit a silent file's head
 REAL = [(name, text_of(config)) for name, config, _ in FILES if config["model_type"] != "klingon"]
 SILENT = [
     (f"{model}, silent", {"model_type": model, **SIZES, **({"rope_parameters": UNLIKE[model]} if model in UNLIKE else {})})
-    for model in MROPE
+    for model in mropes()
     if not model.endswith(("_vl", "qwen3_5_text"))
 ]
 

@@ -135,9 +135,9 @@ def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("op", "kind"), [("sinusoidal", "from"), ("rope_frequencies", "scaling"), ("rope", "error")])
 def test_a_legend_hides_no_curve_and_is_not_cut(op: str, kind: str) -> None:
-    with plots.drawing._style(dark=False) as plt:
-        figure, place = plt.subplots(figsize=(plots.drawing.WIDTH, plots.drawing.HEIGHT))
-        plots.drawing._draw(place, plots.chart(op, kind), plots.drawing.COLOURS)
+    with plots.charts._style(dark=False) as plt:
+        figure, place = plt.subplots(figsize=(plots.charts.WIDTH, plots.charts.HEIGHT))
+        plots.charts._draw(place, plots.chart(op, kind), plots.charts.COLOURS)
         figure.draw_without_rendering()
         legend, whole = place.get_legend().get_window_extent(), figure.bbox
         label = place.xaxis.label.get_window_extent()

@@ -1,14 +1,16 @@
 """The registry says everything about an operation once: what is forgotten is an error that names the file and what to add."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from literals import literals
+from literals import choices, choices_of_tests, literals, names_in
 from test_fuzz import matches
 
 from posref.conformance.model import Call
-from posref.conformance.suite import INSTALLED, load_groups, value_positions
+from posref.conformance.suite import INSTALLED, load_groups
+from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, Axes, encoding
 
 
@@ -42,13 +44,60 @@ def test_what_is_forgotten_is_named_with_its_file(described: dict[str, Any], tol
     assert "half_done" not in REGISTRY
 
 
-def test_no_list_of_operations_stands_outside_the_registry() -> None:
-    """What is true of several operations is said of each at its definition; the phases of three rotations are the exception."""
-    lists: dict[str, set[str]] = {}
-    for found in literals():
-        lists.setdefault(str(found.file), set()).add(found.name)
-    long = {file: sorted(names) for file, names in lists.items() if len(names) > 3}
-    assert not long, f"{long}: say it in @encoding of each operation, and derive it (python tests/literals.py lists all)"
+def test_no_general_module_names_an_operation() -> None:
+    """What is true of an operation is said in its own files: a general module asks the registry."""
+    found = [f"{one.file}:{one.line}: {one.name}" for one in literals()]
+    assert not found, "say it in @encoding, or in the evidence of the operation, and derive it:\n" + "\n".join(found)
+
+
+def test_no_test_of_all_operations_makes_an_exception_for_one() -> None:
+    found = [f"{one.file}:{one.line}: {one.name}" for one in choices_of_tests()]
+    assert not found, "ask what the registry says of it:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        ('if op == "alibi":\n    pass', ["alibi"]),
+        ('OPS = {"rope": 1, "t5_bias": 2}', ["rope", "t5_bias"]),
+        ('FEW = "alibi shaw_scores"', ["alibi", "shaw_scores"]),
+        ('name = "rope/half/small"', ["rope"]),
+        ('name = f"rope/{layout}"', ["rope"]),
+        ('text = f"{value} is of t5_bias"', ["t5_bias"]),
+        ('match op:\n    case "mrope" | "xpos":\n        pass', ["mrope", "xpos"]),
+        ('def f():\n    """Return the rope."""\n    return "a rope, and alibi"', []),
+        ('text = f"{value} of attention"', []),
+        ('path = "/alibi/"', []),
+    ],
+)
+def test_a_name_that_is_planted_is_found(planted: str, found: list[str]) -> None:
+    assert sorted(name for _, name in names_in(planted)) == found
+
+
+def test_a_name_that_is_planted_in_a_general_module_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every room, beside a file in which it may stand."""
+    rooms = ("posref", "backends", "conformance/checking", "conformance/fuzzing", "conformance/suite", "docs/site")
+    for room in (*rooms, "conformance/witness", "posref/bias"):
+        (tmp_path / room).mkdir(parents=True)
+        (tmp_path / room / "planted.py").write_text('OP = "alibi"\n', encoding="utf-8")
+    monkeypatch.setattr("literals.ROOT", tmp_path)
+    assert sorted(one.file.parent.as_posix() for one in literals()) == sorted(rooms)
+
+
+@pytest.mark.parametrize(
+    ("planted", "found"),
+    [
+        ('for op in REGISTRY:\n    assert op != "cayley"', ["cayley"]),
+        (
+            '@pytest.mark.parametrize("op", REGISTRY)\ndef test(op):\n    assert f(op) or op in ("alibi", "xpos")',
+            ["alibi", "xpos"],
+        ),
+        ('for op in REGISTRY:\n    assert "alibi" not in text(op)', []),
+        ('def test():\n    assert case.op == "alibi"', []),
+    ],
+)
+def test_an_exception_that_is_planted_in_a_test_is_found(planted: str, found: list[str]) -> None:
+    assert [name for _, name in choices(planted)] == found
 
 
 def call_of(op: str, case: str) -> Call:
@@ -58,7 +107,7 @@ def call_of(op: str, case: str) -> Call:
 
 def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
     call = call_of("alibi", "alibi/distance/rows")
-    found = value_positions.places("alibi", call, "out")
+    found = places("alibi", call, "out")
     q, k = (np.abs(call.inputs[name]) for name in ("q_positions", "k_positions"))
     assert found is not None
     for index in np.ndindex(found.shape):
@@ -69,7 +118,7 @@ def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
 
 def test_values_of_several_axes_stand_at_the_largest_of_their_coordinates() -> None:
     call = call_of("mrope", next(c.id for g in load_groups(INSTALLED, ops=("mrope",)) for c in g.cases if c.kind == "value"))
-    found = value_positions.places("mrope", call, "out")
+    found = places("mrope", call, "out")
     assert found is not None
     largest = np.max(np.abs(call.inputs["positions"]), axis=0)
     np.testing.assert_array_equal(found, np.broadcast_to(largest[..., None], call.expected["out"].shape))

@@ -9,7 +9,7 @@ from quality import named, report_on
 
 import posref
 from posref.conformance import PosrefError, check
-from posref.conformance.checking.telling import told
+from posref.conformance.checking.summary import call_in_words
 from posref.conformance.model import Call, LoadedCase
 from posref.scaling import LongRoPE
 
@@ -22,7 +22,7 @@ def test_a_call_is_told_by_what_it_does_not_leave_at_its_default() -> None:
     scaling = LongRoPE((1.0, 1.1, 1.2, 1.3, 1.4), (2.0,) * 5, 4096, factor=32.0)
     arrays = {"positions": np.asarray([7, 2, 4095]), "x": np.zeros((2, 3, 10))}
     call = Call({"base": 500000.0, "layout": "half", "scaling": scaling, "inverse": False}, arrays)
-    assert told(case("rope", call)) == (
+    assert call_in_words(case("rope", call)) == (
         "layout=half, base=500000, scaling=LongRoPE(short_factor=(1, 1.1, 1.2, 1.3, ... 5 in all), "
         "long_factor=(2, 2, 2, 2, ... 5 in all), original_length=4096, factor=32), x (2, 3, 10), positions (3,) from 2 to 4095"
     )
@@ -31,7 +31,7 @@ def test_a_call_is_told_by_what_it_does_not_leave_at_its_default() -> None:
 def test_calls_of_a_sequence_are_told_one_by_one() -> None:
     places = {"q_positions": np.asarray([4]), "k_positions": np.zeros(0)}
     calls = [Call({"heads": heads, "form": "causal"}, places) for heads in (2, 3)]
-    assert told(case("alibi", *calls)) == (
+    assert call_in_words(case("alibi", *calls)) == (
         "call 1: heads=2, form=causal, q_positions (1,) at 4, k_positions (0,); "
         "call 2: heads=3, form=causal, q_positions (1,) at 4, k_positions (0,)"
     )

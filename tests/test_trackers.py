@@ -5,7 +5,7 @@ import re
 import pytest
 
 from posref.conformance.cases.catalogue import all_flags
-from posref.conformance.deviations import DEVIATIONS
+from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import TRACKERS, references
 
 SEEN = {d.seen_in: name for name, d in DEVIATIONS.items()} | {f.seen_in: name for name, f in all_flags().items()}

@@ -8,6 +8,7 @@ import numpy as np
 from sample import stored
 
 from posref.conformance.calls import positions_of
+from posref.conformance.cases.shaping import has_one_position, is_bounded
 from posref.conformance.checking.scope import is_fixed
 from posref.conformance.checking.traits import traits_of
 from posref.conformance.model import LoadedCase
@@ -46,9 +47,8 @@ def test_every_operation_with_tokens_has_long_and_distant_cases() -> None:
         for op, record in REGISTRY.items()
         if any({"T", "Q", "*P"} & {*axes.shape.split()} for axes in record.arrays.values())
     }
-    assert {op for op in tokens if longest[op] < 129} == {"rotation_matrix"}  # of one position
-    rows_of_a_table = {op for op, record in REGISTRY.items() if any(axes.high is not None for axes in record.arrays.values())}
-    assert {op for op in REGISTRY if positions_of(op) and farthest[op] < 2**17} <= rows_of_a_table
+    assert {op for op in tokens if longest[op] < 129} == {op for op in tokens if has_one_position(op)}
+    assert {op for op in REGISTRY if positions_of(op) and farthest[op] < 2**17} <= {op for op in REGISTRY if is_bounded(op)}
 
 
 def test_no_smoke_case_is_answered_by_counting() -> None:

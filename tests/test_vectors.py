@@ -14,8 +14,8 @@ import pytest
 import posref
 from posref.conformance import check, golden
 from posref.conformance.cases.catalogue import all_cases, all_flags, groups
-from posref.conformance.cases.numbers import floats
 from posref.conformance.errors import BuildError, TargetError, VectorError
+from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
 from posref.conformance.proof import prove
 from posref.conformance.proof.build import build, build_group
@@ -211,8 +211,8 @@ def test_a_toy_encoding_gets_golden_values_and_bounds_with_no_new_code() -> None
 
     @encoding(family="absolute", source="nobody", **described)
     def toy_ramp(positions: Any, /, *, rate: float) -> Any:
-        xp = posref.arrays.namespace(positions)
-        return xp.exp(-posref.arrays.cast(positions, xp.float64) * rate)
+        xp = posref.core.arrays.namespace(positions)
+        return xp.exp(-posref.core.arrays.cast(positions, xp.float64) * rate)
 
     try:
         inputs, params = {"positions": np.asarray([0, 1, 300])}, {"rate": 0.1}

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from posref.arrays import Array, namespace
+from posref.core.arrays import Array, namespace
 from posref.scaling import DynamicNTK, Linear, Llama3, LongRoPE, NTKAlpha, Proportional, Scaling, YaRN
 
 from ..errors import Unsupported

@@ -1,29 +1,38 @@
-"""All cases and flags, in the order of the sources. Cases live in the modules of this package, one a family."""
+"""All cases and flags, in one order: each operation's own, then those that every operation gets."""
 
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 
+from posref.spec import REGISTRY
+
+from ..evidence.order import evidence, evidence_of
+from ..evidence.tools import cotangents, forms
 from ..model import Case, Flag
+from . import again, long, twice, usual
+from .usual_options import usual as usual_options_of
 
-MODULES = (
-    "absolute", "sines", "fourier", "learned", "resample", "rope_stages", "rope", "rope_extended", "rope_cos_sin",
-    "axes", "axial", "mixed", "lie", "xpos", "pope", "fope", "convolution", "weights", "bias", "relative", "attention",
-    "rotated", "scores", "distances", "positions", "forms", "gradients", "long", "twice", "usual",
-)  # fmt: skip
+GENERAL = (long, twice, again, usual)
 
 
 def all_cases() -> Iterator[Case]:
-    """Return every case of the core tier (smoke cases included), in the order of the sources."""
-    for module in MODULES:
-        yield from import_module(f"posref.conformance.cases.{module}").CASES
+    """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.order` has them."""
+    general: dict[str, list[Case]] = {}
+    for module in (again, usual):
+        for case in module.CASES:
+            general.setdefault(case.op, []).append(case)
+    for op in sorted(REGISTRY):
+        own = tuple(evidence_of(op).cases())
+        yield from own
+        yield from long.cases(op)
+        if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
+            yield twice.small(op)
+        yield from twice.cases(op)
+        yield from general.get(op, ())
 
 
 def all_flags() -> dict[str, Flag]:
     """Return every flag by name."""
-    flags: dict[str, Flag] = {}
-    for module in MODULES:
-        flags |= import_module(f"posref.conformance.cases.{module}").FLAGS
-    return flags
+    modules = (*evidence(), forms, cotangents, *GENERAL)
+    return {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
 
 
 def groups(cases: Sequence[Case]) -> dict[str, list[Case]]:

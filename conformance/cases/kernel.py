@@ -7,13 +7,19 @@ heads, and no axis stands for another. Reals are of few bits, so that every dtyp
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
+from posref.spec import REGISTRY
+
 from ..model import Case, Flag
+from ..suite.axes import alternatives, limits, within
+from .shaping import SIZES, has_coordinates, letters, shape_of, usual_way
+from .usual_options import every_size, kernel, own_sizes
 
 GROUP = "kernel"
 FLAGS = {
@@ -28,7 +34,7 @@ FLAGS = {
     "wide-head": Flag("head sizes above 128 that a kernel computes in part"),
 }
 Arrays = dict[str, npt.NDArray[Any]]
-Options = dict[str, Any]
+Options = Mapping[str, Any]
 Asked = tuple[Options, Arrays]
 Row = tuple[str, str, Callable[[np.random.Generator], Asked]]  # a name, flags, and what makes options and arrays
 Sized = tuple[str, str, tuple[int, ...], str]  # a name, flags, the shape of x, and the form of its positions
@@ -53,7 +59,7 @@ ROTARY: tuple[Sized, ...] = (
     ("tokens-127", "tile", (127, 112), "from 0"),
     ("tokens-129", "tile", (5, 129, 160), "later"),
 )
-FEW = ("tokens-257", "one-token", "heads-33", "tokens-4097")  # of operations that fewer kernels compute
+FEW = ("tokens-257", "one-token", "heads-33", "tokens-4097")  # of operations that do not ask for every size
 HEADS: tuple[tuple[str, str, tuple[int, int, int, int, int]], ...] = (  # query heads, key heads, queries, keys, lanes
     ("keys-129", "tile", (6, 2, 129, 129, 80)),
     ("keys-257", "tile non-contiguous", (2, 2, 257, 257, 64)),
@@ -94,213 +100,192 @@ def positions(rng: np.random.Generator, shape: tuple[int, ...], form: str) -> np
     return np.asarray(np.arange(tokens) + (0 if form == "from 0" else 37), dtype=np.int64)
 
 
-# ---- operations that rotate x ----------------------------------------------------------------------------------------------
+# ---- arrays ---------------------------------------------------------------------------------------------------------------
 def _axes(rng: np.random.Generator, p: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     """Return several coordinates for every token."""
     return np.stack([p, *(rng.integers(0, 64, p.shape) for _ in range(count - 1))])
 
 
-def _beside_x(op: str, rng: np.random.Generator, x: tuple[int, ...], p: npt.NDArray[np.int64]) -> Asked:
-    """Return the options that follow from the shape of x, and the arrays beside it."""
-    lanes = x[-1]
-    match op:
-        case "apply_rope":
-            return {}, {name: reals(rng, *p.shape, lanes // 2) / 2 for name in ("cos", "sin")}
-        case "mrope":
-            return {"sections": (lanes // 4, lanes // 8, lanes // 8)}, {"positions": _axes(rng, p, 3)}
-        case "axial_rope":
-            return {"dims": (lanes // 2, lanes // 2)}, {"positions": _axes(rng, p, 2)}
-        case "mixed_rope":
-            return {}, {"positions": _axes(rng, p, 2), "frequencies": rng.integers(1, 256, (2, lanes // 2)) / 1024}
-        case "liere" | "circulant_string":
-            size = (2, lanes // 8, 4, 4) if op == "liere" else (2, lanes // 8, 4)
-            name = "generators" if op == "liere" else "coefficients"
-            return {}, {"positions": _axes(rng, p, 2) % 64, name: rng.integers(-64, 64, size) / 1024}
-        case "cayley_string":
-            spectrum = rng.integers(1, 256, (2, lanes // 2)) / 1024
-            return {}, {
-                "positions": _axes(rng, p, 2),
-                "skew": rng.integers(-64, 64, (lanes, lanes)) / 1024,
-                "frequencies": spectrum,
-            }
-        case "fope":
-            return {}, {"positions": p, **{n: reals(rng, lanes // 2, lanes // 4) / 16 for n in ("cos_mix", "sin_mix")}}
-        case "xpos":
-            return {"centre": 2048, "scale_base": 512.0}, {"positions": p % 4097}
-    return {}, {"positions": p}
+@dataclass(frozen=True)
+class Beside:
+    """What the arrays of parameters depend on: tokens, and how many coordinates, pairs and blocks of channels there are."""
+
+    tokens: tuple[int, ...]
+    coordinates: int
+    pairs: int
+    blocks: int
 
 
-LAYOUTS = ("half", "interleaved")
-ROPE = tuple({"layout": layout, "base": 10_000.0} for layout in LAYOUTS)
-PLAIN = tuple({"layout": layout} for layout in LAYOUTS)
-ROTATING: Mapping[str, tuple[Options, ...]] = {
-    "apply_rope": PLAIN,
-    "rope": ROPE,
-    "mrope": tuple({**p, "arrangement": "chunked"} for p in ROPE),
-    "axial_rope": tuple({**p, "allocation": "own", "arrangement": "chunked", "unit": "radians"} for p in ROPE),
-    "mixed_rope": PLAIN,
-    "xpos": tuple({**p, "role": role} for p, role in zip(ROPE, ("query", "key"), strict=True)),
-    "pope": ({"layout": "cos_sin", "base": 10_000.0},),
-    "fope": ({"base": 10_000.0},),
-    "liere": ({},),
-    "circulant_string": ({},),
-    "cayley_string": ({"form": "conjugate"},),
-}
-MANY = ("apply_rope", "rope")  # what many kernels compute is asked at all sizes
+def _parameters(rng: np.random.Generator, op: str, name: str, sizes: Beside, known: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return an array of parameters: numbers of the size that they have in models, within the domain of the registry."""
+    count, pairs, blocks = sizes.coordinates, sizes.pairs, sizes.blocks
+    match name:
+        case "cos" | "sin":
+            return reals(rng, *sizes.tokens, pairs) / 2
+        case "inv_freq":
+            ladder = (10_000.0 ** -(np.arange(32) / 32)).astype(np.float32).astype(np.float64)
+            return rng.integers(1, 256, pairs) / 1024 if count > 1 else ladder
+        case "frequencies":
+            return rng.integers(1, 256, (count, pairs)) / 1024
+        case "generators":
+            return rng.integers(-64, 64, (count, blocks, 4, 4)) / 1024
+        case "coefficients":
+            return rng.integers(-64, 64, (count, blocks, 4)) / 1024
+        case "skew":
+            return rng.integers(-64, 64, (2 * pairs, 2 * pairs)) / 1024
+        case "cos_mix" | "sin_mix":
+            return reals(rng, pairs, pairs // 2) / 16
+    return _reals(rng, op, name, known)
 
 
+def _reals(rng: np.random.Generator, op: str, name: str, known: Mapping[str, Any], scale: float = 1.0) -> npt.NDArray[Any]:
+    """Return reals of the shape that the registry states, within their domain."""
+    axes = REGISTRY[op].arrays[name]
+    ways = alternatives(axes.shape)
+    shape = shape_of(ways[min(usual_way(op), len(ways) - 1)], {**SIZES, **own_sizes(op), **known}, rows=True)
+    return within(scale * reals(rng, *shape), axes, known, 8)
+
+
+def _given(op: str) -> list[str]:
+    """Return the arrays that a call must have."""
+    return [name for name, axes in REGISTRY[op].arrays.items() if not axes.optional]
+
+
+# ---- operations that rotate x ----------------------------------------------------------------------------------------------
 def _rotating(op: str) -> Iterator[Row]:
-    for params in ROTATING[op]:
+    summed = "skew" in REGISTRY[op].arrays  # each channel is a sum over all of them
+    for params in kernel(op):
         for name, flags, shape, form in ROTARY:
-            if op in MANY or name in FEW:
-                wide = (*shape[:-1], 16) if op == "cayley_string" else shape  # each of its lanes is a sum over all of them
-                yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _rotated(op, params, wide, form)
+            if every_size(op) or name in FEW:
+                x = (*shape[:-1], 16) if summed else shape
+                yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _rotated(op, params, x, form)
 
 
-def _rotated(op: str, params: Options, shape: tuple[int, ...], form: str) -> Callable[[np.random.Generator], Asked]:
+def _rotated(op: str, params: Options, x: tuple[int, ...], form: str) -> Callable[[np.random.Generator], Asked]:
+    channels, domains = x[-1], REGISTRY[op].domains
+    options = dict(params)
+    if "sections" in domains:
+        options["sections"] = (channels // 4, channels // 8, channels // 8)
+    if "dims" in domains:
+        options["dims"] = (channels // 2, channels // 2)
+    count = len(options.get("sections", options.get("dims", "xy")))
+
     def make(rng: np.random.Generator) -> Asked:
-        more, arrays = _beside_x(op, rng, shape, positions(rng, shape, form))
-        return {**params, **more}, {"x": reals(rng, *shape), **arrays}
+        p = positions(rng, x, form)
+        sizes = Beside(p.shape, count, channels // 2, channels // 8)
+        beside: Arrays = {}
+        for name in (name for name in _given(op) if name != "x"):
+            if REGISTRY[op].arrays[name].kind in ("position", "integer"):
+                beside[name] = _places(rng, op, name, p, count, options)
+            else:
+                beside[name] = _parameters(rng, op, name, sizes, options)
+        return options, {"x": reals(rng, *x), **beside}
 
     return make
 
 
+def _places(
+    rng: np.random.Generator, op: str, name: str, p: npt.NDArray[np.int64], count: int, options: Options
+) -> npt.NDArray[np.int64]:
+    """Return positions as an operation takes them: with several coordinates, and not beyond the largest."""
+    if has_coordinates(op, name):
+        near = {"generators", "coefficients"} & {*REGISTRY[op].arrays}  # an exponential of matrices costs more the farther
+        return _axes(rng, p, count) % 64 if near else _axes(rng, p, count)
+    high = limits(REGISTRY[op].arrays[name], options)[1]
+    return p if high is None else p % (int(high) + 1)
+
+
 # ---- operations of queries and keys ----------------------------------------------------------------------------------------
-WINDOWS = {"sinks": 4, "window": 48, "counting": "with_query"}
-ATTENDING: Mapping[str, tuple[tuple[Options, ...], str]] = {  # options, and arrays beside positions
-    "attention_logits": (({},), "q k"),
-    "attention": (({},), "q k v"),
-    "dual_chunk": (tuple({**p, "chunk_size": 96, "local_size": 32} for p in ROPE), "q k"),
-    "leaky_rerope": (tuple({**p, "window": 32, "factor": 4} for p in ROPE), "q k"),
-    "rerope": (tuple({**p, "window": 32} for p in ROPE), "q k"),
-    "self_extend": (tuple({**p, "group": 4, "window": 32, "shift": "floor"} for p in ROPE), "q k"),
-    "streaming_llm": (tuple({**p, **WINDOWS} for p in ROPE), "q k"),
-    "rotated_values": (ROPE, "weights v"),
-    "mla_logits": (ROPE, "q_nope q_rope k_nope k_rope"),
-    "rotary_linear_attention": (tuple({**p, "causal": True} for p in ROPE), "q k v"),
-    "shaw_scores": (({"left": 16, "right": 16, "order": "key_minus_query"},), "q k key_table"),
-    "shaw_values": (({"left": 16, "right": 16, "order": "key_minus_query"},), "weights v value_table"),
-}
-OWN_HEADS = ("rotary_linear_attention", "shaw_scores", "shaw_values", "mla_logits")  # keys have as many heads as queries
+SMALL = {"q": 0.5, "k": 0.5, "weights": 1 / 16}  # so that logits are of the size that they have in models
 
 
 def _attending(op: str) -> Iterator[Row]:
-    options, names = ATTENDING[op]
-    for params in options:
+    for params in kernel(op):
         for name, flags, sizes in HEADS:
-            if op.startswith("attention") or name in FEW_HEADS:
-                yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _attended(op, names, params, sizes)
+            if every_size(op) or name in FEW_HEADS:
+                yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _attended(op, params, sizes)
 
 
-def _attended(op: str, names: str, params: Options, sizes: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
-    heads, groups, queries, keys, lanes = sizes
-    groups = heads if op in OWN_HEADS else groups
-    shapes = {
-        "q": (1, heads, queries, lanes), "k": (1, groups, keys, lanes), "v": (1, groups, keys, lanes),
-        "weights": (1, heads, queries, keys), "key_table": (33, lanes), "value_table": (33, lanes),
-        "q_nope": (1, heads, queries, lanes), "q_rope": (1, heads, queries, 32), "k_nope": (1, heads, keys, lanes),
-        "k_rope": (1, keys, 32),
+def _attended(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
+    heads, groups, queries, keys, channels = sizes
+    axes = letters(op)
+    known = {
+        "R": (1,) if {"G", "H"} & axes else (1, heads), "H": heads, "G": groups, "g": heads // groups, "Q": queries, "K": keys,
+        "D": channels, "N": channels, "E": channels, "n": 16 if "N" in axes else channels // 2, **params,
     }  # fmt: skip
-    small = {"q": 0.5, "k": 0.5, "weights": 1 / 16}
 
     def make(rng: np.random.Generator) -> Asked:
-        arrays: Arrays = {name: reals(rng, *shapes[name]) * small.get(name, 1.0) for name in names.split()}
-        if not op.startswith("attention"):
-            arrays |= {"q_positions": np.arange(queries) + max(keys - queries, 0), "k_positions": np.arange(keys)}
-        elif op == "attention" and queries > 1 and keys in (127, 257):
+        arrays: Arrays = {}
+        for name in _given(op):
+            made = _of_pairs(name, queries, keys)
+            arrays[name] = _reals(rng, op, name, known, SMALL.get(name, 1.0)) if made is None else made
+        if "mask" in REGISTRY[op].arrays and queries > 1 and keys in (127, 257):
             arrays["mask"] = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
-        elif keys == 193:  # 32 more every 16 keys: within a tile of 64 more than exp holds in float32
+        elif "bias" in REGISTRY[op].arrays and keys == 193:  # 32 more every 16 keys: in 64 more than exp holds in float32
             arrays["bias"] = np.broadcast_to(32.0 * (np.arange(keys) // 16), (heads, queries, keys)).copy()
         return params, arrays
 
     return make
 
 
-GRID: Mapping[str, tuple[Options, ...]] = {
-    "alibi": tuple({"form": form} for form in ("distance", "causal", "key")),
-    "t5_bias": tuple({"bidirectional": both, "max_distance": 128} for both in (False, True)),
-    "sliding_window": tuple({"window": 48, "counting": "with_query", "sides": sides} for sides in ("causal", "both")),
-    "chunked_window": ({"chunk": 48, "sides": "causal"},),
-    "lambda_window": (WINDOWS,),
-    "dual_chunk_distances": ({"chunk_size": 96, "local_size": 32},),
-    "leaky_rerope_distances": ({"window": 32, "factor": 4},),
-    "rerope_distances": ({"window": 32},),
-    "self_extend_distances": ({"group": 4, "window": 32, "shift": "floor"},),
-    "streaming_llm_distances": (WINDOWS,),
-}
+def _of_pairs(name: str, queries: int, keys: int) -> npt.NDArray[Any] | None:
+    """Return the positions of queries or of keys, the last query at the last key; None for another argument."""
+    if name == "q_positions":
+        return np.arange(queries) + max(keys - queries, 0)
+    return np.arange(keys) if name == "k_positions" else None
 
 
 def _grid(op: str) -> Iterator[Row]:
-    for params in GRID[op]:
-        word = next((str(v) for k, v in params.items() if k in ("form", "sides")), "")
-        word = ("both" if params["bidirectional"] else "before") if "bidirectional" in params else word
+    for params in kernel(op):
         for name, flags, sizes in GRIDS:
-            if op in ("alibi", "t5_bias") or name != "keys-63":
-                yield f"{word}-{name}".strip("-"), flags, _biased(op, params, sizes)
+            if every_size(op) or name != "keys-63":
+                yield f"{_word(params, 'form', 'sides')}-{name}".strip("-"), flags, _biased(op, params, sizes)
+
+
+def _word(params: Options, *names: str) -> str:
+    """Return the word by which calls with several options differ."""
+    if "bidirectional" in params:
+        return "both" if params["bidirectional"] else "before"
+    return next((str(value) for name, value in params.items() if name in names), "")
 
 
 def _biased(op: str, params: Options, sizes: tuple[int, int, int]) -> Callable[[np.random.Generator], Asked]:
     heads, queries, keys = sizes
+    options = {**params, **({"heads": heads} if "heads" in REGISTRY[op].domains else {})}
 
     def make(rng: np.random.Generator) -> Asked:
-        arrays: Arrays = {"q_positions": np.arange(queries) + max(keys - queries, 0), "k_positions": np.arange(keys)}
-        if op == "t5_bias":
-            arrays["table"] = reals(rng, 32, heads)
-        return {**params, **({"heads": heads} if op == "alibi" else {})}, arrays
+        arrays: Arrays = {}
+        for name in _given(op):
+            made = _of_pairs(name, queries, keys)
+            arrays[name] = _reals(rng, op, name, {"N": 32, "H": heads, **options}) if made is None else made
+        return options, arrays
 
     return make
 
 
 # ---- operations of positions alone -----------------------------------------------------------------------------------------
-COLUMN: Mapping[str, tuple[Options, ...]] = {
-    "sinusoidal": tuple({"dim": 96, "layout": layout} for layout in ("interleaved", "sin_cos", "cos_sin")),
-    "learned": ({"offset": 2},),
-    "rope_table": ({},),
-    "rope_cos_sin": ({"dim": 64, "base": 10_000.0},),
-    "t5_buckets": tuple({"bidirectional": both, "max_distance": 128} for both in (False, True)),
-    "logn_scale": ({"length": 512, "offset": 0, "at_least_one": True},),
-    "attention_temperature": ({"form": "steps", "beta": 0.1, "length": 64, "offset": 0},),
-    "axial_table": ({"sections": (8, 4, 4), "arrangement": "chunked"},),
-    "mixed_table": ({},),
-    "liere_rotations": ({},),
-    "xpos_scales": ({"dim": 64, "role": "query", "centre": 2048, "scale_base": 512.0},),
-}
-
-
 def _column(op: str) -> Iterator[Row]:
-    for params in COLUMN[op]:
-        word = params.get("layout", "")
-        word = ("both" if params["bidirectional"] else "before") if "bidirectional" in params else word
+    for params in kernel(op):
         for name, flags, shape in COLUMNS:
-            yield f"{word}-{name}".strip("-"), flags, _placed(op, params, shape)
+            yield f"{_word(params, 'layout')}-{name}".strip("-"), flags, _placed(op, params, shape)
 
 
 def _placed(op: str, params: Options, shape: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
     def make(rng: np.random.Generator) -> Asked:
         p = rng.permutation(np.prod(shape)).reshape(shape) % 4096
-        if op == "t5_buckets":
-            return params, {"relative_positions": p - 2048}
-        arrays: Arrays = {"positions": p}
-        if op == "learned":
-            arrays["table"] = reals(rng, 4098, 48)
-        if op in ("axial_table", "mixed_table", "liere_rotations"):
-            arrays["positions"] = _axes(rng, p % 64, 3)
-        if op == "axial_table":
-            arrays["inv_freq"] = rng.integers(1, 256, 16) / 1024
-        if op == "mixed_table":
-            arrays["frequencies"] = rng.integers(1, 256, (3, 16)) / 1024
-        if op == "liere_rotations":
-            arrays["generators"] = rng.integers(-64, 64, (3, 2, 4, 4)) / 1024
-        if op == "rope_table":
-            arrays["inv_freq"] = (10_000.0 ** -(np.arange(32) / 32)).astype(np.float32).astype(np.float64)
+        arrays: Arrays = {}
+        for name, axes in REGISTRY[op].arrays.items():
+            if axes.kind not in ("position", "integer"):
+                known = {"N": 4096 + params.get("offset", 0), "d": 48, **params}
+                count = 3 if has_coordinates(op) else 1
+                arrays[name] = _parameters(rng, op, name, Beside(shape, count, 16, 2), known)
+            elif name == "relative_positions":
+                arrays[name] = p - 2048
+            else:
+                arrays[name] = _axes(rng, p % 64, 3) if has_coordinates(op, name) else p
         return params, arrays
 
     return make
-
-
-MAKERS: tuple[tuple[Mapping[str, Any], Callable[[str], Iterator[Row]]], ...] = (
-    (ROTATING, _rotating), (ATTENDING, _attending), (GRID, _grid), (COLUMN, _column),
-)  # fmt: skip
 
 
 def names(op: str) -> list[str]:
@@ -318,6 +303,15 @@ def cases(op: str, only: str | None = None) -> Iterator[Case]:
 
 
 def _rows(op: str) -> Iterator[Row]:
-    for known, maker in MAKERS:
-        if op in known:
-            yield from maker(op)
+    yield from _maker(op)(op)
+
+
+def _maker(op: str) -> Callable[[str], Iterator[Row]]:
+    """Return what makes the calls of an operation, by the axes of its arrays."""
+    arrays = REGISTRY[op].arrays
+    if "x" in arrays:
+        return _rotating
+    if not {"Q", "K"} <= letters(op):
+        return _column
+    of_reals = " ".join(axes.shape for axes in arrays.values() if axes.kind == "real").replace("~", "").split()
+    return _attending if {"Q", "K"} & {*of_reals} else _grid

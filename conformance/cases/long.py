@@ -24,7 +24,9 @@ from posref.scaling import (
 from posref.spec import REGISTRY
 
 from ..model import Case, Flag
-from .shaping import USUAL, call, reads_rows, shifted, spread
+from .shaping import call, has_one_position, is_bounded, letters, shifted, spread
+from .twice import rotates_alone, with_scaling
+from .usual_options import left_out, usual
 
 FLAGS = {
     "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),
@@ -53,9 +55,8 @@ SCALINGS: dict[str, tuple[Scaling, dict[str, Any]]] = {
     "longrope-given": (LongRoPE(*LISTS, 4096, max_length=TWENTY, attention_factor=1.25), {"length": TWENTY - 7}),
     "proportional": (Proportional(0.75, factor=8.0), {}),
 }
-FEW = ("linear", "dynamic", "yarn-given", "longrope", "longrope-short")  # of what composes rope
+FEW = ("linear", "dynamic", "yarn-given", "longrope", "longrope-short")  # of what is made of rotations
 FAR = (131072, 1000003, 7, 262143, 131079, 1048575)
-ALL = ("rope", "rotation_matrix")
 
 
 def far(count: int) -> npt.NDArray[Any]:
@@ -68,39 +69,38 @@ def _named(op: str, name: str, flag: str, comment: str = "", params: dict[str, A
     return Case(f"{op}/{name}", options, arrays, (flag,), comment)
 
 
-def _has(op: str, letters: str) -> bool:
-    """Return whether an operation has an axis of tokens, or of queries and keys."""
-    axes = " ".join(axes.shape for axes in REGISTRY[op].arrays.values()).replace("~", "").split()
-    return any(letter in axes for letter in letters.split())
-
-
 def _long(op: str) -> Iterator[Case]:
     """Yield calls with more tokens than a tile holds: one head, few lanes."""
     small: dict[str, Any] = {"G": 1, "g": 1, "H": 1}
-    if _has(op, "Q"):
+    if "Q" in letters(op):
         yield _named(op, "long/keys", "many-keys", places=shifted(0), Q=2, K=257, **small)
         yield _named(op, "long/queries", "many-keys", places=spread, Q=131, K=3, **small)
         for queries, keys in ((9, 12), (17, 18), (33, 48)):
             yield _named(op, f"long/{keys}-keys", "many-keys", places=shifted(0), Q=queries, K=keys, **small)
-    elif _has(op, "T *P") and op != "rotation_matrix":
+    elif {"T", "*P"} & letters(op) and not has_one_position(op):
         yield _named(op, "long/tokens", "many-tokens", "from 0 on", places=shifted(0), T=131, **small)
-        if not op.startswith(("liere", "cayley", "circulant")):
-            yield _named(op, "long/no-order", "many-tokens", places=spread, T=193, **small)
+        yield _named(op, "long/no-order", "many-tokens", places=spread, T=193, **small)
 
 
 def _distant(op: str) -> Iterator[Case]:
     """Yield calls with positions beyond 2**17, with every scaling that the operation may have."""
-    if reads_rows(op) or op in ("attention", "attention_logits", "apply_rope"):  # no angles: positions say no more, or none
+    if is_bounded(op):
         return
-    params = {**USUAL[op], "centre": 1000000} if "centre" in REGISTRY[op].domains else None
+    params = {**(usual(op) or {}), "centre": 1000000} if "centre" in REGISTRY[op].domains else None
     yield _named(op, "distant/plain", "distant", "", params, places=far)
     if "scaling" in REGISTRY[op].domains:
-        for name in SCALINGS if op in ALL else FEW:
+        for name in SCALINGS if rotates_alone(op) else FEW:
             scaling, options = SCALINGS[name]
-            pairs = {"sections": [1, 1, 1]} if op == "mrope" else {}
-            yield _named(
-                op, f"distant/{name}", "distant", "", {**USUAL[op], **pairs, "scaling": scaling, **options}, places=far
-            )
+            params = {**with_scaling(op), "scaling": scaling, **options}
+            yield _named(op, f"distant/{name}", "distant", "", params, places=far)
 
 
-CASES = tuple(case for op in USUAL for make in (_long, _distant) for case in make(op))
+def _is_needed(case: Case) -> bool:
+    op, _, name = case.id.partition("/")
+    return name not in left_out(op)
+
+
+def cases(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation that it does not leave out."""
+    if usual(op) is not None:
+        yield from (case for make in (_long, _distant) for case in make(op) if _is_needed(case))

@@ -19,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 import posref
-from posref.composition import stages
-from posref.config_reading import first
-from posref.preset_sizes import Sizes
-from posref.presets import Preset, presets
+from posref.core.composition import stages
+from posref.models.fields import first
+from posref.presets import Preset, Sizes, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
 from ..calls import parameters_of
@@ -49,8 +48,8 @@ class Model:
     """
     The rotary encoding of a model, and its sizes.
 
-    `op` is "rope" or "mrope" and `options` are its keyword arguments. `original` counts the tokens that the model was trained
-    on before its context was extended, `longest` those of the whole context.
+    `op` is the operation that rotates heads and `options` are its keyword arguments. `original` counts the tokens that the
+    model was trained on before its context was extended, `longest` those of the whole context.
     """
 
     name: str
@@ -83,7 +82,7 @@ class Model:
     @cached_property
     def lanes(self) -> int:
         """How many lanes rotate."""
-        return _lanes(self.op, self.options)
+        return _lanes(self.options)
 
     @property
     def needs_length(self) -> bool:
@@ -94,7 +93,7 @@ class Model:
         """Return the options of the operation or of one of its stages, in a sequence of `length` tokens."""
         known = REGISTRY[op].domains
         found = {name: value for name, value in self.options.items() if name in known}
-        if op == "rope" and self.lanes == self.sizes.head_size:
+        if found.get("rotary_dim") == self.sizes.head_size:
             del found["rotary_dim"]
         if "attention_factor" in known:
             found["attention_factor"] = self.frequencies(length)[1]
@@ -167,15 +166,15 @@ def of_config(name: str, config: Mapping[str, Any], layer_type: str | None = Non
     options: dict[str, Any]
     try:
         if _has_axes(config):
-            op, options = "mrope", {**posref.mrope_from_config(config)}
+            op, options = posref.mrope.__name__, {**posref.mrope_from_config(config)}
         else:
-            op, options = "rope", {**posref.rope_from_config(config, layer_type=layer_type)}
+            op, options = posref.rope.__name__, {**posref.rope_from_config(config, layer_type=layer_type)}
     except (ValueError, TypeError, AttributeError) as error:
         msg = f"for: {name}: {error}"
         raise TargetError(msg) from error
     places = [place for place in (config.get("text_config"), config) if isinstance(place, Mapping)]
     heads = _count(("num_attention_heads", "n_head", "num_heads"), HEADS, places)
-    lanes = _lanes(op, options)
+    lanes = _lanes(options)
     known = first(("qk_rope_head_dim", "head_dim"), *places)
     width = known if isinstance(known, int) else _count(("hidden_size", "n_embd"), lanes * heads, places) // heads
     longest = _count(("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"), LENGTH, places)
@@ -193,23 +192,21 @@ def _of_gguf(name: str, path: Path, layer_type: str | None) -> Model:
     own = f"{metadata['general.architecture']}."
     heads = _count((f"{own}attention.head_count",), HEADS, [metadata])
     key_heads = _count((f"{own}attention.head_count_kv",), heads, [metadata])
-    lanes = _lanes("rope", options)
+    lanes = _lanes(options)
     width = _count((f"{own}embedding_length",), lanes * heads, [metadata]) // heads
     width = _count((f"{own}attention.key_length",), width, [metadata])
     longest = _count((f"{own}context_length",), LENGTH, [metadata])
-    return _sized(name, "rope", options, Sizes(heads, key_heads, max(width, lanes), longest))
+    return _sized(name, posref.rope.__name__, options, Sizes(heads, key_heads, max(width, lanes), longest))
 
 
 def _of_preset(preset: Preset) -> Model:
-    op, options = ("rope", preset.rope) if preset.rope is not None else ("mrope", preset.mrope)
-    assert options is not None
-    lanes = _lanes(op, options)
-    return _sized(preset.name, op, options, preset.sizes or Sizes(HEADS, KEY_HEADS, lanes, LENGTH))
+    lanes = _lanes(preset.options)
+    return _sized(preset.name, preset.op, preset.options, preset.sizes or Sizes(HEADS, KEY_HEADS, lanes, LENGTH))
 
 
-def _lanes(op: str, options: Mapping[str, Any]) -> int:
-    """Return how many lanes rotate by the options of rope or mrope."""
-    return int(options["rotary_dim"]) if op == "rope" else 2 * sum(options["sections"])
+def _lanes(options: Mapping[str, Any]) -> int:
+    """Return how many channels rotate by the options of an operation."""
+    return 2 * sum(options["sections"]) if "sections" in options else int(options["rotary_dim"])
 
 
 def _sized(name: str, op: str, options: Mapping[str, Any], sizes: Sizes) -> Model:

@@ -9,100 +9,19 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
-from ..suite.axes import alternatives, in_order, value_of
-from .forms import AXIAL, BUCKETS, EXTENSIONS, LINEAR, ROLE, ROTARY, SECTIONS, SINES, TURNING, WINDOW
-from .numbers import floats
+from ..evidence.tools.numbers import floats
+from ..suite.axes import alternatives, folded, in_order, limits, value_of, within
+from .usual_options import own_sizes, usual
+from .usual_options import way as way_of
 
 Places = Callable[[int], npt.NDArray[Any]]  # positions of a number of tokens
 
-MASKS: dict[str, dict[str, Any]] = {
-    "sliding_window": {"window": 5, "counting": "with_query", "sides": "causal"},
-    "chunked_window": {"chunk": 6, "sides": "causal"},
-    "lambda_window": {"sinks": 2, "window": 5, "counting": "with_query"},
-}
-USUAL: dict[str, dict[str, Any]] = {  # options of an operation where nothing else is said
-    "sinusoidal": SINES,
-    "fourier": {"unit": "half_turns", "order": "wave coordinate band", "include": "first"},
-    "random_fourier": {"layout": "sin_cos"},
-    "sinusoidal_nd": {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"},
-    "sinusoidal_shift": {"dim": 4, "layout": "sin_cos"},
-    "timestep": {"dim": 7, "flip": True, "shift": 0, "scale": 2.5},
-    "learned": {"offset": 2},
-    "axial_learned": {"combine": "concat"},
-    "layout_2d": {"combine": "concat", "clip_sizes": False},
-    "hierarchical_learned": {"alpha": 0.375},
-    "conv_positions": {"groups": 2},
-    "weight_norm": {"axis": 2},
-    "peg": {"residual": True},
-    "rope_table": {"attention_factor": 1.25},
-    "rope_cos_sin": {"dim": 6, "base": 500.0},
-    "apply_rope": {"layout": "half"},
-    "rotation_matrix": {"dim": 6, **ROTARY},
-    "rope": ROTARY,
-    "xpos": {**ROTARY, **ROLE},
-    "xpos_scales": {"dim": 6, **ROLE},
-    "pope": {"layout": "interleaved", "base": 10000.0},
-    "fope": {"base": 500.0},
-    "positions_from_mask": {"padding": 0},
-    "positions_from_tokens": {"padding_idx": 1},
-    "packed_documents": {},
-    "visible_windows": {"rate": 4},
-    "zigzag_shard": {"length": 12, "rank": 1, "ranks": 3},
-    "striped_shard": {"length": 11, "rank": 1, "ranks": 3},
-    "alibi": LINEAR,
-    "t5_buckets": BUCKETS,
-    "t5_bias": BUCKETS,
-    "shaw_scores": WINDOW,
-    "shaw_values": WINDOW,
-    "attention_logits": {},
-    "attention": {},
-    "axial_table": SECTIONS,
-    "mrope": TURNING,
-    "axial_rope": AXIAL,
-    "mixed_table": {},
-    "mixed_rope": {"layout": "interleaved"},
-    "liere_rotations": {},
-    "liere": {},
-    "cayley_string": {"form": "conjugate"},
-    "circulant_string": {},
-    "rotated_values": ROTARY,
-    "mla_logits": ROTARY,
-    "rotary_linear_attention": {**ROTARY, "causal": False},
-    "learned_logn_scale": {},
-    "logn_scale": {"length": 16, "offset": 1, "at_least_one": True},
-    "attention_temperature": {"form": "steps", "beta": 0.75, "length": 8, "offset": 0},
-    **MASKS,
-    **{f"{op}_distances": params for op, params in EXTENSIONS.items()},
-    **{op: {**params, **ROTARY} for op, params in EXTENSIONS.items()},
-}
-# Sizes by letter. Some differ by operation: lanes that a block fills, buckets of a table, keys of a window.
+# Sizes by letter.
 SIZES: dict[str, Any] = {
     "A": 2, "B": 2, "D": 6, "E": 5, "G": 1, "H": 3, "K": 5, "N": 3, "Q": 4, "R": (), "T": 5, "d": 4, "g": 2, "k": 3, "m": 2,
     "n": 3, "tail": 0,
 }  # fmt: skip
-OWN: dict[str, dict[str, Any]] = {
-    "axial_rope": {"E": 2},
-    "circulant_string": {"E": 1},
-    "cayley_string": {"D": 4, "N": 2},
-    "liere": {"E": 1, "n": 2},
-    "liere_rotations": {"n": 2},
-    "mixed_rope": {"E": 1},
-    "mrope": {"E": 1},
-    "learned": {"N": 13},
-    "axial_learned": {"M": 17, "N": 13, "e": 6},
-    "hierarchical_learned": {"N": 13},
-    "peg": {"I": 3, "J": 5},
-    "weight_norm": {"o": 4, "c": 2},
-    "layout_2d": {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3},
-    "t5_bias": {"N": 16},
-    "rotary_linear_attention": {"H": 2},
-    "rotation_matrix": {"P": ()},
-    "fourier": {"c": 3, "K": 2},
-    "random_fourier": {"c": 2, "m": 5},
-}
-WAYS = {"fope": 2, "pope": 1, "circulant_string": 1, "liere": 1, "mixed_rope": 1, "cayley_string": 1}  # of arrays with tokens
 FREQUENCIES = (1.0, 0.3984375, 0.1171875, 0.03125, 0.013671875, 0.00390625)
-SCALE = {"skew": 8, "generators": 8, "coefficients": 8, "frequencies": 4, "weights": 4, "q": 4, "cos": 4, "sin": 4}
 
 
 def spread(count: int) -> npt.NDArray[Any]:
@@ -129,10 +48,10 @@ def call(
     leading axes too; with `alike` nothing changes along the first of the axes ``*R``. Optional arrays are left out if they are
     named in `without`. The axes' sizes go by their letters.
     """
-    options = USUAL[op] if params is None else dict(params)
-    known = {**SIZES, **OWN.get(op, {}), **options, **sizes}
+    options = dict((usual(op) or {}) if params is None else params)
+    known = {**SIZES, **own_sizes(op), **options, **sizes}
     known.setdefault("P", (*known["R"], known["T"]))
-    which = WAYS.get(op, 1 if "R" in _letters(op) or "rope" in op else 0) if way is None else way
+    which = usual_way(op) if way is None else way
     arrays: dict[str, Any] = {}
     for argument, axes in REGISTRY[op].arrays.items():
         if axes.optional and argument in without:
@@ -140,7 +59,7 @@ def call(
         same = axes.shape.startswith("=")
         like = REGISTRY[op].arrays[axes.shape[1:]] if same else axes  # its axes are another argument's
         if same:
-            arrays[argument] = _numbers(op, name, argument, arrays[axes.shape[1:]].shape, bits)
+            arrays[argument] = _numbers(op, name, argument, arrays[axes.shape[1:]].shape, known, bits)
         else:
             arrays[argument] = _array(op, name, argument, axes, which, known, places, rows, bits)
         if alike and known["R"]:
@@ -148,14 +67,38 @@ def call(
     return options, arrays
 
 
-def reads_rows(op: str) -> bool:
-    """Return whether positions are rows of a table that an operation is given: none may lie outside."""
-    return any(axes.high is not None for axes in REGISTRY[op].arrays.values())
+def usual_way(op: str) -> int:
+    """Return the alternative of the axes that a call has: the first one with tokens, unless the operation says another."""
+    own = way_of(op)
+    return int(any("*R" in axes.shape and "|" in axes.shape for axes in REGISTRY[op].arrays.values())) if own is None else own
 
 
-def _letters(op: str) -> str:
-    """Return the letters of an operation's axes whose first alternative has no leading axes."""
-    return " ".join("R" for axes in REGISTRY[op].arrays.values() if "*R" in axes.shape and "|" in axes.shape)
+def letters(op: str, way: int | None = None) -> set[str]:
+    """Return the letters of the axes of all arrays of an operation, of one alternative or of all."""
+    ways = [alternatives(axes.shape.replace("~", "")) for axes in REGISTRY[op].arrays.values()]
+    chosen = (each if way is None else [each[min(way, len(each) - 1)]] for each in ways)
+    return {letter for each in chosen for axes in each for letter in axes}
+
+
+def is_bounded(op: str) -> bool:
+    """Return whether positions have a smallest or a largest value, as rows of a table do."""
+    ends = (axes for axes in REGISTRY[op].arrays.values() if axes.kind in ("position", "integer"))
+    return any((axes.low, axes.high) != (None, None) for axes in ends)
+
+
+def has_coordinates(op: str, argument: str | None = None) -> bool:
+    """Return whether the first axis of positions, of one argument or of any, is that of the coordinates."""
+    firsts = (
+        axes.shape.split()[:1]
+        for name, axes in REGISTRY[op].arrays.items()
+        if axes.kind in ("position", "integer") and argument in (None, name)
+    )
+    return any(first and (first[0] in ("A", "2") or first[0].startswith("len(")) for first in firsts)
+
+
+def has_one_position(op: str) -> bool:
+    """Return whether an operation is called with one position at a time."""
+    return own_sizes(op).get("P") == ()
 
 
 def _array(
@@ -166,13 +109,13 @@ def _array(
     tokens = ways[min(which, len(ways) - 1)]
     if axes.kind in ("position", "integer"):
         return _positions(op, argument, tokens, known, places, rows)
-    shape = _shape(tokens, known, rows=True)
+    shape = shape_of(tokens, known, rows=True)
     if axes.kind == "mask":
         return np.asarray(np.indices(shape).sum(axis=0) % 3 != 1)
-    return _numbers(op, name, argument, shape, bits)
+    return _numbers(op, name, argument, shape, known, bits)
 
 
-def _shape(tokens: list[str], known: Mapping[str, Any], *, rows: bool) -> tuple[int, ...]:
+def shape_of(tokens: list[str], known: Mapping[str, Any], *, rows: bool) -> tuple[int, ...]:
     """Return the shape that axes have; leading ones that may be missing are left out without `rows`."""
     found: list[int] = []
     for token in tokens:
@@ -188,10 +131,10 @@ def _positions(
     op: str, argument: str, tokens: list[str], known: Mapping[str, Any], places: Places, rows: bool
 ) -> npt.NDArray[Any]:
     """Return positions: those of queries after those of keys, of every axis and row others."""
-    shape = _shape(tokens, {**known, "B": known["R"] if "*B" in " ".join(tokens) else known["B"]}, rows=rows)
+    shape = shape_of(tokens, {**known, "B": known["R"] if "*B" in " ".join(tokens) else known["B"]}, rows=rows)
     if not shape:
         return np.asarray(places(1)[0])
-    coordinates = tokens[0] in ("A", "2", "len(dims)", "len(sections)", "len(widths)")
+    coordinates = has_coordinates(op, argument)
     p = places(shape[-1])
     found = np.empty(shape, dtype=p.dtype)
     for number, index in enumerate(np.ndindex(shape[:-1])):
@@ -201,17 +144,22 @@ def _positions(
     if argument == "relative_positions":
         found = found * (1 - 2 * (np.arange(found.shape[-1]) % 2))
     axes = REGISTRY[op].arrays[argument]
-    if axes.high is not None:
-        found = found % value_of(axes.high, known)
+    low, high = limits(axes, known)
+    found = found if high is None else found % high
+    found = found if low is None else np.maximum(found, low)
     return in_order(found) if axes.ordered else found
 
 
-def _numbers(op: str, name: str, argument: str, shape: tuple[int, ...], bits: int) -> npt.NDArray[Any]:
-    """Return reals of a call."""
+def _numbers(
+    op: str, name: str, argument: str, shape: tuple[int, ...], known: Mapping[str, Any], bits: int
+) -> npt.NDArray[Any]:
+    """Return reals of a call, within the domain that the registry states."""
+    axes = REGISTRY[op].arrays[argument]
     if argument == "inv_freq":
         return np.asarray((FREQUENCIES * (1 + shape[-1] // 6))[: shape[-1]])
-    found = floats(*shape, seed=crc32(f"{op}/{name}/{argument}".encode()), bits=bits) / SCALE.get(argument, 2)
-    return np.abs(found) if argument == "weights" and op == "rotated_values" else found
+    low, high = axes.usual
+    found = floats(*shape, seed=crc32(f"{op}/{name}/{argument}".encode()), bits=bits) * (max(-low, high) / 4)
+    return within(found if low == -high else folded(found, low, high), axes, known, bits)
 
 
 def _alike(array: npt.NDArray[Any], axes: Axes, which: int, known: Mapping[str, Any]) -> npt.NDArray[Any]:

@@ -9,9 +9,9 @@ from posref.scaling import DynamicNTK, DynamicYaRN, Linear, LongRoPE, NTKMixed, 
 from posref.spec import REGISTRY
 
 from ..model import Case, Flag, Step
-from .forms import EXTENSIONS, reals
-from .numbers import floats
-from .shaping import USUAL, call, reads_rows, shifted
+from ..suite.axes import alternatives, holds, is_star, names_in
+from .shaping import call, has_one_position, is_bounded, letters, shifted, usual_way
+from .usual_options import axis_counts, left_out, usual
 
 FLAGS = {
     "again": Flag("a word, a shape or a form of positions that is taken for another one"),
@@ -23,19 +23,11 @@ FLAGS = {
     "neutral-factor": Flag("an attention factor of 1 taken for one that is not given"),
 }
 
-MATRICES = ("liere", "liere_rotations", "cayley_string", "circulant_string")
-ROWS: dict[str, Any] = {"R": (2,)}
-BY_ROWS = {  # the alternative of the registry's axes in which every array has the leading ones
-    "rope": 1, "xpos": 1, "pope": 1, "apply_rope": 1, "fope": 2, "mixed_rope": 4, "mixed_table": 2, "liere": 4,
-    "liere_rotations": 2, "cayley_string": 4, "circulant_string": 4, "mrope": 2, "axial_rope": 2, "rotated_values": 2,
-    **dict.fromkeys(EXTENSIONS, 2),
-}  # fmt: skip
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "expanded": ("second-view broadcast-view", {"alike": True, "R": (3,), "G": 2}),
     "expanded-once-more": ("second-view broadcast-view", {"alike": True, "R": (2,), "G": 2}),
     "strided": ("second-view non-contiguous", {"R": (3,)}),
 }
-HEADS = ("rope", "apply_rope", "xpos", "pope", "rotary_linear_attention")  # the last of the leading axes, where there are two
 EMPTY: dict[str, dict[str, Any]] = {
     "tokens": {"T": 0, "Q": 0, "K": 3},
     "keys": {"K": 0},
@@ -47,86 +39,104 @@ EMPTY: dict[str, dict[str, Any]] = {
 }
 
 
-def _case(op: str, name: str, flags: str = "again", comment: str = "", params: Any = None, **how: Any) -> Case:
+def one(op: str, name: str, flags: str = "again", comment: str = "", params: Any = None, **how: Any) -> Case:
     """Return one call of an operation."""
     options, arrays = call(op, f"again/{name}", params, **how)
     return Case(f"{op}/again/{name}", options, arrays, tuple(flags.split()), comment)
 
 
-def _sequence(op: str, name: str, flags: str, comment: str, *calls: dict[str, Any]) -> Case:
+def several(op: str, name: str, flags: str, comment: str, *calls: dict[str, Any]) -> Case:
     """Return several calls of an operation on one instance."""
     steps = tuple(Step(*call(op, f"again/{name}{k}", **how)) for k, how in enumerate(calls))
     return Case(f"{op}/again/{name}", flags=tuple(flags.split()), comment=comment, kind="sequence", steps=steps)
 
 
-def _arrays(op: str) -> str:
-    """Return the axes of all arrays of an operation."""
-    return " ".join(axes.shape for axes in REGISTRY[op].arrays.values()).replace("~", "")
+def _by_rows(op: str) -> int | None:
+    """Return the first alternative in which every array that may have the leading axes has them, None if there is one alone."""
+    ways = [alternatives(axes.shape.replace("~", "")) for axes in REGISTRY[op].arrays.values() if "*R" in axes.shape]
+    if not ways or len(ways[0]) == 1:
+        return None
+    return next((k for k in range(len(ways[0])) if all("*R" in way[min(k, len(way) - 1)] for way in ways)), None)
+
+
+def _has_leading_heads(op: str) -> bool:
+    """Return whether the last of any number of leading axes is that of the heads, and no other letter is."""
+    ways = [way for axes in REGISTRY[op].arrays.values() if axes.kind == "real" for way in alternatives(axes.shape)]
+    return any({"T", "H"} <= {*way} or way[:2] == ["*R", "Q"] for way in ways)
+
+
+def _is_in_result(op: str, letter: str) -> bool:
+    """Return whether the size of an axis is that of an axis of a result: sums over it are not."""
+    results = (shape for shape in REGISTRY[op].result if not shape.startswith("="))
+    axes = {axis for shape in results for way in alternatives(shape) for axis in way}
+    return any(letter in names_in(axis) for axis in axes if not is_star(axis))
+
+
+def _admits(op: str, sizes: dict[str, int]) -> bool:
+    """Return whether the registry's requirements admit these sizes."""
+    return all(holds(text, sizes) for text in REGISTRY[op].requires)
 
 
 def _forms(op: str) -> Iterator[Case]:
     """Yield calls with views, and without tokens, heads or rows."""
-    if op == "rotation_matrix":  # of one position, as everybody has it
+    if has_one_position(op):
         return
-    leading = "*" in _arrays(op)
-    for name, (flags, how) in FORMS.items() if leading else ():
-        yield _case(op, name, flags, rows=True, way=BY_ROWS.get(op), **{"T": 4, "Q": 3} | how)
-    letters = {*_arrays(op).split()}
-    groups = bool({"H", "G*g"} & letters) and op not in (*MATRICES, *HEADS, "fope", "mixed_table")
-    batch = bool({"*R", "*B", "*P"} & letters) and op not in ("fope", "learned")
+    for name, (flags, how) in FORMS.items() if any(is_star(letter) for letter in letters(op)) else ():
+        yield one(op, name, flags, rows=True, way=_by_rows(op), **{"T": 4, "Q": 3} | how)
+    known, used = letters(op), letters(op, usual_way(op))
+    groups = bool({"H", "G*g"} & used) and _admits(op, {"H": 0, "G": 0})
+    batch = bool({"*R", "*B", "*P"} & known)
     kinds = {
-        "tokens": bool({"T", "Q", "*P"} & letters),
-        "heads": op in HEADS,
+        "tokens": bool({"T", "Q", "*P"} & known),
+        "heads": _has_leading_heads(op),
         "head-groups": groups,
         "head-groups-once-more": groups,
-        "keys": "K" in letters and op not in ("attention", "rotary_linear_attention", "rotated_values", "shaw_values"),
+        "keys": "K" in known and _is_in_result(op, "K"),
         "batch": batch,
         "batch-once-more": batch,
     }
     for kind in (kind for kind, there in kinds.items() if there):
         how = EMPTY[kind]
-        yield _case(op, f"no-{kind}", "again length-zero", way=BY_ROWS.get(op) if "R" in how else None, **how)
+        yield one(op, f"no-{kind}", "again length-zero", way=_by_rows(op) if "R" in how else None, **how)
 
 
 def _sequences(op: str) -> Iterator[Case]:
     """Yield calls of one instance: a longer input than before and a shorter one, and the same input in two dtypes."""
     near, longer = {"places": shifted(3), "T": 3, "Q": 2, "K": 3}, {"places": shifted(300), "T": 8, "Q": 4, "K": 7}
-    if reads_rows(op):
+    if is_bounded(op):
         near, longer = {**near, "N": 12}, {**longer, "places": shifted(5), "N": 19}
     steps = near, longer, {**near, "T": 5, "Q": 3}, near
-    yield _sequence(op, "grown", "grown", "short, longer than before, short again, as at first", *steps)
+    yield several(op, "grown", "grown", "short, longer than before, short again, as at first", *steps)
     if REGISTRY[op].returns == "real":
-        one: dict[str, Any] = {"T": 6, "Q": 3, "K": 4}
+        same: dict[str, Any] = {"T": 6, "Q": 3, "K": 4}
         comment = "the first call is made in half precision where the implementation states it"
-        if "base" in USUAL[op]:
-            one["params"] = USUAL[op] | {"base": 20011.0}
+        options = usual(op) or {}
+        if "base" in options:
+            same["params"] = {**options, "base": 20011.0}
             comment += ", with a base that no other case has"
-        yield _sequence(op, "kept-dtype", "other-dtype-first", comment, *(one,) * 2)
+        yield several(op, "kept-dtype", "other-dtype-first", comment, *(same,) * 2)
 
 
 def _places(op: str) -> Iterator[Case]:
     """Yield calls with negative, fractional and single positions, and with one token."""
     kinds = {axes.kind for axes in REGISTRY[op].arrays.values()}
-    if (
-        {"position", "integer"} & kinds
-        and not reads_rows(op)
-        and op not in ("logn_scale", "attention_temperature", "t5_buckets")
-    ):
-        yield _case(op, "negative", places=lambda n: np.arange(n) * 3 - 11)
-        yield _case(op, "negative-once-more", places=lambda n: 5 - np.arange(n) * 40)
+    if {"position", "integer"} & kinds and not is_bounded(op):
+        yield one(op, "negative", places=lambda n: np.arange(n) * 3 - 11)
+        yield one(op, "negative-once-more", places=lambda n: 5 - np.arange(n) * 40)
     if "position" in kinds:
-        yield _case(op, "fractional", places=lambda n: ((np.arange(n) * 9 + 3) % 23) / 4)
-        yield _case(op, "fractional-once-more", places=lambda n: 3 + (np.arange(n) * 29 % 31) / 8)
+        yield one(op, "fractional", places=lambda n: ((np.arange(n) * 9 + 3) % 23) / 4)
+        yield one(op, "fractional-once-more", places=lambda n: 3 + (np.arange(n) * 29 % 31) / 8)
     for letter, name in (("T", "token"), ("Q", "query"), ("K", "key")):
-        if letter in _arrays(op).split():
-            yield _case(op, f"one-{name}", "again length-one", places=shifted(29), **dict[str, Any]({letter: 1}))
-    if "|" in _arrays(op) and _arrays(op).split()[0] not in ("*R", "A", "len(sections)") and "Q" not in _arrays(op).split():
-        yield _case(op, "vector", way=0, places=shifted(6)) if op not in ("fope",) else _case(op, "rows", rows=True, **ROWS)
+        if letter in letters(op):
+            yield one(op, f"one-{name}", "again length-one", places=shifted(29), **dict[str, Any]({letter: 1}))
+    shapes = [axes.shape for axes in REGISTRY[op].arrays.values()]
+    if any("|" in shape for shape in shapes) and not {"T", "Q", "*R"} & letters(op, 0) and shapes[0].split()[0] != "A":
+        yield one(op, "vector", way=0, places=shifted(6))
 
 
-SCALED = ("rope", "rotation_matrix", "mrope", "mla_logits", "rotated_values", *EXTENSIONS)
 LONG = LongRoPE((1.0, 2.0, 3.0), (2.0, 4.0, 7.0), 9, max_length=36, attention_factor=1.25)
 NEUTRAL = YaRN(4.0, 64, attention_factor=1.0), YaRN(12.0, 500, beta_fast=16, beta_slow=2, attention_factor=1.0)
+MIXED = ("ntk-mixed", "ntk-mixed-mix")
 EXTENDED: dict[str, tuple[str, dict[str, Any]]] = {  # words of records at rope_frequencies, where they differ from another case
     "neutral-factor": ("neutral-factor", {"scaling": NEUTRAL[0]}),
     "neutral-factor-betas": ("neutral-factor", {"scaling": NEUTRAL[1]}),
@@ -138,152 +148,80 @@ EXTENDED: dict[str, tuple[str, dict[str, Any]]] = {  # words of records at rope_
 }  # fmt: skip
 
 
+def with_scaling(op: str) -> dict[str, Any]:
+    """Return the options of a call that has a scaling: the lists of the scalings here are of three pairs."""
+    return {**(usual(op) or {}), **({"sections": [1, 1, 1]} if "sections" in REGISTRY[op].domains else {})}
+
+
+def rotates_alone(op: str) -> bool:
+    """Return whether an operation rotates by positions of one axis, and nothing is summed over keys afterwards."""
+    domains = REGISTRY[op].domains
+    return {"scaling", "layout"} <= {*domains} and "sections" not in domains and "K" not in letters(op)
+
+
 def _scaled(op: str) -> Iterator[Case]:
     """Yield calls with scalings, and options of theirs, that the operation is otherwise asked once."""
-    usual = USUAL[op] | ({"sections": [1, 1, 1]} if op == "mrope" else {})
+    domains = REGISTRY[op].domains
+    if not {"scaling", "layout"} <= {*domains}:
+        return
+    options = with_scaling(op)
     for number, scaling in enumerate(NEUTRAL):
         layout = ("half", "interleaved")[number]
-        options = {**usual, "layout": layout, "scaling": scaling}
-        yield _case(op, f"neutral-factor-{layout}", "neutral-factor", "1 is given, not 0.1 ln s + 1", options)
-    if op == "mrope":
-        yield _case(op, "ntk-mixed", params={**usual, "scaling": NTKMixed(3.0)})
-        yield _case(op, "ntk-mixed-mix", params={**usual, "scaling": NTKMixed(3.0, mix=1.25)})
-    if op in ("rope", "rotation_matrix"):
-        for name, (flags, options) in list(EXTENDED.items())[2:]:
-            yield _case(op, name, flags, params={**usual, **options})
-    if op in EXTENSIONS or op in ("mla_logits", "rotated_values"):
-        yield _case(op, "mixed-layout", params={**usual, "layout": "interleaved_to_half"})
-        yield _case(op, "linear", params={**usual, "scaling": Linear(2.5)})
-        yield _case(op, "dynamic", params={**usual, "scaling": DynamicNTK(3.0, 8), "length": 40})
+        name, comment = f"neutral-factor-{layout}", "1 is given, not 0.1 ln s + 1"
+        yield one(op, name, "neutral-factor", comment, {**options, "layout": layout, "scaling": scaling})
+    if "K" in letters(op):
+        yield one(op, "mixed-layout", params={**options, "layout": "interleaved_to_half"})
+        yield one(op, "linear", params={**options, "scaling": Linear(2.5)})
+        yield one(op, "dynamic", params={**options, "scaling": DynamicNTK(3.0, 8), "length": 40})
+        return
+    for name in list(EXTENDED)[2:] if rotates_alone(op) else MIXED:
+        flags, more = EXTENDED[name]
+        yield one(op, name, flags, params={**options, **more})
 
 
-def _axes(op: str, counts: tuple[int, ...]) -> Iterator[Case]:
+def _axes(op: str) -> Iterator[Case]:
     """Yield calls with other numbers of position axes."""
+    counts = axis_counts(op)
     for number, count in enumerate(counts):
-        options = dict(USUAL[op])
+        options = dict(usual(op) or {})
         for name in {"sections", "dims"} & {*options}:
             options[name] = [{"sections": 3, "dims": 6}[name] if count == 1 else 2] * count
         sizes: dict[str, Any] = {} if {"sections", "dims"} & {*options} else {"A": count}
-        yield _case(op, f"axes-{count}" + "-once-more" * (count in counts[:number]), params=options, **sizes)
+        yield one(op, f"axes-{count}" + "-once-more" * (count in counts[:number]), params=options, **sizes)
 
 
-def _tables() -> Iterator[Case]:
+def _tables(op: str) -> Iterator[Case]:
     """Yield rotations by tables in another dtype than that of x."""
+    if not {"cos", "sin"} <= {*REGISTRY[op].arrays}:
+        return
     for flag, name in (("float32-tables", "float32"), ("half-tables", "half")):
         sizes: dict[str, dict[str, Any]] = {"half": {}, "interleaved": {"R": (2, 3), "T": 4}}
         for layout, own in sizes.items():
-            yield _case("apply_rope", f"{name}-tables-{layout}", flag, f"cos and sin in {name} precision",
-                        {"layout": layout}, **own)  # fmt: skip
+            comment = f"cos and sin in {name} precision"
+            yield one(op, f"{name}-tables-{layout}", flag, comment, {"layout": layout}, **own)
 
 
-def _others() -> Iterator[Case]:
-    """Yield calls of the operations whose arrays are none of the others'."""
-    for name, (flags, options) in EXTENDED.items():
-        width = {"dim": 6, "base": 10000.0, **options}
-        yield Case(f"rope_frequencies/again/{name}", width, {}, tuple(flags.split()))
-        yield _case("rope_cos_sin", name, flags, params=width)
-    for name, dims in (("one-axis", [10]), ("one-axis-four", [4])):
-        yield Case(f"axial_frequencies/again/{name}", {"dims": dims, "base": 300.0, "allocation": "own"}, {}, ("again",))
-    for name, source, target in (
-        ("mixed", "interleaved_to_half", "half"),
-        ("mixed-back", "interleaved", "interleaved_to_half"),
-    ):
-        options = {"heads": 3, "source": source, "target": target}
-        yield Case(f"permute_qk_weights/again/{name}", options, {"weight": reals(name, 24, 2)}, ("again",))
-    weight, options = {"weight": reals("permuted", 12, -2, 3)}, {"heads": 2, "source": "half", "target": "interleaved"}
-    yield Case("permute_qk_weights/again/expanded", options, weight, ("second-view", "broadcast-view"))
-    for name, flags, shape in (
-        ("strided", "second-view non-contiguous", (3, 2, 4, 4)), ("expanded", "second-view broadcast-view", (-3, 2, 2)),
-        ("no-batch", "again length-zero", (0, 3, 3)), ("no-head", "again length-zero", (3, 0, 2, 2)),
-    ):  # fmt: skip
-        yield Case(f"cayley/again/{name}", {}, {"skew": reals(f"cayley {name}", *shape) / 8}, tuple(flags.split()))
-    usual = USUAL["rotary_linear_attention"]
-    yield _case("rotary_linear_attention", "mixed-layout", params={**usual, "layout": "interleaved_to_half"})
-    yield _case("fope", "expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)
-    yield _case("mla_logits", "no-content", "again length-zero", N=0)
-    yield _case("mrope", "vector-once-more", way=0, places=shifted(2))
-    for op in ("logn_scale", "attention_temperature"):
-        yield _case(op, "negative", params={**USUAL[op], "offset": 0}, places=lambda n: np.arange(n) * 5 - 12)
-    yield _sequence("t5_buckets", "rows", "grown", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
-    options, arrays = call("attention_logits", "again/gradient")
-    cotangents = {"out": floats(2, 4, 5, seed=7) / 2}
-    yield Case("attention_logits/again/gradient", options, arrays, ("again",), kind="vjp", cotangents=cotangents)
+def _frequencies(op: str) -> Iterator[Case]:
+    """Yield calls of what makes frequencies, or a table of them, with words of records."""
+    domains = REGISTRY[op].domains
+    if "scaling" in domains and "layout" not in domains:
+        for name, (flags, options) in EXTENDED.items():
+            yield one(op, name, flags, params={"dim": 6, "base": 10000.0, **options})
+
+
+def small(op: str) -> Case:
+    """Return the smoke case of an operation whose own cases have none."""
+    return Case(f"{op}/again/small", *call(op, "again/small", H=2, Q=3, K=4), ("again",), "in no order", tier="smoke")
 
 
 def _is_needed(case: Case) -> bool:
-    op, _, name = case.id.split("/")
-    return op not in ENOUGH.get(name, "").split()
+    op, _, name = case.id.partition("/")
+    return name not in left_out(op)
 
 
-SMOKE = tuple(
-    Case(f"{op}/again/small", *call(op, "again/small", H=2, Q=3, K=4), ("again",), "in no order", tier="smoke")
-    for op in ("alibi", "shaw_scores", "shaw_values", "sliding_window")
-)
-ENOUGH = {  # operations that other cases ask twice
-    "one-query": (
-        "alibi attention attention_logits chunked_window dual_chunk dual_chunk_distances lambda_window leaky_rerope "
-        "leaky_rerope_distances mla_logits rerope rerope_distances rotary_linear_attention rotated_values self_extend "
-        "self_extend_distances shaw_scores shaw_values sliding_window streaming_llm streaming_llm_distances t5_bias"
-    ),
-    "negative-once-more": (
-        "alibi axial_rope axial_table cayley_string chunked_window circulant_string dual_chunk dual_chunk_distances "
-        "fope leaky_rerope leaky_rerope_distances liere liere_rotations mixed_rope mixed_table pope rerope "
-        "rerope_distances rope rope_table rotation_matrix self_extend self_extend_distances shaw_scores shaw_values "
-        "sinusoidal sliding_window streaming_llm streaming_llm_distances t5_bias xpos xpos_scales"
-    ),
-    "no-keys": (
-        "alibi attention_logits chunked_window dual_chunk dual_chunk_distances lambda_window leaky_rerope "
-        "leaky_rerope_distances mla_logits rerope rerope_distances self_extend self_extend_distances shaw_scores "
-        "sliding_window streaming_llm streaming_llm_distances t5_bias"
-    ),
-    "one-key": (
-        "alibi attention attention_logits chunked_window dual_chunk_distances lambda_window leaky_rerope_distances "
-        "mla_logits rerope_distances rotary_linear_attention rotated_values self_extend_distances shaw_scores "
-        "shaw_values sliding_window streaming_llm_distances t5_bias"
-    ),
-    "strided": (
-        "alibi apply_rope attention attention_logits attention_temperature axial_rope axial_table chunked_window "
-        "dual_chunk_distances lambda_window leaky_rerope_distances learned logn_scale mla_logits mrope pope "
-        "rerope_distances rope rope_table rotary_linear_attention rotated_values self_extend_distances shaw_scores "
-        "shaw_values sinusoidal sliding_window streaming_llm_distances t5_bias t5_buckets xpos xpos_scales"
-    ),
-    "expanded-once-more": (
-        "alibi apply_rope attention_temperature axial_rope axial_table chunked_window dual_chunk_distances fope "
-        "lambda_window leaky_rerope_distances learned logn_scale mrope rerope_distances rope rope_table "
-        "self_extend_distances sinusoidal sliding_window streaming_llm_distances t5_bias t5_buckets xpos xpos_scales"
-    ),
-    "no-tokens": (
-        "alibi apply_rope attention attention_temperature axial_rope axial_table cayley_string chunked_window "
-        "circulant_string fope lambda_window learned liere liere_rotations logn_scale mixed_rope mixed_table mrope pope "
-        "rope rope_table sinusoidal sliding_window t5_bias t5_buckets xpos xpos_scales"
-    ),
-    "negative": (
-        "axial_rope cayley_string chunked_window circulant_string liere liere_rotations mixed_rope mixed_table rope "
-        "rope_table rotation_matrix sinusoidal xpos xpos_scales"
-    ),
-    "no-batch-once-more": (
-        "attention_temperature axial_table logn_scale rope rope_table rotation_matrix sinusoidal t5_buckets xpos_scales"
-    ),
-    "no-batch": "attention_temperature axial_table logn_scale rope_table sinusoidal t5_buckets xpos_scales",
-    "fractional-once-more": (
-        "alibi axial_rope axial_table cayley_string circulant_string fope liere liere_rotations mixed_rope mixed_table "
-        "pope rope rope_table rotary_linear_attention rotation_matrix sinusoidal xpos xpos_scales"
-    ),
-    "one-token": ("apply_rope axial_rope cayley_string circulant_string fope liere mixed_rope mrope pope rope xpos"),
-    "fractional": (
-        "axial_rope cayley_string circulant_string liere liere_rotations mixed_rope mixed_table rope rope_table "
-        "rotation_matrix sinusoidal xpos xpos_scales"
-    ),
-}
-AXES = {
-    "axial_table": (4, 2), "mrope": (4, 2), "axial_rope": (1, 2), "mixed_table": (1,), "mixed_rope": (1, 1), "liere": (1, 1, 3),
-    "liere_rotations": (1, 3), "cayley_string": (1, 1), "circulant_string": (1, 1),
-}  # fmt: skip
-CASES = (
-    *SMOKE,
-    *(case for op in USUAL for make in (_forms, _sequences, _places) for case in make(op) if _is_needed(case)),
-    *(case for op in SCALED for case in _scaled(op)),
-    *(case for op, counts in AXES.items() for case in _axes(op, counts)),
-    *_tables(),
-    *_others(),
-)
+def cases(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation that it does not leave out."""
+    if usual(op) is not None:
+        makers = (_forms, _sequences, _places, _scaled, _axes, _tables)
+        yield from (case for make in makers for case in make(op) if _is_needed(case))
+    yield from (case for case in _frequencies(op) if _is_needed(case))

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..evidence.tools.numbers import floats, seed_of
 from ..model import Case, Flag
-from .numbers import floats
-from .rope import seed_of
 from .shaping import Places, call, shifted, spread
 
 FLAGS = {

@@ -121,7 +121,7 @@ def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
 def main_array(op: str) -> str | None:
     """Return the argument whose values an operation transforms, if it has one: not a table of which it reads rows."""
     arrays = REGISTRY[op].arrays
-    if any(axes.high is not None for axes in arrays.values()):
+    if any(axes.index for axes in arrays.values()):
         return None
     return next((n for n, axes in arrays.items() if axes.kind == "real"), None)
 

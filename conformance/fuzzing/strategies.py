@@ -22,8 +22,8 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import given_dtype
-from ..suite.axes import alternatives, holds, in_order, names_in, value_of
-from ..suite.consistency import sizes as sizes_of_options
+from ..suite.axes import alternatives, holds, in_order, limits, names_in, value_of, within
+from ..suite.reading import sizes as sizes_of_options
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one
@@ -235,12 +235,13 @@ def numbers(
     if axes.kind == "mask":
         return _filled(st.booleans(), shape, "bool")
     if axes.kind in ("real", "wide"):
-        return _reals(shape, dtype)
-    if axes.high is not None:
-        low, high = (int(value_of(text or "0", known)) for text in (axes.low, axes.high))
-        found = _filled(st.integers(low, high), shape, "int64")
+        return _reals(shape, dtype).map(lambda x: round_to(within(x, axes, known, BITS[dtype]), dtype))
+    low, high = limits(axes, known)
+    if high is not None:
+        found = _filled(st.integers(int(low or 0), int(high)), shape, "int64")
         return found.map(in_order) if axes.ordered else found
-    return _fractions(shape, dtype) if fractional and axes.kind == "position" else _positions(shape)
+    drawn = _fractions(shape, dtype) if fractional and axes.kind == "position" else _positions(shape)
+    return drawn if low is None else drawn.map(lambda p: np.maximum(p, np.asarray(math.ceil(low), dtype=p.dtype)))
 
 
 def _filled(elements: st.SearchStrategy[Any], shape: tuple[int, ...], kind: str) -> st.SearchStrategy[npt.NDArray[Any]]:

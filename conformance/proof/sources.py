@@ -1,5 +1,6 @@
 """What a proof depends on beside its cases: the code that proves, and the versions of what that code computes with."""
 
+import ast
 import hashlib
 import os
 import sys
@@ -18,6 +19,7 @@ from posref import backends
 
 CODE = Path(__file__).parents[1]
 ROOMS = ("suite", "witness", "proof")  # of conformance/, beside the files at its root; cases are told by their values
+WORDS = ("title", "idea", "longer")  # of `encoding`: for people only
 Stamp = tuple[tuple[str, int, int, int], ...]
 
 
@@ -25,7 +27,7 @@ def identity() -> dict[str, Any]:
     """Return the hash of all code that proves and the versions that it runs on: the same proof, if both are the same."""
     found = hashlib.sha256()
     for name, path in _files():
-        found.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+        found.update(f"{name}\0{hashlib.sha256(_computing(path.read_bytes())).hexdigest()}\n".encode())
     return {"code": found.hexdigest(), "versions": versions()}
 
 
@@ -57,6 +59,30 @@ def _gmpy2() -> str:
     import gmpy2
 
     return f"{gmpy2.version()} with {gmpy2.mp_version()}"
+
+
+def _computing(source: bytes) -> bytes:
+    """Return a file as it is, but a definition without docstring, title and idea: a changed sentence needs no new proof."""
+    if b"\n@encoding(" not in source:
+        return source
+    starts = [0, 0]  # of each line, which are counted from 1
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for node in reversed(_said(ast.parse(source))):
+        begin, end = starts[node.lineno] + node.col_offset, starts[node.end_lineno or 0] + (node.end_col_offset or 0)
+        source = source[:begin] + source[end:]
+    return source
+
+
+def _said(tree: ast.Module) -> list[ast.expr | ast.keyword]:
+    """Return the sentences of definitions, in the order of the file."""
+    found: list[ast.expr | ast.keyword] = []
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        made = [call for call in function.decorator_list if isinstance(call, ast.Call) and ast.unparse(call.func) == "encoding"]
+        found += [word for call in made for word in call.keywords if word.arg in WORDS]
+        if made and isinstance(first := function.body[0], ast.Expr) and ast.get_docstring(function, clean=False):
+            found.append(first.value)
+    return found
 
 
 def _files() -> Iterator[tuple[str, Path]]:

@@ -14,7 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Axes
+
+from ..calls import positions_of
+from ..model import Call
 
 FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max, "prod": math.prod}  # that expressions may use
 
@@ -57,6 +60,133 @@ def in_order(ends: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.sort(ends.reshape(*ends.shape[:-1], 2, ends.shape[-1] // 2), axis=-2).reshape(ends.shape)
 
 
+def limits(axes: Axes, known: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return the smallest and the largest value of an array, None where there is no such end."""
+    low, high = (None if text is None else value_of(text, known) for text in (axes.low, axes.high))
+    return low, high
+
+
+def within(values: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], bits: int) -> npt.NDArray[Any]:
+    """
+    Return reals moved into the domain of an argument, with as many significant bits as they have room for.
+
+    Values are folded at the ends of the domain, so that they still differ. Without a domain they stay as they are.
+    """
+    low, high = limits(axes, known)
+    if axes.positive:
+        values, low = np.where(values == 0, 1.0, values), 0.0
+    if low is None and high is None:
+        return values
+    if low is None:
+        moved = high - np.abs(values)
+    elif high is None:
+        moved = low + np.abs(values)
+    else:
+        moved = folded(values, low, high)
+    rounded = _rounded(np.round, moved, bits)
+    if low is not None:
+        rounded = np.where(rounded < low, _rounded(np.ceil, moved, bits), rounded)
+    if high is not None:
+        rounded = np.where(rounded > high, _rounded(np.floor, moved, bits), rounded)
+    if axes.positive:  # 0 is where the fold begins
+        least = 2.0**-bits if high is None else _rounded(np.floor, np.asarray(high / 2.0), bits)
+        rounded = np.where(rounded > 0, rounded, least)
+    return np.asarray(rounded, dtype=np.float64)
+
+
+def folded(values: npt.NDArray[Any], low: float, high: float) -> npt.NDArray[Any]:
+    """Return reals from `low` to `high`: 0 is at `low`, and larger numbers go to and fro between the two."""
+    width = high - low
+    return low + (np.abs((np.abs(values) + width) % (2 * width) - width) if width else np.zeros(values.shape))
+
+
+def _rounded(how: Any, values: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
+    """Return values with so many significant bits, rounded to the nearest number, up or down."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(how(mantissa * 2.0**bits), exponent - bits))
+
+
 @cache
 def _compiled(text: str) -> CodeType:
     return compile(text, text, "eval")
+
+
+# ---- at which position every value of a result stands ----------------------------------------------------------------------
+# At which position every value of a result stands, so that a failure can say from where on. An argument of positions shares
+# letters with the axes of the result. Of an argument whose axes the result lacks (one coordinate for each axis of an image) the
+# largest counts; where there are several arguments (queries and keys), the farthest.
+BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
+Places = npt.NDArray[np.float64]
+
+
+def places(op: str, call: Call, output: str) -> Places | None:
+    """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
+    if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
+        return None
+    shape = call.expected[output].shape
+    found = [p for p in (_along(op, name, call, output) for name in positions_of(op)) if p is not None]
+    if not found:
+        return None
+    farthest = found[0]
+    for other in found[1:]:
+        farthest = np.maximum(farthest, other)
+    return np.broadcast_to(farthest, shape)
+
+
+def _along(op: str, name: str, call: Call, output: str) -> Places | None:
+    """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
+    ways = alternatives(REGISTRY[op].arrays[name].shape)
+    which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
+    own, axes = list(ways[which]), _axes(op, call, output, which)
+    positions = np.abs(call.inputs[name]).astype(np.float64)
+    if own and not is_star(own[0]) and own[0] not in axes:
+        positions, own = np.max(positions, axis=0), own[1:]
+    elif len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
+        positions, own = np.max(positions, axis=-1, initial=0.0), own[:-1]  # the coordinates of a point
+    if not own or not any(_same(own[-1], axis) for axis in axes):
+        return None
+    index: list[slice | None] = []
+    for axis, left in zip(reversed(axes), [*reversed(axes[:-1]), ""], strict=True):
+        if own and _same(own[-1], axis):
+            if _fixed(axis, own[-1].lstrip("~"), positions, call):
+                return None
+            if is_star(own[-1]):
+                break
+            own.pop()
+            index.append(slice(None))
+        elif own and own[-1] == "1" and len(own) > 1 and _same(own[-2], left):
+            own.pop()
+            index.append(slice(None))
+        else:
+            index.append(None)
+    while index and index[-1] is not None:  # axes that are lined up already
+        index.pop()
+    return positions[(..., *reversed(index))]
+
+
+def _axes(op: str, call: Call, output: str, which: int) -> list[str]:
+    """Return the axes of an output, or of the input that a gradient is of."""
+    if not call.cotangents:
+        return result_axes(op, output, which)
+    ways = alternatives(REGISTRY[op].arrays[output].shape)
+    return ways[min(which, len(ways) - 1)]
+
+
+def _same(own: str, axis: str) -> bool:
+    """Return whether an axis of a result is one of an argument, maybe under a condition."""
+    name, axis = own.lstrip("~"), axis.lstrip("~")
+    return name == axis or (name.isidentifier() and "(" in axis and name in names_in(axis))
+
+
+def _fixed(axis: str, name: str, positions: Places, call: Call) -> bool:
+    """Return whether a condition on options makes an axis of the result 1, whatever the argument's size."""
+    if axis.lstrip("~") == name or not positions.ndim:
+        return False
+    size = positions.shape[-1]
+    return bool(value_of(axis.lstrip("~"), {**call.params, name: size}) != size)
+
+
+def in_band(where: Places, band: tuple[float, float | None]) -> npt.NDArray[Any]:
+    """Return which positions lie in a band."""
+    low, high = band
+    return (where >= low) & (where < (np.inf if high is None else high))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from posref.gguf import ALWAYS, BOTH
+from posref.models.gguf import ALWAYS, BOTH
 
 from ..errors import TargetError
 

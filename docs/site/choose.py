@@ -3,14 +3,24 @@
 from collections.abc import Callable, Iterable
 
 from posref.about import ABOUT
-from posref.about.lengths import DOES, LONGER, TOOLS, WEIGHTS
-from posref.composition import stages
-from posref.model_table import model_table
+from posref.core.composition import stages
+from posref.models.values import model_table
 from posref.spec import REGISTRY, Encoding
 
 TABLE = model_table()
 UNKNOWN = "as in timm's model"
 PLACES = ("position", "integer")  # kinds of arrays that can hold positions
+WEIGHTS = (  # arguments that a model's file has: learned, or fixed at random (random_fourier)
+    "table", "first", "second", "x_table", "y_table", "h_table", "w_table", "key_table", "value_table", "weight", "v", "g",
+    "matrix", "frequencies", "skew", "coefficients", "generators", "cos_mix", "sin_mix", "phases",
+)  # fmt: skip
+DOES = {  # what the encodings of a family do
+    "absolute": "Adds a vector to each embedding",
+    "rotary": "Rotates queries and keys",
+    "bias": "Adds a number to each attention logit",
+    "relative": "Adds a learned vector to keys or values",
+    "extension": "Changes distances, the mask or the scale of a trained model",
+}
 
 
 def page(families: str) -> str:
@@ -23,7 +33,7 @@ def page(families: str) -> str:
         for name, holds in groups.items():
             lines += [name, f": {_links(op for op in whole() if holds(REGISTRY[op]))}", ""]
     lines += ["## What authors report about longer texts", "", "Each source, in short:", ""]
-    lines += [f"{_link(op)}\n: {said} ({REGISTRY[op].source})\n" for op, said in LONGER.items()]
+    lines += [f"{_link(op)}\n: {record.longer} ({record.source})\n" for op, record in REGISTRY.items() if record.longer]
     lines += ["## Which models use it", ""]
     lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in whole() if REGISTRY[op].models]
     lines += ["## What posref does not define", "", "With the model types of transformers that have it:", ""]
@@ -49,7 +59,7 @@ def types() -> str:
 def whole() -> list[str]:
     """Return the operations that are encodings of their own, not parts of others."""
     parts = {stage for op in REGISTRY for stage in stages(op)} - _used()
-    return [op for op, record in REGISTRY.items() if record.family in DOES and op not in parts and op not in TOOLS]
+    return [op for op, record in REGISTRY.items() if record.family in DOES and op not in parts and not record.tool]
 
 
 def missing() -> dict[str, list[str]]:
@@ -111,7 +121,7 @@ def _has_weights(record: Encoding) -> bool:
 
 
 def _ends(record: Encoding) -> bool:
-    return any(axes.high is not None and axes.kind == "integer" for axes in record.arrays.values())
+    return any(axes.index for axes in record.arrays.values())
 
 
 Holds = Callable[[Encoding], bool]
@@ -133,9 +143,9 @@ PROPERTIES: dict[str, dict[str, Holds]] = {
         "Needs no weights": lambda record: not _has_weights(record),
     },
     "Longer texts than in training": {
-        "Reported to work without fine-tuning": lambda record: record.name in LONGER,
+        "Reported to work without fine-tuning": lambda record: bool(record.longer),
         "Defined at every position, but a model may need fine-tuning or scaled frequencies": (
-            lambda record: record.name not in LONGER and not _ends(record)
+            lambda record: not record.longer and not _ends(record)
         ),
         "Has no positions beyond its table": _ends,
     },

@@ -2,6 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Any
+
+from posref.about import without_words
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -23,3 +26,12 @@ autodoc_typehints, autodoc_member_order = "none", "bysource"
 napoleon_google_docstring = False
 copybutton_prompt_text, copybutton_prompt_is_regexp = r"\$ |>>> |\.\.\. ", True
 suppress_warnings = ["myst.xref_missing", "myst.header"]
+
+
+def setup(app: Any) -> None:
+    """Leave the words of options to the section that `pages.py` writes on them; before napoleon reads a docstring, at 500."""
+    app.connect("autodoc-process-docstring", _without_words, priority=400)
+
+
+def _without_words(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = without_words("\n".join(lines)).split("\n")

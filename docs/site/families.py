@@ -1,8 +1,6 @@
 """A page for each family of models in `posref.presets`: parameters, sources, and five lines that run."""
 
-from collections.abc import Mapping
 from itertools import groupby
-from typing import Any
 
 from posref.presets import MARKS, Preset, presets
 
@@ -76,7 +74,7 @@ def _parameters(preset: Preset) -> str:
 
 def _facts(members: list[Preset]) -> list[str]:
     preset = members[0]
-    function, options = _call(preset)
+    function, options = preset.op, preset.options
     lines = [f":Operation: [{function}](../encodings/{function}.md)"]
     lines += [f":{name}: {_value(value)}" for name, value in options.items()]
     lines += [f":Softmax scale: multiplied by {preset.factors['softmax']:.6g}"] if preset.factors["softmax"] != 1 else []
@@ -86,10 +84,6 @@ def _facts(members: list[Preset]) -> list[str]:
     lines += [f":Sizes: {_sizes(members)}"] if preset.sizes else []
     lines += [f":Note: {preset.note}"] if preset.note else []
     return [*lines, f":Sources: {'; '.join(MARKS[mark] for mark in preset.verified)}", ""]
-
-
-def _call(preset: Preset) -> tuple[str, Mapping[str, Any]]:
-    return ("rope", preset.rope) if preset.rope is not None else ("mrope", preset.mrope or {})
 
 
 def _value(value: object) -> str:
@@ -122,10 +116,10 @@ def _sizes(members: list[Preset]) -> str:
 
 def _code(preset: Preset) -> list[str]:
     """Return five lines that rotate queries."""
-    function, options = _call(preset)
+    function, options = preset.op, preset.options
     heads = preset.sizes.heads if preset.sizes else 8
     width = preset.sizes.head_size if preset.sizes else options.get("rotary_dim") or 2 * sum(options["sections"])
-    places = "np.arange(10)" if function == "rope" else "np.stack([np.arange(10)] * 3)  # frame, row, column"
+    places = "np.stack([np.arange(10)] * 3)  # frame, row, column" if "sections" in options else "np.arange(10)"
     length = ", length=10" if "length is not None" in getattr(options["scaling"], "requires", ()) else ""
     return [
         "```python",

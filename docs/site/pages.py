@@ -3,7 +3,7 @@ Write the source of the site: a page for each encoding, generated, and those pag
 
     python docs/site/pages.py FOLDER && sphinx-build -W --keep-going FOLDER/source FOLDER/html
 
-Everything is read from the registry, `posref.about`, the deviations, the presets and the suite. Nothing is written twice.
+Everything is read from the registry, the docstrings, the deviations, the presets and the suite. Nothing is written twice.
 """
 
 import re
@@ -19,11 +19,11 @@ import slim
 import snippets
 import stored
 
-from posref import plots
+from posref import plots, rope
 from posref.about import ABOUT
-from posref.composition import stages
-from posref.conformance.deviations import DEVIATIONS
+from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
+from posref.core.composition import stages
 from posref.presets import presets
 from posref.spec import FAMILIES, REGISTRY
 
@@ -145,7 +145,7 @@ def _pitfall(text: str, hint: str, seen_in: str) -> str:
 
 def _users(op: str) -> list[str]:
     """Return the presets that call this operation."""
-    found = [p for p in presets.values() if (op == "rope" and p.rope) or (op == "mrope" and p.mrope)]
+    found = [p for p in presets.values() if p.op == op]
     pages = {p.name: families.slug(family) for family, members in families.families().items() for p in members}
     return ["## Presets", "", ", ".join(f"[{p.name}](../models/{pages[p.name]}.md)" for p in found) + ".", ""] if found else []
 
@@ -204,7 +204,7 @@ def _linked(name: re.Match[str]) -> str:
 def _pictures(folder: Path) -> None:
     for op in REGISTRY:
         _both(plots.chart(op), folder / f"{op}.svg")
-    _both(plots.chart("rope", "scaling", title="RoPE"), folder / "first.svg")
+    _both(plots.chart(rope.__name__, "scaling", title="RoPE"), folder / "first.svg")
 
 
 def _both(chart: Any, path: Path) -> None:

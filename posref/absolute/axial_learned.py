@@ -3,8 +3,8 @@
 from typing import Literal, get_args
 
 from posref.absolute.learned import learned
-from posref.arrays import cast, namespace, wide
-from posref.checks import check_word
+from posref.core.arrays import cast, library, wide
+from posref.core.checks import check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import ArrayOf, T
 
@@ -13,12 +13,17 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
 
 
 @encoding(
+    title="Axial learned tables",
+    idea=(
+        "An image of 64 by 64 cells would need 4096 learned vectors. Two small tables, one for rows and one for columns, need "
+        "128. A cell's vector is its row's and its column's, side by side or added."
+    ),
     family="absolute",
     source="arXiv:2001.04451, section 5",
     models=("Reformer", "DETR", "VQ-Diffusion", "Gemma 4 vision"),
     domains={"combine": OneOf(COMBINE)},
     arrays={
-        "positions": Axes("2 *P", "integer", low="0", high="min(M,N)-1"),
+        "positions": Axes("2 *P", "integer", low="0", high="min(M,N)-1", index=True),
         "first": Axes("M d"),
         "second": Axes("N e"),
     },
@@ -44,7 +49,10 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
     second : array, real floating, shape ``(N, e)``
         F, the rows for ``positions[1]``. With "sum", e must equal d.
     combine : {"concat", "sum"}
-        Concatenated (Reformer, DETR), or added (VQ-Diffusion, Gemma 4's vision encoder).
+        How the rows of the two tables make one.
+
+        - ``"concat"``: The rows are put end to end, so that each table has its own channels. Used by Reformer, DETR.
+        - ``"sum"``: The rows are added, so that each table is as wide as the result. Used by VQ-Diffusion, Gemma 4 vision.
 
     Returns
     -------
@@ -74,7 +82,7 @@ def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], 
     """
     name = "axial_learned"
     check_word(name, "combine", combine, COMBINE)
-    xp = namespace(positions, first, second)
+    xp = library(name, positions=positions, first=first, second=second)
     if positions.ndim < 1 or positions.shape[0] != 2 or not xp.isdtype(positions.dtype, "integral"):
         got = f"{positions.dtype} of shape {tuple(positions.shape)}"
         msg = f"{name}: positions must be integers of shape (2, ...), two coordinates; got {got}."

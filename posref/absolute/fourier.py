@@ -2,9 +2,9 @@
 
 from typing import Any, Literal, get_args
 
-from posref.angles import cos_sin_of_half_turns, cos_sin_of_pairs
-from posref.arrays import Array, DType, cast, namespace, result_dtype, wide
-from posref.checks import check_frequencies, check_positions, check_word
+from posref.core.angles import cos_sin_of_half_turns, cos_sin_of_pairs
+from posref.core.arrays import Array, DType, cast, library, namespace, result_dtype, wide
+from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
 
@@ -19,6 +19,12 @@ INCLUDE: tuple[Include, ...] = get_args(Include)
 
 
 @encoding(
+    title="Fourier features",
+    idea=(
+        "A network learns fine detail badly from a bare coordinate such as 0.731. Sines and cosines of it, at frequencies from "
+        "low to high, spread it over many channels: the low ones tell roughly where a point is, the high ones tell it from its "
+        "neighbours."
+    ),
     family="absolute",
     source="arXiv:2003.08934, equation (4)",
     models=("NeRF", "Perceiver", "Perceiver IO", "GLIGEN"),
@@ -44,18 +50,29 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     bands : array, at least float32, shape ``(K,)`` or ``(c, K)``
         f, for instance :math:`2^k`. A NumPy array, or an array of the same library as `x`.
     unit : {"radians", "half_turns", "turns"}
-        u: 1 (NeRF's code, GLIGEN), pi (NeRF's paper, Perceiver), or 2 pi.
+        - ``"radians"``: The sine is taken of frequency times coordinate: u is 1. Used by NeRF's code, GLIGEN.
+        - ``"half_turns"``: The sine is taken of pi times frequency times coordinate: u is pi. Used by NeRF's paper, Perceiver.
+        - ``"turns"``: The sine is taken of 2 pi times frequency times coordinate: u is 2 pi. Used by boxes in Conditional DETR,
+          DAB-DETR, Grounding DINO.
     order : str
         The order of the columns: the word on the left varies slowest. "wave" is sine, then cosine.
 
-        - "coordinate band wave": NeRF's paper, sine and cosine side by side;
-        - "band wave coordinate": NeRF's code and GLIGEN;
-        - "wave coordinate band": Perceiver's code and transformers, all sines before all cosines;
-        - "coordinate wave band": lucidrains' perceiver-pytorch;
-        - "wave band coordinate": timm's `FourierEmbed`.
+        - ``"coordinate band wave"``: For each coordinate and each frequency, the sine and then the cosine. Used by NeRF's
+          paper, DAB-DETR.
+        - ``"band wave coordinate"``: For each frequency, the sines of all coordinates, then their cosines. Used by NeRF's code,
+          GLIGEN.
+        - ``"wave coordinate band"``: All sines, coordinate by coordinate, then all cosines. Used by Perceiver's code, Perceiver
+          in transformers.
+        - ``"coordinate wave band"``: For each coordinate, its sines at all frequencies, then its cosines. Used by lucidrains'
+          perceiver-pytorch.
+        - ``"wave band coordinate"``: All sines, frequency by frequency, then all cosines. Used by timm's FourierEmbed.
     include : {"none", "first", "by_coordinate"}
-        Whether the result also has x: not at all (NeRF's paper, GLIGEN); as the first c columns (NeRF's code, Perceiver, timm);
-        or each coordinate after its own sines and cosines (lucidrains), which needs an order that begins with "coordinate".
+        Whether the result also has x.
+
+        - ``"none"``: The result has only sines and cosines. Used by NeRF's paper, GLIGEN.
+        - ``"first"``: The coordinates themselves are the first c columns. Used by NeRF's code, Perceiver, timm.
+        - ``"by_coordinate"``: Each coordinate stands after its own sines and cosines. It needs an order that begins with
+          "coordinate". Used by lucidrains' perceiver-pytorch.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
 
@@ -95,8 +112,8 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     check_positions(name, "x", x)
     check_frequencies(name, "bands", bands)
     c, count = _check_shapes(tuple(x.shape), tuple(bands.shape))
-    xp = namespace(x)
-    dtype = result_dtype(x, dtype)
+    xp = library(name, x=x)
+    dtype = result_dtype(name, x, dtype)
     values = cast(x, wide(dtype, xp))
     if not count:  # Dask cannot reshape an empty array
         return cast(values[..., :0] if include == "none" else values, dtype)

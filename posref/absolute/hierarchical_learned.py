@@ -1,18 +1,23 @@
 """Hierarchical learned positions: n rows for n squared positions. Source: Su Jianlin, kexue.fm/archives/7947 (2020)."""
 
 from posref.absolute.learned import learned
-from posref.arrays import beside, cast, constants, namespace, whole, wide
-from posref.checks import check_positive
+from posref.core.arrays import beside, cast, constants, library, whole, wide
+from posref.core.checks import check_positive
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Hierarchical learned positions",
+    idea=(
+        "BERT's table stops at 512 positions. Here position 1000 is made of two of its rows: one for the block of 512 that it "
+        "is in, one for its place in the block. So n rows reach n times n positions, and the first n stay as trained."
+    ),
     family="absolute",
     source="kexue.fm/archives/7947",
     models=("BERT and RoFormer of bert4keras",),
     domains={"alpha": Real(0, usual=(0.1, 0.9))},
-    arrays={"positions": Axes("*P", "integer", low="0", high="N*N-1"), "table": Axes("N d")},
+    arrays={"positions": Axes("*P", "integer", low="0", high="N*N-1", index=True), "table": Axes("N d")},
     result="*P d",
     rows="*P",
     requires=("N > 0", "alpha < 1", "alpha != 0.5"),
@@ -62,7 +67,7 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     if alpha >= 1 or alpha == 0.5:
         msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be equal); got {alpha!r}."
         raise ValueError(msg)
-    xp = namespace(positions, table)
+    xp = library(name, positions=positions, table=table)
     index = whole(name, "positions", positions)
     if table.ndim != 2 or table.shape[0] == 0:
         msg = f"{name}: table must be 2-D, (rows, width), with at least one row; got shape {tuple(table.shape)}."

@@ -3,8 +3,8 @@
 from typing import Literal, get_args
 
 from posref.absolute.learned import learned
-from posref.arrays import cast, namespace, whole, wide
-from posref.checks import check_flag, check_word
+from posref.core.arrays import cast, library, whole, wide
+from posref.core.checks import check_flag, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, T
 
@@ -13,12 +13,17 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
 
 
 @encoding(
+    title="2-D layout embeddings",
+    idea=(
+        "On a scanned form it matters where a word is printed. Each of the four edges of the word's box, its height and its "
+        "width pick a row of a learned table. Together the six rows tell the model the word's place and size."
+    ),
     family="absolute",
     source="arXiv:1912.13318, section 2.2",
     models=("LayoutLM", "LayoutLMv2", "LayoutLMv3", "LayoutXLM", "LiLT"),
     domains={"combine": OneOf(COMBINE), "clip_sizes": Flag()},
     arrays={
-        "boxes": Axes("*P 4", "integer", low="0", high="min(L,M,U,V)-1", ordered=True),
+        "boxes": Axes("*P 4", "integer", low="0", high="min(L,M,U,V)-1", index=True, ordered=True),
         "x_table": Axes("L d"),
         "y_table": Axes("M d"),
         "h_table": Axes("U e"),
@@ -61,7 +66,11 @@ def layout_2d(
     w_table : array, real floating, shape ``(V, e)``
         W, a row for each width.
     combine : {"concat", "sum"}
-        Concatenated (LayoutLMv2, v3, LayoutXLM, LiLT), or added (LayoutLM).
+        How the six rows make one.
+
+        - ``"concat"``: The rows are put end to end, so that each table has its own channels. Used by LayoutLMv2, LayoutLMv3,
+          LayoutXLM, LiLT.
+        - ``"sum"``: The rows are added, so that each table is as wide as the result. Used by LayoutLM.
     clip_sizes : bool
         True reads row 0 for a negative height or width, and the last row for one beyond the table (LayoutLMv3, with 1024
         rows). With False (the other models) the result is unspecified there: PyTorch raises, NumPy counts a negative row from
@@ -93,7 +102,7 @@ def layout_2d(
     name = "layout_2d"
     check_word(name, "combine", combine, COMBINE)
     clip_sizes = check_flag(name, "clip_sizes", clip_sizes)
-    xp = namespace(boxes, x_table, y_table, h_table, w_table)
+    xp = library(name, boxes=boxes, x_table=x_table, y_table=y_table, h_table=h_table, w_table=w_table)
     places = whole(name, "boxes", boxes)
     if boxes.ndim < 1 or boxes.shape[-1] != 4:
         msg = f"{name}: boxes must have a last axis of 4, (x0, y0, x1, y1); got shape {tuple(boxes.shape)}."

@@ -1,17 +1,22 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.arrays import index_dtype, namespace, rows
-from posref.checks import check_flag, check_integer
+from posref.core.arrays import index_dtype, library, rows
+from posref.core.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Learned position embeddings",
+    idea=(
+        "A table has one learned vector for each position: row 0 for the first token, row 1 for the second. The model adds a "
+        "token's row to its embedding, and so knows where the token is. Positions beyond the last row have no vector."
+    ),
     family="absolute",
     source="arXiv:1705.03122, section 3.1",
     models=("BERT", "GPT-2", "RoBERTa", "OPT", "ViT", "ProphetNet"),
     domains={"offset": Integer(0, usual=8), "clip": Flag()},
-    arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1"), "table": Axes("N d")},
+    arrays={"positions": Axes("*P", "integer", low="0", high="N-offset-1", index=True), "table": Axes("N d")},
     result="*P d",
     rows="*P",
     requires=("offset < N",),
@@ -63,7 +68,7 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     >>> learned(np.asarray([-1, 7]), np.asarray([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]), clip=True).tolist()
     [[0.5, 1.0], [2.5, 3.0]]
     """
-    xp = namespace(positions, table)
+    xp = library("learned", positions=positions, table=table)
     if not xp.isdtype(positions.dtype, "integral"):
         msg = f"learned: positions must be integers (each selects a row of the table); got {positions.dtype}."
         raise ValueError(msg)

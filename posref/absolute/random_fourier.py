@@ -3,9 +3,9 @@
 from typing import Literal, get_args
 
 from posref.absolute.sines import arranged
-from posref.angles import cos_sin_of_half_turns
-from posref.arrays import DType, cast, namespace, result_dtype
-from posref.checks import check_frequencies, check_positions, check_word
+from posref.core.angles import cos_sin_of_half_turns
+from posref.core.arrays import DType, cast, library, result_dtype
+from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
 
@@ -14,6 +14,12 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
+    title="Random Fourier features",
+    idea=(
+        "A point is multiplied by a random matrix that never changes, and sines and cosines are taken of the result. Each "
+        "column is a wave in some random direction. Together they tell points apart; the size of the random numbers sets how "
+        "finely."
+    ),
     family="absolute",
     source="arXiv:2006.10739, section 4",
     models=("SAM", "SAM 2", "NCSN++"),
@@ -39,7 +45,10 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
     matrix : array, at least float32, shape ``(c, m)``
         B. A NumPy array, or an array of the same library as `x`.
     layout : {"sin_cos", "cos_sin"}
-        Which half comes first: sines in SAM and score SDE, cosines in the paper.
+        The order of the columns.
+
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines. Used by SAM, score SDE.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines. Used by Tancik et al.'s paper.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating `x`, else the library's default real dtype.
 
@@ -76,7 +85,7 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
         got = f"{tuple(x.shape)} and {tuple(matrix.shape)}"
         msg = f"{name}: x must be (..., c), and matrix (c, m); got shapes {got}."
         raise ValueError(msg)
-    dtype = result_dtype(x, dtype)
-    rows = namespace(matrix).reshape(matrix, (matrix.shape[0], *(1,) * (x.ndim - 1), matrix.shape[1]))
-    cos, sin = cos_sin_of_half_turns(namespace(x).moveaxis(x, -1, 0)[..., None], rows * 2, dtype=dtype)
+    dtype = result_dtype(name, x, dtype)
+    rows = library(name, matrix=matrix).reshape(matrix, (matrix.shape[0], *(1,) * (x.ndim - 1), matrix.shape[1]))
+    cos, sin = cos_sin_of_half_turns(library(name, x=x).moveaxis(x, -1, 0)[..., None], rows * 2, dtype=dtype)
     return cast(arranged(sin, cos, layout), dtype)

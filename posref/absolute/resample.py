@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal, get_args
 
-from posref.arrays import Array, Namespace, beside, cast, constants, namespace, wide
-from posref.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
+from posref.core.arrays import Array, Namespace, beside, cast, constants, library, wide
+from posref.core.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
 from posref.types import T
 
@@ -17,6 +17,13 @@ REACH = 2  # cells beyond the border that the cubic kernel reads
 
 
 @encoding(
+    title="Interpolation of position embeddings",
+    idea=(
+        "A vision model trained on 14 by 14 patches has 196 learned position vectors. For an image of 20 by 20 patches, the "
+        "table is enlarged as if it were a picture. Libraries interpolate differently, and so give the model different "
+        "vectors."
+    ),
+    tool=True,
     family="absolute",
     source="arXiv:2010.11929, section 3.2",
     models=("ViT", "DINOv2", "SigLIP 2", "Qwen3-VL", "Kimi K2.5", "SAM"),
@@ -81,7 +88,10 @@ def resample(
     prefix : int
         How many rows to keep unchanged: 0 (SigLIP, Qwen3-VL), 1 for a class token (ViT, DINOv2), 2 (DeiT).
     method : {"linear", "cubic"}
-        "linear" is "bilinear" over two axes; "cubic" is "bicubic".
+        - ``"linear"``: Each new cell is a weighted mean of the nearest old ones, bilinear over two axes. Used by SigLIP 2,
+          Qwen3-VL, PaddleOCR-VL, SAM's relative tables.
+        - ``"cubic"``: Each new cell is a smooth mixture of some more old ones, bicubic over two axes. Used by ViT, CLIP and
+          SigLIP in transformers; DINOv2; timm; open_clip; Kimi K2.5.
     align_corners : bool
         True makes :math:`s = (n - 1) / (m - 1)` (0 if m is 1), and without `antialias` :math:`x_i = s i`: the first and last
         cells stay where they are (Qwen3-VL, and Google's ViT). With `antialias`, x keeps the formula above, as in PyTorch,
@@ -93,7 +103,10 @@ def resample(
         factor, so that :math:`s = n / (m + o)`. Then an axis is shifted even where m = n. None adds nothing, as in
         transformers' DINOv2.
     padding : {"border", "zeros"}
-        "zeros" reads 0 instead of the border cell outside the grid (Muse Spark). Only without `antialias`.
+        What the kernel reads outside the grid. "zeros" goes only without `antialias`.
+
+        - ``"border"``: Where the kernel reaches beyond the grid, it reads the cell at the border.
+        - ``"zeros"``: Where the kernel reaches beyond the grid, it reads 0. Used by Muse Spark.
 
     Returns
     -------
@@ -159,7 +172,7 @@ def resample(
         msg = f"{name}: padding must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'."
         raise ValueError(msg)
     size, old_size, prefix = _check_table(table, size, old_size, prefix)
-    xp, d = namespace(table), table.shape[1]
+    xp, d = library(name, table=table), table.shape[1]
     work, beyond = wide(table.dtype, xp), 0 if antialias or padding == "zeros" else REACH
     cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
     last = len(size) - 1

@@ -3,13 +3,18 @@
 from math import pi
 
 from posref.absolute.sinusoidal import sinusoidal
-from posref.arrays import Array, DType, beside, cast, index_dtype, namespace, result_dtype, wide
-from posref.checks import check_flag, check_integer, check_positive
+from posref.core.arrays import Array, DType, beside, cast, index_dtype, library, namespace, result_dtype, wide
+from posref.core.checks import check_flag, check_integer, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding, part
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Sine encoding of masked images (DETR)",
+    idea=(
+        "Images in a batch are padded to one size. For every cell this counts the valid cells above it and to its left, scales "
+        "the counts, and takes their sinusoids: half of the channels tell the row, half the column. Padding does not count."
+    ),
     family="absolute",
     source="arXiv:2005.12872, appendix A.4",
     models=("DETR", "Deformable DETR", "DAB-DETR", "Mask2Former", "SAM 2"),
@@ -97,7 +102,7 @@ def sine_2d(
     [-1.0, -0.0, 0.0471, 0.9989, 1.0, 0.0, 0.0157, 0.9999]
     """
     name = "sine_2d"
-    xp = namespace(mask)
+    xp = library(name, mask=mask)
     if not xp.isdtype(mask.dtype, "bool") or mask.ndim < 2:
         found = f"{mask.dtype}, {tuple(mask.shape)}"
         msg = f"{name}: mask must be boolean with rows and columns, True where a cell is valid; got {found}."
@@ -113,7 +118,7 @@ def sine_2d(
     if centered and not normalize:
         msg = f"{name}: centered must be False without normalize (counts are whole numbers); got True."
         raise ValueError(msg)
-    dtype = result_dtype(mask, dtype)
+    dtype = result_dtype(name, mask, dtype)
     blocks = []
     for axis in (-2, -1):
         places = valid_counts(mask, axis)

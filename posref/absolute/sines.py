@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.arrays import Array, Namespace, beside, constants, namespace
+from posref.core.arrays import Array, Namespace, beside, constants, namespace
 
 
 def ladder(xp: Namespace, count: int, steps: float, base: float) -> Any:

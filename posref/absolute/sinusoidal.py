@@ -3,9 +3,9 @@
 from typing import Literal, get_args
 
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
-from posref.angles import cos_sin
-from posref.arrays import Array, DType, cast, namespace, result_dtype
-from posref.checks import check_integer, check_positions, check_positive, check_word
+from posref.core.angles import cos_sin
+from posref.core.arrays import Array, DType, cast, library, result_dtype
+from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -16,6 +16,11 @@ ODD: tuple[Odd, ...] = get_args(Odd)
 
 
 @encoding(
+    title="Sinusoidal position encoding",
+    idea=(
+        "Every position gets a vector of sines and cosines, like the hands of many clocks, some fast and some slow. Together "
+        "they tell all positions apart, and nothing is learned. The Transformer adds this vector to the token's embedding."
+    ),
     family="absolute",
     source="arXiv:1706.03762, section 3.5",
     models=("Transformer", "Whisper encoder", "M2M100", "Marian", "Pegasus"),
@@ -62,19 +67,28 @@ def sinusoidal(
     dim : int
         d, at least 2 (at least 4 with `endpoint`).
     layout : {"interleaved", "sin_cos", "cos_sin"}
-        The order of the columns: sine and cosine side by side (the paper); sines first (tensor2tensor, fairseq, Whisper,
-        Marian); cosines first (diffusers with ``flip_sin_to_cos``).
+        The order of the columns.
+
+        - ``"interleaved"``: Each sine stands beside the cosine of the same frequency, as in the Transformer's paper.
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines. Used by tensor2tensor, fairseq, Whisper,
+          Marian.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines. Used by diffusers with flip_sin_to_cos.
     base : float
         b, above 0; 10000 in the paper.
     endpoint : bool
         False follows the paper's text. True makes the last frequency exactly 1/b (tensor2tensor, fairseq, M2M100, Whisper). The
         first Transformers were trained with True.
     odd : {"refused", "zeros", "truncated", "extra_sine"}
-        What the columns are if d is odd. It has no effect if d is even. "refused": an error. "zeros": the encoding of width
-        d - 1, then a column of zeros (tensor2tensor, fairseq, M2M100, diffusers' timesteps). "truncated": the encoding of width
-        d + 1 without its last column (positional-encodings). "extra_sine": (d + 1)/2 frequencies with exponents -2i/d; the last
-        has a sine and no cosine (RoFormer, Marian, Pegasus in transformers; Keras Hub). With `endpoint` the exponents are
-        -2i/(d - 1).
+        What the columns are if d is odd. It has no effect if d is even.
+
+        - ``"refused"``: An odd width is an error.
+        - ``"zeros"``: The last column is zeros, the others are the encoding of the even width below, d - 1. Used by
+          tensor2tensor, fairseq, M2M100, diffusers' timesteps.
+        - ``"truncated"``: The encoding of the even width above, d + 1, loses its last column. Used by positional-encodings by
+          tatp22.
+        - ``"extra_sine"``: There is one more sine than cosines, and the odd width stays in the exponents. The (d + 1)/2
+          frequencies have the exponents -2i/d, or -2i/(d - 1) with `endpoint`; the last has a sine and no cosine. Used by
+          RoFormer, Marian and Pegasus in transformers; Keras Hub.
     scale : float
         Multiplies the result, above 0. 1 in the paper, sqrt(2/d) by default in MLX. In x-transformers it is learned and starts
         at 1/sqrt(d).
@@ -112,10 +126,10 @@ def sinusoidal(
     base = check_positive("sinusoidal", "base", base)
     scale = check_positive("sinusoidal", "scale", scale)
     _check_width(dim, endpoint, odd)
-    dtype = result_dtype(positions, dtype)
+    dtype = result_dtype("sinusoidal", positions, dtype)
     count = dim // 2 if odd == "zeros" else (dim + 1) // 2
     width = dim if odd == "extra_sine" else 2 * count
-    frequencies = ladder(namespace(positions), count, count - 1 if endpoint else width / 2, base)
+    frequencies = ladder(library("sinusoidal", positions=positions), count, count - 1 if endpoint else width / 2, base)
     cos, sin = cos_sin(positions, frequencies, dtype=dtype)
     waves = followed_by_zeros(_columns(sin, cos, layout, dim, odd), dim)
     return cast(waves if scale == 1 else waves * scale, dtype)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.absolute.sinusoidal import LAYOUTS, Layout, sinusoidal
-from posref.arrays import DType, namespace
-from posref.checks import check_integers, check_positions, check_word
+from posref.core.arrays import DType, library, result_dtype
+from posref.core.checks import check_integers, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -14,6 +14,11 @@ PHASES: tuple[Phases, ...] = get_args(Phases)
 
 
 @encoding(
+    title="Sinusoidal encoding of several coordinates",
+    idea=(
+        "An image patch has a row and a column, a patch of a video also a frame. Every coordinate gets sinusoids of its own, "
+        "and these stand side by side in one vector. Nothing is learned."
+    ),
     family="absolute",
     source="arXiv:2111.06377, appendix A.1",
     models=("MAE", "DiT", "SD3", "CogVideoX", "RT-DETR"),
@@ -55,9 +60,16 @@ def sinusoidal_nd(
         d_a, even, at least 2 (at least 4 with `endpoint`). An image usually has two blocks of d/2.
     layout : {"interleaved", "sin_cos", "cos_sin"}
         The order of the columns within a block, as in `sinusoidal`.
+
+        - ``"interleaved"``: Each sine stands beside the cosine of the same frequency, as in the Transformer's paper.
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines.
     phases : {"axis", "outer"}
-        "axis": block after block. "outer": the sines of all axes, then the cosines of all axes (the reverse with "cos_sin"), as
-        in timm without ``interleave_sin_cos``. "outer" is not allowed with "interleaved".
+        How the blocks of the axes are ordered. "outer" is not allowed with "interleaved".
+
+        - ``"axis"``: All channels of one axis come before those of the next. Used by MAE.
+        - ``"outer"``: The sines of all axes come before the cosines of all axes; the reverse with "cos_sin". Used by timm
+          unless interleave_sin_cos.
     base, endpoint
         As in `sinusoidal`, for every axis.
     dtype : data type, optional
@@ -107,7 +119,9 @@ def sinusoidal_nd(
         need = f"a first axis of {len(widths)}, one coordinate for each width"
         msg = f"{name}: positions must have {need}; got {tuple(positions.shape)}."
         raise ValueError(msg)
-    xp = namespace(positions)
+    xp = library(name, positions=positions)
+    base = check_positive(name, "base", base)
+    dtype = result_dtype(name, positions, dtype)
     blocks = [
         sinusoidal(positions[axis, ...], width, layout=layout, base=base, endpoint=endpoint, dtype=dtype)
         for axis, width in enumerate(widths)

@@ -2,14 +2,21 @@
 
 from posref.absolute.sines import ladder
 from posref.absolute.sinusoidal import LAYOUTS, Layout
-from posref.angles import cos_sin
-from posref.arrays import DType, beside, cast, namespace, result_dtype
-from posref.checks import check_integer, check_positions, check_positive, check_word
+from posref.core.angles import cos_sin
+from posref.core.arrays import DType, beside, cast, library, result_dtype
+from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Shift matrix of sinusoids",
+    idea=(
+        "Moving on by a fixed number of tokens, say 5, changes every sinusoidal vector in the same way: each sine and cosine "
+        "pair rotates by a fixed angle. This gives that rotation as a matrix. It is why sinusoids can express relative "
+        "positions."
+    ),
+    tool=True,
     family="absolute",
     source="arXiv:1706.03762, section 3.5",
     models=("Transformer",),
@@ -52,7 +59,13 @@ def sinusoidal_shift(
         k, in tokens; usually a scalar. A negative offset goes back.
     dim : int
         d, even, at least 2 (at least 4 with `endpoint`).
-    layout, base, endpoint
+    layout : {"interleaved", "sin_cos", "cos_sin"}
+        Where the sine and cosine of a pair stand, as in `sinusoidal`.
+
+        - ``"interleaved"``: Each sine stands beside the cosine of the same frequency, as in the Transformer's paper.
+        - ``"sin_cos"``: The first half holds all sines, the second all cosines.
+        - ``"cos_sin"``: The first half holds all cosines, the second all sines.
+    base, endpoint
         As in `sinusoidal`.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating offsets, else the library's default real dtype.
@@ -87,8 +100,8 @@ def sinusoidal_shift(
     if dim % 2:
         msg = f"{name}: dim must be even (a sine needs its cosine); got {dim}."
         raise ValueError(msg)
-    xp, half = namespace(offsets), dim // 2
-    dtype = result_dtype(offsets, dtype)
+    xp, half = library(name, offsets=offsets), dim // 2
+    dtype = result_dtype(name, offsets, dtype)
     cos, sin = cos_sin(offsets, ladder(xp, half, half - 1 if endpoint else half, base), dtype=dtype)
     pairs = [0] * dim**2  # for every entry: its pair, and the factors of that pair's cosine and sine
     of_cos, of_sin = [0.0] * dim**2, [0.0] * dim**2

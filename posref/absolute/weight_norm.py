@@ -2,13 +2,19 @@
 
 from typing import Literal
 
-from posref.arrays import beside, cast, namespace, wide
-from posref.checks import check_integer, check_real
+from posref.core.arrays import beside, cast, library, wide
+from posref.core.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Weight normalization",
+    idea=(
+        "A weight is stored as a direction and a length; the weight in use is the direction, brought to that length. Speech "
+        "models such as wav2vec 2.0 store their positional convolution so. This gives the weights to convolve with."
+    ),
+    tool=True,
     family="absolute",
     source="arXiv:1602.07868, equation (2)",
     models=("wav2vec 2.0", "HuBERT", "WavLM", "UniSpeech", "SpeechT5"),
@@ -62,7 +68,7 @@ def weight_norm(v: ArrayOf[T], g: ArrayOf[T], /, *, axis: Literal[0, 1, 2]) -> T
     if tuple(g.shape) != lengths:
         msg = f"weight_norm: g must have shape {lengths}, with v of {tuple(v.shape)} and axis {axis}; got {tuple(g.shape)}."
         raise ValueError(msg)
-    xp = namespace(v, g)
+    xp = library("weight_norm", v=v, g=g)
     work, count = wide(v.dtype, xp), v.shape[axis]
     if 0 in v.shape:
         return cast(v, v.dtype)

@@ -2,9 +2,21 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
 from posref.bias.alibi_slopes import alibi_slopes
-from posref.checks import check_positions, check_tokens, check_word
+from posref.core.arrays import (
+    Array,
+    DType,
+    beside,
+    cast,
+    common_shape,
+    constants,
+    distances,
+    library,
+    namespace,
+    result_dtype,
+    wide,
+)
+from posref.core.checks import check_integer, check_positions, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
 
@@ -13,6 +25,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
+    title="Attention with linear biases (ALiBi)",
+    idea=(
+        "Every attention head lowers the logit of a key by a fixed amount per token of distance: a key 10 tokens back loses "
+        "ten times the head's slope. So near keys are preferred. Nothing is learned, and texts may be longer than in training."
+    ),
+    longer="Perplexity stays low at several times the training length.",
     family="bias",
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
@@ -41,9 +59,15 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     heads : int
         H, the number of heads in the whole model (not in one shard), at least 1.
     form : {"distance", "causal", "key"}
-        "distance" is the formula above. "causal" is :math:`-m_h (p_i - p_j)`, signed. "key" is :math:`m_h p_j`, as BLOOM and
-        MPT add it. It equals the others only after a softmax with a causal mask. FlashAttention takes the slopes from
-        `alibi_slopes`. With ``causal=True`` it adds "key", else "distance" with queries at positions K - Q, ..., K - 1.
+        What the bias of a key is. FlashAttention takes the slopes from `alibi_slopes`. With ``causal=True`` it adds "key", else
+        "distance" with queries at positions K - Q, ..., K - 1.
+
+        - ``"distance"``: The bias is minus the slope times the distance, on both sides of the query, as in the formula. Used by
+          FlashAttention without causal.
+        - ``"causal"``: The bias is minus the slope times query minus key, -m_h (p_i - p_j), so that keys after the query get a
+          positive one.
+        - ``"key"``: The bias is the slope times the key's position, m_h p_j, which equals the others only after a causal
+          softmax. Used by BLOOM, MPT, FlashAttention with causal.
     dtype : data type, optional
         Dtype of the result. None means the dtype of floating positions, else the library's default real dtype.
 
@@ -68,8 +92,9 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     check_positions(name, "q_positions", q_positions)
     check_positions(name, "k_positions", k_positions)
     check_tokens(name, q_positions=q_positions, k_positions=k_positions)
-    xp = namespace(q_positions, k_positions)
-    dtype = result_dtype(q_positions, dtype)
+    xp = library(name, q_positions=q_positions, k_positions=k_positions)
+    dtype = result_dtype(name, q_positions, dtype)
+    heads = check_integer(name, "heads", heads, 1)
     slopes = alibi_slopes(heads, xp=xp if constants(xp) is xp else None)
     return alibi_product(q_positions, k_positions, slopes, form=form, dtype=dtype)
 

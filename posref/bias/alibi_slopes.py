@@ -2,13 +2,18 @@
 
 from typing import Any
 
-from posref.arrays import DType, constants, created
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import DType, constants, created
+from posref.core.checks import check_integer, check_positive
 from posref.spec import Integer, Real, encoding
 from posref.types import HOST, N, NamespaceOf
 
 
 @encoding(
+    title="ALiBi slopes",
+    idea=(
+        "In ALiBi every attention head lowers far keys at a rate of its own. With 8 heads the rates are 1/2, 1/4 and so on "
+        "down to 1/256: the first head sees only the nearest tokens, the last one far back. This gives the rate of each head."
+    ),
     family="bias",
     source="arXiv:2108.12409, section 3",
     models=("BLOOM", "MPT", "Baichuan-13B"),
@@ -67,4 +72,4 @@ def alibi_slopes(
     below = 1 << heads.bit_length() - 1  # the power of two at or below heads
     steps = [2 * h for h in range(1, below + 1)] + [2 * h - 1 for h in range(1, heads - below + 1)]
     exponents = c.asarray(steps, dtype=c.float64) * float(max_bias) / (2 * below)
-    return created(c.pow(c.asarray(2.0, dtype=c.float64), -exponents), xp, device, dtype)
+    return created("alibi_slopes", c.pow(c.asarray(2.0, dtype=c.float64), -exponents), xp, device, dtype)

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import DType, beside, cast, namespace, result_dtype, whole, wide
-from posref.checks import check_integer, check_positive, check_word
+from posref.core.arrays import DType, beside, cast, namespace, result_dtype, whole, wide
+from posref.core.checks import check_integer, check_positive, check_word
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -12,6 +12,11 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
+    title="Attention temperature by position",
+    idea=(
+        "In a long text the softmax spreads its weight over more and more keys, and attention blurs. Multiplying late queries "
+        "by a factor a little above 1 sharpens it again. The factor is 1 up to some length, then grows with the logarithm."
+    ),
     family="extension",
     source="llama-models, models/llama4/model.py",
     models=("Llama 4", "Ministral 3", "Mistral 4", "Inkling"),
@@ -42,7 +47,11 @@ def attention_temperature(
     positions : array, integer, any shape
         p, positions of the queries, in tokens.
     form : {"steps", "smooth"}
-        "steps" in Llama 4, Ministral 3 and Mistral 4; "smooth" in Inkling.
+        How the factor grows.
+
+        - ``"steps"``: The factor stays the same for a whole stretch of tokens, then jumps. Used by Llama 4, Ministral 3,
+          Mistral 4.
+        - ``"smooth"``: The factor grows with every token beyond the length. Used by Inkling.
     beta : float
         How fast the factor grows, above 0; 0.1 in all these models.
     length : int
@@ -84,7 +93,7 @@ def attention_temperature(
     offset = check_integer(name, "offset", offset, 0)
     places = whole(name, "positions", positions)
     xp = namespace(places)
-    dtype = result_dtype(places, dtype)
+    dtype = result_dtype(name, places, dtype)
     work = wide(dtype, xp)
     keys = xp.maximum(places + offset, beside(0, places, places.dtype))
     if form == "steps":

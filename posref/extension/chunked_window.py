@@ -1,13 +1,18 @@
 """Attention within chunks. Source: Meta's llama-models, models/llama4/model.py (attention_chunk_size)."""
 
-from posref.arrays import distances
-from posref.checks import check_integer, check_word
+from posref.core.arrays import distances
+from posref.core.checks import check_integer, check_word
 from posref.extension.sliding_window import PLACES, SIDES, Sides, of_tokens
 from posref.spec import Integer, OneOf, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Chunked attention",
+    idea=(
+        "The text is cut into chunks of, say, 8192 tokens, and a query sees only the keys of its own chunk. Unlike with a "
+        "sliding window, the first token of a chunk sees nothing before it."
+    ),
     family="extension",
     source="llama-models, models/llama4/model.py",
     models=("Llama 4",),
@@ -37,7 +42,10 @@ def chunked_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk
     chunk : int
         c, tokens in a chunk; Llama 4 has 8192.
     sides : {"causal", "both"}
-        "causal": only keys at or before the query, as in Llama 4. "both": all keys of the chunk.
+        Which keys of the chunk a query sees.
+
+        - ``"causal"``: A query sees only keys at or before its own position. Used by Llama 4.
+        - ``"both"``: A query sees keys before and after it, all of the chunk.
 
     Returns
     -------

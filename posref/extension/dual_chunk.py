@@ -2,88 +2,20 @@
 
 from typing import Any
 
-from posref.arrays import Array, cast, distances, namespace
-from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
-from posref.scaling import Scaling
-from posref.spec import Domain, Integer, encoding
-from posref.types import AnyArray, ArrayOf, Layout, T
-
-MODELS = ("Qwen2.5-1M", "Qwen3-2507 (1M)", "ChunkLlama")
-OPTIONS: dict[str, Domain] = {"chunk_size": Integer(1, usual=64), "local_size": Integer(0, usual=16)}
-SIZES = ("local_size < chunk_size",)
-
-
-@encoding(
-    family="extension",
-    source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
-    models=MODELS,
-    domains=OPTIONS,
-    invariants=("decode",),
-    arrays=PLACES,
-    result="*B Q K",
-    rows="*B Q K",
-    requires=SIZES,
-    returns="integer",
-    noun="relative",
+from posref.core.arrays import Array, cast, namespace
+from posref.extension.dual_chunk_distances import (
+    MODELS,
+    OPTIONS,
+    SIZES,
+    check_options,
+    chunks_behind,
+    dual_chunk_distances,
+    places_in_chunks,
 )
-def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, chunk_size: int, local_size: int) -> T:
-    r"""
-    Return the relative position by which dual chunk attention rotates every query and key against each other.
-
-    .. math:: f(m, n) = g(m, e) - (n \bmod s), \qquad s = c - l, \qquad
-        e = \left\lfloor \frac{m}{s} \right\rfloor - \left\lfloor \frac{n}{s} \right\rfloor
-
-    .. math:: g(m, e) = m \bmod s \; (e \le 0, \text{intra}), \qquad
-        \min(m \bmod s + s, c) \; (e = 1, \text{successive}), \qquad \min(2s - 1, c) \; (e > 1, \text{inter})
-
-    Here m is the position of the query, n the position of the key, c is `chunk_size`, l `local_size`, s the size of a chunk in
-    tokens, and e the number of chunks by which the key is before the query.
-
-    Parameters
-    ----------
-    q_positions : array, signed integer, shape ``(*B, Q)``
-        m, in tokens.
-    k_positions : array, signed integer, shape ``(*B, K)``
-        n, in tokens.
-    chunk_size : int
-        c, at least 1; Qwen2.5-1M has 262144. The text is cut into chunks of s tokens, not c.
-    local_size : int
-        l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192. Tokens at most l apart keep their true distance across a chunk
-        border.
-
-    Returns
-    -------
-    array, integer, shape ``(*B, Q, K)``
-        In tokens. At most c for keys at or before the query.
-
-    Raises
-    ------
-    ValueError
-        If a size is out of its range or positions are not signed integers.
-
-    Notes
-    -----
-    The two sizes have the meaning that they have in the authors' code, in vLLM and in ``dual_chunk_attention_config``. In the
-    paper chunks have s tokens and the largest position is c - 1, where c is the pretraining length; in the code it is c. For
-    the paper's distances pass ``chunk_size=c-1, local_size=c-1-s`` (c at most 2s).
-
-    The authors' code never computes a key in a later chunk than the query's. Here such a key is treated as if in the same
-    chunk. A causal mask hides it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> dual_chunk_distances(np.asarray([7, 13]), np.arange(14), chunk_size=9, local_size=3).tolist()
-    [[7, 6, 5, 4, 3, 2, 1, 0, -1, -2, -3, -4, 1, 0], [9, 8, 7, 6, 5, 4, 7, 6, 5, 4, 3, 2, 1, 0]]
-    """
-    chunk_size, local_size = _check("dual_chunk_distances", chunk_size, local_size)
-    q_positions, k_positions = signed("dual_chunk_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
-    key, *queries = _places(q_positions, k_positions, chunk_size, local_size)
-    intra, successive, inter = (distances(query, key) for query in queries)
-    behind = _behind(q_positions, k_positions, chunk_size - local_size)
-    return xp.where(behind <= 0, intra, xp.where(behind == 1, successive, inter))
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
+from posref.scaling import Scaling
+from posref.spec import encoding
+from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 def by_map(
@@ -95,6 +27,13 @@ def by_map(
 
 
 @encoding(
+    title="Dual chunk attention (DCA)",
+    idea=(
+        "RoPE for texts longer than in training. The text is cut into chunks. Distances within a chunk, and to the nearest "
+        "keys of the chunk before, are exact; larger ones are replaced by distances that training had. The model need not be "
+        "trained again."
+    ),
+    longer="A trained RoPE model reads more than 100k tokens without tuning.",
     family="extension",
     source="arXiv:2402.17463, section 3; HKUNLP/ChunkLlama",
     models=MODELS,
@@ -151,7 +90,11 @@ def dual_chunk(
     local_size : int
         l, at least 0, below `chunk_size`; Qwen2.5-1M has 8192.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -188,36 +131,13 @@ def dual_chunk(
     >>> dual_chunk(q, k, *places, chunk_size=5, local_size=1, layout="half", base=10000.0).round(4).tolist()
     [[0.2837, 0.2837, 1.0]]
     """
-    chunk_size, local_size = _check("dual_chunk", chunk_size, local_size)
-    q_positions, k_positions = signed("dual_chunk", q_positions, k_positions)
-    scores = passes(
+    chunk_size, local_size = check_options("dual_chunk", chunk_size, local_size)
+    scores, q_positions, k_positions = passes(
         "dual_chunk", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
-    key, *queries = _places(q_positions, k_positions, chunk_size, local_size)
+    xp = namespace(q)
+    key, *queries = places_in_chunks(q_positions, k_positions, chunk_size, local_size)
     intra, successive, inter = (scores(query, key) for query in queries)
-    behind = _behind(q_positions, k_positions, chunk_size - local_size)
+    behind = chunks_behind(q_positions, k_positions, chunk_size - local_size)
     return cast(xp.where(behind <= 0, intra, xp.where(behind == 1, successive, inter)), q.dtype)
-
-
-def _places(q_positions: Array, k_positions: Array, chunk_size: int, local_size: int) -> tuple[Array, Array, Array, Array]:
-    """Return n mod s for keys, and g(m, e) for queries: for keys in the same chunk, in the one before, and in earlier ones."""
-    xp = namespace(q_positions, k_positions)
-    size = chunk_size - local_size
-    query, key = (p - size * (p // size) for p in (q_positions, k_positions))
-    return key, query, xp.minimum(query + size, 0 * query + chunk_size), 0 * query + min(2 * size - 1, chunk_size)
-
-
-def _behind(q_positions: Array, k_positions: Array, size: int) -> Array:
-    """Return by how many chunks of `size` tokens every key is before the query."""
-    return distances(q_positions // size, k_positions // size)
-
-
-def _check(function: str, chunk_size: int, local_size: int) -> tuple[int, int]:
-    chunk_size = check_integer(function, "chunk_size", chunk_size, 1)
-    local_size = check_integer(function, "local_size", local_size, 0)
-    if local_size >= chunk_size:
-        msg = f"{function}: local_size must be below chunk_size, {chunk_size}; got {local_size}."
-        raise ValueError(msg)
-    return chunk_size, local_size

@@ -1,13 +1,19 @@
 """A window of first and recent keys. Sources: Xiao et al., arXiv:2309.17453, section 3.2; Han et al., arXiv:2308.16137."""
 
-from posref.arrays import distances
-from posref.checks import check_integer
+from posref.core.arrays import distances
+from posref.core.checks import check_integer
 from posref.extension.sliding_window import COUNTED, PLACES, WINDOW, Counting, of_tokens, reach
 from posref.spec import Integer, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Window with attention sinks",
+    idea=(
+        "A query sees the last few thousand tokens, and always the first few of the text. Models put much weight on these "
+        "first tokens, called sinks, and fail when a window drops them. Drawn, the mask has the shape of the letter lambda."
+    ),
+    longer="Text of any length stays fluent; what is outside the window is not read.",
     family="extension",
     source="arXiv:2309.17453, section 3.2",
     models=("StreamingLLM", "LM-Infinite"),
@@ -41,6 +47,11 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
         The number of recent tokens, without the sinks. At least 1 with "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key.
+
+        - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it. Used by LM-Infinite, StreamingLLM's
+          chat.
+        - ``"without_query"``: A window of W tokens is the W before the query, plus the query's own. Used by StreamingLLM's
+          evaluation of perplexity.
 
     Returns
     -------

@@ -2,80 +2,12 @@
 
 from typing import Any
 
-from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
-from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.core.arrays import Array, cast, distances, namespace
+from posref.extension.leaky_rerope_distances import OPTIONS, check_options, leaky_rerope_distances
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
 from posref.scaling import Scaling
-from posref.spec import Domain, Integer, encoding
+from posref.spec import encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
-
-OPTIONS: dict[str, Domain] = {"window": Integer(1), "factor": Integer(1, usual=16)}
-
-
-@encoding(
-    family="extension",
-    source="kexue.fm/archives/9708; bojone/rerope",
-    domains=OPTIONS,
-    invariants=("shift invariant", "decode"),
-    arrays=PLACES,
-    result="*B Q K",
-    rows="*B Q K",
-    noun="relative",
-)
-def leaky_rerope_distances(
-    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, factor: int, dtype: DType | None = None
-) -> T:
-    r"""
-    Return the relative position by which Leaky ReRoPE rotates every query and key against each other.
-
-    .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w + \frac{m - n - w}{c} \text{ otherwise}
-
-    Here m is the position of the query, n the position of the key, w is `window` and c `factor`.
-
-    Parameters
-    ----------
-    q_positions : array, signed integer, shape ``(*B, Q)``
-        m, in tokens.
-    k_positions : array, signed integer, shape ``(*B, K)``
-        n, in tokens.
-    window : int
-        w, at least 1; 512 in the author's code.
-    factor : int
-        c, at least 1: how many tokens beyond the window count as one; 16 in the author's code. With 1 this is RoPE.
-    dtype : data type, optional
-        Dtype of the result. None means the library's default real dtype.
-
-    Returns
-    -------
-    array, real floating, shape ``(*B, Q, K)``
-        In tokens.
-
-    Raises
-    ------
-    ValueError
-        If `window` or `factor` is less than 1, ``window * (factor - 1)`` is 2**31 or more, or positions are not signed
-        integers.
-
-    Notes
-    -----
-    A key w or more after the query is also beyond the window, as in the author's prefill. Decoding has no such keys.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> leaky_rerope_distances(np.asarray([9]), np.asarray([0, 4, 5, 6, 9]), window=4, factor=2).tolist()
-    [[6.5, 4.5, 4.0, 3.0, 0.0]]
-    """
-    window, factor = _check("leaky_rerope_distances", window, factor)
-    q_positions, k_positions = signed("leaky_rerope_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
-    dtype = result_dtype(q_positions, dtype)
-    apart = distances(q_positions, k_positions)
-    tokens = cast(apart, wide(dtype, xp))
-    c = constants(xp)
-    share = beside(c.asarray(1.0, dtype=c.float64) / factor, apart, tokens.dtype)  # compilers divide by a constant in this way
-    beyond = (tokens - float(window)) * share + float(window)
-    return cast(xp.where(xp.abs(apart) < window, tokens, beyond), dtype)
 
 
 def by_map(
@@ -86,6 +18,12 @@ def by_map(
 
 
 @encoding(
+    title="Leaky ReRoPE",
+    idea=(
+        "RoPE whose distances grow slowly beyond a window: with a window of 512, a key 672 tokens back may count as 522 back. "
+        "Near keys stay exact, far ones stay in order, and a text may be several times longer than in training."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=OPTIONS | ROTATION,
@@ -140,7 +78,11 @@ def leaky_rerope(
     factor : int
         c, at least 1; 16 in the author's code.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -177,20 +119,12 @@ def leaky_rerope(
     >>> leaky_rerope(q, k, *places, window=2, factor=4, layout="half", base=10000.0).round(4).tolist()
     [[-0.99, 0.5403, 1.0]]
     """
-    window, factor = _check("leaky_rerope", window, factor)
-    q_positions, k_positions = signed("leaky_rerope", q_positions, k_positions)
-    scores = passes(
+    window, factor = check_options("leaky_rerope", window, factor)
+    scores, q_positions, k_positions = passes(
         "leaky_rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     near = xp.abs(distances(q_positions, k_positions)) < window
     far = scores(q_positions + window * (factor - 1), k_positions, steps=factor)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)
-
-
-def _check(function: str, window: int, factor: int) -> tuple[int, int]:
-    window = check_integer(function, "window", window, 1)
-    factor = check_integer(function, "factor", factor, 1)
-    check_integer(function, "window * (factor - 1)", window * (factor - 1), 0)
-    return window, factor

@@ -1,12 +1,18 @@
 """Log-n attention: queries are scaled by the logarithm of the number of keys they see. Source: Su, kexue.fm/archives/8823."""
 
-from posref.arrays import DType, beside, cast, constants, namespace, result_dtype, whole, wide
-from posref.checks import check_flag, check_integer
+from posref.core.arrays import DType, beside, cast, constants, namespace, result_dtype, whole, wide
+from posref.core.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Log-n attention scaling",
+    idea=(
+        "With more keys, the softmax spreads its weight more thinly. Log-n scaling multiplies a query by the logarithm of its "
+        "position, divided by the logarithm of the training length. So attention stays about as sharp in a long text as in "
+        "training."
+    ),
     family="extension",
     source="kexue.fm/archives/8823",
     models=("Qwen-7B and 14B (1)", "ReRoPE", "Grok-2"),
@@ -65,7 +71,7 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     at_least_one = check_flag("logn_scale", "at_least_one", at_least_one)
     places = whole("logn_scale", "positions", positions)
     xp, c = namespace(places), constants(namespace(places))
-    dtype = result_dtype(places, dtype)
+    dtype = result_dtype("logn_scale", places, dtype)
     work = wide(dtype, xp)
     keys = xp.maximum(places + offset, beside(1, places, places.dtype))
     scale = xp.log(cast(keys, work)) / beside(c.log(c.asarray(float(length), dtype=c.float64)), places, work)

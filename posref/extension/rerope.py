@@ -2,73 +2,13 @@
 
 from typing import Any
 
-from posref.arrays import Array, cast, distances, namespace
-from posref.checks import check_integer
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.core.arrays import Array, cast, distances, namespace
+from posref.core.checks import check_integer
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
+from posref.extension.rerope_distances import WINDOW, rerope_distances
 from posref.scaling import Scaling
-from posref.spec import Domain, Integer, encoding
+from posref.spec import encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
-
-WINDOW: dict[str, Domain] = {"window": Integer(1)}
-
-
-@encoding(
-    family="extension",
-    source="kexue.fm/archives/9708; bojone/rerope",
-    domains=WINDOW,
-    invariants=("shift invariant", "decode"),
-    arrays=PLACES,
-    result="*B Q K",
-    rows="*B Q K",
-    returns="integer",
-    noun="relative",
-)
-def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int) -> T:
-    r"""
-    Return the relative position by which ReRoPE rotates every query and key against each other.
-
-    .. math:: f(m, n) = m - n \text{ for } |m - n| < w, \qquad w \text{ otherwise}
-
-    Here m is the position of the query, n the position of the key and w is `window`.
-
-    Parameters
-    ----------
-    q_positions : array, signed integer, shape ``(*B, Q)``
-        m, in tokens.
-    k_positions : array, signed integer, shape ``(*B, K)``
-        n, in tokens.
-    window : int
-        w, at least 1; 512 in the author's code.
-
-    Returns
-    -------
-    array, integer, shape ``(*B, Q, K)``
-        In tokens: min(m - n, w) for keys at or before the query.
-
-    Raises
-    ------
-    ValueError
-        If `window` is less than 1 or positions are not signed integers.
-
-    Notes
-    -----
-    A key w or more after the query has +w, as in the author's prefill, which tests ``abs(m - n)``. The author's decoding clips
-    only from above and leaves m - n there. A causal mask hides both.
-
-    LM-Infinite (arXiv:2308.16137) uses these distances too, with the mask `lambda_window` of the same window, counting the
-    query. Its ``limit_distance`` is w. In all runs of its authors ``limit_distance`` equals ``local_branch``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rerope_distances(np.asarray([6]), np.asarray([0, 2, 3, 6, 8]), window=4).tolist()
-    [[4, 4, 3, 0, -2]]
-    """
-    window = check_integer("rerope_distances", "window", window, 1)
-    q_positions, k_positions = signed("rerope_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
-    apart = distances(q_positions, k_positions)
-    return xp.where(xp.abs(apart) < window, apart, 0 * apart + window)
 
 
 def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, window: int, **rotation: Any) -> Array:
@@ -77,6 +17,12 @@ def by_map(q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, win
 
 
 @encoding(
+    title="Rectified RoPE (ReRoPE)",
+    idea=(
+        "RoPE whose distances stop growing at a window: all keys beyond 512 tokens, say, count as 512 away. So a trained model "
+        "can read longer texts. It takes two passes, one with RoPE as usual and one for the far keys."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="kexue.fm/archives/9708; bojone/rerope",
     domains=WINDOW | ROTATION,
@@ -127,7 +73,11 @@ def rerope(
     window : int
         w, at least 1; 512 in the author's code.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -166,12 +116,11 @@ def rerope(
     [[-0.4161, -0.4161, 1.0]]
     """
     window = check_integer("rerope", "window", window, 1)
-    q_positions, k_positions = signed("rerope", q_positions, k_positions)
-    scores = passes(
+    scores, q_positions, k_positions = passes(
         "rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     near = xp.abs(distances(q_positions, k_positions)) < window
     far = scores(0 * q_positions + window, 0 * k_positions)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)

@@ -1,93 +1,13 @@
 """Self-Extend: positions of far keys are grouped. Source: Jin et al., arXiv:2401.01325, section 3; datamllab/LongLM."""
 
-from typing import Any, Literal, get_args
+from typing import Any
 
-from posref.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
-from posref.checks import check_integer, check_word
-from posref.extension.passes import PLACES, ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.core.arrays import Array, cast, distances, namespace
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
+from posref.extension.self_extend_distances import OPTIONS, Shift, check_options, near_window, self_extend_distances
 from posref.scaling import Scaling
-from posref.spec import Domain, Integer, OneOf, encoding
+from posref.spec import encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
-
-Shift = Literal["floor", "exact"]
-SHIFTS: tuple[Shift, ...] = get_args(Shift)
-OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1), "shift": OneOf(SHIFTS)}
-
-
-@encoding(
-    family="extension",
-    source="arXiv:2401.01325, section 3; datamllab/LongLM",
-    domains=OPTIONS,
-    invariants=("decode",),
-    arrays=PLACES,
-    result="*B Q K",
-    rows="*B Q K",
-    noun="relative",
-)
-def self_extend_distances(
-    q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, group: int, window: int, shift: Shift, dtype: DType | None = None
-) -> T:
-    r"""
-    Return the relative position by which Self-Extend rotates every query and key against each other.
-
-    .. math:: f(m, n) = m - n \text{ for } 0 \le m - n < w, \qquad
-        \left\lfloor \frac{m}{g} \right\rfloor - \left\lfloor \frac{n}{g} \right\rfloor + w - \frac{w}{g} \text{ otherwise}
-
-    Here m is the position of the query, n the position of the key, g is `group` and w `window`. The last w/g is rounded down
-    for ``shift="floor"``.
-
-    Parameters
-    ----------
-    q_positions : array, signed integer, shape ``(*B, Q)``
-        m, in tokens.
-    k_positions : array, signed integer, shape ``(*B, K)``
-        n, in tokens.
-    group : int
-        g, at least 1; 8 in the authors' code. With 1 this is RoPE.
-    window : int
-        w, at least 1; 1024 in the authors' code.
-    shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g``, which the authors intend, or ``w / g``, as in most of their prefill code. (Their
-        commit 715c1e3 calls ``w / g`` an accident and fixes one place; their flash decoding floors.) The two differ unless g
-        divides w.
-    dtype : data type, optional
-        Dtype of the result. None means the library's default real dtype.
-
-    Returns
-    -------
-    array, real floating, shape ``(*B, Q, K)``
-        In tokens.
-
-    Raises
-    ------
-    ValueError
-        If `group` or `window` is less than 1, `shift` is unknown or positions are not signed integers; with "exact", if
-        ``window * group`` is 2**31 or more.
-
-    Notes
-    -----
-    Positions are grouped before they are subtracted, so f depends on m and n, not only on m - n. Negative positions are rounded
-    down too.
-
-    A key after the query is not in the window, as in the authors' code; a causal mask hides it. Their code omits the shift as
-    long as all queries are before w. No visible key is far then, so no score changes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> self_extend_distances(np.asarray([9]), np.asarray([0, 3, 5, 7, 9]), group=2, window=5, shift="floor").tolist()
-    [[7.0, 6.0, 4.0, 2.0, 0.0]]
-    """
-    group, window = _check("self_extend_distances", group, window, shift)
-    q_positions, k_positions = signed("self_extend_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
-    dtype = result_dtype(q_positions, dtype)
-    work = wide(dtype, xp)
-    apart, groups = distances(q_positions, k_positions), distances(q_positions // group, k_positions // group)
-    c = constants(xp)
-    exact = c.asarray(float(window * group - window), dtype=c.float64) / group
-    far = cast(groups, work) + (beside(exact, apart, work) if shift == "exact" else float(window - window // group))
-    return cast(xp.where(_near(apart, window), cast(apart, work), far), dtype)
 
 
 def by_map(
@@ -99,6 +19,12 @@ def by_map(
 
 
 @encoding(
+    title="Self-Extend",
+    idea=(
+        "RoPE for texts longer than in training. Near keys keep exact distances; far ones are grouped, so that eight "
+        "neighbours, say, share one position and distances shrink. The order of the text survives, and nothing is trained."
+    ),
+    longer="A trained RoPE model reads longer texts without tuning.",
     family="extension",
     source="arXiv:2401.01325, section 3; datamllab/LongLM",
     domains=OPTIONS | ROTATION,
@@ -154,9 +80,16 @@ def self_extend(
     window : int
         w, at least 1; 1024 in the authors' code.
     shift : {"floor", "exact"}
-        What is subtracted from w: ``w // g`` or ``w / g``. See `self_extend_distances`.
+        What is subtracted from w. `self_extend_distances` names the users.
+
+        - ``"floor"``: Grouped positions move by w - floor(w / g), as the authors mean it.
+        - ``"exact"``: Grouped positions move by w - w/g, a fraction unless g divides w.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for the others, which give the same scores.
+        The channels u and v of pair t. "interleaved_to_half" gives the same scores as "interleaved".
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -192,28 +125,14 @@ def self_extend(
     >>> self_extend(q, k, *places, group=4, window=2, shift="floor", layout="half", base=10000.0).round(4).tolist()
     [[-0.6536, 0.5403, 1.0]]
     """
-    group, window = _check("self_extend", group, window, shift)
-    q_positions, k_positions = signed("self_extend", q_positions, k_positions)
-    scores = passes(
+    group, window = check_options("self_extend", group, window, shift)
+    scores, q_positions, k_positions = passes(
         "self_extend", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     steps, taken = (group, window) if shift == "exact" else (1, window // group)
     q_groups, k_groups = steps * (q_positions // group + window) - taken, steps * (k_positions // group)
-    near = _near(distances(q_positions, k_positions), window)
+    near = near_window(distances(q_positions, k_positions), window)
     far = scores(q_groups, k_groups, steps=steps)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)
-
-
-def _near(apart: Array, window: int) -> Array:
-    return (apart >= 0) & (apart < window)
-
-
-def _check(function: str, group: int, window: int, shift: Shift) -> tuple[int, int]:
-    group = check_integer(function, "group", group, 1)
-    window = check_integer(function, "window", window, 1)
-    check_word(function, "shift", shift, SHIFTS)
-    if shift == "exact":
-        check_integer(function, "window * group", window * group, 1)
-    return group, window

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import Array, distances, whole
-from posref.checks import check_integer, check_tokens, check_word
+from posref.core.arrays import Array, distances, library, whole
+from posref.core.checks import check_integer, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 from posref.types import ArrayOf, T
 
@@ -17,6 +17,11 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
 
 
 @encoding(
+    title="Sliding window attention",
+    idea=(
+        "A query sees only the keys near it, say the last 4096 tokens. Then cost and memory no longer grow with every token of "
+        "a long text. Whether a window of 4096 counts the query itself differs between libraries."
+    ),
     family="extension",
     source="arXiv:2004.05150, section 3.1",
     models=("Longformer", "Mistral-7B", "Gemma 2 and 3", "gpt-oss", "ModernBERT", "MiMo-V2-Flash"),
@@ -47,8 +52,16 @@ def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, windo
         The size in tokens (on each side if `sides` is "both"). At least 1 with "with_query", at least 0 with "without_query".
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key.
+
+        - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it. Used by transformers, vLLM,
+          gpt-oss, Gemma.
+        - ``"without_query"``: A window of W tokens is the W before the query, plus the query's own. Used by Mistral's first
+          code, FlashAttention's window_size, SGLang, axlearn, ModernBERT.
     sides : {"causal", "both"}
-        "causal": only keys at or before the query. "both": keys on both sides of it.
+        Which keys a query sees.
+
+        - ``"causal"``: A query sees only keys at or before its own position.
+        - ``"both"``: A query sees keys before and after it. Used by ModernBERT.
 
     Returns
     -------
@@ -90,4 +103,5 @@ def reach(function: str, window: int, counting: Counting) -> int:
 def of_tokens(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
     """Return integer positions of queries and keys in the indexing dtype. Raise if they are not integers."""
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
+    library(function, q_positions=q_positions, k_positions=k_positions)
     return whole(function, "q_positions", q_positions), whole(function, "k_positions", k_positions)

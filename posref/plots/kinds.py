@@ -80,10 +80,7 @@ def _is_table(record: Encoding) -> bool:
         return False
     asked = Asked(record.name)
     made_up = set(record.arrays) - {places[0], asked.vectors_name}
-    of_rows = record.arrays[places[0]]
-    whole = (of_rows.kind, of_rows.high is None) != ("integer", False) and not any(
-        dims in record.result[0] for dims in ("dim dim", "n n")
-    )
+    whole = not record.arrays[places[0]].index and not any(dims in record.result[0] for dims in ("dim dim", "n n"))
     return whole and all(record.arrays[name].kind in ("wide", "real") for name in made_up) and _fits(asked)
 
 

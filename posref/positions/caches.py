@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from posref.arrays import index_dtype, namespace, placement, whole
-from posref.checks import check_integer, check_tokens
-from posref.grids import made
-from posref.positions.looking import counted, first_where
-from posref.spec import Axes, Integer, encoding
+from posref.core.arrays import index_dtype, library, placement, whole
+from posref.core.checks import check_integer, check_tokens
+from posref.core.grids import made
+from posref.positions.value_checks import counted, first_where
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 
@@ -37,7 +36,7 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     [[7, 8], [3, 4]]
     """
     new = check_integer("decode", "new", new, 0)
-    xp = namespace(cached)
+    xp = library("decode", cached=cached)
     wrong = first_where(cached, cached < 0, xp) if xp.isdtype(cached.dtype, "integral") else cached.dtype
     if wrong is not None:
         msg = f"decode: cached must be integers of at least 0 (the tokens in each row's cache); got {wrong}."
@@ -75,7 +74,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     >>> evicted(np.asarray([0, 1, 900, 901]), reindex=True).tolist()
     [0, 1, 2, 3]
     """
-    xp = namespace(kept)
+    xp = library("evicted", kept=kept)
     if not xp.isdtype(kept.dtype, "integral"):
         msg = f"evicted: kept must be integers; got {kept.dtype}."
         raise ValueError(msg)
@@ -135,7 +134,7 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
     >>> int(delta), (decode(np.asarray(6), 2) + delta).tolist()
     (-2, [4, 5])
     """
-    xp = namespace(positions, mask)
+    xp = library("decode_delta", positions=positions, mask=mask)
     if positions.ndim < 2 or tuple(positions.shape[1:]) != tuple(mask.shape):
         shapes = f"{tuple(mask.shape)} for positions {tuple(positions.shape)}"
         msg = f"decode_delta: mask must have the shape of positions without their first axis; got {shapes}."
@@ -193,49 +192,3 @@ def compressed(windows: int, /, *, rate: int, first: int, xp: NamespaceOf[N] | N
     rate = check_integer("compressed", "rate", rate, 1)
     first = check_integer("compressed", "first", first, 0)
     return made([w * rate + first for w in range(windows)], (windows,), xp, device)
-
-
-@encoding(
-    family="positions",
-    source="DeepSeek-V4: transformers 5.23.0, modeling_deepseek_v4.py, lines 448 and 589",
-    models=("DeepSeek-V4",),
-    domains={"rate": Integer(1)},
-    arrays={"q_positions": Axes("*R Q", "integer")},
-    result="*R Q",
-    rows="*R Q",
-    returns="integer",
-)
-def visible_windows(q_positions: ArrayOf[T], /, *, rate: int) -> T:
-    r"""
-    Return how many compressed windows each query sees: the complete ones, :math:`\lfloor (m + 1) / r \rfloor`.
-
-    Parameters
-    ----------
-    q_positions : array of integers, shape ``(*B, Q)``
-        m, positions of the queries, in tokens from the start of the text.
-    rate : int
-        r, tokens per window, as for `compressed`.
-
-    Returns
-    -------
-    array of integers, shape ``(*B, Q)``
-        The query sees window w if w, counted from the start of the text, is below this number.
-
-    Raises
-    ------
-    ValueError
-        If positions are not integers or have no axis of tokens, or `rate` is below 1.
-
-    Source
-    ------
-    transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py, lines 448 and 589.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> visible_windows(np.asarray([2, 3, 7]), rate=4).tolist()
-    [0, 1, 2]
-    """
-    rate = check_integer("visible_windows", "rate", rate, 1)
-    check_tokens("visible_windows", q_positions=q_positions)
-    return (whole("visible_windows", "q_positions", q_positions) + 1) // rate

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from posref.arrays import constants
-from posref.checks import check_flag, check_integer, check_word
-from posref.grids import grid, made
+from posref.core.arrays import constants
+from posref.core.checks import check_flag, check_integer, check_word
+from posref.core.grids import grid, made
 from posref.types import HOST, N, NamespaceOf
 
 Origin = Literal["centre", "corner"]

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from typing import Any, Literal, get_args
 
-from posref.arrays import Array, Namespace, constants
-from posref.checks import check_finite, check_integer, check_positive, check_word, quoted
-from posref.grids import grid
+from posref.core.arrays import Array, Namespace, constants
+from posref.core.checks import check_finite, check_integer, check_positive, check_word, quoted
+from posref.core.grids import grid
 from posref.types import HOST, N, NamespaceOf
 
 Rounding = Literal["down", "none"]

@@ -3,78 +3,17 @@
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from posref.arrays import namespace, placement
-from posref.checks import check_integer, check_word
-from posref.grids import made
-from posref.positions.looking import starts_of
-from posref.spec import Domain, Integer, encoding
+from posref.core.arrays import library, placement
+from posref.core.checks import check_integer, check_word
+from posref.core.grids import made
+from posref.positions.ranks import check_rank
+from posref.positions.value_checks import starts_of
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 Order = Literal["rank", "halves", "document", "striped"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 Within = Literal["document", "pack"]
 WITHIN: tuple[Within, ...] = get_args(Within)
-
-
-# limits for the calls of `posref check`; the functions themselves take more ranks
-RANKS: dict[str, Domain] = {"rank": Integer(0, 63, usual=3), "ranks": Integer(1, 64, usual=4)}
-
-
-@encoding(
-    family="positions",
-    name="zigzag_shard",
-    source="Megatron-core; torch 2.13, head-tail load balancer; zhuzilin/ring-flash-attention",
-    domains={"length": Integer(0, 2**20, step=2), **RANKS},
-    requires=("rank < ranks", "length % (2*ranks) == 0"),
-    result="length//ranks",
-    returns="integer",
-)
-def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
-    """
-    Return the positions of one rank's shard under context parallelism, cut so that all ranks have equal causal work.
-
-    The sequence is cut into 2c equal chunks for c ranks. Rank r has chunks r and 2c - 1 - r.
-
-    Parameters
-    ----------
-    length : int
-        The number of tokens in the whole sequence, a multiple of 2c.
-    rank : int
-        r, the number of this shard, from 0.
-    ranks : int
-        c, the number of shards.
-    xp : module, optional
-        The array library of the result, such as ``torch``. None means NumPy.
-    device : optional
-        The device of the result, such as "cuda". Without `xp` it has no effect.
-
-    Returns
-    -------
-    array of integers, shape ``(length // ranks,)``
-
-    Raises
-    ------
-    ValueError
-        If `length` is not a multiple of 2c, or `rank` is not from 0 to c - 1.
-
-    Notes
-    -----
-    Megatron-core (bshd), torch 2.13's head-tail load balancer and ring-flash-attention's zigzag divide sequences in this way.
-    If the length is not a multiple of 2c, torch makes contiguous shards. For packed sequences see `packed_shard`.
-
-    Examples
-    --------
-    >>> zigzag(8, rank=0, ranks=2).tolist()
-    [0, 1, 6, 7]
-    """
-    length = check_integer("zigzag", "length", length, 0)
-    rank, ranks = _check_rank("zigzag", rank, ranks)
-    if length % (2 * ranks):
-        msg = f"zigzag: length must be a multiple of {2 * ranks}, two chunks for each of the {ranks} ranks; got {length}."
-        raise ValueError(msg)
-    chunk = length // (2 * ranks)
-    starts = (rank * chunk, (2 * ranks - 1 - rank) * chunk)
-    return made([start + i for start in starts for i in range(chunk)], (2 * chunk,), xp, device)
 
 
 def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
@@ -115,66 +54,12 @@ def contiguous(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | No
     [3, 4, 5]
     """
     length = check_integer("contiguous", "length", length, 0)
-    rank, ranks = _check_rank("contiguous", rank, ranks)
+    rank, ranks = check_rank("contiguous", rank, ranks)
     if length % ranks:
         msg = f"contiguous: length must be a multiple of ranks ({ranks}); got {length}."
         raise ValueError(msg)
     own = length // ranks
     return made(list(range(rank * own, (rank + 1) * own)), (own,), xp, device)
-
-
-@encoding(
-    family="positions",
-    name="striped_shard",
-    source="arXiv:2311.09431; zhuzilin/ring-flash-attention; SGLang",
-    domains={"length": Integer(0, 2**20), **RANKS},
-    requires=("rank < ranks",),
-    result="max(0,(length-rank+ranks-1)//ranks)",
-    returns="integer",
-)
-def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
-    """
-    Return the positions of one rank's shard if tokens are dealt to the ranks in turn: r, r + c, r + 2c and so on.
-
-    Parameters
-    ----------
-    length : int
-        The number of tokens in the whole sequence.
-    rank : int
-        r, the number of this shard, from 0.
-    ranks : int
-        c, the number of shards.
-    xp : module, optional
-        The array library of the result, such as ``torch``. None means NumPy.
-    device : optional
-        The device of the result, such as "cuda". Without `xp` it has no effect.
-
-    Returns
-    -------
-    array of integers, shape ``(ceil((length - rank) / ranks),)``
-
-    Raises
-    ------
-    ValueError
-        If `rank` is not from 0 to c - 1.
-
-    Source
-    ------
-    Brandon et al., Striped Attention, arXiv:2311.09431.
-
-    Notes
-    -----
-    ring-flash-attention's stripe and SGLang's round-robin split for sparse attention divide sequences in this way.
-
-    Examples
-    --------
-    >>> striped(8, rank=1, ranks=2).tolist()
-    [1, 3, 5, 7]
-    """
-    length = check_integer("striped", "length", length, 0)
-    rank, ranks = _check_rank("striped", rank, ranks)
-    own = list(range(rank, length, ranks))
-    return made(own, (len(own),), xp, device)
 
 
 def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Order, within: Within) -> T:
@@ -231,8 +116,8 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     """
     check_word("packed_shard", "order", order, ORDERS)
     check_word("packed_shard", "within", within, WITHIN)
-    rank, ranks = _check_rank("packed_shard", rank, ranks)
-    xp = namespace(cu_seqlens)
+    rank, ranks = check_rank("packed_shard", rank, ranks)
+    xp = library("packed_shard", cu_seqlens=cu_seqlens)
     starts = starts_of("packed_shard", cu_seqlens)
     edges = [int(start) for start in starts]
     found: list[list[tuple[int, int]]] = [[], []]  # heads, then tails: tokens as (sequence's start, place)
@@ -260,13 +145,3 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
 def _edge(length: int, chunks: int, chunk: int) -> int:
     """Return where a chunk begins. The first ``length % chunks`` chunks have one more token than the others."""
     return chunk * (length // chunks) + min(chunk, length % chunks)
-
-
-def _check_rank(function: str, rank: int, ranks: int) -> tuple[int, int]:
-    """Return both as ints. Raise if rank is not from 0 to ``ranks - 1``."""
-    ranks = check_integer(function, "ranks", ranks, 1)
-    rank = check_integer(function, "rank", rank, 0)
-    if rank >= ranks:
-        msg = f"{function}: rank must be below ranks ({ranks}); got {rank}."
-        raise ValueError(msg)
-    return rank, ranks

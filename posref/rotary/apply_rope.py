@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import Array, cast, namespace, wide
-from posref.checks import check_flag, check_real, check_rows, check_word
+from posref.core.arrays import Array, cast, library, wide
+from posref.core.checks import check_flag, check_real, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
 
@@ -21,6 +21,11 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
 
 
 @encoding(
+    title="Rotation by a table of cosines and sines",
+    idea=(
+        "RoPE takes two channels as a point in the plane and rotates it. Given cosines and sines, this rotates. Libraries "
+        "differ in which two channels are a pair, and a model's weights fit only one choice."
+    ),
     family="rotary",
     source="arXiv:2104.09864, equation (34)",
     models=("Llama", "GPT-J", "GPT-NeoX", "DeepSeek"),
@@ -28,8 +33,8 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
     invariants=("norm kept", "tail unchanged", "batch equivariant"),
     arrays={
         "x": Axes("2*n+tail | *R T 2*n+tail | B T H 2*n+tail"),
-        "cos": Axes("n | ~*R ~T n | T 1 n"),
-        "sin": Axes("=cos"),
+        "cos": Axes("n | ~*R ~T n | T 1 n", usual=(-1.0, 1.0)),
+        "sin": Axes("=cos", usual=(-1.0, 1.0)),
     },
     result="=x",
     rows="*R B H T",
@@ -56,14 +61,22 @@ def apply_rope(
         From `rope_table`. P broadcasts to the leading axes of x: for x of (B, H, T, D), P is (T,) or (B, 1, T); for
         (B, T, H, D), it is (B, T, 1), or (T, 1) if H is above 1. d channels rotate; the others are unchanged.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i, counted from the first channel that rotates. "half": (i, i + d/2), as in GPT-NeoX and in
-        transformers' Llama. "interleaved": (2i, 2i + 1), as in GPT-J, Meta's Llama and the paper. "interleaved_to_half" reads x
-        at (2i, 2i + 1) and writes y at (i, i + d/2), as in transformers' DeepSeek-V3.
+        The channels u and v of pair i, counted from the first channel that rotates.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second. Used by GPT-NeoX;
+          Llama, Qwen, Mistral and Gemma in transformers; gpt-oss.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by GPT-J, Meta's own
+          Llama, Llama 4, RoFormer, Cohere, GLM, DeepSeek-V2.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2. Used by DeepSeek-V3
+          in transformers, Kimi K2, Mistral 4, LongCat-Flash.
     inverse : bool
         Apply the transpose: read where the rotation writes, write where it reads, and change the sign of s_i. This undoes the
         rotation if the table has no attention factor. It is always the vjp in `x`.
     lanes : {"leading", "trailing"}
-        Which d of the D channels rotate: the first, as in GPT-J, GPT-NeoX and others, or the last, as in DeepSeek-V4.
+        Which d of the D channels rotate.
+
+        - ``"leading"``: The first channels of the head rotate, the rest stay as they are. Used by GPT-J, GPT-NeoX.
+        - ``"trailing"``: The last channels of the head rotate, those before them stay as they are. Used by DeepSeek-V4.
 
     Returns
     -------
@@ -86,7 +99,7 @@ def apply_rope(
     check_word("apply_rope", "layout", layout, WORDS)
     check_word("apply_rope", "lanes", lanes, LANES)
     inverse = check_flag("apply_rope", "inverse", inverse)
-    xp = namespace(x, cos, sin)
+    xp = library("apply_rope", x=x, cos=cos, sin=sin)
     shape, half = x.shape, cos.shape[-1]
     if cos.shape != sin.shape or 2 * half > shape[-1]:
         msg = (

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
-from posref.arrays import DType, constants, created
-from posref.callers import called
-from posref.checks import check_flag, check_integers, check_positive, check_word
+from posref.core.arrays import DType, constants, created
+from posref.core.checks import check_flag, check_integers, check_positive, check_word
 from posref.spec import Flag, Integers, OneOf, Real, encoding
 from posref.types import HOST, N, NamespaceOf
 
@@ -16,6 +15,11 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @encoding(
+    title="Frequencies of axial RoPE",
+    idea=(
+        "A patch in row 3 and column 7 has two coordinates. Axial RoPE gives some channel pairs to the row and the others to "
+        "the column. This gives the angle of every pair for one step along its axis."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3.2",
     models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "CogVideoX", "Wan", "Flux", "LTX-Video"),
@@ -63,12 +67,18 @@ def axial_frequencies(
         b, above 0: 10000 (Qwen2-VL, Pixtral, Flux) or 100 (RoPE-ViT, DINOv3, Gemma 4's encoder). If b is below 1, the
         frequencies rise.
     allocation : {"own", "shared"}
-        "own": axis a has the frequencies of RoPE over its own d_a channels (nearly all models). "shared": the axes share the
-        d/2 frequencies of RoPE over d channels, and axis a takes every A-th of them, starting at number a. In Pixtral, height
-        takes the even ones and width the odd ones. All d_a must then be equal.
+        Which formula gives theta. Nearly all models have "own".
+
+        - ``"own"``: Each axis has all frequencies of RoPE, from fast to slow, over its own d_a channels. Used by Qwen2-VL
+          vision, Llama 4 vision, EVA-02, DINOv3.
+        - ``"shared"``: The axes take turns in one list of frequencies, of RoPE over d channels: axis a takes every A-th,
+          starting at number a. With two axes these are even ones for the height, odd ones for the width. All d_a must be equal.
+          Used by Pixtral.
     unit : {"radians", "turns"}
-        The unit of the formulas above. "turns" multiplies them by :math:`2\pi`, for coordinates from
-        -1 to 1 (DINOv3; see `posref.positions.centred`).
+        The unit of the formulas above. `posref.positions.centred` makes coordinates for "turns".
+
+        - ``"radians"``: A frequency is an angle in radians for a step of 1.
+        - ``"turns"``: The angle is multiplied by 2 pi, for coordinates from -1 to 1. Used by DINOv3.
     endpoint : bool
         False gives the exponents of RoPE. True spreads the frequencies from `first` to ``first / base``, both included
         (LTX-Video, and DINOv3 with a least and a greatest period). Every d_a must then be at least 4.
@@ -111,19 +121,9 @@ def axial_frequencies(
     [1.0, 0.1, 1.0, 0.1]
     """
     name = "axial_frequencies"
-    check_word(name, "allocation", allocation, ALLOCATIONS)
-    check_word(name, "unit", unit, UNITS)
-    base = check_positive(name, "base", base)
+    dims, base = check_axes(name, dims, base, allocation, unit)
     endpoint = check_flag(name, "endpoint", endpoint)
     first = check_positive(name, "first", first)
-    dims = check_integers(name, "dims", dims, 2)
-    if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
-        equal = " and equal with allocation='shared'" if allocation == "shared" else ""
-        msg = (
-            f"{called(name, 'dims')}: dims must have at least one entry, all even (channels rotate in pairs){equal}; "
-            f"got {tuple(dims)}."
-        )
-        raise ValueError(msg)
     if endpoint and min(dims) < 4:
         msg = f"{name}: dims must be at least 4 with endpoint=True (a first and a last frequency); got {tuple(dims)}."
         raise ValueError(msg)
@@ -135,4 +135,19 @@ def axial_frequencies(
         exponents = [(2 * (k * axes + axis), sum(dims) - less) for axis, dim in enumerate(dims) for k in range(dim // 2)]
     over, under = (c.asarray([float(pair[n]) for pair in exponents], dtype=c.float64) for n in (0, 1))
     inv_freq = c.pow(b, -over / under) if first == 1 else c.pow(b, -over / under) * float(first)
-    return created(2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)
+    return created(name, 2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)
+
+
+def check_axes(
+    function: str, dims: Sequence[int], base: float, allocation: Allocation, unit: Unit
+) -> tuple[tuple[int, ...], float]:
+    """Return widths and base. Raise if an option is out of range."""
+    check_word(function, "allocation", allocation, ALLOCATIONS)
+    check_word(function, "unit", unit, UNITS)
+    base = check_positive(function, "base", base)
+    dims = check_integers(function, "dims", dims, 2)
+    if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
+        equal = " and equal with allocation='shared'" if allocation == "shared" else ""
+        msg = f"{function}: dims must have at least one entry, all even (channels rotate in pairs){equal}; got {tuple(dims)}."
+        raise ValueError(msg)
+    return dims, base

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from posref.arrays import Array, constants, namespace, wide
-from posref.checks import check_coordinates, check_lanes, check_positions, check_word
+from posref.core.arrays import Array, constants, library, namespace, number_system, wide
+from posref.core.checks import check_coordinates, check_flag, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
-from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies
+from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies, check_axes
 from posref.rotary.axial_table import axes_of_pairs, axial_table
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -18,6 +18,11 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
+    title="Axial RoPE",
+    idea=(
+        "RoPE for images: some channel pairs rotate with the patch's row, the others with its column. The product of a query "
+        "and a key then depends only on how many rows and columns are between them. Video adds pairs for time."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3.2",
     models=("Qwen2-VL vision", "Pixtral", "Llama 4 vision", "EVA-02", "DINOv3", "Gemma 4 vision", "SAM 3", "Flux", "Wan"),
@@ -64,8 +69,7 @@ def axial_rope(
     .. math:: \text{own}: \; \theta_i = b^{-2k/d_a}, \qquad \text{shared}: \; \theta_i = b^{-2(kA + a)/d}, \qquad
         a = a(i), \; d = \sum_a d_a
 
-    So logits depend only on differences of coordinates. With "own" each axis has its own frequencies. With "shared" the axes
-    divide the frequencies of one RoPE, as in `mrope`.
+    So logits depend only on differences of coordinates.
 
     Parameters
     ----------
@@ -81,21 +85,32 @@ def axial_rope(
     base : float
         b, above 0. `axial_frequencies` names the models.
     allocation : {"own", "shared"}
-        Which formula gives theta: see `axial_frequencies`. For "shared" all d_a must be equal.
-    unit : {"radians", "turns"}
-        "turns" multiplies theta by :math:`2\pi`, for coordinates from -1 to 1 (DINOv3).
-    arrangement : {"chunked", "round_robin"}
-        "chunked": the d_0/2 pairs of axis 0, then the pairs of axis 1, and so on. "round_robin": pair i belongs to axis i mod A
-        or, if all pairs of that axis are placed, to the next axis, cyclically, that has pairs left (Kimi's vision encoder,
-        EfficientLoFTR).
-    layout : {"half", "interleaved", "half_by_axis"}
-        Which channels (u, v) are pair i:
+        Which formula gives theta. `axial_frequencies` names the users.
 
-        - ``half``: (i, i + d/2) across all axes, so [h w | h w] (Qwen2-VL, Pixtral in transformers, DINOv3, CogView4).
-        - ``interleaved``: (2i, 2i + 1), so [hh ww] (RoPE-ViT, EVA-02, Llama 4, SAM 3, Pixtral in Mistral's code, Flux, Wan,
-          CogVideoX, HunyuanVideo).
-        - ``half_by_axis``: (o + k, o + k + d_a/2) for pair k of axis a, where o is :math:`d_0 + \dots + d_{a-1}`, so
-          [h | h][w | w] (Gemma 4, Allegro). It needs ``arrangement="chunked"``.
+        - ``"own"``: Each axis has all frequencies, from fast to slow, over its own d_a channels.
+        - ``"shared"``: The axes take turns in one list of frequencies, as in `mrope`: with two axes, even ones for the height,
+          odd ones for the width. All d_a must be equal.
+    unit : {"radians", "turns"}
+        The unit of theta. `axial_frequencies` names the users.
+
+        - ``"radians"``: A frequency is an angle in radians for a step of 1.
+        - ``"turns"``: The angle is multiplied by 2 pi, for coordinates from -1 to 1.
+    arrangement : {"chunked", "round_robin"}
+        The axis a(i) of each pair.
+
+        - ``"chunked"``: The first d_0/2 pairs belong to axis 0, the next d_1/2 to axis 1, and so on.
+        - ``"round_robin"``: Pair i belongs to axis i mod A or, if that axis has all its pairs, to the next axis, cyclically,
+          that has room. Used by Kimi's vision encoder, EfficientLoFTR.
+    layout : {"half", "interleaved", "half_by_axis"}
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2 of all axes together: [row column | row column]. Used by Qwen2-VL,
+          Pixtral in transformers, DINOv3, CogView4.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1: [row row][column column]. Used by RoPE-ViT,
+          EVA-02, Llama 4, SAM 3, Pixtral in Mistral's code, Flux, Wan, CogVideoX, HunyuanVideo.
+        - ``"half_by_axis"``: Each axis has a block of channels, whose first half meets its second: [row | row][column |
+          column]. Pair k of axis a is channels o + k and o + k + d_a/2, where the axes before it have o channels. It needs
+          ``arrangement="chunked"``. Used by Gemma 4, Allegro.
     inverse : bool
         Rotate by the negative angle, which is the transpose and the inverse.
 
@@ -135,11 +150,12 @@ def axial_rope(
     if layout == "half_by_axis" and arrangement != "chunked":
         msg = f"{name}: arrangement must be 'chunked' with layout 'half_by_axis' (pairs lie within axes); got {arrangement!r}."
         raise ValueError(msg)
-    xp = namespace(x, positions)
+    xp = library(name, x=x, positions=positions)
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=system)
+    dims, base = check_axes(name, dims, base, allocation, unit)
+    inverse = check_flag(name, "inverse", inverse)
+    inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=number_system(xp))
     if not sum(dims) <= x.shape[-1]:
         msg = f"{name}: dims must add up to at most {x.shape[-1]} (the channels of x); got {tuple(dims)}."
         raise ValueError(msg)

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from posref.angles import cos_sin_of_pairs
-from posref.arrays import DType, beside, cast, index_dtype, namespace, result_dtype
-from posref.callers import called
-from posref.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
+from posref.core.angles import cos_sin_of_pairs
+from posref.core.arrays import DType, beside, cast, index_dtype, library, result_dtype
+from posref.core.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
 
@@ -15,6 +14,11 @@ ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
 
 
 @encoding(
+    title="Cosines and sines of multimodal RoPE",
+    idea=(
+        "A token of a video has a time, a row and a column. Each channel pair follows one of these axes: its angle is the "
+        "position along that axis times the pair's frequency. This gives the cosine and sine of every angle."
+    ),
     family="rotary",
     source="arXiv:2409.12191, section 2.1",
     models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "ERNIE-4.5-VL", "GLM-4.5V"),
@@ -47,16 +51,7 @@ def axial_table(
     .. math:: c_i = f \cos(p_{a(i)} \, \theta_i), \qquad s_i = f \sin(p_{a(i)} \, \theta_i), \qquad i = 0 \dots d/2 - 1
 
     Here :math:`p_a` is the position along axis a, f the attention factor, and a(i) the axis of pair i. There are A axes, and
-    :math:`n_a` pairs for axis a (`sections`). `arrangement` says which axis a pair belongs to:
-
-    - ``chunked``: the first :math:`n_0` pairs belong to axis 0, the next :math:`n_1` to axis 1, and so on (Qwen2-VL,
-      Qwen2.5-VL, GLM-4.1V, and vision encoders whose axes have their own frequencies: `axial_frequencies`).
-    - ``interleaved`` (three axes): pair i belongs to axis a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else to axis 0, so
-      axis 0 takes the tail (Qwen3-VL, Qwen3.5).
-    - ``round_robin``: pair i belongs to axis i mod A or, if that axis already has its :math:`n_a` pairs, to the next axis,
-      cyclically, that has room. Pair i + 1 still starts from axis (i + 1) mod A (GLM-4.5V in SGLang).
-    - ``ernie`` (three axes, :math:`n_1 = n_2`): pairs of axis 1 and axis 2 alternate while :math:`i < n_1 + n_2`. The rest
-      belong to axis 0 (ERNIE 4.5-VL, whose configuration writes its sections as height, width, time).
+    :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i).
 
     Parameters
     ----------
@@ -68,7 +63,18 @@ def axial_table(
     sections : sequence of A ints
         n_a, the number of pairs of each axis, in the order of `positions`. They add up to d/2.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which axis each pair belongs to, as above.
+        The axis a(i) of each pair. Vision encoders whose axes have their own frequencies (`axial_frequencies`) have "chunked".
+        ERNIE 4.5-VL's configuration writes its sections as height, width, time.
+
+        - ``"chunked"``: The first n_0 pairs belong to axis 0, the next n_1 to axis 1, and so on. Used by Qwen2-VL, Qwen2.5-VL,
+          GLM-4.1V.
+        - ``"interleaved"``: Pairs alternate between three axes, 0, 1, 2, 0, 1, 2, until axis 1 or 2 has all its pairs; axis 0
+          takes the rest. Pair i belongs to axis a = i mod 3 if a is 1 or 2 and i < 3 n_a, else to axis 0. Used by Qwen3-VL,
+          Qwen3.5.
+        - ``"round_robin"``: Pair i belongs to axis i mod A or, if that axis has all its pairs, to the next axis, cyclically,
+          that has room. Pair i + 1 still starts from axis (i + 1) mod A. Used by GLM-4.5V in SGLang.
+        - ``"ernie"``: Pairs of axis 1 and axis 2 alternate first; the rest belong to axis 0. There are three axes and n_1 =
+          n_2, and pair i belongs to axis 1 + (i mod 2) if i < n_1 + n_2. Used by ERNIE 4.5-VL.
     attention_factor : float
         f, which multiplies cos and sin: from `rope_frequencies`.
     dtype : data type, optional
@@ -105,13 +111,13 @@ def axial_table(
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
-            f"{called(name, 'sections', 'positions')}: sections must have one entry for each row of positions, and add up to "
+            f"{name}: sections must have one entry for each row of positions, and add up to "
             f"{inv_freq.shape[0]} (the pairs of inv_freq); "
             f"got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
         )
         raise ValueError(msg)
-    xp = namespace(positions)
-    dtype = result_dtype(positions, dtype)
+    xp = library(name, positions=positions)
+    dtype = result_dtype(name, positions, dtype)
     index = beside(axes, positions, index_dtype(positions))
     of_pairs = xp.moveaxis(xp.take(positions, index, axis=0), 0, -1)
     cos, sin = cos_sin_of_pairs(of_pairs, inv_freq, dtype=dtype)
@@ -123,11 +129,9 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
     sections = check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
-        function = called(function, "sections", "positions")
         msg = f"{function}: sections must have three entries with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)
     if arrangement == "ernie" and sections[1] != sections[2]:
-        function = called(function, "sections", "positions")
         msg = f"{function}: sections 1 and 2 (height and width) must be equal with arrangement 'ernie'; got {tuple(sections)}."
         raise ValueError(msg)
     pairs = sum(sections)
@@ -142,7 +146,6 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
         axes = _round_robin(sections)
     found = tuple(axes.count(axis) for axis in range(len(sections)))
     if found != tuple(sections):
-        function = called(function, "sections", "positions")
         msg = (
             f"{function}: sections must fit arrangement {arrangement!r}, which would give the axes {found} pairs; "
             f"got {tuple(sections)}."

@@ -1,17 +1,22 @@
 """The orthogonal matrix of Cayley-STRING. Source: Schenck et al., arXiv:2502.02562, equation (10)."""
 
-from posref.arrays import DType, cast, result_dtype
-from posref.matrices import cayley_transform, matrix_dtype, skew_symmetric
+from posref.core.arrays import DType, cast, result_dtype
+from posref.core.matrices import cayley_transform, matrix_dtype, skew_symmetric
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Cayley transform",
+    idea=(
+        "Most matrices are not rotations, so a rotation is hard to learn directly. The Cayley transform makes a rotation from "
+        "any list of learned numbers. Cayley-STRING uses it to learn in which directions RoPE should rotate."
+    ),
     family="rotary",
     source="arXiv:2502.02562, equation (10)",
     models=("Cayley-STRING",),
     invariants=("orthogonal",),
-    arrays={"skew": Axes("n n | *R n n", "wide")},
+    arrays={"skew": Axes("n n | *R n n", "wide", usual=(-0.5, 0.5))},
     result="=skew",
     rows="*R",
     requires=("n >= 1",),
@@ -59,4 +64,4 @@ def cayley(skew: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
         msg = f"cayley: skew must be square matrices, (..., n, n); got shape {tuple(skew.shape)}."
         raise ValueError(msg)
     work = matrix_dtype(skew)
-    return cast(cayley_transform(skew_symmetric(cast(skew, work))), result_dtype(skew, dtype))
+    return cast(cayley_transform(skew_symmetric(cast(skew, work))), result_dtype("cayley", skew, dtype))

@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.arrays import cast, namespace, wide
-from posref.checks import check_coordinates, check_frequencies, check_positions, check_word
+from posref.core.arrays import cast, library, wide
+from posref.core.checks import check_coordinates, check_frequencies, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
 from posref.rotary.mixed_table import mixed_table
@@ -15,6 +15,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 @encoding(
+    title="Cayley-STRING",
+    idea=(
+        "RoPE rotates pairs of given channels. Cayley-STRING first changes the axes by a learned rotation, so that the model "
+        "learns which mixtures of channels are a pair. Products of queries and keys still depend only on differences of "
+        "coordinates."
+    ),
     family="rotary",
     source="arXiv:2502.02562, equations (9) and (10)",
     models=("Cayley-STRING",),
@@ -23,8 +29,8 @@ FORMS: tuple[Form, ...] = get_args(Form)
     arrays={
         "x": Axes("D | *R T D | *R T D | *R T D | *R T D | *R T D"),
         "positions": Axes("A | A T | A T | A ~*R ~T | A ~*R ~T | A T", "position"),
-        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D", "wide"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N", "wide"),
+        "skew": Axes("D D | D D | *R 1 D D | D D | *R 1 D D | *R 1 D D", "wide", usual=(-0.5, 0.5)),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N | A N", "wide", usual=(-1.0, 1.0)),
     },
     result="=x",
     rows="*R T",
@@ -55,8 +61,12 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     frequencies : array, at least float32, shape ``(A, d/2)`` or ``(A, *F, d/2)``
         theta, in radians per unit of each axis: see `mixed_table`. d is at most D. F is as for `skew`.
     form : {"conjugate", "product"}
-        "conjugate" is equation (9). "product" omits the outer matrix, which cancels in dot products of queries and keys, as the
-        paper says. The two forms need different U: "product" with S gives the same logits as "conjugate" with -S.
+        Whether x returns from the learned axes. The two forms need different U: "product" with S gives the same logits as
+        "conjugate" with -S.
+
+        - ``"conjugate"``: The vector goes to the learned axes, rotates, and comes back (equation 9).
+        - ``"product"``: The vector goes to the learned axes and rotates; going back would cancel in the product of a query and
+          a key, as the paper says.
 
     Returns
     -------
@@ -83,7 +93,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     """
     name = "cayley_string"
     check_word(name, "form", form, FORMS)
-    xp = namespace(x, positions, skew)
+    xp = library(name, x=x, positions=positions, skew=skew)
     check_positions(name, "positions", positions)
     check_frequencies(name, "frequencies", frequencies)
     rows, width = tuple(x.shape[:-1]), x.shape[-1]

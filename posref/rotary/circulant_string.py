@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from posref.arrays import Array, beside, cast, constants, namespace, wide
-from posref.checks import check_coordinates, check_positions
-from posref.matrices import matrix_dtype
+from posref.core.arrays import Array, beside, cast, constants, library, wide
+from posref.core.checks import check_coordinates, check_flag, check_positions
+from posref.core.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, encoding
@@ -12,6 +12,12 @@ from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Circulant-STRING",
+    idea=(
+        "The rotation is learned as circulant matrices: each row is the row above it, moved by one. Such matrices are simple "
+        "for the Fourier transform, so rotating many channels together stays cheap. Products depend only on differences of "
+        "coordinates."
+    ),
     family="rotary",
     source="arXiv:2502.02562, equation (11) and theorem 3.5",
     models=("Circulant-STRING",),
@@ -20,7 +26,7 @@ from posref.types import ArrayOf, T
     arrays={
         "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n", "wide"),
+        "coefficients": Axes("A G n | A G n | A ~*R ~T G n | A G n | A ~*R ~T G n", "wide", usual=(-0.5, 0.5)),
     },
     result="=x",
     rows="*R T",
@@ -83,7 +89,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     [[4.0, 1.0, 2.0]]
     """
     name = "circulant_string"
-    xp = namespace(x, positions, coefficients)
+    xp = library(name, x=x, positions=positions, coefficients=coefficients)
     check_positions(name, "positions", positions)
     rows, c, width = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))
@@ -94,6 +100,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
         )
         raise ValueError(msg)
     check_coordinates(name, tuple(positions.shape), c[0], rows)
+    inverse = check_flag(name, "inverse", inverse)
     work, (blocks, n) = wide(x.dtype, xp), c[-2:]
     learned = matrix_dtype(coefficients)
     basis, sines = _fourier(n, constants(xp))

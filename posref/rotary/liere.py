@@ -1,13 +1,19 @@
 """LieRE: rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import cast, namespace, wide
-from posref.checks import check_coordinates, check_positions
+from posref.core.arrays import cast, library, wide
+from posref.core.checks import check_coordinates, check_positions
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Lie rotational encoding (LieRE)",
+    idea=(
+        "RoPE rotates channels two by two. LieRE rotates many channels together, in ways that are learned for every axis of an "
+        "image or video. Queries and keys are multiplied by the rotation of their place, and so their products depend on "
+        "places."
+    ),
     family="rotary",
     source="arXiv:2406.10322",
     models=("LieRE",),
@@ -16,7 +22,7 @@ from posref.types import ArrayOf, T
     arrays={
         "x": Axes("G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E | *R T G*n+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n", "wide"),
+        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A G n n | A ~*R ~T G n n", "wide", usual=(-0.5, 0.5)),
     },
     result="=x",
     rows="*R T",
@@ -65,7 +71,7 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
     [[0.5, -0.866, 5.0]]
     """
     name = "liere"
-    xp = namespace(x, positions, generators)
+    xp = library(name, x=x, positions=positions, generators=generators)
     check_positions(name, "positions", positions)
     rows, g, width = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
     fits = len(g) == 4 or (len(g) == len(rows) + 4 and all(n in (1, m) for n, m in zip(g[1:-3], rows, strict=True)))

@@ -1,20 +1,28 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.arrays import DType, cast, common_shape, namespace, result_dtype
-from posref.checks import check_positions
-from posref.matrices import matrix_dtype, skew_exponential, skew_symmetric
+from posref.core.arrays import DType, cast, common_shape, library, result_dtype
+from posref.core.checks import check_positions
+from posref.core.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 
 
 @encoding(
+    title="Rotation matrices of LieRE",
+    idea=(
+        "For a patch in row 3 and column 7, LieRE adds 3 times one learned matrix and 7 times another. Its matrix exponential "
+        "is a rotation, since the learned matrices are skew-symmetric: mirrored entries have opposite signs. This gives each "
+        "rotation."
+    ),
     family="rotary",
     source="arXiv:2406.10322",
     models=("LieRE",),
     invariants=("orthogonal",),
     arrays={
         "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
-        "generators": Axes("A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n", "wide"),
+        "generators": Axes(
+            "A G n n | A G n n | A ~*R ~T G n n | A H 1 G n n | A H G n n | A 1 H 1 G n n", "wide", usual=(-0.5, 0.5)
+        ),
     },
     result="G n n | *R T G n n | *R T G n n | H T G n n | T H G n n | B H T G n n",
     rows="*R B H T",
@@ -84,8 +92,8 @@ def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: 
     if any(n not in (1, m) for shape in (p[1:], g[1:-3]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
         msg = f"{name}: axes of generators between the first and last three must broadcast with positions; got {g} and {p}."
         raise ValueError(msg)
-    xp = namespace(positions, generators)
-    dtype = result_dtype(positions, dtype)
+    xp = library(name, positions=positions, generators=generators)
+    dtype = result_dtype(name, positions, dtype)
     work = matrix_dtype(positions)
     spread = xp.reshape(cast(positions, work), (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1, 1, 1))
     aligned = xp.reshape(skew_symmetric(cast(generators, work)), (g[0], *(1,) * (len(rows) - len(g) + 4), *g[1:]))

@@ -1,8 +1,19 @@
 """Llama 3's frequency scaling. Source: Meta's llama-models, apply_scaling; Llama 3, arXiv:2407.21783, section 3.4.2."""
 
-from posref.arrays import Array, Namespace
-from posref.checks import check_integer, check_positive
+from posref.core.arrays import Array, Namespace
+from posref.core.checks import check_integer, check_positive
 from posref.scaling import Llama3
+
+
+def check(function: str, scaling: Llama3) -> None:
+    """Raise if a field of the record is out of range."""
+    low, high = float(scaling.low_freq_factor), float(scaling.high_freq_factor)
+    check_positive(function, "Llama3.factor", scaling.factor)
+    check_integer(function, "Llama3.original_length", scaling.original_length, 1)
+    check_positive(function, "Llama3.low_freq_factor", scaling.low_freq_factor)
+    if not low <= high < float("inf"):
+        msg = f"rope_frequencies: Llama3.high_freq_factor must be finite and at least low_freq_factor, {low}; got {high}."
+        raise ValueError(msg)
 
 
 def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
@@ -18,12 +29,6 @@ def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
     released configurations of Llama 3.2 1B and 3B say 32.
     """
     low, high = float(scaling.low_freq_factor), float(scaling.high_freq_factor)
-    check_positive("rope_frequencies", "Llama3.factor", scaling.factor)
-    check_integer("rope_frequencies", "Llama3.original_length", scaling.original_length, 1)
-    check_positive("rope_frequencies", "Llama3.low_freq_factor", scaling.low_freq_factor)
-    if not low <= high < float("inf"):
-        msg = f"rope_frequencies: Llama3.high_freq_factor must be finite and at least low_freq_factor, {low}; got {high}."
-        raise ValueError(msg)
     turns = inv_freq * scaling.original_length / (2 * c.pi)
     slowed = inv_freq / float(scaling.factor)
     if low == high:

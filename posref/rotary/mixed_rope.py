@@ -1,7 +1,7 @@
 """RoPE-Mixed, rotary embedding with learned frequencies for all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.arrays import namespace, wide
-from posref.checks import check_coordinates, check_frequencies, check_lanes, check_positions, check_word
+from posref.core.arrays import library, wide
+from posref.core.checks import check_coordinates, check_flag, check_frequencies, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -9,6 +9,11 @@ from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
+    title="RoPE-Mixed",
+    idea=(
+        "In axial RoPE a channel pair follows either rows or columns. In RoPE-Mixed each pair has a learned frequency for "
+        "both, and rotates by the sum. So it can also respond to diagonal directions in an image."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3",
     models=("RoPE-ViT", "Mochi", "LightGlue"),
@@ -17,7 +22,7 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     arrays={
         "x": Axes("2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E | *R T 2*N+E"),  # E channels after the rotated ones
         "positions": Axes("A | A T | A T | A *R T | A ~*R ~T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N", "wide"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A N | A ~*R ~T N", "wide", usual=(-1.0, 1.0)),
     },
     result="=x",
     rows="*R T",
@@ -46,8 +51,12 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
         frequencies are the same along it: for frequencies per head, (A, 1, H, 1, d/2) for x of (B, H, T, D), and
         (A, 1, 1, H, d/2) for x of (B, T, H, D). The first d channels rotate.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half"; (2i, 2i + 1) for "interleaved", as in RoPE-ViT, Mochi and LightGlue.
-        "interleaved_to_half" reads x at (2i, 2i + 1) and writes y at (i, i + d/2).
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by RoPE-ViT, Mochi,
+          LightGlue.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     inverse : bool
         Apply the transpose, which undoes the rotation: see `apply_rope`.
 
@@ -71,7 +80,7 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     """
     name = "mixed_rope"
     check_word(name, "layout", layout, WORDS)
-    xp = namespace(x, positions)
+    xp = library(name, x=x, positions=positions)
     check_frequencies(name, "frequencies", frequencies)
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
@@ -84,5 +93,6 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
         )
         raise ValueError(msg)
     check_coordinates(name, tuple(positions.shape), f[0], rows)
+    inverse = check_flag(name, "inverse", inverse)
     cos, sin = mixed_table(positions, frequencies, dtype=wide(x.dtype, xp))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse)

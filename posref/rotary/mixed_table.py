@@ -1,20 +1,25 @@
 """Tables for RoPE-Mixed, in which each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.angles import cos_sin_of_sums
-from posref.arrays import DType, cast, common_shape, namespace, result_dtype
-from posref.checks import check_frequencies, check_positions
+from posref.core.angles import cos_sin_of_sums
+from posref.core.arrays import DType, cast, common_shape, library, result_dtype
+from posref.core.checks import check_frequencies, check_positions
 from posref.spec import Axes, encoding
 from posref.types import AnyArray, ArrayOf, T
 
 
 @encoding(
+    title="Cosines and sines of RoPE-Mixed",
+    idea=(
+        "In axial RoPE a channel pair follows either rows or columns. In RoPE-Mixed it has a learned frequency for each, and "
+        "its angle is the sum of both. This gives the cosine and sine of every angle."
+    ),
     family="rotary",
     source="arXiv:2403.13298, section 3",
     models=("RoPE-ViT", "Mochi", "LightGlue"),
     outputs=("cos", "sin"),
     arrays={
         "positions": Axes("A | A *R T | A *R T | A T | A T 1 | A B 1 T", "position"),
-        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N", "wide"),
+        "frequencies": Axes("A N | A N | A ~*R ~T N | A H 1 N | A H N | A 1 H 1 N", "wide", usual=(-1.0, 1.0)),
     },
     result="N | *R T N | *R T N | H T N | T H N | B H T N",
     rows="*R B H T",
@@ -79,9 +84,9 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
             f"the first; got {f} and {p}."
         )
         raise ValueError(msg)
-    xp = namespace(positions)
-    dtype = result_dtype(positions, dtype)
+    xp = library(name, positions=positions)
+    dtype = result_dtype(name, positions, dtype)
     spread = xp.reshape(positions, (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1))
-    aligned = namespace(frequencies).reshape(frequencies, (f[0], *(1,) * (len(rows) - len(f) + 2), *f[1:]))
+    aligned = library(name, frequencies=frequencies).reshape(frequencies, (f[0], *(1,) * (len(rows) - len(f) + 2), *f[1:]))
     cos, sin = cos_sin_of_sums(spread, aligned, dtype=dtype)
     return cast(cos, dtype), cast(sin, dtype)

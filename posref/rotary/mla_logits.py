@@ -1,16 +1,23 @@
 """Logits of multi-head latent attention, in which only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
 
-from posref.arrays import cast, namespace, wide
-from posref.attention import attention_logits
-from posref.checks import check_positions, check_real, check_rows
+from posref.attention.attention_logits import attention_logits
+from posref.core.arrays import cast, library, wide
+from posref.core.checks import check_finite, check_positions, check_real, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
+from posref.rotary.rope_frequencies import check_scaling
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
+    title="Logits of multi-head latent attention (MLA)",
+    idea=(
+        "DeepSeek's attention stores keys in compressed form, which rotated keys do not allow. So only a few extra channels "
+        "rotate, and all heads share the rotated key. The logit is the product of the rotated channels plus the product of the "
+        "others."
+    ),
     family="rotary",
     source="arXiv:2405.04434, section 2.1.3",
     models=("DeepSeek-V2", "DeepSeek-V3", "Kimi K2"),
@@ -78,8 +85,13 @@ def mla_logits(
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens, without an axis of heads: (K,) or (B, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
-        two give the same logits, because they reorder the channels of queries and keys in the same way.
+        The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same logits, because they reorder the
+        channels of queries and keys in the same way.
+
+        - ``"half"``: Pair t is channels t and t + D/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper. Used by DeepSeek-V2.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + D/2. Used by DeepSeek-V3
+          in transformers, Kimi K2, Mistral 4, LongCat-Flash.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional
@@ -117,7 +129,7 @@ def mla_logits(
     >>> mla_logits(nope, rope, nope, rope[0], *places, layout="half", base=10000.0).tolist()
     [[[1.5]]]
     """
-    xp = namespace(q_nope, q_rope, k_nope, k_rope)
+    xp = library("mla_logits", q_nope=q_nope, q_rope=q_rope, k_nope=k_nope, k_rope=k_rope)
     shapes = [tuple(x.shape) for x in (q_nope, q_rope, k_nope, k_rope)]
     if len(shapes[0]) < 3 or not _fit(*shapes):
         msg = (
@@ -127,10 +139,17 @@ def mla_logits(
         raise ValueError(msg)
     check_real("mla_logits", q_nope=q_nope, q_rope=q_rope, k_nope=k_nope, k_rope=k_rope)
     lead = shapes[3][:-2]
-    for name, positions in (("q_positions", q_positions), ("k_positions", k_positions)):
+    for of, x, name, positions in (
+        ("q_rope", q_rope, "q_positions", q_positions),
+        ("k_rope", k_rope, "k_positions", k_positions),
+    ):
         check_positions("mla_logits", name, positions)
+        library("mla_logits", **{of: x, name: positions})
     check_rows("mla_logits", "q_positions", tuple(q_positions.shape), (*lead, shapes[1][-2]), of="q_rope without heads")
     check_rows("mla_logits", "k_positions", tuple(k_positions.shape), (*lead, shapes[3][-2]), of="k_rope")
+    check_word("mla_logits", "layout", layout, WORDS)
+    check_scaling("mla_logits", check_rotated("rope", None, k_rope.shape[-1]), base=base, scaling=scaling, length=length)
+    scale = None if scale is None else check_finite("mla_logits", "scale", scale)
     work = wide(q_nope.dtype, xp)
     of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
     rotated, shared = (

@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 
-from posref.arrays import namespace, wide
-from posref.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
+from posref.core.arrays import library, number_system, wide
+from posref.core.checks import check_coordinates, check_flag, check_integers, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
-from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs, axial_table
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
 
 
 @encoding(
+    title="Multimodal RoPE (M-RoPE)",
+    idea=(
+        "A token of a video has a time, a row and a column. M-RoPE divides the channel pairs of RoPE among these three. A text "
+        "token has the same number on all three, so text rotates just as in RoPE."
+    ),
     family="rotary",
     source="arXiv:2409.12191, section 2.1",
     models=("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "Qwen3.5", "ERNIE-4.5-VL", "GLM-4.5V", "HunYuan-VL"),
@@ -59,12 +64,7 @@ def mrope(
         \alpha_i = p_{a(i)} \, \theta_i, \quad \theta_i = b^{-2i/d}
 
     Pair i, from 0 to d/2 - 1, is channels u and v (see `layout`). It rotates with the position :math:`p_{a(i)}` along axis
-    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i):
-
-    - ``chunked``: 0 for the first :math:`n_0` pairs, 1 for the next :math:`n_1`, and so on.
-    - ``interleaved`` (three axes): a = i mod 3 if a is 1 or 2 and :math:`i < 3 n_a`, else 0.
-    - ``round_robin``: i mod A or, if that axis already has its :math:`n_a` pairs, the next axis, cyclically, that has room.
-    - ``ernie`` (three axes, :math:`n_1 = n_2`): 1 + (i mod 2) for :math:`i < n_1 + n_2`, then 0.
+    a(i). There are A axes, and :math:`n_a` pairs for axis a (`sections`). `arrangement` gives a(i).
 
     If a token has the same position on every axis, this is `rope`, whatever the sections.
 
@@ -80,10 +80,23 @@ def mrope(
         ERNIE 4.5-VL (whose configuration writes height, width, time). d, the number of leading channels that rotate, is twice
         their sum.
     arrangement : {"chunked", "interleaved", "round_robin", "ernie"}
-        Which axis each pair belongs to, as above. `axial_table` names the models.
+        The axis a(i) of each pair. `axial_table` names the users.
+
+        - ``"chunked"``: The first n_0 pairs belong to axis 0, the next n_1 to axis 1, and so on.
+        - ``"interleaved"``: Pairs alternate between three axes, 0, 1, 2, 0, 1, 2, until axis 1 or 2 has all its pairs; axis 0
+          takes the rest. Pair i belongs to axis a = i mod 3 if a is 1 or 2 and i < 3 n_a, else to axis 0.
+        - ``"round_robin"``: Pair i belongs to axis i mod A or, if that axis has all its pairs, to the next axis, cyclically,
+          that has room. Pair i + 1 still starts from axis (i + 1) mod A.
+        - ``"ernie"``: Pairs of axis 1 and axis 2 alternate first; the rest belong to axis 0. There are three axes and n_1 =
+          n_2, and pair i belongs to axis 1 + (i mod 2) if i < n_1 + n_2.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half", as in Qwen and GLM-4.5V; (2i, 2i + 1) for "interleaved", as in ERNIE
-        and GLM-4.1V. "interleaved_to_half" reads x at (2i, 2i + 1) and writes y at (i, i + d/2).
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second. Used by Qwen2-VL,
+          Qwen3-VL, GLM-4.5V.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by ERNIE 4.5-VL,
+          GLM-4.1V.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional
@@ -112,7 +125,7 @@ def mrope(
     [[1.0, 0.5403, 0.0, 0.8415]]
     """
     check_word("mrope", "layout", layout, WORDS)
-    xp = namespace(x, positions)
+    xp = library("mrope", x=x, positions=positions)
     check_positions("mrope", "positions", positions)
     check_lanes("mrope", "x", x)
     sections = check_integers("mrope", "sections", sections, 0)
@@ -122,8 +135,10 @@ def mrope(
         msg = f"mrope: sections must add up to at least 1 and at most {most} (half the channels of x); got {tuple(sections)}."
         raise ValueError(msg)
     check_coordinates("mrope", tuple(positions.shape), len(sections), tuple(x.shape[:-1]))
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    check_scaling("mrope", dim, base=base, scaling=scaling, length=length)
+    axes_of_pairs("mrope", sections, arrangement)
+    inverse = check_flag("mrope", "inverse", inverse)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     cos, sin = axial_table(
         positions, inv_freq, sections=sections, arrangement=arrangement, attention_factor=factor, dtype=wide(x.dtype, xp)
     )

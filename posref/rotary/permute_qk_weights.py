@@ -1,13 +1,19 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.arrays import cast, namespace
-from posref.checks import check_integer, check_word
+from posref.core.arrays import cast, library
+from posref.core.checks import check_integer, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
 from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
+    title="Permutation of query and key weights",
+    idea=(
+        "One library pairs channel 0 of 128 with channel 1, another with channel 64. Weights trained with one give nonsense "
+        "with the other. Reordering the rows of the query and key projections, once, makes them fit, and no logit changes."
+    ),
+    tool=True,
     family="rotary",
     source="transformers, convert_llama_weights_to_hf.py, permute",
     models=("Llama", "Mistral", "GPT-NeoX", "GLM"),
@@ -45,11 +51,13 @@ def permute_qk_weights(
         The number of heads in this weight. A key projection can have fewer than the query projection.
     rotary_dim : int, optional
         r, the number of leading channels of each head that rotate, even. None means all D.
-    source : {"half", "interleaved", "interleaved_to_half"}
-        The layout that `weight` is stored for. Only where the layout reads its pairs counts: (i, i + r/2) for "half",
-        (2i, 2i + 1) for the others. So "interleaved_to_half" is the same as "interleaved" here.
-    target : {"half", "interleaved", "interleaved_to_half"}
-        The layout that you want.
+    source, target : {"half", "interleaved", "interleaved_to_half"}
+        The layout that `weight` is stored for, and the layout that you want. Only where a layout reads its pairs counts, so
+        "interleaved_to_half" is the same as "interleaved" here. `layout` of `apply_rope` names the users.
+
+        - ``"half"``: Pair i is channels i and i + r/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + r/2.
 
     Returns
     -------
@@ -86,7 +94,7 @@ def permute_qk_weights(
     read, wanted = LAYOUTS[source][0], LAYOUTS[target][0]
     if read == wanted:
         return cast(weight, weight.dtype)
-    xp, rest = namespace(weight), weight.shape[1:]
+    xp, rest = library(name, weight=weight), weight.shape[1:]
     by_head = xp.reshape(weight, (heads, width, *rest))
     pairs = (2, rotated // 2) if read == "half" else (rotated // 2, 2)
     in_pairs = xp.reshape(by_head[:, :rotated, ...], (heads, *pairs, *rest))

@@ -2,9 +2,9 @@
 
 from typing import Literal, get_args
 
-from posref.angles import cos_sin_of_pairs
-from posref.arrays import Array, beside, cast, has_float64, namespace, wide
-from posref.checks import check_lanes, check_positions, check_real, check_rows, check_word
+from posref.core.angles import cos_sin_of_pairs
+from posref.core.arrays import Array, beside, cast, has_float64, library, namespace, number_system, wide
+from posref.core.checks import check_lanes, check_positions, check_positive, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
 from posref.types import ArrayOf, T
@@ -14,6 +14,12 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
 
 @encoding(
+    title="Polar position embedding (PoPE)",
+    idea=(
+        "In RoPE the angle of a channel pair depends on its content and on the position. PoPE separates them: content gives "
+        "every channel a length, position gives it an angle. So what a token says and where it stands do not mix."
+    ),
+    longer="Perplexity stays stable beyond the training length without tuning.",
     family="rotary",
     source="arXiv:2509.10534",
     domains={"layout": OneOf(LAYOUTS), "base": Real(0, usual=(2, 1e7))},
@@ -47,8 +53,10 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, d) pass (T,) or (B, 1, T).
     layout : {"cos_sin", "interleaved"}
-        Where the two coordinates of channel c go. "cos_sin": c and d + c, all cosines before all sines (x-transformers).
-        "interleaved": 2c and 2c + 1 (PoPE-pytorch).
+        Where the two coordinates of channel c go.
+
+        - ``"cos_sin"``: Channel c goes to c and d + c: all cosines before all sines. Used by x-transformers.
+        - ``"interleaved"``: Channel c goes to 2c and 2c + 1: each cosine beside its sine. Used by PoPE-pytorch.
     base : float
         b, above 0; 10000 in both libraries. There are d frequencies, twice as many as RoPE has for d channels.
     phases : array, real floating, optional
@@ -79,19 +87,19 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
     [[0.3745, 0.5833]]
     """
     check_word("pope", "layout", layout, LAYOUTS)
-    xp = namespace(x, positions)
+    xp = library("pope", x=x, positions=positions)
     check_lanes("pope", "x", x)
     check_real("pope", x=x)
     check_positions("pope", "positions", positions)
     check_rows("pope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work = wide(x.dtype, xp)
     if phases is not None:
-        namespace(phases)
+        library("pope", phases=phases)
         check_real("pope", phases=phases)
         _check_phases(tuple(phases.shape), tuple(x.shape))
         phases = _clamped(phases)
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq = rope_frequencies(2 * x.shape[-1], base=base, xp=system)[0]
+    check_positive("pope", "base", base)
+    inv_freq = rope_frequencies(2 * x.shape[-1], base=base, xp=number_system(xp))[0]
     cos, sin = cos_sin_of_pairs(positions[..., None], inv_freq, dtype=work, phases=phases)
     size = softplus(cast(x, work))
     parts = [cast(size * wave, x.dtype) for wave in (cos, sin)]
@@ -104,7 +112,7 @@ def softplus(x: Array) -> Array:
     """Return ``ln(1 + exp(x))``, accurate and finite for every x."""
     xp = namespace(x)
     found = xp.maximum(x, beside(0.0, x, x.dtype)) + xp.log1p(xp.exp(-xp.abs(x)))
-    if getattr(xp, "computes_constants", False):  # error bounds also cover the formula as written
+    if number_system(xp) is not None:  # error bounds also cover the formula as written
         return xp.either(found, xp.log(xp.exp(x) + 1))
     return found
 

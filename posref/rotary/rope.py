@@ -1,9 +1,9 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
-from posref.arrays import namespace, wide
-from posref.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
+from posref.core.arrays import library, number_system, wide
+from posref.core.checks import check_flag, check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
@@ -11,6 +11,12 @@ from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
 
 
 @encoding(
+    title="Rotary position embedding (RoPE)",
+    idea=(
+        "Two channels of a query or key are a point in the plane. RoPE rotates it by an angle that grows with the position, "
+        "fast in some pairs and slowly in others. The product of a rotated query and key then depends only on the offset "
+        "between them."
+    ),
     family="rotary",
     source="arXiv:2104.09864, section 3.2",
     models=("Llama", "Qwen", "Mistral", "Gemma", "GPT-NeoX", "GPT-J", "DeepSeek", "gpt-oss"),
@@ -60,9 +66,11 @@ def rope(
         Positions in tokens. They broadcast to the leading axes of x: for (B, H, T, D) pass (T,) or (B, 1, T); for (B, T, H, D)
         pass (B, T, 1), or (T, 1) if H is above 1.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half", (2i, 2i + 1) for "interleaved". "interleaved_to_half" reads at
-        (2i, 2i + 1) and writes at (i, i + d/2). `apply_rope` says which models use each, and `posref.configs.LAYOUTS` lists
-        layouts by model type.
+        The channels u and v of pair i. `apply_rope` names the users. `posref.configs.LAYOUTS` lists layouts by model type.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -76,7 +84,10 @@ def rope(
         Apply the transpose: see `apply_rope`. The attention factor of a scaling still multiplies. For "half" and "interleaved"
         this rotates by the negative angle, as NanoChat does.
     lanes : {"leading", "trailing"}
-        Which d channels rotate: the first or the last. The channels of pairs are counted from the first that rotates.
+        Which d channels rotate. The channels of pairs are counted from the first that rotates. `apply_rope` names the users.
+
+        - ``"leading"``: The first channels of the head rotate, the rest stay as they are.
+        - ``"trailing"``: The last channels of the head rotate, those before them stay as they are.
 
     Returns
     -------
@@ -106,12 +117,13 @@ def rope(
     """
     check_word("rope", "layout", layout, WORDS)
     check_word("rope", "lanes", lanes, LANES)
-    xp = namespace(x, positions)
+    xp = library("rope", x=x, positions=positions)
     check_lanes("rope", "x", x)
     check_positions("rope", "positions", positions)
     check_rows("rope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = check_rotated("rope", rotary_dim, x.shape[-1])
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=system)
+    check_scaling("rope", dim, base=base, scaling=scaling, length=length)
+    inverse = check_flag("rope", "inverse", inverse)
+    inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=wide(x.dtype, xp))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)

@@ -1,7 +1,16 @@
 """RoPE inside linear attention. Source: Su et al., arXiv:2104.09864, section 3.3, equation (19)."""
 
-from posref.arrays import Array, beside, cast, index_dtype, namespace, wide
-from posref.checks import check_broadcast, check_flag, check_positions, check_real, check_rows, check_tokens, check_word
+from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, wide
+from posref.core.checks import (
+    check_broadcast,
+    check_flag,
+    check_positions,
+    check_positive,
+    check_real,
+    check_rows,
+    check_tokens,
+    check_word,
+)
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.spec import Axes, Flag, OneOf, Real, encoding
@@ -9,12 +18,18 @@ from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
+    title="Linear attention with RoPE",
+    idea=(
+        "Linear attention has no softmax, so its cost grows with the length of the text and not with its square. RoPE rotates "
+        "queries and keys where values are added up, but not in the sum of weights in the denominator, which must stay "
+        "positive."
+    ),
     family="rotary",
     source="arXiv:2104.09864, equation (19)",
     domains={"layout": OneOf(WORDS), "base": Real(0, usual=(2, 1e7)), "causal": Flag()},
     invariants=("relative", "decode"),
     arrays={
-        "q": Axes("*R Q 2*n"),
+        "q": Axes("*R Q 2*n", usual=(-1.0, 1.0)),
         "k": Axes("*R K 2*n"),
         "v": Axes("*R K E"),
         "q_positions": Axes("~*R Q", "position"),
@@ -64,8 +79,12 @@ def rotary_linear_attention(
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens. For k of (B, H, K, D) pass (K,) or (B, 1, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + D/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
-        two give the same result, because they reorder the channels of queries and keys in the same way.
+        The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same result, because they reorder the
+        channels of queries and keys in the same way.
+
+        - ``"half"``: Pair t is channels t and t + D/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + D/2.
     base : float
         b, the base of the frequencies, above 0.
     causal : bool
@@ -100,7 +119,7 @@ def rotary_linear_attention(
     """
     check_word("rotary_linear_attention", "layout", layout, WORDS)
     causal = check_flag("rotary_linear_attention", "causal", causal)
-    xp = namespace(q, k, v)
+    xp = library("rotary_linear_attention", q=q, k=k, v=v)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         msg = (
             "rotary_linear_attention: q, k and v must be (*R, Q, D), (*R, K, D) and (*R, K, E); "
@@ -112,7 +131,9 @@ def rotary_linear_attention(
     check_tokens("rotary_linear_attention", q_positions=q_positions, k_positions=k_positions)
     for name, positions, of, x in (("q_positions", q_positions, "q", q), ("k_positions", k_positions, "k", k)):
         check_positions("rotary_linear_attention", name, positions)
+        library("rotary_linear_attention", **{of: x, name: positions})
         check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
+    base = check_positive("rotary_linear_attention", "base", base)
     work = wide(q.dtype, xp)
     queries, keys = (_elu(cast(x, work)) + 1.0 for x in (q, k))
     rotated_queries, rotated_keys = (

@@ -1,15 +1,21 @@
 """Rotated values, with the output rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
 
-from posref.arrays import Array, cast, namespace, repeat_heads, wide
-from posref.checks import check_broadcast, check_positions, check_real, check_rows
+from posref.core.arrays import Array, cast, library, repeat_heads, wide
+from posref.core.checks import check_broadcast, check_positions, check_real, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS
 from posref.rotary.rope import rope
+from posref.rotary.rope_frequencies import check_scaling
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
 from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
 
 
 @encoding(
+    title="RoPE on values, rotated back",
+    idea=(
+        "DeepSeek-V4 has one vector as key and value, so values come rotated by their position. Rotating the result back by "
+        "the query's position leaves each value rotated by its offset from the query: again only offsets count."
+    ),
     family="rotary",
     source="transformers 5.23, modeling_deepseek_v4.py",
     models=("DeepSeek-V4",),
@@ -23,7 +29,7 @@ from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
     },
     invariants=("relative", "decode", "tail unchanged"),
     arrays={
-        "weights": Axes("Q K | *R G*g Q K | *R G*g Q K"),
+        "weights": Axes("Q K | *R G*g Q K | *R G*g Q K", usual=(0.0, 1.0)),
         "v": Axes("K D | *R G K D | *R G K D"),
         "q_positions": Axes("Q | Q | *R 1 Q", "position"),
         "k_positions": Axes("K | K | *R 1 K", "position"),
@@ -72,8 +78,11 @@ def rotated_values(
     k_positions : array, integer or at least float32, shape ``(*P, K)``
         Positions of the keys, in tokens. For v of (B, G, K, D) pass (K,) or (B, 1, K).
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair t: (t, t + d/2) for "half", (2t, 2t + 1) for "interleaved" and "interleaved_to_half". The last
-        two give the same result.
+        The channels u and v of pair t. "interleaved" and "interleaved_to_half" give the same result.
+
+        - ``"half"``: Pair t is channels t and t + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair t is the neighbouring channels 2t and 2t + 1, as in RoPE's paper. Used by DeepSeek-V4.
+        - ``"interleaved_to_half"``: Pair t is read at channels 2t and 2t + 1, and written at t and t + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     rotary_dim : int, optional
@@ -83,7 +92,10 @@ def rotated_values(
     length : int or integer array without axes, optional
         The number of tokens in the sequence, cached ones included. Some scalings need it: see `rope_frequencies`.
     lanes : {"leading", "trailing"}
-        Which d channels rotate: the first or the last. The channels of pairs are counted from the first that rotates.
+        Which d channels rotate. The channels of pairs are counted from the first that rotates.
+
+        - ``"leading"``: The first channels of the head rotate, the rest stay as they are.
+        - ``"trailing"``: The last channels of the head rotate, those before them stay as they are. Used by DeepSeek-V4.
 
     Returns
     -------
@@ -112,7 +124,7 @@ def rotated_values(
     >>> rotated_values(np.asarray([[1.0, 0.0]]), v, *places, layout="half", base=10000.0).round(4).tolist()
     [[0.5403, -0.8415]]
     """
-    xp = namespace(weights, v)
+    xp = library("rotated_values", weights=weights, v=v)
     if weights.ndim < 2 or v.ndim < 2 or weights.shape[-1] != v.shape[-2]:
         msg = (
             "rotated_values: weights and v must be (..., Q, K) and (..., K, D); "
@@ -122,7 +134,12 @@ def rotated_values(
     check_real("rotated_values", weights=weights, v=v)
     for name, positions, of, x in (("q_positions", q_positions, "weights", weights), ("k_positions", k_positions, "v", v)):
         check_positions("rotated_values", name, positions)
+        library("rotated_values", **{of: x, name: positions})
         check_rows("rotated_values", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
+    check_word("rotated_values", "layout", layout, WORDS)
+    check_word("rotated_values", "lanes", lanes, LANES)
+    dim = check_rotated("rope", rotary_dim, v.shape[-1])
+    check_scaling("rotated_values", dim, base=base, scaling=scaling, length=length)
     work = wide(weights.dtype, xp)
 
     def rotated(x: Array, positions: Array, inverse: bool) -> Array:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from posref.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
-from posref.checks import check_positions, check_word
+from posref.core.arrays import Array, DType, beside, cast, constants, library, namespace, result_dtype, wide
+from posref.core.checks import check_positions, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS, apply_rope
-from posref.rotary.rope_frequencies import check_dim, rope_frequencies
+from posref.rotary.rope_frequencies import check_dim, check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
@@ -26,6 +26,13 @@ def by_columns(
 
 
 @encoding(
+    title="RoPE as a matrix",
+    idea=(
+        "RoPE is a product with a matrix: four numbers for every channel pair, zeros elsewhere. It is too slow for models, but "
+        "shows why RoPE works: the matrix of position 3, transposed, times the matrix of position 5 is the matrix of position "
+        "2."
+    ),
+    tool=True,
     family="rotary",
     source="arXiv:2104.09864, equation (15)",
     domains={
@@ -69,8 +76,11 @@ def rotation_matrix(
     dim : int
         d, the number of channels, even.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        "half" reads and writes pair i at (i, i + d/2), "interleaved" at (2i, 2i + 1). "interleaved_to_half" reads it at
-        (2i, 2i + 1) and writes it at (i, i + d/2).
+        Where pair i is read, u and v, and where it is written, u' and v'. The first two layouts write where they read.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b ("rope_theta" in configurations), above 0.
     scaling : record of posref.scaling, optional
@@ -99,10 +109,11 @@ def rotation_matrix(
     check_word("rotation_matrix", "layout", layout, WORDS)
     check_positions("rotation_matrix", "position", position)
     check_dim("rotation_matrix", dim)
-    xp = namespace(position)
+    xp = library("rotation_matrix", position=position)
+    check_scaling("rotation_matrix", dim, base=base, scaling=scaling, length=length)
     c = constants(xp)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=c if c is xp else None)
-    dtype = result_dtype(position, dtype)
+    dtype = result_dtype("rotation_matrix", position, dtype)
     cos, sin = rope_table(position, inv_freq, attention_factor=factor, dtype=wide(dtype, xp))
     read, write = (_channels(side, dim) for side in LAYOUTS[layout])
     cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # coefficients of cosine and sine of the pair in `pairs`

@@ -1,16 +1,22 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.arrays import namespace, wide
-from posref.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
+from posref.core.arrays import library, number_system, wide
+from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
-from posref.rotary.xpos_scales import NEAR, ROLES, Role, xpos_scales
+from posref.rotary.xpos_scales import NEAR, ROLES, Role, check_scales, xpos_scales
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, Layout, T
 
 
 @encoding(
+    title="Extrapolatable position embedding (xPos)",
+    idea=(
+        "With RoPE, the product of a query and a key swings up and down as they move apart. xPos also scales the channel "
+        "pairs, so that the product fades with the distance, in fast pairs first. It is for causal attention."
+    ),
+    longer="Perplexity stays low beyond the training length, together with attention in blocks.",
     family="rotary",
     source="arXiv:2212.10554",
     models=("LEX",),
@@ -62,10 +68,17 @@ def xpos(
     positions : array, integer or at least float32, shape ``(*P,)``
         Positions in tokens. For x of (B, H, T, D) pass (T,) or (B, 1, T).
     role : {"query", "key"}
-        Whether x holds queries or keys.
+        What x holds.
+
+        - ``"query"``: The vectors are queries, whose factors fall as the position grows.
+        - ``"key"``: The vectors are keys, whose factors grow with the position, so that only the distance counts.
     layout : {"half", "interleaved", "interleaved_to_half"}
-        Channels (u, v) of pair i: (i, i + d/2) for "half"; (2i, 2i + 1) for "interleaved", as in torchscale, x-transformers and
-        rotary-embedding-torch. "interleaved_to_half" reads at (2i, 2i + 1) and writes at (i, i + d/2).
+        The channels u and v of pair i.
+
+        - ``"half"``: Pair i is channels i and i + d/2: the first half of the channels meets the second.
+        - ``"interleaved"``: Pair i is the neighbouring channels 2i and 2i + 1, as in RoPE's paper. Used by torchscale,
+          x-transformers, rotary-embedding-torch.
+        - ``"interleaved_to_half"``: Pair i is read at channels 2i and 2i + 1, and written at i and i + d/2.
     base : float
         b, the base of the frequencies, above 0; 10000 in torchscale.
     centre : int
@@ -102,13 +115,14 @@ def xpos(
     [[-1.9937, 0.159]]
     """
     check_word("xpos", "layout", layout, WORDS)
-    xp = namespace(x, positions)
+    xp = library("xpos", x=x, positions=positions)
     check_lanes("xpos", "x", x)
     check_positions("xpos", "positions", positions)
     check_rows("xpos", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = check_rotated("xpos", rotary_dim, x.shape[-1])
-    system = xp if getattr(xp, "computes_constants", False) else None
-    inv_freq, factor = rope_frequencies(dim, base=base, xp=system)
+    check_scaling("xpos", dim, base=base)
+    centre, scale_base, gamma = check_scales("xpos", role, centre, scale_base, gamma)
+    inv_freq, factor = rope_frequencies(dim, base=base, xp=number_system(xp))
     work = wide(x.dtype, xp)
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=work)
     scales = xpos_scales(positions, dim, role=role, centre=centre, scale_base=scale_base, gamma=gamma, dtype=work)

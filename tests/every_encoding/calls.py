@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import numpy as np
@@ -11,19 +12,21 @@ from hypothesis import given, settings
 import posref
 from posref.conformance.calls import bind, positions_of, takes_dtype
 from posref.conformance.fuzzing import judging, strategies
-from posref.conformance.suite import value_positions
+from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, OneOf
 
 from .encoding import Encoding, part
 
+ROOT = Path(str(posref.__file__)).parent
 ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
 DRAWS = 30
 
 
 @part()
 def one_name(encoding: Encoding) -> None:
-    """The function, `posref.<name>` and its record agree; arrays are positional-only and options keyword-only."""
+    """Function, `posref.<name>`, record and file agree; arrays are positional-only and options keyword-only."""
     name, record = encoding.op, encoding.record
+    assert Path(record.function.__code__.co_filename).relative_to(ROOT) == Path(record.family, f"{name}.py")
     assert getattr(posref, name) is record.function
     assert name in posref.__all__
     parameters = inspect.signature(record.function).parameters.values()
@@ -66,7 +69,7 @@ def results_have_their_axes(encoding: Encoding) -> None:
 def values_stand_at_positions(encoding: Encoding) -> None:
     """A report says "at position" and the first failing position of every operation with positions."""
     calls = encoding.calls("value")
-    assert any(value_positions.places(encoding.op, call, output) is not None for call in calls for output in call.expected)
+    assert any(places(encoding.op, call, output) is not None for call in calls for output in call.expected)
 
 
 @part()

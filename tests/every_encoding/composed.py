@@ -13,13 +13,13 @@ import numpy as np
 from numpy.testing import assert_array_equal
 from quality import record
 
-from posref.composition import called, formula, has_frequencies, is_known, noun
 from posref.conformance.accuracy import BASE, OF_FREQUENCIES
-from posref.conformance.deviations import Deviation
-from posref.conformance.deviations.compose import after
 from posref.conformance.diagnosis import hypotheses, strength
+from posref.conformance.evidence.deviations import Deviation
+from posref.conformance.evidence.tools.deviation import after
 from posref.conformance.proof import prove
-from posref.conformance.proof.computed import half_widths
+from posref.conformance.proof.running import half_widths
+from posref.core.composition import called, formula, has_frequencies, is_known, noun
 from posref.spec import PARTS, REGISTRY
 
 from .encoding import Encoding, part
@@ -71,7 +71,7 @@ def definition_calls_what_is_read(encoding: Encoding) -> None:
                 for call in case.calls:
                     positional, keywords = hypotheses._arguments(op, call)
                     function(*positional, **keywords)
-        assert seen == below(function), f"{op}: see the limits in posref/composition.py"
+        assert seen == below(function), f"{op}: see the limits in posref/core/composition.py"
 
 
 @part()
@@ -104,8 +104,8 @@ def nothing_changes_without_a_deviation(encoding: Encoding) -> None:
     for case in encoding.measured[::4]:
         for call in case.calls:
             arguments = hypotheses._arguments(op, call)
-            changed = hypotheses._once(op, rebound, *arguments)
-            plain = hypotheses._once(op, formula(op), *arguments)
+            changed = hypotheses._call(op, rebound, *arguments)
+            plain = hypotheses._call(op, formula(op), *arguments)
             for name in call.expected:
                 assert_array_equal(changed[name], plain[name], case.id)
 

@@ -1,26 +1,34 @@
 """Live judging: the same verdicts as stored vectors, from rows whose bits are those of the whole, and never a silent pass."""
 
+from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
 import numpy as np
+from sizes import is_called_with_few
 
 from posref.backends.live import live
 from posref.conformance.accuracy import tolerance_of
 from posref.conformance.calls import judged_as
-from posref.conformance.model import Call, LoadedCase
-from posref.conformance.proof import choosing, screening
-from posref.conformance.proof.live import judge
-from posref.conformance.proof.running import Pullback, as_reals, results_of
-from posref.conformance.proof.screening import plain
-from posref.conformance.suite.rows import rows_of
-from posref.conformance.target import comparing
+from posref.conformance.judge import Verdict, compare
+from posref.conformance.judge import judge as judge_call
+from posref.conformance.model import Arrays, Call, LoadedCase
+from posref.conformance.proof import rows as of_rows
+from posref.conformance.proof.rows import rows_of
+from posref.conformance.proof.running import Pullback, as_reals, plain, results_of
 from posref.spec import REGISTRY
 
 from .encoding import Encoding, part
 
 CLAIMS = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float16": "low"}
-FEW_ROWS = ("cayley", "rotation_matrix")  # whose stored cases have one or two matrices
+
+
+def judge(
+    op: str, inputs: Arrays, params: dict[str, Any], outputs: Arrays, accuracy: str, dtype: str, cotangents: Any = None
+) -> tuple[Verdict, ...]:  # fmt: skip
+    """Return the live verdict on every output of a call."""
+    call = Call(params, inputs, cotangents=cotangents or {})
+    return judge_call(op, call, outputs, accuracy, dtype, truth="live").verdicts
 
 
 def has_rows(op: str) -> bool:
@@ -42,13 +50,13 @@ def rows_have_the_bits_of_the_whole(encoding: Encoding) -> None:
     for case in encoding.largest("value", 8):
         with encoding.at(case.id):
             cut.append(check_rows(case))
-    assert any(cut) or encoding.op in FEW_ROWS
+    assert any(cut) or is_called_with_few(encoding.op)
 
 
 @part()
 def farthest_rows_come_from_parts(encoding: Encoding) -> None:
     """Shapes and the farthest rows of a call in parts are those of the whole."""
-    with patch.object(screening, "PART", 8):
+    with patch.object(of_rows, "PART", 8):
         for case in encoding.largest("value", 6):
             with encoding.at(case.id):
                 check_parts(case)
@@ -58,11 +66,11 @@ def check_parts(case: LoadedCase) -> None:
     op, call = case.op, Call(case.calls[0].params, case.calls[0].inputs)
     near = plain(op, call.inputs, call.params)
     shapes = {n: x.shape for n, x in near.items()}
-    assert {n: x.shape for n, x in screening.shapes_of(op, call, shapes).items()} == shapes
-    assert {n: x.shape for n, x in screening.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
+    assert {n: x.shape for n, x in of_rows.shapes_of(op, call, shapes).items()} == shapes
+    assert {n: x.shape for n, x in of_rows.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
     rows, rng = rows_of(op, call.inputs, call.params, shapes), np.random.default_rng(5)
     wrong = {n: x.astype(float) + 0.125 * rng.standard_normal(x.shape) for n, x in near.items()}
-    whole, parts = choosing.farthest(rows, choosing.far_off(rows, wrong, near)), screening.farthest(op, call, rows, wrong)
+    whole, parts = of_rows.farthest(rows, of_rows.far_off(rows, wrong, near)), of_rows.screened(op, call, rows, wrong)
     assert {k: list(i) for k, i in whole.items()} == {k: list(i) for k, i in parts.items()}, case.id
 
 
@@ -101,7 +109,7 @@ def check_verdicts(case: LoadedCase, *, shift: float, dtypes: tuple[str, ...] = 
     for dtype in [d for d in case.dtypes if d in dtypes]:
         accuracy, kept = judged_as(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
         outputs = {name: moved(call, name, accuracy, kept, shift, rng) for name in call.expected}
-        wrong = comparing.compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
+        wrong = compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
         found = judge(
             case.op, call.inputs, call.params, outputs, CLAIMS[dtype], dtype, cotangents=call.cotangents or None
         )  # fmt: skip

@@ -12,12 +12,12 @@ from array_api_compat import device as device_of
 from conftest import LIBRARIES, Library, opened
 from sample import smoke
 
-from posref import arrays
 from posref.conformance.calls import makes_constants, returns_reals
 from posref.conformance.errors import Failure, Stopped
+from posref.conformance.judge import compare, errors
 from posref.conformance.model import LoadedCase
-from posref.conformance.target.comparing import compare, errors
 from posref.conformance.target.python import load_python
+from posref.core import arrays
 from posref.spec import REGISTRY
 
 from .encoding import Encoding, part

@@ -9,10 +9,10 @@ import numpy as np
 from sources import absolute_imports
 
 import posref.conformance.witness
-from posref.conformance.cases.numbers import floats
+from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
-from posref.conformance.proof import build, parts, prove
-from posref.conformance.suite.rows import rows_of
+from posref.conformance.proof import prove
+from posref.conformance.proof.rows import rows_of
 
 from .composed import NOUNS
 from .encoding import Encoding, part
@@ -33,14 +33,14 @@ FEW = (  # of operations whose own cases have too few rows
 
 
 def small_of_several_parts(encoding: Encoding) -> Case | None:
-    """Return a small case of an operation whose rows make several parts."""
+    """Return a small case of an operation whose rows make several prove."""
     op = encoding.op
     for case in (*(few for few in FEW if few.op == op), *encoding.built):
         if case.kind == "value":
             inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-            shapes = parts.shapes_of(op, inputs, case.params)
+            shapes = prove.shapes_of(op, inputs, case.params)
             rows = rows_of(op, inputs, case.params, shapes)
-            if parts._cost(rows, shapes, {}) < 4000 and len(parts._split(rows, shapes, parts.PART)) > 1:
+            if prove._cost(rows, shapes, {}) < 4000 and len(prove._split(rows, shapes, prove.PART)) > 1:
                 return case
     return None
 
@@ -48,13 +48,13 @@ def small_of_several_parts(encoding: Encoding) -> Case | None:
 @part(of=has_rows)
 def parts_are_bit_for_bit_the_whole(encoding: Encoding) -> None:
     op = encoding.op
-    with patch.object(parts, "PART", 8):
+    with patch.object(prove, "PART", 8):
         case = small_of_several_parts(encoding)
         assert case is not None
         inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-        whole, _, widths = build.proved(op, inputs, case.params)
-        found, _, own = parts.proved_in_parts(op, inputs, case.params, parts.Effort(jobs=1))
-        assert parts.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
+        whole, _, widths = prove.proved(op, inputs, case.params)
+        found, _, own = prove.proved_in_parts(op, inputs, case.params, prove.Effort(jobs=1))
+        assert prove.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
     assert all(np.array_equal(found[n], x) and found[n].dtype == x.dtype for n, x in whole.items())
     assert {c: set(of_class) for c, of_class in own.items()} == {c: set(of_class) for c, of_class in widths.items()}
     assert all(np.array_equal(own[c][n], x) for c, of_class in widths.items() for n, x in of_class.items())

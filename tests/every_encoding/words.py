@@ -29,17 +29,18 @@ def docstring_has_its_sections(encoding: Encoding) -> None:
 @part()
 def title_and_idea(encoding: Encoding) -> None:
     op, family = encoding.op, encoding.record.family
-    file = f"posref/about/{family}.py"
-    assert op in FAMILIES[family].ABOUT, f'{file} lacks {op}: add "{op}": About(title, idea, words of options).'
+    file = Path(encoding.function.__code__.co_filename).name
+    assert op in ABOUT, f"{file}: @encoding of {op} needs a title, the field's own name, and an idea."
+    assert [name for name, said in FAMILIES.items() if op in said.ABOUT] == [family]
     about = ABOUT[op]
-    assert about.title, f"{file}: {op} needs a title, the field's own name."
+    assert about.title
     assert 15 <= len(about.idea.split()) <= 60, f"{file}: the idea of {op} has {len(about.idea.split())} words, not 15 to 60."
     assert about.idea.endswith("."), f"{file}: the idea of {op} does not end in a full stop."
 
 
 @part()
 def words_of_options_have_meanings(encoding: Encoding) -> None:
-    op, file = encoding.op, f"posref/about/{encoding.record.family}.py"
+    op, file = encoding.op, Path(encoding.function.__code__.co_filename).name
     for option, domain in encoding.record.domains.items():
         for word in domain.words if isinstance(domain, OneOf) else ():
             meaning = ABOUT[op].words.get(option, {}).get(word, Word("")).meaning

@@ -7,6 +7,7 @@ from sources import assert_plain
 
 from posref.conformance import check
 from posref.conformance.model import BAD, LoadedCase
+from posref.conformance.target.python import load_python
 
 from .encoding import Encoding, part
 
@@ -43,7 +44,7 @@ def plain_implementation_is_inside_the_bounds(encoding: Encoding) -> None:
 def assert_inside(file: Path, op: str) -> None:
     """Fail unless no case is outside the bounds, and enough is asked: values, and inputs that need float32."""
     where = f"tests/plain/{file.name}"
-    cases = [case for operation in check(str(file), op=op).operations for case in operation.cases]
+    cases = [case for operation in check(load_python(str(file)).implementation, op=op).operations for case in operation.cases]
     failing = [f"{c.id}: {c.message}" for c in cases if c.kind != "reject" and c.verdict in BAD and c.verdict != "selective"]
     assert not failing, f"{where} is outside the bounds in {len(failing)} cases: {'; '.join(failing[:3])}"
     passed = {case.id for case in cases if case.verdict == "pass" and case.dtype == "float32"}

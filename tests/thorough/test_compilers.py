@@ -11,8 +11,8 @@ from sample import sample
 
 from posref import backends
 from posref.conformance.calls import array_names, bind, takes_dtype
+from posref.conformance.judge import compare
 from posref.conformance.model import LoadedCase
-from posref.conformance.target.comparing import compare
 from posref.spec import REGISTRY
 
 TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))
@@ -58,7 +58,7 @@ def test_torch_compile_captures_one_graph(op: str, dtype: str, monkeypatch: pyte
     """The graph that Dynamo captures where nothing was called before, run as it is, gives the same bits as the call."""
     for case in sample(op):
         torch.compiler.reset()
-        monkeypatch.setattr("posref.arrays._NAMESPACES", {})
+        monkeypatch.setattr("posref.core.arrays._NAMESPACES", {})
         function, arrays = called(TORCH, case, dtype)
         pairs = zip(
             tuples(torch.compile(function, fullgraph=True, backend="eager")(arrays)), tuples(function(arrays)), strict=True

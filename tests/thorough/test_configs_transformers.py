@@ -27,10 +27,11 @@ from test_configs import (
 from transformers import CONFIG_MAPPING
 
 from posref import presets, rope_frequencies, rope_from_config
-from posref.config_dicts import HEADS, HIDDEN
-from posref.config_values import LAYOUTS, SWITCHES
+from posref.configs import LAYOUTS
 from posref.conformance.proof.prove import half_widths
 from posref.conformance.proof.running import golden
+from posref.models.config import HEADS, HIDDEN
+from posref.models.values import table
 from posref.scaling import Linear, YaRN
 
 SIZES = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 131072}
@@ -206,7 +207,7 @@ def test_an_old_su_file_without_its_own_length_is_read_though_transformers_canno
 ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights
 TABLES = {"codegen", "gptj", "roformer"}  # a sinusoidal table of base 10000 instead of a rotary module
 ODD = {"glm4_moe"}  # whose silent file would rotate 21 lanes
-SWITCHED = {model: dict([switch]) for model, switch in SWITCHES.items()}
+SWITCHED = {model: row["rope"]["switch"] for model, row in table("types").items() if "switch" in row.get("rope", {})}
 
 
 @pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - TABLES - ODD))

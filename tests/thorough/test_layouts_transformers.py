@@ -13,11 +13,11 @@ from transformers import AutoConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 
 from posref import rope_from_config
-from posref.config_dicts import HEADS, HIDDEN
-from posref.config_values import LAYOUTS, MROPE, SOFTMAX
-from posref.configs import factors
+from posref.configs import LAYOUTS, factors
 from posref.conformance.proof.prove import half_widths
 from posref.conformance.proof.running import golden
+from posref.models.config import HEADS, HIDDEN
+from posref.models.values import model_type, mropes
 
 PASSED = 6  # lanes beside the rotated ones, where the function takes them
 POSITIONS = (0, 1, 7)
@@ -91,7 +91,7 @@ def test_the_softmax_factor_is_in_the_code_of_the_models_that_have_it() -> None:
     for model in sorted(set(LAYOUTS) - ELSEWHERE):
         code = code_of(AutoConfig.for_model(model))
         applies = getattr(code, "yarn_apply_mscale", None)
-        assert (applies is not None) is (model in SOFTMAX), model
+        assert (applies is not None) is model_type(model)["rope"].get("softmax", False), model
         if applies is not None:
             softmax = factors({"model_type": model, "rope_parameters": YARN})["softmax"]
             assert softmax > 1
@@ -121,5 +121,5 @@ def test_every_model_type_with_rope_is_known_or_left_out_for_a_reason() -> None:
         fields = {field for parent in kind.__mro__ for field in getattr(parent, "__annotations__", {})}
         if fields & {"rope_parameters", "rope_theta"} and not kind.model_type.endswith(VISION):
             found.add(kind.model_type)
-    assert found - set(LAYOUTS) - set(MROPE) == without
+    assert found - set(LAYOUTS) - set(mropes()) == without
     assert len(found) > 200

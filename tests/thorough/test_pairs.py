@@ -6,7 +6,7 @@ import pytest
 from quality import caught, diagnosed, pairs
 from test_deviations import finite
 
-from posref.conformance.deviations import Deviation
+from posref.conformance.evidence.deviations import Deviation
 
 EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "601"))  # one pair in so many; 1 takes hours
 

@@ -5,6 +5,24 @@ import torch
 from planting import planted
 
 
+def rotated(x, cos, sin, layout):
+    r = 2 * cos.shape[-1]
+    if layout == "half":
+        u, v = x[..., : r // 2], x[..., r // 2 : r]
+    elif layout == "interleaved":
+        u, v = x[..., :r:2], x[..., 1:r:2]
+    else:
+        raise NotImplementedError(layout)
+    turned = u * cos - v * sin, v * cos + u * sin
+    turned = np.concatenate(turned, axis=-1) if layout == "half" else np.stack(turned, axis=-1).reshape(*x.shape[:-1], r)
+    return np.concatenate([turned, x[..., r:]], axis=-1).astype(x.dtype)
+
+
+def turned(x, positions, layout, base):
+    angle = positions[..., None] * float(base) ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1])
+    return rotated(x.astype(np.float64), np.cos(angle), np.sin(angle), layout)
+
+
 @planted("scale 1/D, and a mask of -10000", names=(("scale-by-dim", "mask-constant-1e4"),), backend="torch")
 def attention_divided_and_finite():
     """Logits divided by D, and -10000 for what is masked: two habits of older models in one attention."""
@@ -126,3 +144,108 @@ def logits_scale_103():
         return (q @ np.swapaxes(k, -1, -2) * (1.03 * (q.shape[-1] ** -0.5 if scale is None else scale))).astype(q.dtype)
 
     return attention_logits
+
+
+@planted("products in TensorFloat-32", names=())
+def attention_logits_tf32():
+    """
+    Queries and keys lose 13 bits of their fraction before they are multiplied: TensorFloat-32, allowed by default on GPUs.
+
+    Should be said: unexplained, of the size of a rounding to 11 bits (until a deviation for TF32 exists).
+    """
+
+    def tf32(x):
+        bits = x.astype(np.float32).view(np.uint32)
+        return ((bits + 0x0FFF + (bits >> 13 & 1)) & 0xFFFFE000).astype(np.uint32).view(np.float32).astype(np.float64)
+
+    def attention_logits(q, k, /, *, bias=None, scale=None):
+        if q.ndim > 2:
+            k = np.repeat(k, q.shape[-3] // k.shape[-3], axis=-3)
+        logits = tf32(q) @ np.swapaxes(tf32(k), -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+        return (logits if bias is None else logits + bias).astype(q.dtype)
+
+    return attention_logits
+
+
+@planted("sums of earlier tiles not rescaled", names=())
+def attention_tiles_never_rescaled():
+    """
+    Keys come in tiles of 4, and sums made before a new maximum are not rescaled: an online softmax with a line missing.
+
+    Should be said: unexplained; cases with more than 4 keys (or the option or size that goes with them).
+    """
+
+    def heads_of(x, heads):
+        return x if x.ndim < 3 else np.repeat(x, heads // x.shape[-3], axis=-3)
+
+    def logits_of(q, k, bias, scale):
+        heads = q.shape[-3] if q.ndim > 2 else 1
+        scale = q.shape[-1] ** -0.5 if scale is None else scale
+        logits = q.astype(np.float64) @ np.swapaxes(heads_of(k, heads), -1, -2).astype(np.float64) * scale
+        return logits if bias is None else logits + bias
+
+    def attention(q, k, v, /, *, bias=None, scale=None):
+        logits = logits_of(q, k, bias, scale)
+        v = heads_of(v, q.shape[-3] if q.ndim > 2 else 1).astype(np.float64)
+        total, weighted, most = 0.0, 0.0, -np.inf
+        for start in range(0, logits.shape[-1], 4):
+            tile = logits[..., start : start + 4]
+            most = np.maximum(most, tile.max(axis=-1, keepdims=True))
+            e = np.exp(tile - most)
+            total, weighted = total + e.sum(axis=-1, keepdims=True), weighted + e @ v[..., start : start + 4, :]
+        return (weighted / total).astype(q.dtype)
+
+    return attention
+
+
+@planted("log2 divided by ln", names=())
+def logn_log2():
+    """
+    The logarithm above is to base 2 and the one below is natural: two libraries' `log`.
+
+    Should be said: every value is 1.4427 times what is defined.
+    """
+
+    def logn_scale(positions, /, *, length, offset, at_least_one):
+        if at_least_one:
+            raise NotImplementedError(at_least_one)
+        return (np.log2(np.maximum(positions.astype(np.int64) + offset, 1)) / np.log(length)).astype(np.float32)
+
+    return logn_scale
+
+
+@planted("content logits rounded to float16 before the sum", names=())
+def mla_content_float16():
+    """
+    The product of the content channels is stored in float16 before the rotary part is added; two kernels, one workspace.
+
+    Should be said: unexplained, and how far off: rounding of the size of float16. Not a name of a rounded input.
+    """
+
+    def mla_logits(q_nope, q_rope, k_nope, k_rope, q_positions, k_positions, /, *, layout, base, scale=None):
+        of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
+        q, k = turned(q_rope, of_heads, layout, base), turned(k_rope, k_positions, layout, base)
+        content = (q_nope.astype(np.float64) @ np.swapaxes(k_nope, -1, -2)).astype(np.float16).astype(np.float64)
+        scale = (q_nope.shape[-1] + q_rope.shape[-1]) ** -0.5 if scale is None else scale
+        return ((content + q @ np.swapaxes(k, -1, -2)[..., None, :, :]) * scale).astype(q_nope.dtype)
+
+    return mla_logits
+
+
+@planted("odd heads have the rotary query of the head before", names=())
+def mla_rotary_heads_paired():
+    """
+    Two heads share the rotary channels of the first of them: grouped as keys are. Imagined, a stride of another tensor.
+
+    Should be said: unexplained; every second head is wrong.
+    """
+
+    def mla_logits(q_nope, q_rope, k_nope, k_rope, q_positions, k_positions, /, *, layout, base, scale=None):
+        heads = np.arange(q_rope.shape[-3]) // 2 * 2
+        of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
+        q, k = turned(q_rope[..., heads, :, :], of_heads, layout, base), turned(k_rope, k_positions, layout, base)
+        logits = q_nope.astype(np.float64) @ np.swapaxes(k_nope, -1, -2) + q @ np.swapaxes(k, -1, -2)[..., None, :, :]
+        scale = (q_nope.shape[-1] + q_rope.shape[-1]) ** -0.5 if scale is None else scale
+        return (logits * scale).astype(q_nope.dtype)
+
+    return mla_logits

@@ -7,6 +7,19 @@ import torch
 from planting import planted
 
 
+def rotated(x, cos, sin, layout):
+    r = 2 * cos.shape[-1]
+    if layout == "half":
+        u, v = x[..., : r // 2], x[..., r // 2 : r]
+    elif layout == "interleaved":
+        u, v = x[..., :r:2], x[..., 1:r:2]
+    else:
+        raise NotImplementedError(layout)
+    turned = u * cos - v * sin, v * cos + u * sin
+    turned = np.concatenate(turned, axis=-1) if layout == "half" else np.stack(turned, axis=-1).reshape(*x.shape[:-1], r)
+    return np.concatenate([turned, x[..., r:]], axis=-1).astype(x.dtype)
+
+
 @planted("base fixed at 500000", names=(), backend="torch")
 def base_500000():
     """Llama 3's base in every model: a constant that was right where it was written."""
@@ -351,3 +364,171 @@ def yarn_truncated_plain_factor():
         return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
 
     return rope_frequencies, rope
+
+
+@planted("the first two coordinates exchanged", names=())
+def axial_rope_width_first():
+    """
+    Rows and columns are exchanged, which no square grid shows; the xy order of torchtitan #4244.
+
+    Should be said: the first two coordinates are exchanged; of two axes the last two are these, of three they are not.
+    """
+
+    def axial_rope(x, positions, /, *, dims, base, allocation, arrangement, layout):
+        if allocation != "own" or arrangement != "chunked":
+            raise NotImplementedError(allocation)
+        order = [1, 0, *range(2, len(dims))]
+        ladders = [float(base) ** (-2 * np.arange(dim // 2) / dim) for dim in dims]
+        angles = [positions[axis][..., None] * ladder for axis, ladder in zip(order, ladders, strict=True)]
+        angle = np.concatenate(angles, axis=-1)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return axial_rope
+
+
+@planted("pairs left over by the interleaving are not rotated", names=())
+def mrope_leftover_pairs_unrotated():
+    """
+    Pairs beyond three times a section read a fourth position, which is 0: ggml's interleaved M-RoPE, pairs 61 and 62 of 64.
+
+    Should be said: unexplained; only the last pairs are wrong, in arrangement "interleaved" with unequal sections.
+    """
+
+    def mrope(x, positions, /, *, sections, arrangement, layout, base):
+        if arrangement != "interleaved":
+            raise NotImplementedError(arrangement)
+        pair = np.arange(sum(sections))
+        left_over = pair >= 3 * np.asarray(sections)[pair % 3]
+        inv_freq = float(base) ** (-pair / len(pair))
+        angle = np.moveaxis(positions[pair % 3], 0, -1) * np.where(left_over, 0, inv_freq)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return mrope
+
+
+@planted("the first coordinate doubled", names=())
+def mrope_time_counted_twice():
+    """
+    Times are multiplied by two tokens a second for images too; a still image's temporal id, transformers #45325.
+
+    Should be said: unexplained; the pairs of the first coordinate are wrong (or: the first coordinate is doubled).
+    """
+
+    def mrope(x, positions, /, *, sections, arrangement, layout, base):
+        if arrangement != "chunked":
+            raise NotImplementedError(arrangement)
+        axes = np.repeat(np.arange(len(sections)), sections)
+        positions = positions * np.asarray([2, *[1] * (len(sections) - 1)]).reshape(-1, *[1] * (positions.ndim - 1))
+        inv_freq = float(base) ** (-np.arange(len(axes)) / len(axes))
+        angle = np.moveaxis(positions[axes], 0, -1) * inv_freq
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return mrope
+
+
+@planted("16 channels rotated, always", names=())
+def rope_16_channels():
+    """
+    Sixteen channels are rotated whatever is asked: a kernel's template parameter.
+
+    Should be said: 16 channels are rotated.
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = min(16, x.shape[-1])
+        angle = positions[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("the base is at most 65504", names=())
+def rope_base_65504():
+    """
+    The base goes through float16, whose largest number is 65504. A parameter kept with the weights.
+
+    Should be said: the base is 65504 where it is larger.
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = rotary_dim or x.shape[-1]
+        angle = positions[..., None] * min(float(base), 65504.0) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("positions divided by 4", names=())
+def rope_interpolated_by_4():
+    """
+    Positions are divided by 4 for every model: the factor of one configuration, hard-coded.
+
+    Should be said: angles are a quarter (scaling Linear of 4, or positions divided by 4).
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = rotary_dim or x.shape[-1]
+        angle = (positions / 4)[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("positions 3 too large", names=())
+def rope_three_too_far():
+    """
+    Three tokens of a prefix were counted that are not there: a cache's length, mlx-vlm #1710's kind.
+
+    Should be said: positions are 3 too large.
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = rotary_dim or x.shape[-1]
+        angle = (positions + 3)[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("the distance from the centre has no sign", names=())
+def xpos_distance_from_centre():
+    """
+    The power is the distance from the centre, without its sign. Imagined: an absolute value as in ALiBi.
+
+    Should be said: unexplained; positions on one side of the centre are wrong (below it for queries, above it for keys).
+    """
+
+    def xpos_scales(positions, dim, /, *, role, centre, scale_base=512.0, gamma=0.4, dtype=None):
+        zeta = (np.arange(0, dim, 2) / dim + gamma) / (1 + gamma)
+        apart = abs(positions - centre)[..., None] / scale_base
+        return (zeta ** (apart if role == "query" else -apart)).astype(dtype or np.float32)
+
+    return xpos_scales
+
+
+@planted("scales repeated in halves with an interleaved rotation", names=())
+def xpos_scales_in_halves():
+    """
+    The scales lie in halves, one for each channel, while the rotation is interleaved. Imagined, after how-to-train-your-gpt #6.
+
+    Should be said: unexplained; all of layout "interleaved" is wrong, position at the centre apart.
+    """
+
+    def xpos(x, positions, /, *, role, layout, base, centre, scale_base=512.0, gamma=0.4):
+        if layout not in ("half", "interleaved"):
+            raise NotImplementedError(layout)
+        d = x.shape[-1]
+        zeta = (np.arange(0, d, 2) / d + gamma) / (1 + gamma)
+        apart = (positions - centre if role == "query" else centre - positions)[..., None] / scale_base
+        scale = np.concatenate([zeta**apart] * 2, axis=-1)
+        angle = positions[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        cos, sin = np.cos(angle), np.sin(angle)
+        if layout == "half":
+            u, v = x[..., : d // 2], x[..., d // 2 :]
+            out = np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
+        else:
+            u, v = x[..., ::2], x[..., 1::2]
+            out = np.stack([u * cos - v * sin, v * cos + u * sin], axis=-1).reshape(x.shape)
+        return (out * scale).astype(x.dtype)
+
+    return xpos

@@ -185,3 +185,19 @@ def yarn_never_truncated():
         return inv_freq.float(), 0.1 * math.log(s) + 1.0 if s > 1 else 1.0
 
     return rope_frequencies
+
+
+@planted("the ladder of the first axis for all axes", names=())
+def axial_second_axis_own_width():
+    """
+    The frequencies of every axis have the exponents of the first axis's width: one ladder is built and reused.
+
+    Should be said: unexplained; the channel pairs of the later axes are wrong, where their widths differ. Imagined.
+    """
+
+    def axial_frequencies(dims, /, *, base, allocation, unit="radians"):
+        if allocation != "own" or unit != "radians":
+            raise NotImplementedError(allocation)
+        return np.concatenate([float(base) ** (-2 * np.arange(dim // 2) / dims[0]) for dim in dims])
+
+    return axial_frequencies

@@ -64,3 +64,59 @@ def table_wrapped_20000():
         return tuple((attention_factor * way(angle)).astype(dtype) for way in (np.cos, np.sin))
 
     return rope_table
+
+
+@planted("partner by exclusive or", names=())
+def rotation_partner_by_xor():
+    """
+    The partner is found by exclusive or of channel and half, right for powers of two alone: three released kernels, 96 of 128.
+
+    Should be said: unexplained; cases whose rotated half is not a power of two.
+    """
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        h = cos.shape[-1]
+        channel = np.arange(2 * h)
+        partner = np.minimum(channel ^ h, x.shape[-1] - 1)
+        sign, column = np.where(channel < h, -1, 1), channel % h
+        out = x[..., : 2 * h] * cos[..., column] + sign * x[..., partner] * sin[..., column]
+        return np.concatenate([out, x[..., 2 * h :]], axis=-1).astype(x.dtype)
+
+    return apply_rope
+
+
+@planted("the second channel lacks its partner", names=())
+def rotation_partner_missing():
+    """
+    The second channel of each pair is only scaled by the cosine: a term was lost in an unrolled loop.
+
+    Should be said: unexplained; the second channel of every pair is wrong, the first right.
+    """
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        h = cos.shape[-1]
+        u, v = x[..., :h], x[..., h : 2 * h]
+        return np.concatenate([u * cos - v * sin, v * cos, x[..., 2 * h :]], axis=-1).astype(x.dtype)
+
+    return apply_rope
+
+
+@planted("whole turns taken off with a float32 constant", names=())
+def table_coarse_range():
+    """
+    Whole turns are taken off in float32 with one constant: range reduction of fast-math sines, kekzl/imp #1316.
+
+    Should be said: angles are reduced coarsely; errors grow with the position. Not a looser trigonometry that passes all.
+    """
+
+    def rope_table(positions, inv_freq, /, *, attention_factor=1.0):
+        angle = positions.astype(np.float32)[..., None] * np.asarray(inv_freq, dtype=np.float32)
+        turn = np.float32(2 * np.pi)
+        angle = angle - np.round(angle / turn) * turn
+        return (np.cos(angle) * attention_factor).astype(np.float32), (np.sin(angle) * attention_factor).astype(np.float32)
+
+    return rope_table

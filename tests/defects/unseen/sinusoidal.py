@@ -101,3 +101,62 @@ def sinusoidal_timestep_scaled():
         return out.astype(np.float32)
 
     return sinusoidal
+
+
+@planted("pi is 3.1416", names=())
+def fourier_pi_3_1416():
+    """
+    Pi is written as 3.1416. A constant typed by hand, seen as 6.2832 for two pi.
+
+    Should be said: a number (angles 1.0000023 times as large), never that sines are inaccurate.
+    """
+
+    def fourier(x, bands, /, *, unit, order, include):
+        if order != "coordinate band wave" or include == "by_coordinate":
+            raise NotImplementedError(order)
+        turn = {"radians": 1.0, "half_turns": 3.1416, "turns": 2 * 3.1416}[unit]
+        bands = np.asarray(bands, dtype=np.float64)
+        angle = turn * (x.astype(np.float64)[..., None] * bands)
+        waves = np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(*x.shape[:-1], -1)
+        return np.concatenate([x, waves] if include == "first" else [waves], axis=-1).astype(np.float32)
+
+    return fourier
+
+
+@planted("coordinates clamped to [-1, 1]", names=())
+def fourier_points_clamped():
+    """
+    Coordinates are clamped to the box from -1 to 1 first, as scene bounds are. Imagined, after NeRF's normalised scenes.
+
+    Should be said: unexplained; coordinates beyond 1 are wrong, the others right.
+    """
+
+    def random_fourier(x, matrix, /, *, layout):
+        turns = np.clip(x.astype(np.float64), -1, 1) @ np.asarray(matrix, dtype=np.float64)
+        sin, cos = np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)
+        if layout == "interleaved":
+            out = np.stack([sin, cos], axis=-1).reshape(*turns.shape[:-1], -1)
+        else:
+            out = np.concatenate([sin, cos] if layout == "sin_cos" else [cos, sin], axis=-1)
+        return out.astype(np.float32)
+
+    return random_fourier
+
+
+@planted("ln 10000 is 9.21", names=())
+def timestep_ln_9_21():
+    """
+    The logarithm of the longest period is typed as 9.21, so that the period is 9996.6. Constants of this kind are common.
+
+    Should be said: a number: the longest period is about 9996.6, or the base is.
+    """
+
+    def timestep(timesteps, dim, /, *, flip, shift, scale, max_period=10000.0):
+        if max_period != 10000.0:
+            raise NotImplementedError(max_period)
+        half = dim // 2
+        angle = scale * timesteps.astype(np.float64)[..., None] * np.exp(-9.21 * np.arange(half) / (half - shift))
+        waves = [np.cos(angle), np.sin(angle)] if flip else [np.sin(angle), np.cos(angle)]
+        return np.concatenate([*waves, np.zeros((*angle.shape[:-1], dim % 2))], axis=-1).astype(np.float32)
+
+    return timestep

@@ -1,0 +1,150 @@
+"""Attention with linear biases (ALiBi): cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .shared.relative import K_OFFSETS, Q_OFFSETS
+from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
+from .tools.forms import pairs
+from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
+
+FLAGS = {
+    "alibi-sign": Flag("far keys favoured", "x-transformers 4ed4d0a"),
+    "alibi-form": Flag("one form in place of another: signed, absolute or by key", "Baichuan-13B #172, llm-foundry #186"),
+    "alibi-off-by-one": Flag("distances counted from one", "vLLM #945"),
+    "alibi-product": Flag("slope, distance or product in half precision", "TensorRT-Model-Connect #667, vllm-fork #503"),
+    "alibi-ids": Flag("counts from 0 in place of the caller's positions", "PaddleNLP #6495"),
+    "alibi-rows": Flag("row 0's positions used for every row of the batch", "PaddleNLP #6495"),
+    "alibi-decode": Flag("a decode row that is not the row of the whole", "x-transformers 74f241d, fbbc159"),
+    "alibi-far": Flag("distances past 256 or 2048 in half precision", "vllm-fork #503"),
+    "alibi-empty": Flag("no query: a crash or a wrong shape"),
+}
+
+USUAL: dict[str, Any] = {"heads": 6, "form": "distance"}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/fractional-once-more",
+    "again/negative-once-more",
+    "again/no-keys",
+    "again/no-tokens",
+    "again/one-key",
+    "again/one-query",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"form": "distance"}, {"form": "causal"}, {"form": "key"})
+EVERY_SIZE = True
+
+FAR = (0, 1, 2, 7, 63, 255, 256, 257, 2047, 2048, 2049, 4095, 4097, 65535, 65537, 131071, 1048575)
+HOLES = (0, 3, 3, 1, 9, 4, 20)  # gaps, repeats and no order
+
+
+def _case(
+    name: str, flags: str, q_positions: Any, k_positions: Any, comment: str = "", *, kind: str = "value",
+    tier: str = "core",
+    **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of alibi."""
+    inputs = {"q_positions": q_positions, "k_positions": k_positions}
+    return Case(f"alibi/{name}", params, inputs, tuple(f"alibi-{flag}" for flag in flags.split()), comment, kind, tier)
+
+
+def _alibi_steps(*calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
+    """Return calls of alibi."""
+    return tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("distance/small", "sign exponent off-by-one", (2, 3), (0, 1, 2, 3, 4), heads=8, form="distance"),
+        _case("distance/both-sides", "form sign heads", (3, 8, 5), HOLES, "keys before and after the query", heads=6,
+              form="distance"),
+        _case("distance/rows", "rows ids order", Q_OFFSETS, K_OFFSETS, "(B, Q) and (B, K)", heads=12, form="distance"),
+        _case("distance/far", "far product", (0, 2049), FAR, heads=3, form="distance"),
+        _case("distance/negative", "form ids", (-3, 0), (-300, -1, 2), heads=20, form="distance"),
+        _case("distance/fractional", "product", (0.5, 7.25), (1.75, 0.25, 3.0), heads=4, form="distance"),
+        _case("distance/one-head", "exponent off-by-one", (5, 4, 9), (0, 300), heads=1, form="distance"),
+        _case("causal/small", "form off-by-one sign", (2, 3), (0, 1, 2, 3, 4), heads=8, form="causal"),
+        _case("causal/both-sides", "form off-by-one heads", (3, 8, 5), HOLES, "positive after the query", heads=12,
+              form="causal"),
+        _case("causal/rows", "rows ids", Q_OFFSETS, K_OFFSETS, heads=20, form="causal"),
+        _case("causal/far", "far product", (1, 4097, 65537), FAR, heads=6, form="causal"),
+        _case("causal/baichuan-13b", "true-size heads order", (4095,), (0, 1, 2047, 4094, 4095), heads=40, form="causal"),
+        _case("causal/shared-queries", "rows", (7, 9), K_OFFSETS, "queries (Q,) against keys (B, K)", heads=3, form="causal"),
+        _case("key/small", "form sign", (2, 3), (0, 1, 2, 3, 4), "(H, 1, K)", heads=8, form="key"),
+        _case("key/bloom", "true-size heads order", (1, 2, 3), (0, 1, 2, 7, 2047), heads=112, form="key"),
+        _case("key/falcon", "true-size heads product", (1, 2), (0, 1, 257, 2047, 5), heads=71, form="key"),
+        _case("key/rows", "rows ids form", Q_OFFSETS, K_OFFSETS, heads=6, form="key"),
+        _case("key/far", "far product", (5, 6), FAR, heads=3, form="key"),
+        _case("decode/one-query", "decode ids", (6,), tuple(range(7)), "the last row of the whole", heads=12, form="distance"),
+        _case("decode/one-query-causal", "decode ids", (258,), (0, 1, 2, 256, 257, 258), heads=6, form="causal"),
+        _case("decode/one-key", "decode", (3, 4), (2,), heads=6, form="distance"),
+        _case("decode/no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), heads=6, form="distance"),
+        Case("alibi/sequence/decode", flags=("alibi-decode",), comment="prefill, then a decode row, then prefill elsewhere",
+             kind="sequence",
+             steps=_alibi_steps((range(5), range(5)), ((5,), range(6)), (range(7, 12), range(12)), heads=12, form="distance")),
+        Case("alibi/sequence/decode-causal", flags=("alibi-decode", "alibi-ids"),
+             comment="prefill, then one token after another", kind="sequence",
+             steps=_alibi_steps((range(3), range(3)), ((3,), range(4)), ((4,), range(5)), heads=6, form="causal")),
+        _case("refused/form", "refuse", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
+        _case("refused/no-heads", "refuse", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
+        *pairs("alibi", USUAL),
+    )  # fmt: skip
+
+
+ABSOLUTE = "Only form 'distance' has an absolute value."
+
+_deviation = deviations_of("alibi_product")
+
+
+def _form(function: Function, given: str, used: str) -> Function:
+    return lambda q, k, s, /, *, form, **rest: function(q, k, s, form=used if form == given else form, **rest)
+
+
+def _future_zero(out: Real, q: Any, k: Any, s: Any, /, *, form: str, **rest: Any) -> Real:
+    return out if form != "distance" else np.where((q[..., :, None] < k[..., None, :])[..., None, :, :], 0.0, out)
+
+
+def _bf16_product(function: Function) -> Function:
+    return lambda *args, **options: narrowed("bfloat16")(function(*args, **options))
+
+
+def _bf16_all(function: Function) -> Function:
+    narrow = narrowed("bfloat16")
+
+    def deviating(q: Any, k: Any, s: Any, /, *, form: str, **rest: Any) -> Any:
+        apart = k[..., None, None, :] if form == "key" else (k[..., None, :] - q[..., :, None])[..., None, :, :]
+        return narrow(narrow(s)[:, None, None] * narrow(-np.abs(apart) if form == "distance" else apart))
+
+    return deviating
+
+
+def _bf16_positions(q: Any, k: Any, s: Any, **options: Any) -> Any:
+    return (narrowed("bfloat16")(q), narrowed("bfloat16")(k), s), options
+
+
+DEVIATIONS = (
+    _deviation("alibi-sign", "the bias has the wrong sign", after(lambda b, *a, **o: -b), hint=SIGN),
+    _deviation("alibi-abs-missing", "form 'distance' has no absolute value", lambda f: _form(f, "distance", "causal"),
+               hint=ABSOLUTE, seen_in="x-transformers@4ed4d0a"),
+    _deviation("alibi-abs-added", "form 'causal' has an absolute value", lambda f: _form(f, "causal", "distance"),
+               hint=ABSOLUTE),
+    _deviation("alibi-future-zero", "keys after the query have no bias in form 'distance'", after(_future_zero),
+               hint="Keys after the query have their distance too: look for a clamp or tril."),
+    _deviation("alibi-off-by-one", "distances are one too large", argument(0, lambda q: q + 1), hint=FROM_ZERO,
+               seen_in="vLLM#945"),
+    _deviation("alibi-key-off-by-one", "keys' positions are one too large", argument(1, lambda k: k + 1), hint=FROM_ZERO),
+    _deviation("alibi-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
+               argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE,
+               seen_in="x-transformers@74f241d"),
+    _deviation("alibi-key-arange", "keys are at 0, 1, 2, ..., not at their positions",
+               argument(1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape)), hint=ARANGE, seen_in="PaddleNLP#6495"),
+    _deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16", _bf16_product, hint=KEEP_FLOAT32,
+               seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
+    _deviation("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", _bf16_all, hint=KEEP_FLOAT32,
+               seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
+    _deviation("alibi-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS,
+               seen_in="vllm-fork#503"),
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""ALiBi slopes: cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.deviation import Wrap, after, deviations_of, narrowed
+from .tools.hints import DEFAULT, KEEP_FLOAT32
+
+FLAGS = {
+    "alibi-max-bias": Flag("max_bias fixed at 8"),
+}
+
+USUAL = None
+
+
+def _case(
+    name: str, flags: str, heads: int, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
+    """Return a case of alibi_slopes."""
+    flagged = tuple(f"alibi-{flag}" for flag in flags.split())
+    return Case(f"alibi_slopes/{name}", {"heads": heads, **params}, {}, flagged, comment, kind, tier)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("power-of-two/8", "exponent order", 8, "a half to 1/256", tier="smoke"),
+        _case("power-of-two/16", "exponent order", 16, "roots of 2"),
+        _case("power-of-two/1", "exponent", 1),
+        _case("power-of-two/32", "true-size", 32, "MPT-7B"),
+        _case("other/3", "heads order", 3),
+        _case("other/6", "heads order", 6),
+        _case("other/12", "heads order", 12),
+        _case("other/20", "heads", 20),
+        _case("other/40", "true-size heads", 40, "Baichuan-13B"),
+        _case("other/71", "true-size heads", 71, "Falcon-7B"),
+        _case("other/112", "true-size heads", 112, "BLOOM"),
+        _case("max-bias/16", "max-bias", 8, max_bias=16),
+        _case("max-bias/5", "max-bias heads", 12, max_bias=5),
+        _case("max-bias/2.5", "max-bias", 4, max_bias=2.5),
+        _case("refused/no-heads", "refuse", 0, "at least one head", kind="reject"),
+        _case("refused/max-bias", "refuse", 8, "slopes must fall", kind="reject", max_bias=0),
+    )
+
+
+HEAD_COUNT = "If H is not a power of two: slopes of the power below, then every other one of twice as many."
+HEAD_ORDER = "Slopes keep the order of the heads: no sort, and no reversed list."
+
+_deviation = deviations_of("alibi_slopes")
+
+
+def _slopes(change: Callable[[int, float], Any]) -> Wrap:
+    return lambda _: lambda heads, /, *, max_bias=8, **rest: np.asarray(change(heads, max_bias))
+
+
+def _closed_form(heads: int, max_bias: float) -> Any:
+    return 2.0 ** (-max_bias * np.arange(1, heads + 1) / heads)
+
+
+def _next_power(heads: int, max_bias: float) -> Any:
+    return 2.0 ** (-max_bias * np.arange(1, heads + 1) / (1 << (heads - 1).bit_length()))
+
+
+def _from_zero(heads: int, max_bias: float) -> Any:
+    below = 1 << (heads.bit_length() - 1)
+    first, rest = np.arange(below), np.arange(heads - below)
+    return np.concatenate([2.0 ** (-max_bias / below * first), 2.0 ** (-max_bias / below * rest)])
+
+
+DEVIATIONS = (
+    _deviation("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form),
+               hint=HEAD_COUNT, seen_in="Baichuan2#225, TensorRT-LLM#1611"),
+    _deviation("slopes-next-power", "slopes are the first H of the next power of two", _slopes(_next_power), hint=HEAD_COUNT,
+               seen_in="Baichuan2#225"),
+    _deviation("slopes-off-by-one", "the first slope is 1: exponents begin at 0", _slopes(_from_zero),
+               hint="Exponents are -8h/H with h from 1.", seen_in="aprender#2143"),
+    _deviation("slopes-ascending", "slopes are sorted, the smallest first", after(lambda s, *a, **o: np.sort(s)),
+               hint=HEAD_ORDER),
+    _deviation("slopes-descending", "slopes are sorted, the largest first", after(lambda s, *a, **o: np.sort(s)[::-1]),
+               hint=HEAD_ORDER),
+    _deviation("slopes-reversed", "slopes are in reverse order of heads", after(lambda s, *a, **o: s[::-1]), hint=HEAD_ORDER),
+    _deviation("slopes-bfloat16", "slopes are held in bfloat16", after(lambda s, *a, **o: narrowed("bfloat16")(s)),
+               hint=KEEP_FLOAT32, seen_in="transformers' Falcon"),
+    _deviation("max-bias-8", "max_bias is always 8", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads), hint=DEFAULT),
+)  # fmt: skip

@@ -1,0 +1,338 @@
+"""Rotation by a table of cosines and sines: cases and known mistakes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..model import Case
+from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
+from .tools.forms import form
+from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE
+from .tools.numbers import floats, reals, seed_of
+
+USUAL: dict[str, Any] = {"layout": "half"}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/no-tokens",
+    "again/one-token",
+    "again/strided",
+    "distant/plain",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
+EVERY_SIZE = True
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *,
+    pairs: int | None = None,
+    bits: int = 8, kind: str = "value", tier: str = "core", **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of apply_rope on an x of `shape`, with tables of `rows`, in (-1, 1), that are no unit circle."""
+    pairs = shape[-1] // 2 if pairs is None else pairs
+    arrays = {"x": shape, "cos": (*rows, pairs), "sin": (*rows, pairs)}
+    inputs = {
+        key: floats(*size, seed=seed_of(name + key), bits=bits) / (1 if key == "x" else 4) for key, size in arrays.items()
+    }
+    return Case(f"apply_rope/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def _apply_layout(layout: str) -> Iterator[Case]:
+    """Yield what every layout is asked of apply_rope."""
+    group = layout.replace("_", "-")
+    first = "smoke" if layout == "half" else "core"
+    yield _case(f"{group}/small", "layout sign", (3, 8), (3,), tier=first, layout=layout)
+    yield _case(f"{group}/24-bits", "downcast table-layout mixed-layout", (3, 2, 5, 12), (5,), bits=24, layout=layout)
+    yield _case(f"{group}/53-bits", "downcast mixed-layout", (2, 3, 6), (3,), bits=53, layout=layout)
+    yield _case(f"{group}/rows", "row-offsets every-head", (3, 2, 5, 14), (3, 1, 5), layout=layout)
+    yield _case(f"{group}/tokens-first", "token-axis rank", (2, 5, 3, 10), (2, 5, 1), bits=24, layout=layout)
+    yield _case(f"{group}/partial", "partial partial-tail", (2, 5, 22), (5,), pairs=7, bits=24, layout=layout)
+    yield _case(f"{group}/inverse", "inverse sign", (5, 12), (5,), bits=24, layout=layout, inverse=True)
+    yield _case(f"{group}/inverse-partial", "inverse partial-tail", (3, 5, 17), (3, 5), pairs=5, layout=layout, inverse=True)
+
+
+def _apply_forms() -> Iterator[Case]:
+    """Yield the forms of x for a rotation by a table."""
+    for rotated in ROTATED_FORMS:
+        name = "apply_rope" + rotated.name
+        x, rows = reals(name, *rotated.x), np.shape(rotated.positions)
+        signs = tuple(-n if "expanded" in rotated.name and axis == 0 else n for axis, n in enumerate(rows))
+        tables = {n: reals(name + n, *signs, x.shape[-1] // 2) / 4 for n in ("cos", "sin")}
+        options = {"layout": rotated.options["layout"]}
+        yield form("apply_rope", rotated.name, rotated.flags, {"x": x, **tables}, options, rotated.comment)
+
+
+def _apply(
+    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
+    wrt: str = "x", out: tuple[int, ...] = (), bits: int = 8, **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of apply_rope, with tables of `rows` that are no unit circle; of x alone unless said otherwise."""
+    pairs = shape[-1] // 2 if pairs is None else pairs
+    tables = {n: reals(name + n, *rows, pairs, bits=bits) / 4 for n in ("cos", "sin")}
+    inputs = {"x": reals(name, *shape, bits=bits), **tables}
+    return gradient("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *(case for layout in LAYOUTS for case in _apply_layout(layout)),
+        _case("shapes/vector", "rank", (6,), (), layout="half"),
+        _case("shapes/odd-rows", "odd-size aliasing", (7, 10), (7,), bits=24, layout="half"),
+        _case("shapes/odd-rows-interleaved", "odd-size aliasing", (3, 5, 18), (5,), bits=24, layout="interleaved"),
+        _case("shapes/single-head", "single-head", (2, 1, 5, 12), (5,), layout="half"),
+        _case("shapes/single-head-interleaved", "single-head", (3, 1, 2, 6), (3, 1, 2), layout="interleaved"),
+        _case("shapes/one-row", "decode", (3, 2, 1, 20), (3, 1, 1), layout="half"),
+        _case("shapes/one-row-interleaved", "decode", (5, 1, 14), (1,), layout="interleaved"),
+        _case("shapes/no-token", "empty", (2, 0, 8), (0,), layout="half"),
+        _case("shapes/20-of-72", "odd-size partial-tail", (5, 72), (5,), pairs=20, layout="interleaved"),
+        _case("shapes/36-of-80", "odd-size partial-tail", (3, 80), (3,), pairs=36, layout="half"),
+        _case("shapes/head-128", "true-size", (3, 5, 128), (5,), bits=24, layout="half"),
+        _case("trailing/half", "lanes layout", (3, 2, 5, 14), (5,), pairs=4, layout="half", lanes="trailing"),
+        _case("trailing/interleaved", "lanes layout", (5, 22), (5,), pairs=6, bits=24, layout="interleaved", lanes="trailing"),
+        _case("trailing/inverse", "lanes inverse", (3, 5, 17), (3, 5), pairs=5, layout="interleaved_to_half", inverse=True,
+              lanes="trailing"),
+        _case("trailing/deepseek-v4", "lanes true-size", (1, 512), (1,), pairs=32, layout="interleaved", lanes="trailing"),
+        _case("refused/layout", "refuse-option", (3, 8), (3,), "no such layout", kind="reject", layout="neox"),
+        _case("refused/lanes", "refuse-option", (3, 8), (3,), "no such lanes", pairs=2, kind="reject", layout="half",
+              lanes="last"),
+        _case("refused/wide-table", "refuse-width", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject",
+              layout="half"),
+        _case("refused/rows-as-heads", "refuse-positions", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)",
+              kind="reject", layout="half"),
+        Case("apply_rope/refused/two-widths", {"layout": "half"},
+             {"x": floats(3, 8, seed=1), "cos": floats(3, 4, seed=2) / 4, "sin": floats(3, 3, seed=3) / 4}, ("refuse-width",),
+             "cos and sin of different widths", "reject"),
+        *_apply_forms(),
+        _apply("half", "sign layout gain", (2, 3, 8), (3,), layout="half"),
+        _apply("interleaved", "sign layout gain", (2, 3, 6), (3,), layout="interleaved"),
+        _apply("mixed", "layout sign gain", (3, 2, 10), (2,), "written where it was not read", layout="interleaved_to_half"),
+        _apply("24-bits", "bits sign", (2, 3, 6), (3,), bits=24, layout="half"),
+        _apply("partial", "tail", (2, 3, 11), (3,), pairs=3, layout="half"),
+        _apply("partial-interleaved", "tail layout", (3, 2, 9), (2,), pairs=2, layout="interleaved"),
+        _apply("trailing", "tail lanes", (3, 2, 9), (2,), pairs=2, layout="interleaved", lanes="trailing"),
+        _apply("trailing-tables", "tail lanes broadcast", (2, 3, 7), (3,), pairs=2, wrt="x cos sin", layout="half",
+               lanes="trailing"),
+        _apply("inverse", "inverse sign", (2, 3, 8), (3,), layout="half", inverse=True),
+        _apply("inverse-mixed", "inverse layout tail", (3, 2, 7), (2,), pairs=3, layout="interleaved_to_half", inverse=True),
+        _apply("rows", "offsets", (3, 2, 2, 6), (3, 1, 2), layout="interleaved"),
+        _apply("tables", "broadcast", (2, 3, 8), (3,), wrt="x cos sin", layout="half"),
+        _apply("tables-rows", "broadcast offsets tail", (2, 3, 2, 7), (2, 1, 2), pairs=3, wrt="cos sin", layout="interleaved"),
+        _apply("tables-inverse", "inverse broadcast", (3, 2, 4), (2,), "the sine's gradient has the other sign", wrt="cos sin",
+               layout="interleaved_to_half", inverse=True),
+        _apply("strided", "non-contiguous sign", (2, 3, 2, 6), (2, 1, 2), layout="half"),
+        _apply("strided-interleaved", "non-contiguous tail", (3, 2, 7), (3, 2), pairs=2, wrt="x cos sin", layout="interleaved"),
+        _apply("expanded", "broadcast-view broadcast", (2, 3, 6), (3,), "cotangents as a sum over the batch has them",
+               wrt="x cos sin", out=(-2, 3, 6), layout="half"),
+    )  # fmt: skip
+
+
+LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
+LOOP = "Look for a squeeze, or for a loop over heads that starts at 1."
+
+
+def _mixed_table(function: Function) -> Function:
+    """Columns duplicated for one layout, channels paired as in the other."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half = cos.shape[-1]
+        reads_half = layout == "half" or (layout == "interleaved_to_half" and inverse)
+        paired = [(i, i + half) if reads_half else (2 * i, 2 * i + 1) for i in range(half)]
+        a, b = (np.asarray([pair[k] for pair in paired]) for k in (0, 1))
+        wide = [
+            np.repeat(t, 2, axis=-1) if reads_half else np.concatenate([t, t], axis=-1) for t in (cos, -sin if inverse else sin)
+        ]
+        shape = (*x.shape[:-1], half)
+        one = np.broadcast_to(x[..., a] * wide[0][..., a] - x[..., b] * wide[1][..., a], shape)
+        other = np.broadcast_to(x[..., b] * wide[0][..., b] + x[..., a] * wide[1][..., b], shape)
+        writes_half = layout == "half" or (layout == "interleaved_to_half" and not inverse)
+        turned = np.concatenate([one, other], -1) if writes_half else np.stack([one, other], -1).reshape(*shape[:-1], 2 * half)
+        return np.concatenate([turned, x[..., 2 * half :]], axis=-1)
+
+    return deviating
+
+
+def _second_from_first(function: Function) -> Function:
+    """b' computed from a', already rotated: an update in place."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        sine = -sin if inverse else sin
+        reads, writes = (members(cos.shape[-1], halves) for halves in reads_writes(layout, inverse))
+        out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
+        out[..., writes[0]] = first = a * cos - b * sine
+        out[..., writes[1]] = b * cos + first * sine
+        return out
+
+    return deviating
+
+
+def _both_sums(function: Function) -> Function:
+    """Both members of a pair are sums: (x2, x1) in place of (-x2, x1)."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        out, halves = np.array(x, dtype=np.float64), reads_writes(layout, inverse)
+        (first, second), (a, b) = members(cos.shape[-1], halves[1]), members(cos.shape[-1], halves[0])
+        out[..., first] = x[..., a] * cos + x[..., b] * sin
+        out[..., second] = x[..., b] * cos + x[..., a] * sin
+        return out
+
+    return deviating
+
+
+def _start(x: Real, cos: Real, lanes: str) -> int:
+    """Return the first channel that rotates."""
+    return int(x.shape[-1] - 2 * cos.shape[-1]) if lanes == "trailing" else 0
+
+
+def _others(value: float) -> Wrap:
+    """Return a wrap in which lanes that do not rotate come out as a constant."""
+
+    def change(out: Real, x: Real, cos: Real, *rest: Any, lanes: str = "leading", **options: Any) -> Real:
+        out = np.array(out, dtype=np.float64)
+        out[..., : _start(x, cos, lanes)] = value
+        out[..., _start(x, cos, lanes) + 2 * cos.shape[-1] :] = value
+        return out
+
+    return after(change)
+
+
+def _of_rotated(wrap: Wrap) -> Wrap:
+    """Return a wrap that takes leading lanes for granted as one of whichever lanes rotate."""
+
+    def wrapped(function: Function) -> Function:
+        leading = wrap(function)
+
+        def deviating(x: Real, cos: Real, sin: Real, /, *, lanes: str = "leading", **options: Any) -> Real:
+            start = _start(x, cos, lanes)
+            return np.concatenate([x[..., :start], leading(x[..., start:], cos, sin, **options)], axis=-1)
+
+        return deviating
+
+    return wrapped
+
+
+def _lanes(which: str) -> Wrap:
+    """Return a wrap that rotates these lanes, whichever are asked for."""
+    return before(lambda *args, **options: (args, options | {"lanes": which}))
+
+
+def _inverse_exchanged(function: Function) -> Function:
+    return lambda x, cos, sin, /, *, inverse=False, **rest: function(x, cos, sin, inverse=not inverse, **rest)
+
+
+def _inverse_keeps_lanes(function: Function) -> Function:
+    """The inverse negates the sine and forgets that the third layout reads and writes differently."""
+    return lambda x, cos, sin, /, *, inverse=False, **rest: function(x, cos, -sin if inverse else sin, **rest)
+
+
+def _concatenated(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: bool = False) -> Real:
+    kept = 2 * cos.shape[-1]
+    if layout != "interleaved":
+        return out
+    return np.concatenate([out[..., 0:kept:2], out[..., 1:kept:2], out[..., kept:]], axis=-1)
+
+
+def _last_pair(out: Real, x: Real, cos: Real, *rest: Any, layout: str, inverse: bool = False) -> Real:
+    half, out = cos.shape[-1], np.array(out)
+    last = [half - 1, 2 * half - 1] if layout == "half" else [2 * half - 2, 2 * half - 1]
+    if layout != "interleaved_to_half":
+        out[..., last] = x[..., last]
+    return out
+
+
+def _vector_tail(function: Function) -> Function:
+    """Pairs after the last full four of them keep their lanes' values, a rotation by nothing."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        turned = np.arange(cos.shape[-1]) < cos.shape[-1] // 4 * 4
+        return function(x, np.where(turned, cos, 1.0), np.where(turned, sin, 0.0), **options)
+
+    return deviating
+
+
+def _narrow_rotation(dtype: str) -> Wrap:
+    """Return a wrap in which every operation of the rotation is rounded to `dtype`."""
+    narrow = narrowed(dtype)
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half = cos.shape[-1]
+        x, cos, sin = narrow(x), narrow(cos), narrow(-sin if inverse else sin)
+        reads, writes = (members(half, halves) for halves in reads_writes(layout, inverse))
+        out, a, b = np.array(x), x[..., reads[0]], x[..., reads[1]]
+        out[..., writes[0]] = narrow(narrow(a * cos) - narrow(b * sin))
+        out[..., writes[1]] = narrow(narrow(b * cos) + narrow(a * sin))
+        return out
+
+    return lambda function: deviating
+
+
+def _head_zero(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
+    if x.ndim < 3:
+        return out
+    out = np.array(out)
+    out[..., 0, :, :] = x[..., 0, :, :]
+    return out
+
+
+def _one_head(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
+    return x if x.ndim > 2 and x.shape[-3] == 1 else out
+
+
+_deviation = deviations_of("apply_rope")
+
+DEVIATIONS = (
+    _deviation("layout-half", "layout is always 'half'", option(layout=always("half")), hint=LANES,
+               seen_in="LLMs-from-scratch#747, vllm-ascend#12820"),
+    _deviation("layout-interleaved", "layout is always 'interleaved'", option(layout=always("interleaved")), hint=LANES,
+               seen_in="ik_llama.cpp#2290"),
+    _deviation("layout-interleaved-to-half", "layout is always 'interleaved_to_half'",
+               option(layout=always("interleaved_to_half")), hint=LANES, seen_in="vllm-metal#44"),
+    _deviation("writes-halves", "interleaved pairs are read, but their results are written as halves",
+               _of_rotated(after(_concatenated)), hint="Results are concatenated rather than interleaved.",
+               seen_in="vllm-metal#44"),
+    _deviation("table-other-layout", "the table is duplicated for one layout, but channels are paired as in the other",
+               _of_rotated(_mixed_table), hint="repeat and repeat_interleave are exchanged.",
+               seen_in="ark-nlp#47, Megatron-LM#3900"),
+    _deviation("sign-flipped", "the rotation has the wrong direction: the sign of the sine is flipped",
+               argument(2, lambda sin: -sin), hint="rotate_half returns (x2, -x1), or a sine is negated.",
+               seen_in="lalamo#268"),
+    _deviation("writes-interleaved", "layout 'interleaved_to_half' writes its results back interleaved",
+               option(layout=lambda name: "interleaved" if name == "interleaved_to_half" else name), hint=LANES,
+               seen_in="the convention of DeepSeek's own code"),
+    _deviation("inverse-ignored", "inverse=True rotates forward", option(inverse=always(False)), hint=IGNORED),
+    _deviation("inverse-exchanged", "inverse=True rotates forward, and inverse=False back", _inverse_exchanged,
+               hint="In a backward pass, the cotangent is rotated like x, not back.",
+               seen_in="PaddlePaddle#74716, in the gradient"),
+    _deviation("inverse-keeps-layout", "the inverse reads and writes channels as the forward rotation does",
+               _inverse_keeps_lanes, hint="The transpose swaps the read and the write layout."),
+    _deviation("in-place-update", "the second member of a pair is computed from the first one, already rotated in place",
+               _of_rotated(_second_from_first), hint="The first half is overwritten before it is read again.",
+               seen_in="transformers#11725"),
+    _deviation("both-sums", "both channels of a pair are sums: the minus of the first is missing", _of_rotated(_both_sums),
+               hint="rotate_half returns (x2, x1): it must be (-x2, x1)."),
+    _deviation("not-rotated", "nothing is rotated: the input comes back", after(lambda out, x, *a, **o: x), hint=SKIPPED,
+               seen_in="Liger-Kernel#342"),
+    _deviation("last-pair-unrotated", "the last pair is not rotated", _of_rotated(after(_last_pair)),
+               hint="A loop ends one pair early.", seen_in="flashinfer#2470"),
+    _deviation("vector-tail-unrotated", "pairs beyond a multiple of four are not rotated", _vector_tail,
+               hint="A vectorised loop has no tail.", seen_in="flashinfer#2470"),
+    _deviation("rotation-float16", "the rotation is computed in float16: inputs, products and sums",
+               _of_rotated(_narrow_rotation("float16")), hint=ROUND_ONCE, seen_in="sglang#3134, flashinfer#585"),
+    _deviation("rotation-bfloat16", "the rotation is computed in bfloat16: inputs, products and sums",
+               _of_rotated(_narrow_rotation("bfloat16")), hint=ROUND_ONCE, seen_in="sglang#3134, flashinfer#585"),
+    _deviation("single-head-unrotated", "nothing is rotated when there is one head", after(_one_head), hint=LOOP,
+               seen_in="Liger-Kernel#342"),
+    _deviation("head-zero-unrotated", "head 0 is not rotated", after(_head_zero), hint=LOOP, seen_in="transformers#47403"),
+    _deviation("tail-zeroed", "channels that do not rotate are zero", _others(0.0), hint=SLICE, seen_in="labml#215"),
+    _deviation("tail-ones", "channels that do not rotate are one", _others(1.0), hint=SLICE,
+               seen_in="apex#1750, in the gradient"),
+    _deviation("trailing-lanes", "the last rotary_dim channels are always rotated", _lanes("trailing"), hint=BRANCH,
+               seen_in="the convention of DeepSeek-V4"),
+    _deviation("leading-lanes", "the first rotary_dim channels are always rotated", _lanes("leading"), hint=BRANCH,
+               seen_in="the convention of GPT-NeoX, where DeepSeek-V4 rotates the last"),
+    _deviation("x-through-bfloat16", "the input is held in bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE,
+               seen_in="Modalities#462"),
+    _deviation("x-through-float16", "the input is held in float16", argument(0, narrowed("float16")), hint=ROUND_ONCE),
+)  # fmt: skip

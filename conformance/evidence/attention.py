@@ -1,0 +1,251 @@
+"""Scaled dot-product attention: cases and known mistakes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Case, Flag
+from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient
+from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
+from .tools.hints import EACH_HEAD, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
+from .tools.numbers import floats
+
+FLAGS = {
+    "attention-mask": Flag("True forbids in place of allowing", "torch's MultiheadAttention"),
+    "attention-mask-finite": Flag("a finite mask constant above allowed logits", "GPT-2's masked_bias in transformers"),
+    "attention-mask-row": Flag("a row with nothing allowed gives a mean or NaN", "finfo.min masks in transformers"),
+    "attention-overflow": Flag("large logits overflow, or are clamped, in the softmax"),
+    "attention-sinks": Flag("learned sinks dropped, or given to a key", "TransformerEngine #2541, vllm-metal #550"),
+    "attention-sinks-logit": Flag("a sink scaled as a product is, negated, or added without the exponential"),
+    "attention-sinks-heads": Flag("one head's sink for all, or sinks of grouped heads in another order"),
+    "attention-sinks-far": Flag("a sink far above or below the logits that overflows or is lost"),
+}
+
+USUAL: dict[str, Any] = {}
+LEFT_OUT = (
+    "again/no-tokens",
+    "again/one-key",
+    "again/one-query",
+    "again/strided",
+    "distant/plain",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+EVERY_SIZE = True
+
+
+def _steep(*shape: int) -> npt.NDArray[np.float64]:
+    """Return biases below -1e5, of 5 significant bits, a few units apart: 4 times -32768 and less, in steps of 8192."""
+    return np.asarray(-131072.0 - 8192.0 * (1 + np.arange(np.prod(shape)).reshape(shape) * 3 % 5))
+
+
+BACK = np.tri(5, 7, 2, dtype=bool)  # a causal mask after two cached keys
+HOLES = (
+    np.asarray(
+        [
+            [1, 0, 1, 1, 0, 0, 1],
+            [0, 1, 0, 0, 0, 0, 0],
+            [1, 1, 0, 1, 1, 1, 0],
+            [0, 0, 0, 0, 0, 1, 1],
+            [1, 0, 0, 0, 1, 0, 0],
+        ]
+    )
+    > 0
+)
+NOTHING = HOLES & (np.arange(5)[:, None] != 3)  # row 3 may attend to nothing
+PADDED = np.asarray([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1]])[:, None, None, :] > 0  # right and left padding
+STEEP = _steep(5, 7)
+CAUSAL = np.tri(3, 4, 1, dtype=bool)
+UNSEEN = np.asarray([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]) > 0  # row 1 may attend to nothing
+ONE = np.asarray([[0, 1, 0], [1, 0, 0]]) > 0
+
+
+_case = partial(attention_case, "attention")
+_gradient = partial(attention_gradient, "attention")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *attention_cases("attention", width=10, small=5),
+        _case("mask/causal", "mask", (3, 5, 6), (3, 7, 6), "queries after two cached keys", mask=BACK, width=10),
+        _case("mask/holes", "mask transposed", (2, 3, 5, 12), (2, 3, 7, 12), bits=24, mask=HOLES, width=10),
+        _case("mask/padding", "mask", (2, 3, 5, 6), (2, 3, 7, 6), "(B, 1, 1, K)", mask=PADDED, width=10),
+        _case("mask/grouped", "mask heads", (6, 5, 8), (3, 7, 8), mask=HOLES, bias=(6, 1, 7), width=10),
+        _case("mask/with-scale", "mask scale-given bias-order", (5, 6), (7, 6), mask=HOLES, bias=(5, 7), scale=0.375, width=10),
+        _case("mask/empty-row", "mask-row mask", (3, 5, 6), (3, 7, 6), mask=NOTHING, width=10),
+        _case("mask/empty-row-24-bits", "mask-row", (2, 5, 12), (2, 7, 12), bits=24, mask=NOTHING, bias=(5, 7), width=10),
+        _case("mask/nothing", "mask-row", (2, 6), (3, 6), "no key for any query", mask=np.zeros((2, 3), dtype=bool), width=10),
+        _case("mask/steep", "mask-finite", (3, 5, 6), (3, 7, 6), "allowed logits are below -1e5", mask=HOLES, bias=STEEP,
+              width=10),
+        _case("mask/steep-causal", "mask-finite mask", (2, 5, 12), (2, 7, 12), "as above", mask=BACK, bias=STEEP - 65536,
+              width=10),
+        _case("mask/sloped", "mask-finite", (3, 5, 6), (3, 7, 6), "allowed logits are between -1e5 and -1e4", mask=HOLES,
+              bias=STEEP / 8, width=10),
+        _case("mask/sloped-causal", "mask-finite mask", (2, 5, 10), (2, 7, 10), "as above", mask=BACK, bias=STEEP / 8 - 4096,
+              width=10),
+        _case("mask/steep-empty-row", "mask-finite mask-row", (5, 6), (7, 6), mask=NOTHING, bias=STEEP, bits=24, width=10),
+        _case("softmax/large", "overflow", (3, 5, 6), (3, 7, 6), "logits beyond the exponential's range", gain=16, width=10),
+        _case("softmax/large-scale", "overflow scale-given", (2, 5, 12), (2, 7, 12), bits=24, scale=4.0, width=10),
+        _case("softmax/large-bias", "overflow", (5, 6), (7, 6), "all large: a shift that cancels",
+              bias=200.0 + floats(5, 7, seed=5), width=10),
+        _case("softmax/low-bias", "overflow", (2, 5, 6), (2, 7, 6), "all far below 0", bias=floats(5, 7, seed=6) - 120.0,
+              width=10),
+        _case("refused/mask-of-numbers", "refuse", (2, 6), (3, 6), "0 and 1, or 0 and -inf: numbers are ambiguous",
+              kind="reject", mask=((1, 0, 1), (1, 1, 0)), width=10),
+        _case("sinks/small", "sinks sinks-logit", (2, 4, 6), (2, 5, 6), width=3, sinks=2),
+        _case("sinks/24-bits", "sinks downcast sinks-heads", (2, 3, 4, 12), (2, 3, 5, 12), width=5, bits=24, sinks=3),
+        _case("sinks/grouped", "sinks-heads heads", (6, 4, 8), (2, 5, 8), width=3, sinks=6),
+        _case("sinks/gpt-oss", "sinks true-size sinks-heads", (8, 3, 64), (4, 5, 64), gain=0.03125, width=4, sinks=8,
+              mask=np.tri(3, 5, 2, dtype=bool)),
+        _case("sinks/no-head", "sinks sinks-logit", (4, 6), (7, 6), "(Q, D) and one sink", sinks=1, bits=24, width=10),
+        _case("sinks/masked", "sinks mask sinks-heads", (3, 5, 6), (3, 7, 6), mask=HOLES, width=4, sinks=3, bits=24),
+        _case("sinks/empty-row", "mask-row sinks", (3, 5, 6), (3, 7, 6), "a row with nothing allowed stays 0", mask=NOTHING,
+              width=4, sinks=3),
+        _case("sinks/empty-row-far", "mask-row sinks-far", (2, 5, 6), (2, 7, 6), "so far below 0 that its exponential is 0",
+              mask=NOTHING, width=3, sinks=(-208.0, -160.0)),
+        _case("sinks/biased", "sinks bias-order sinks-logit", (3, 5, 6), (3, 4, 6), bias=(3, 5, 4), scale=0.25, width=5,
+              sinks=3),
+        _case("sinks/large", "sinks-far overflow", (3, 5, 6), (3, 7, 6), "logits beyond the exponential's range", gain=16,
+              width=5, sinks=(96.0, -64.0, 131.0)),
+        _case("sinks/above", "sinks-far overflow", (2, 5, 6), (2, 7, 6), "sinks above all logits: small results", width=4,
+              sinks=(9.0, 12.5), bits=24),
+        _case("sinks/far-above", "sinks-far overflow", (2, 5, 6), (2, 7, 6), "the exponential of a sink alone overflows",
+              bias=200.0 + floats(5, 7, seed=7), width=3, sinks=(203.0, 199.5)),
+        _case("sinks/one-query", "decode sinks", (3, 1, 6), (3, 7, 6), width=5, sinks=3),
+        _case("sinks/no-query", "empty", (3, 0, 6), (3, 4, 6), sinks=3, width=10),
+        _case("refused/sinks-of-key-heads", "refuse", (6, 4, 6), (2, 7, 6), "2 sinks for 6 query heads", kind="reject",
+              sinks=2, width=10),
+        *attention_forms("attention", values=True),
+        _gradient("plain", "softmax scale", (2, 2, 4), (2, 3, 4), width=3),
+        _gradient("24-bits", "softmax bits", (2, 5), (4, 5), bits=24, width=3),
+        _gradient("scale", "scale softmax", (3, 4), (2, 4), scale=0.75, width=3),
+        _gradient("causal", "mask softmax", (3, 3), (4, 3), mask=CAUSAL, width=3),
+        _gradient("heads", "heads softmax", (4, 2, 2), (2, 3, 2), width=3),
+        _gradient("bias", "broadcast softmax", (2, 3, 3), (2, 2, 3), bias=(3, 2), wrt="q k v bias", width=3),
+        _gradient("empty-row", "mask-row mask", (3, 5), (4, 5), mask=UNSEEN, bias=(3, 4), wrt="q k v bias", width=3),
+        _gradient("sinks", "sinks softmax", (2, 3, 4), (2, 4, 4), sinks=2, wrt="q k v sinks", bits=24, width=3),
+        _gradient("sinks-grouped", "sinks broadcast heads", (4, 2, 2), (2, 3, 2), sinks=4, wrt="q k v sinks", scale=0.5,
+                  width=3),
+        _gradient("sinks-empty-row", "sinks mask-row mask", (3, 5), (4, 5), mask=UNSEEN, sinks=1, wrt="q k v sinks", width=3),
+        _gradient("strided", "non-contiguous softmax", (2, 2, 4), (2, 3, 4), scale=0.5, width=3),
+        _gradient("one-key", "mask unused", (2, 2), (3, 2), "one key each: no gradient of queries, keys and bias", mask=ONE,
+                  bias=(2, 3), wrt="q k v bias", width=3),
+    )  # fmt: skip
+
+
+EXCLUDED = "Excluded keys need minus infinity, or where() after the softmax."
+SINK_ENTRY = "The sink is one more entry of the softmax, without a value and without the scale."
+
+
+def _mask_constant(value: float) -> dict[str, Wrap]:
+    def wrap(function: Function) -> Function:
+        return lambda logits, v, mask, /, **sinks: function(
+            logits if mask is None else np.where(mask, logits, value), v, None, **sinks
+        )
+
+    return {"softmax": wrap}
+
+
+def _wrong_axis(logits: Real, v: Real, mask: Any, **sinks: Any) -> Real:
+    logits = np.where(mask, logits, -np.inf) if mask is not None else logits
+    top = np.max(logits, axis=-2, keepdims=True)
+    exps = np.exp(logits - np.where(np.isfinite(top), top, 0.0))
+    total = np.sum(exps, axis=-2, keepdims=True)
+    return (exps / np.where(total == 0, 1.0, total)) @ (np.repeat(v, logits.shape[-3] // v.shape[-3], -3) if v.ndim > 2 else v)
+
+
+def _mean_of_row(function: Function) -> Function:
+    """A row with nothing allowed is the mean of all values."""
+
+    def deviating(logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
+        if mask is None:
+            return function(logits, v, mask, **sinks)
+        nothing = ~np.any(mask, axis=-1, keepdims=True)
+        return function(np.where(nothing, 0.0, logits), v, mask | nothing, **sinks)
+
+    return deviating
+
+
+def _plus_one(function: Function) -> Function:
+    """A key of logit 0 and value 0 besides those there are."""
+
+    def deviating(logits: Real, v: Real, mask: Any, /, **sinks: Any) -> Real:
+        allowed = np.broadcast_to(True if mask is None else mask, logits.shape)
+        logits, allowed = (
+            np.concatenate([x, np.full((*x.shape[:-1], 1), new)], axis=-1) for x, new in ((logits, 0.0), (allowed, True))
+        )
+        return function(logits, np.concatenate([v, np.zeros((*v.shape[:-2], 1, v.shape[-1]))], axis=-2), allowed, **sinks)
+
+    return deviating
+
+
+def _sinks(change: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes the sinks."""
+    return {"softmax": option(sinks=lambda s: None if s is None else change(np.asarray(s)))}
+
+
+def _to_first_key(function: Function) -> Function:
+    """A sink is added to the logit of the first key."""
+
+    def deviating(logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
+        if sinks is None:
+            return function(logits, v, mask, sinks=None)
+        first = np.arange(logits.shape[-1]) == 0
+        return function(
+            logits + np.where(first, np.reshape(sinks, (-1, 1, 1) if logits.ndim > 2 else (1, 1)), 0.0), v, mask, sinks=None
+        )
+
+    return deviating
+
+
+def _scaled(function: Function) -> Function:
+    def deviating(q: Any, k: Any, v: Any, /, *, scale: float | None = None, sinks: Any = None, **rest: Any) -> Any:
+        factor = q.shape[-1] ** -0.5 if scale is None else scale
+        return function(q, k, v, scale=scale, sinks=None if sinks is None else np.asarray(sinks) * factor, **rest)
+
+    return deviating
+
+
+def _by_query_first(function: Function) -> Function:
+    """Sinks of grouped heads are read as (heads in a group, groups) where they are (groups, heads in a group)."""
+
+    def deviating(logits: Real, v: Real, mask: Any, *, sinks: Any) -> Real:
+        if sinks is not None and v.ndim > 2:
+            sinks = np.asarray(sinks).reshape(-1, v.shape[-3]).T.ravel()
+        return function(logits, v, mask, sinks=sinks)
+
+    return deviating
+
+
+DEVIATIONS = (
+    Deviation("mask-constant-1e4", "masked logits are -10000 rather than excluded", _mask_constant(-1e4), hint=EXCLUDED,
+              seen_in="transformers' older models"),
+    Deviation("mask-constant-1e5", "masked logits are -100000 rather than excluded", _mask_constant(-1e5), hint=EXCLUDED),
+    Deviation("mask-inverted", "the mask is inverted",
+              {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None if m is None else ~m, **s)}, hint=TRUE_IN_MASK),
+    Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None, **s)},
+              hint=IGNORED),
+    Deviation("masked-row-mean", "a row that may see nothing is the mean of all values", {"softmax": _mean_of_row},
+              hint="A row that may see nothing gives zeros: treat it after the softmax."),
+    Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": _plus_one},
+              hint="A key of logit 0 and value 0 is attended to as well.", seen_in="PyTorch's add_zero_attn"),
+    Deviation("softmax-over-queries", "the softmax runs over queries rather than keys", {"softmax": lambda _: _wrong_axis},
+              hint="The softmax runs over the last axis, the keys."),
+    Deviation("sinks-dropped", "learned sinks are left out", _sinks(lambda s: None), hint=IGNORED,
+              seen_in="TransformerEngine#2541, vllm-metal#550"),
+    Deviation("sinks-zero", "every sink is 0", _sinks(lambda s: 0 * s),
+              hint="1 is added to the softmax's denominator in its place."),
+    Deviation("sinks-to-first-key", "the sink is added to the logit of the first key", {"softmax": _to_first_key},
+              hint=SINK_ENTRY),
+    Deviation("sinks-scaled", "sinks are scaled like logits", {"attention": _scaled}, hint=SINK_ENTRY),
+    Deviation("sinks-negated", "sinks have the wrong sign", _sinks(lambda s: -s),
+              hint="The sigmoid is taken of the denominator's logarithm minus the sink."),
+    Deviation("sinks-first-head", "the first head's sink is used for all heads",
+              _sinks(lambda s: np.broadcast_to(s[:1], s.shape)), hint=EACH_HEAD),
+    Deviation("sinks-grouped", "sinks of grouped heads are reshaped with groups as the last axis",
+              {"softmax": _by_query_first}, hint="Query head h has sink h: compare the reshape for groups."),
+    Deviation("sinks-bfloat16", "sinks are held in bfloat16", _sinks(narrowed("bfloat16")), hint=KEEP_FLOAT32),
+)  # fmt: skip

@@ -1,0 +1,58 @@
+"""Attention logits: cases and known mistakes."""
+
+from functools import partial
+from typing import Any
+
+from ..model import Case
+from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits
+from .tools.deviation import argument, deviations_of, narrowed
+from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE
+
+USUAL: dict[str, Any] = {}
+LEFT_OUT = (
+    "again/no-keys",
+    "again/one-key",
+    "again/one-query",
+    "again/strided",
+    "distant/plain",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+EVERY_SIZE = True
+
+
+_gradient = partial(attention_gradient, "attention_logits")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *attention_cases("attention_logits"),
+        *attention_forms("attention_logits", values=False),
+        _gradient("plain", "scale", (2, 2, 5), (2, 3, 5)),
+        _gradient("scale", "scale bits", (2, 6), (3, 6), bits=24, scale=0.3125),
+        _gradient("heads", "heads", (4, 2, 3), (2, 3, 3)),
+        _gradient("bias", "broadcast scale", (2, 3, 3), (2, 2, 3), "a bias that all queries share", bias=(2, 1, 2),
+                  wrt="q k bias", scale=0.25),
+    )  # fmt: skip
+
+
+_deviation = deviations_of("attention_logits")
+
+DEVIATIONS = (
+    _deviation("scale-missing", "logits are not scaled by default",
+               changed_logits(lambda f, q, k, b, s: f(q, k, bias=b, scale=1.0 if s is None else s)), hint=ROOT_OF_SIZE,
+               seen_in="T5's convention"),
+    _deviation("scale-always-1", "logits are never scaled", changed_logits(lambda f, q, k, b, s: f(q, k, bias=b, scale=1.0)),
+               hint=ROOT_OF_SIZE),
+    _deviation("scale-ignored", "an explicit scale is ignored", changed_logits(lambda f, q, k, b, s: f(q, k, bias=b)),
+               hint=IGNORED),
+    _deviation("scale-by-dim", "logits are divided by D rather than its root",
+               changed_logits(lambda f, q, k, b, s: f(q, k, bias=b, scale=1 / q.shape[-1] if s is None else s)),
+               hint="Divide by the root of the size, not by the size."),
+    _deviation("bias-before-scale", "the bias is added before the scale",
+               changed_logits(lambda f, q, k, b, s: f(q, k,
+               bias=None if b is None else b * (q.shape[-1] ** -0.5 if s is None else s), scale=s)),
+               hint="Add the bias after the scale.", seen_in="the convention of Falcon"),
+    _deviation("bias-dropped", "the bias is not added", changed_logits(lambda f, q, k, b, s: f(q, k, scale=s)), hint=IGNORED),
+    _deviation("query-bfloat16", "queries are held in bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
+)  # fmt: skip

@@ -1,0 +1,123 @@
+"""Attention temperature by position: cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.factors import TEXTS, factor_case, factor_sequence
+from .shared.masks import NONE, held_in
+from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
+from .tools.forms import places
+from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
+
+FLAGS = {
+    "factor-steps": Flag("steps for a smooth growth, or the reverse; quotients rounded, or rounded up"),
+}
+
+USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "length": 8, "offset": 0}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "length": 64, "offset": 0},)
+
+LLAMA, MINISTRAL = (
+    {"form": "steps", "length": 8192, "beta": 0.1, "offset": 1},
+    {"form": "steps", "length": 16384, "beta": 0.1, "offset": 0},
+)
+INKLING = {"form": "smooth", "length": 128000, "beta": 0.1, "offset": 1}
+
+
+def _case(*args: Any, **more: Any) -> Case:
+    """Return a case of attention_temperature."""
+    return factor_case("attention_temperature", *args, **more)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("steps/small", "steps offset strength", (3, 6, 7, 8, 15, 40), form="steps", beta=0.5, length=8, offset=1,
+              tier="smoke"),
+        _case("steps/llama-4", "true-size steps offset far", (0, 8190, 8191, 8192, 16383, 65535, 131071, 1048575), **LLAMA),
+        _case("steps/ministral-3", "true-size steps offset length", (0, 16383, 16384, 32767, 32768, 262143), **MINISTRAL),
+        _case("steps/rows", "rows ids inverse", TEXTS, form="steps", beta=0.25, length=600, offset=0),
+        _case("steps/not-a-power", "steps length strength", (99, 100, 149, 150, 299, 1000), form="steps", beta=0.3, length=100,
+              offset=0),
+        _case("steps/negative", "ids steps", (-7, 40, -1, 0, 900), form="steps", beta=0.75, length=13, offset=1),
+        _case("steps/beyond-float32", "far", (2**25 - 2, 2**25 - 1, 2**29 - 1, 2**29), "one token before a step, and on it",
+              form="steps", beta=2.0, length=2**24, offset=0),
+        _case("steps/beyond-float32-llama-4", "far offset", (2**26 - 3, 2**26 - 2, 2**26 - 1), form="steps", beta=1.5,
+              length=8192, offset=1),
+        _case("steps/no-axis", "offset steps", 23, "one position", form="steps", beta=0.5, length=8, offset=1),
+        _case("steps/more-axes", "rows offset", np.asarray(TEXTS)[:, None, :3], form="steps", beta=0.5, length=7, offset=1),
+        _case("smooth/small", "steps offset strength", (3, 6, 7, 8, 15, 40), form="smooth", beta=0.5, length=8, offset=1),
+        _case("smooth/inkling", "true-size far limit", (0, 127998, 127999, 128000, 200000, 1048575), **INKLING),
+        _case("smooth/rows", "rows ids inverse", TEXTS, form="smooth", beta=0.25, length=600, offset=0),
+        _case("smooth/from-zero", "offset limit length", (99, 100, 101, 149, 900), form="smooth", beta=0.3, length=100,
+              offset=0),
+        _case("smooth/strong", "strength bits", (10, 1000, 131071), form="smooth", beta=3.7, length=7, offset=2),
+        _case("smooth/none", "empty", NONE, form="smooth", beta=0.1, length=16, offset=1),
+        factor_sequence("attention_temperature", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), form="steps",
+                        beta=0.4, length=20, offset=1),
+        _case("refused/length", "refuse", (1, 2), "nothing divides by 0", form="steps", beta=0.1, length=0, offset=1,
+              kind="reject"),
+        _case("refused/form", "refuse", (1, 2), "no such form", form="floor", beta=0.1, length=8, offset=1, kind="reject"),
+        _case("refused/fractions", "refuse", (1.5, 2.0), "positions are integers", form="steps", beta=0.1, length=8, offset=1,
+              kind="reject"),
+        *places("attention_temperature", "positions", {"form": "steps", "beta": 0.5, "length": 2, "offset": 1}),
+    )  # fmt: skip
+
+
+LOGARITHM = "The logarithm is the natural one, of 1 plus the quotient."
+
+
+def _of_temperature(change: Callable[[Any, int, str], Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes the growth: `change` takes the number of keys, the length and the form, and gives it."""
+
+    def deviating(p: Any, /, *, form: str, beta: float, length: int, offset: int, **rest: Any) -> Any:
+        return 1 + beta * change(np.maximum(p + offset, 0), length, form)
+
+    return {"attention_temperature": lambda _: deviating}
+
+
+def _steps_as(steps: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return a wrap that decides the steps in another way."""
+
+    def change(n: Any, length: int, form: str) -> Any:
+        return np.log(np.maximum(n / length, 1)) if form == "smooth" else np.log(np.maximum(1 + steps(n / length), 1))
+
+    return _of_temperature(change)
+
+
+def _true_growth(n: Any, length: int, form: str) -> Any:
+    return np.log(np.maximum(n / length, 1) if form == "smooth" else 1 + n // length)
+
+
+def _without_one(n: Any, length: int, form: str) -> Any:
+    return _true_growth(n, length, form) if form == "smooth" else np.log(np.maximum(n // length, 1))
+
+
+_deviation = deviations_of("attention_temperature")
+
+DEVIATIONS = (
+    _deviation("temperature-smooth", "the factor always grows smoothly", option(form=always("smooth")), hint=BRANCH),
+    _deviation("temperature-steps", "the factor always grows in steps", option(form=always("steps")), hint=BRANCH),
+    Deviation("temperature-no-floor", "the quotient of steps keeps its fraction", _steps_as(lambda x: x),
+              hint="Floor the quotient in form 'steps'."),
+    Deviation("temperature-rounded", "the quotient is rounded to the nearest", _steps_as(np.rint), hint=ROUND_DOWN),
+    Deviation("temperature-ceil", "the quotient is rounded up", _steps_as(np.ceil), hint=ROUND_DOWN),
+    Deviation("temperature-one-missing", "1 is not added to the steps", _of_temperature(_without_one), hint=LOGARITHM),
+    _deviation("temperature-float32", "the quotient is computed from positions in float32", argument(0, held_in("float32")),
+               hint=COMPARE_INTEGERS),
+    Deviation("temperature-log2", "the logarithm is of base 2", _of_temperature(lambda *a: _true_growth(*a) / np.log(2)),
+              hint=LOGARITHM),
+    _deviation("temperature-beta-0.1", "beta is always 0.1", option(beta=always(0.1)), hint=DEFAULT),
+    _deviation("temperature-length-8192", "the length is always 8192", option(length=always(8192)), hint=DEFAULT),
+)  # fmt: skip

@@ -1,0 +1,121 @@
+"""Frequencies of axial RoPE: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.rotary import BASE
+from .tools.deviation import Function, Real, Wrap, after, deviations_of, option
+from .tools.hints import BRANCH, DEFAULT, TWO_PI
+
+FLAGS = {
+    "axis-endpoint": Flag("the last frequency one step before 1/base where it is 1/base, or the reverse"),
+    "axis-first": Flag("a first frequency that is always 1, or a period taken for a frequency"),
+}
+
+USUAL = None
+
+
+def _case(name: str, flags: str, dims: list[int], *, kind: str = "value", tier: str = "core", **params: Any) -> Case:
+    params = {"dims": dims, "base": BASE, **params}
+    return Case(f"axial_frequencies/{name}", params, {}, tuple(flags.split()), "", kind, tier)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("own/small", "axis-ladder", [8, 8], tier="smoke", allocation="own"),
+        _case("own/unequal", "axis-ladder", [4, 6, 10], allocation="own", base=500.0),
+        _case("own/flux", "axis-ladder true-size", [16, 56, 56], allocation="own"),
+        _case("own/wan", "axis-ladder true-size", [44, 42, 42], allocation="own"),
+        _case("own/gemma-4", "axis-ladder true-size base", [32, 32], allocation="own", base=100.0),
+        _case("own/one-axis", "axis-ladder base", [14], allocation="own", base=5e5),
+        _case("shared/pixtral", "axis-ladder true-size", [32, 32], allocation="shared"),
+        _case("shared/three", "axis-ladder base", [6, 6, 6], allocation="shared", base=500.0),
+        _case("turns/dinov3", "axis-turns true-size", [32, 32], allocation="own", base=100.0, unit="turns"),
+        _case("turns/shared", "axis-turns", [10, 10], allocation="shared", unit="turns"),
+        _case("endpoint/dinov3", "axis-endpoint axis-first axis-turns", [8, 8], allocation="own", base=16.0, unit="turns",
+              endpoint=True, first=2.0,),
+        _case("endpoint/ltx", "axis-endpoint axis-first true-size", [682, 682, 682], allocation="own", base=1e-4, unit="turns",
+              endpoint=True, first=0.25,),
+        _case("endpoint/unequal", "axis-endpoint", [4, 10, 6], allocation="own", base=500.0, endpoint=True),
+        _case("endpoint/shared", "axis-endpoint axis-ladder", [6, 6, 6], allocation="shared", endpoint=True),
+        _case("endpoint/two-pairs", "axis-endpoint", [4], allocation="own", base=70.0, endpoint=True),
+        _case("first/own", "axis-first axis-ladder", [6, 12], allocation="own", base=70.0, first=0.375),
+        _case("first/shared", "axis-first axis-turns", [10, 10], allocation="shared", unit="turns", first=3.0),
+        _case("refused/endpoint", "refuse-width axis-endpoint", [2, 4], kind="reject", allocation="own", endpoint=True),
+        _case("refused/first", "refuse-option axis-first", [4, 4], kind="reject", allocation="own", first=0.0),
+        _case("refused/odd", "refuse-width", [7, 8], kind="reject", allocation="own"),
+        _case("refused/unequal", "refuse-sections", [6, 8], kind="reject", allocation="shared"),
+        _case("refused/word", "refuse-option", [6, 6], kind="reject", allocation="even_odd"),
+    )  # fmt: skip
+
+
+ALLOCATION = "Compare `allocation`: one list of frequencies for all axes, or one for each."
+
+
+def _powers(pairs: int, width: int, base: float, unit: str, *, endpoint: bool, first: float) -> Real:
+    each = base ** -(2 * np.arange(pairs) / (width - 2 * endpoint))
+    return np.asarray(each * first * (2 * np.pi if unit == "turns" else 1.0))
+
+
+def _one_ladder(
+    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False, first: float = 1.0,
+    **rest: Any,
+) -> Real:  # fmt: skip
+    return _powers(sum(dims) // 2, sum(dims), base, unit, endpoint=endpoint, first=first)
+
+
+def _whole_width(
+    f: Real, dims: Any, /, *, base: float, allocation: str, unit: str = "radians", endpoint: bool = False, first: float = 1.0,
+    **rest: Any,
+) -> Real:  # fmt: skip
+    each = np.concatenate([_powers(dim // 2, sum(dims), base, unit, endpoint=endpoint, first=first) for dim in dims])
+    return f if allocation == "shared" else each
+
+
+def _inverted(function: Function) -> Function:
+    def deviating(dims: Any, /, *, first: float = 1.0, **options: Any) -> Any:
+        return function(dims, first=1 / first, **options)
+
+    return deviating
+
+
+def _ends(function: Function) -> Function:
+    def deviating(dims: Any, /, *, endpoint: bool = False, **options: Any) -> Any:
+        return function(dims, endpoint=min(dims) > 2, **options)
+
+    return deviating
+
+
+def _allocated(other: str) -> Wrap:
+    def wrap(function: Function) -> Function:
+        def deviating(dims: Any, /, *, allocation: str, **rest: Any) -> Any:
+            return function(dims, allocation=other if len(set(dims)) == 1 else allocation, **rest)
+
+        return deviating
+
+    return wrap
+
+
+_deviation = deviations_of("axial_frequencies")
+
+DEVIATIONS = (
+    _deviation("ladder-shared", "all axes share one list of frequencies, and each takes every n-th", _allocated("shared"),
+               hint=ALLOCATION),
+    _deviation("ladder-own", "each axis has its own list of frequencies where all should share one", _allocated("own"),
+               hint=ALLOCATION),
+    _deviation("ladder-chunked", "one list of frequencies is cut into pieces, the fast ones for the first axis",
+               after(_one_ladder), hint=ALLOCATION, seen_in="vllm-omni#1784"),
+    _deviation("ladder-whole-width", "the exponent is divided by the number of channels of all axes, not of its own",
+               after(_whole_width), hint="RoPE-ViT has b^(-4k/d) for d channels of two axes: b^(-2k/(d/2))."),
+    _deviation("ladder-radians", "coordinates are not multiplied by 2 pi", option(unit=lambda _: "radians"), hint=TWO_PI),
+    _deviation("ladder-endpoint-never", "the last frequency is always one step before 1/base",
+               option(endpoint=lambda _: False), hint=BRANCH),
+    _deviation("ladder-endpoint-always", "the last frequency is always 1/base", _ends, hint=BRANCH),
+    _deviation("ladder-first-1", "the first frequency is always 1", option(first=lambda _: 1.0), hint=DEFAULT),
+    _deviation("ladder-first-inverted", "the first frequency is taken for a period, or a period for a frequency", _inverted,
+               hint="Divide the coordinate by a period; multiply it by a frequency."),
+    _deviation("ladder-base-10000", "the base is always 10000", option(base=lambda _: 10000.0), hint=DEFAULT),
+)  # fmt: skip

@@ -1,0 +1,183 @@
+"""Cosines and sines of multimodal RoPE: cases and known mistakes."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from posref.rotary.axial_table import ARRANGEMENTS, axes_of_pairs
+
+from ..model import Case
+from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, exchanged, first_row, placed_forms
+from .shared.rotary import FAR, FREQUENCIES, TRIPLES
+from .tools.cotangents import gradient
+from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
+from .tools.forms import form
+from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW
+from .tools.numbers import floats, seed_of
+
+USUAL: dict[str, Any] = SECTIONS
+AXES = (4, 2)
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/fractional-once-more",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"sections": (8, 4, 4), "arrangement": "chunked"},)
+
+
+def _case(
+    name: str, flags: str, positions: Any, pairs: int, comment: str = "", *, kind: str = "value", tier: str = "core",
+    **params: Any,
+) -> Case:  # fmt: skip
+    inputs = {"positions": positions, "inv_freq": np.abs(floats(pairs, seed=seed_of(name), bits=8)) / 4}
+    return Case(f"axial_table/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def _tables(arrangement: str) -> tuple[Case, ...]:
+    """Return what every arrangement is asked of axial_table."""
+    group = arrangement.replace("_", "-")
+    small: dict[str, Any] = {"sections": ARRANGED[arrangement], "arrangement": arrangement}
+    first = "smoke" if arrangement == "chunked" else "core"
+    far = (FAR, FAR[::-1], tuple(p // 2 for p in FAR))
+    return (
+        _case(f"{group}/prompt", "axis-map axis-order", PROMPT, 6, tier=first, **small),
+        _case(f"{group}/video", "axis-map axis-order far-position", VIDEO, 6, attention_factor=1.25, **small),
+        _case(f"{group}/far", "far-position axis-map", far, 6, **small),
+        _case(f"{group}/rows", "axis-rows", (PROMPT, tuple(row[::-1] for row in PROMPT), PROMPT[::-1]), 6, **small),
+        _case(f"{group}/no-tokens", "empty", np.zeros((3, 0), dtype=np.int64), 6, **small),
+    )
+
+
+def _table_forms() -> Iterator[Case]:
+    """Yield the forms of positions."""
+    for placed in placed_forms():
+        inputs = {"positions": placed.positions, "inv_freq": np.asarray((*FREQUENCIES, 0.5))}
+        yield form("axial_table", placed.name, placed.flags, inputs, SECTIONS, placed.comment)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *(case for arrangement in ARRANGED for case in _tables(arrangement)),
+        _case("interleaved/tail", "axis-tail", PROMPT, 12, sections=[8, 2, 2], arrangement="interleaved"),
+        _case("round-robin/tail", "axis-tail", PROMPT, 13, sections=[2, 8, 3], arrangement="round_robin"),
+        _case("ernie/tail", "axis-tail", PROMPT, 10, sections=[6, 2, 2], arrangement="ernie"),
+        _case("chunked/empty-section", "axis-order", PROMPT, 5, "no pairs for time", sections=[0, 2, 3], arrangement="chunked"),
+        _case("chunked/four-axes", "axis-order", (*PROMPT, PROMPT[1][::-1]), 8, "HunYuan's four", sections=[2] * 4,
+              arrangement="chunked"),
+        _case("chunked/image", "axis-order", ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), 6, sections=[3, 3],
+              arrangement="chunked"),
+        _case("chunked/centred", "axis-order fractional", ((-0.5, -0.5, 0.5, 0.5), (-0.75, 0.25, -0.75, 0.25)), 6,
+              "coordinates from -1 to 1", sections=[3, 3], arrangement="chunked"),
+        _case("refused/sum", "refuse-sections", PROMPT, 6, kind="reject", sections=[2, 3, 2], arrangement="chunked"),
+        _case("refused/axes", "refuse-sections", PROMPT, 6, kind="reject", sections=[3, 3], arrangement="chunked"),
+        _case("refused/tail", "refuse-sections", PROMPT, 6, "width cannot have four of six pairs", kind="reject",
+              sections=[1, 1, 4], arrangement="interleaved"),
+        _case("refused/ernie", "refuse-sections", PROMPT, 6, "height and width alternate", kind="reject", sections=[1, 4, 1],
+              arrangement="ernie"),
+        _case("refused/word", "refuse-option", PROMPT, 6, kind="reject", sections=[2, 2, 2], arrangement="blocks"),
+        *_table_forms(),
+        gradient("axial_table", "chunked", "angle", {"positions": TRIPLES, "inv_freq": np.asarray((1.0, 0.5, 0.125, 0.25))},
+                 {"cos": (3, 4), "sin": (3, 4)}, sections=[1, 2, 1], arrangement="chunked"),
+        gradient("axial_table", "ernie", "angle gain",
+                 {"positions": TRIPLES, "inv_freq": np.asarray((0.75, 0.375, 0.25, 0.0625, 1.5))},
+                 {"cos": (3, 5), "sin": (3, 5)}, sections=[1, 2, 2], arrangement="ernie", attention_factor=1.25),
+    )  # fmt: skip
+
+
+AXIS_OF_PAIRS = "Which pairs belong to which axis: Qwen2-VL has chunks, Qwen3-VL interleaves."
+
+
+def _map(change: Callable[[list[int], list[int], str], list[int]]) -> dict[str, Wrap]:
+    """Return a wrap that changes the axis of pairs: `change` takes the right axes, the sections and the arrangement."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(
+            positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, attention_factor: float = 1.0, **rest: Any
+        ) -> Any:
+            axes = change(axes_of_pairs("axial_table", sections, arrangement), list(sections), arrangement)
+            angle = np.moveaxis(np.asarray(positions, dtype=np.float64)[axes, ...], 0, -1) * np.asarray(inv_freq)
+            return np.cos(angle) * attention_factor, np.sin(angle) * attention_factor
+
+        return deviating
+
+    return {"axial_table": wrap}
+
+
+def _arranged(other: str) -> Callable[[list[int], list[int], str], list[int]]:
+    """Return axes arranged in another way, where the sections allow it."""
+
+    def change(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
+        try:
+            return axes_of_pairs("axial_table", sections, other)
+        except ValueError:
+            return axes
+
+    return change
+
+
+def _tail_last(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
+    last = max((i for i, axis in enumerate(axes) if axis), default=-1)
+    return axes if arrangement == "chunked" else [2 if i > last else axis for i, axis in enumerate(axes)]
+
+
+def _turn_goes_on(axes: list[int], sections: list[int], arrangement: str) -> list[int]:
+    if arrangement != "round_robin":
+        return axes
+    return [axis for turn in range(max(sections)) for axis, section in enumerate(sections) if turn < section]
+
+
+def _exchanged_in(arrangement: str) -> dict[str, Wrap]:
+    """Return a wrap that exchanges the last two rows of positions in one arrangement alone."""
+    exchange = exchanged(-1, -2)
+
+    def wrap(function: Function) -> Function:
+        def deviating(positions: Any, inv_freq: Any, /, **options: Any) -> Any:
+            there = options["arrangement"] == arrangement
+            return function(exchange(positions) if there else positions, inv_freq, **options)
+
+        return deviating
+
+    return {"axial_table": wrap}
+
+
+def _restarting(function: Function) -> Function:
+    """The k-th pair of every axis has the k-th frequency, whichever pair of the head it is."""
+
+    def deviating(positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
+        axes = axes_of_pairs("axial_table", sections, arrangement)
+        ranks = [axes[:pair].count(axis) for pair, axis in enumerate(axes)]
+        again = np.asarray(inv_freq)[..., ranks]
+        return function(positions, again, sections=sections, arrangement=arrangement, **rest)
+
+    return deviating
+
+
+_deviation = deviations_of("axial_table")
+
+DEVIATIONS = (
+    *(Deviation(f"axes-{name.replace('_', '-')}", f"the arrangement is always {name.replace('_', ' ')}", _map(_arranged(name)),
+      hint=AXIS_OF_PAIRS) for name in ARRANGEMENTS),
+    Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last),
+              hint="Pairs that are left over belong to axis 0."),
+    Deviation("axes-turn-goes-on", "after an axis that is full, the round-robin goes on from its substitute",
+              _map(_turn_goes_on), hint="Pair i starts again from axis i mod A, wherever pair i - 1 went."),
+    Deviation("axes-first-alone", "every pair rotates with the first axis", _map(lambda axes, *rest: [0] * len(axes)),
+              hint=ALL_AXES),
+    _deviation("axes-exchanged", "the last two axes, height and width, are exchanged", argument(0, exchanged(-1, -2)),
+               hint=AXIS_ORDER),
+    *(Deviation(f"axes-exchanged-{name.replace('_', '-')}",
+      f"the last two axes, height and width, are exchanged where the arrangement is {name.replace('_', ' ')}",
+      _exchanged_in(name), hint=AXIS_ORDER) for name in ARRANGEMENTS),
+    _deviation("axes-frequencies-restart", "the frequencies start again with the first pair of every axis", _restarting,
+               hint="Pair i of the head has frequency i, whichever axis it rotates with."),
+    _deviation("axes-time-last", "the first and the last axis are exchanged", argument(0, exchanged(0, -1)), hint=AXIS_ORDER),
+    _deviation("axes-one-based", "cells are counted from one", argument(0, lambda p: p + 1),
+               hint="Llama 4's vision encoder does so."),
+    _deviation("axes-first-row", "the first row's positions are used for every row", argument(0, first_row), hint=EACH_ROW),
+)  # fmt: skip

@@ -1,0 +1,91 @@
+"""Cayley transform: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from posref.core.matrices import skew_exponential
+
+from ..model import Case
+from .shared.lie import learned, skew_symmetric, transposed
+from .tools.cotangents import gradient
+from .tools.deviation import Real, after, argument, deviations_of, narrowed
+from .tools.forms import form
+from .tools.hints import EACH_HEAD, KEEP_FLOAT32, TRIANGLE
+from .tools.numbers import reals
+
+USUAL = None
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8, kind: str = "value",
+    tier: str = "core",
+) -> Case:  # fmt: skip
+    given = {"skew": learned("cayley" + name, *shape, bits=bits, over=over)}
+    return Case(f"cayley/{name}", {}, given, tuple(flags.split()), comment, kind, tier)
+
+
+def _cayley_forms() -> tuple[Case, ...]:
+    """Return the forms of its parameter."""
+
+    def case(name: str, flags: str, *shape: int) -> Case:
+        return form("cayley", name, flags, {"skew": reals("cayley" + name, *shape) / 8}, {})
+
+    return (
+        case("strided", "non-contiguous", 2, 3, 3),
+        case("expanded", "broadcast-view", -2, 4, 4),
+        case("batch-one", "batch-one", 1, 3, 3),
+        case("length-zero", "length-zero", 2, 0, 3, 3),
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("plain/small", "string-basis lie-triangle", (3, 3), tier="smoke"),
+        _case("plain/pair", "string-basis", (2, 2), "a tangent of half the angle", over=2),
+        _case("plain/large", "string-basis lie-triangle", (4, 4), "entries near 1", over=3),
+        _case("plain/24-bits", "lie-bits lie-triangle", (5, 5), bits=24),
+        _case("plain/small-entries", "string-basis lie-bits", (6, 6), bits=24, over=64),
+        _case("heads/three", "lie-heads rank", (3, 1, 3, 3)),
+        _case("heads/two", "lie-heads string-basis", (2, 4, 4), bits=24),
+        _case("heads/none", "empty", (0, 3, 3)),
+        _case("refused/square", "refuse-sections", (3, 4), "no square matrix", kind="reject"),
+        *_cayley_forms(),
+        gradient("cayley", "plain", "term", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
+        gradient("cayley", "heads", "term bits", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)},
+                 bits=24),
+    )  # fmt: skip
+
+
+BASIS = "The basis is a Cayley transform, (I - S)(I + S)^-1: both factors, and no exponential."
+
+
+def _first_matrix(x: Real) -> Real:
+    return np.broadcast_to(x[(slice(0, 1),) * (x.ndim - 2)], x.shape) if x.size else x
+
+
+def _exponential_basis(out: Real, skew: Real, /, **rest: Any) -> Real:
+    return skew_exponential(-2 * skew_symmetric(np.asarray(skew, dtype=np.float64)))
+
+
+_deviation = deviations_of("cayley")
+
+DEVIATIONS = (
+    _deviation("string-transposed", "the basis is transposed: (I + S)(I - S)^-1", argument(0, lambda s: -s),
+               hint="PyTorch's orthogonal() takes the lower triangle, with the other sign."),
+    _deviation("string-halved", "the parameter is halved", argument(0, lambda s: s / 2),
+               hint="PyTorch's orthogonal() has (I - A/2)^-1 (I + A/2)."),
+    _deviation("string-full", "the transpose of the whole matrix is subtracted, not of its upper triangle",
+               argument(0, lambda s: s - transposed(s)), hint=TRIANGLE),
+    _deviation("string-exponential", "the basis is an exponential, equal to second order", after(_exponential_basis),
+               hint=BASIS),
+    _deviation("string-one-factor", "the inverse factor is left out: the basis is I - S",
+               after(lambda out, s, /, **rest: np.eye(s.shape[-1]) - skew_symmetric(s)), hint=BASIS),
+    _deviation("string-unlearned", "the basis is left out: only RoPE-Mixed remains", argument(0, lambda s: 0 * s),
+               hint="Multiply by the learned basis before the rotation."),
+    _deviation("string-first-head", "the basis of the first head is used for every head", argument(0, _first_matrix),
+               hint=EACH_HEAD),
+    _deviation("string-bfloat16", "the basis's parameter is held in bfloat16", argument(0, narrowed("bfloat16")),
+               hint=KEEP_FLOAT32),
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""Chunked attention: cases and known mistakes."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.masks import (
+    K_BEYOND,
+    K_NEGATIVE,
+    K_ROWS,
+    NEAR,
+    NONE,
+    Q_BEYOND,
+    Q_NEGATIVE,
+    Q_ROWS,
+    UNSORTED,
+    both_positions,
+    offsets,
+    window_case,
+    window_sequence,
+)
+from .tools.deviation import deviations_of
+from .tools.forms import pairs
+
+FLAGS = {
+    "chunk-window": Flag("a sliding window of as many tokens in place of chunks"),
+    "chunk-start": Flag("chunks counted from elsewhere than position 0", "transformers #40324"),
+    "chunk-negative": Flag("quotients of negative positions rounded towards 0"),
+}
+
+USUAL: dict[str, Any] = {"chunk": 6, "sides": "causal"}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-keys",
+    "again/no-tokens",
+    "again/one-key",
+    "again/one-query",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"chunk": 48, "sides": "causal"},)
+
+
+_case = partial(window_case, "chunked_window")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("causal/small", "chunk-window future inverted", (5, 3, 8), (0, 3, 4, 5, 7, 8), chunk=4, sides="causal",
+              tier="smoke"),
+        _case("causal/unsorted", "chunk-start ids sides", (6, 2, 9, 0), UNSORTED, chunk=3, sides="causal"),
+        _case("causal/rows", "rows ids chunk-window", Q_ROWS, K_ROWS, chunk=5, sides="causal"),
+        _case("causal/rows-and-heads", "rows chunk-start", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
+              "(B, 1, Q) and (B, 1, K)", chunk=4, sides="causal"),
+        _case("causal/negative", "chunk-negative chunk-start", Q_NEGATIVE, K_NEGATIVE, chunk=4, sides="causal"),
+        _case("causal/llama-4", "true-size chunk-window far", (8191, 8192, 131071, 16385),
+              (0, 1, 8191, 8192, 16383, 16384, 122879, 122880, 131071), chunk=8192, sides="causal"),
+        _case("causal/beyond-float32", "far ids", Q_BEYOND, K_BEYOND, chunk=2, sides="causal"),
+        _case("both/beyond-float32", "far sides", Q_BEYOND[:2], K_BEYOND[:-1], chunk=3, sides="both"),
+        _case("causal/one-query", "decode ids chunk-start", (261,), (255, 256, 259, 260, 261), chunk=4, sides="causal"),
+        _case("causal/no-query", "empty", NONE, (0, 1), chunk=4, sides="causal"),
+        _case("both/small", "sides chunk-window", (5, 3, 8), (0, 3, 4, 5, 7, 8, 11), chunk=4, sides="both"),
+        _case("both/negative", "chunk-negative sides", (-1, 2), K_NEGATIVE, chunk=5, sides="both"),
+        _case("both/rows", "rows sides inverted", Q_ROWS, K_ROWS, chunk=3, sides="both"),
+        _case("both/one", "chunk-start", (2, 5, 3), NEAR, "the query alone", chunk=1, sides="both"),
+        window_sequence("chunked_window", "sequence/decode", chunk=4, sides="causal"),
+        _case("refused/chunk", "refuse", (1, 2), (0, 1, 2), "a chunk has a token at least", chunk=0, sides="causal",
+              kind="reject"),
+        _case("refused/fractions", "refuse", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", chunk=2, sides="causal",
+              kind="reject"),
+        *pairs("chunked_window", {"chunk": 5, "sides": "causal"}),
+    )  # fmt: skip
+
+
+CHUNK_START = "A chunk begins at a multiple of its size: compare positions // size."
+
+
+def _as_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+    apart = offsets(q, k)
+    return (apart < chunk) & (apart >= 0 if sides == "causal" else apart > -chunk)
+
+
+def _truncated(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+    same = offsets(*(np.trunc(np.asarray(p) / chunk) for p in (q, k))) == 0
+    return same & (offsets(q, k) >= 0) if sides == "causal" else same
+
+
+_deviation = deviations_of("chunked_window")
+
+DEVIATIONS = (
+    _deviation("chunk-sliding", "a sliding window of as many tokens is used in place of chunks", lambda _: _as_window,
+               hint=CHUNK_START),
+    _deviation("chunk-from-1", "chunks begin one position early", both_positions(lambda p: p + 1), hint=CHUNK_START,
+               seen_in="transformers#40324"),
+    _deviation("chunk-truncated", "quotients of negative positions are rounded towards 0", lambda _: _truncated,
+               hint="Floor quotients of negative positions: C and rounding_mode='trunc' round towards 0."),
+)  # fmt: skip

@@ -1,0 +1,189 @@
+"""Fourier position embedding (FoPE): cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Case, Flag, Step
+from .shared.rotary import FAR, NEAR, OFFSETS, UNSORTED
+from .tools.case import sequence
+from .tools.cotangents import gradient
+from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, narrowed, option
+from .tools.forms import NONE, form
+from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
+from .tools.numbers import floats, reals, seed_of
+
+FLAGS = {
+    "fope-dropped": Flag("pairs of dropped bands not given cosine and sine 1: left as they are, or zero"),
+    "fope-mix": Flag("mixes exchanged, transposed, or one in place of both"),
+    "fope-heads": Flag("another head's mix: the first one's, or shared ones round-robin rather than in blocks"),
+    "fope-bands": Flag("other bands mixed than the fastest"),
+}
+
+USUAL: dict[str, Any] = {"base": 500.0}
+WAY = 2
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/fractional-once-more",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/one-token",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"base": 10000.0},)
+
+BASE = 10000.0
+
+
+def mixes(name: str, *shape: int, bits: int = 8) -> dict[str, npt.NDArray[np.float64]]:
+    """Return two mixes around the identity."""
+    eye, own = np.eye(shape[-2], shape[-1]), 4 if bits == 8 else bits - 2  # so that sums are representable too
+    return {mix: eye + floats(*shape, seed=seed_of(name + mix), bits=own) / 4 for mix in ("cos_mix", "sin_mix")}
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], positions: Any, mix: tuple[int, ...], comment: str = "", *,
+    bits: int = 8, kind: str = "value", tier: str = "core", base: float = BASE,
+) -> Case:  # fmt: skip
+    inputs = {
+        "x": floats(*shape, seed=seed_of("fope" + name), bits=bits),
+        "positions": positions,
+        **mixes(name, *mix, bits=bits),
+    }
+    return Case(f"fope/{name}", {"base": base}, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def _fope_forms() -> tuple[Case, ...]:
+    """Return the forms of input."""
+
+    def case(name: str, flags: str, x: tuple[int, ...], positions: Any, mix: tuple[int, ...]) -> Case:
+        arrays = {n: reals("fope" + name + n, *shape) / 4 for n, shape in (("cos_mix", mix), ("sin_mix", mix))}
+        return form("fope", name, flags, {"x": reals("fope" + name, *x), "positions": positions, **arrays}, {"base": 500.0})
+
+    return (
+        case("strided", "non-contiguous", (2, 3, 4, 6), (((0, 3, 9, 4),), ((257, 258, 259, 260),)), (3, 3, 2)),
+        case("expanded", "broadcast-view", (2, -3, 4, 6), (((0, 3, 9, 4),),) * 2, (-3, 2, 3)),
+        case("batch-one", "batch-one", (1, 3, 5, 6), (0, 7, 2, 3, 1), (1, 2, 2)),
+        case("length-one", "length-one batch-one", (1, 3, 1, 8), (300,), (3, 4, 2)),
+        case("length-zero", "length-zero", (3, 2, 0, 6), NONE, (2, 3, 1)),
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("heads/small", "fope-mix fope-dropped", (2, 3, 10), (0, 1, 5), (2, 4, 3), tier="smoke"),
+        _case("heads/square", "fope-mix fope-dropped", (3, 2, 12), (2, 7), (3, 4, 4), base=500.0),
+        _case("heads/square-rows", "fope-mix row-offsets", (3, 2, 5, 6), np.asarray(OFFSETS)[:, None].tolist(), (2, 2, 2)),
+        _case("heads/shared", "fope-heads", (2, 6, 3, 8), (300, 1, 4), (2, 3, 2), "each mix serves three neighbouring heads",
+              base=5e5),
+        _case("heads/shared-rows", "fope-heads row-offsets", (2, 4, 5, 6), np.asarray(OFFSETS)[:2, None].tolist(), (2, 2, 3)),
+        _case("heads/24-bits", "downcast fope-bands", (2, 5, 14), NEAR, (2, 5, 3), bits=24),
+        _case("heads/far", "far-position fope-bands", (1, 19, 6), FAR, (1, 3, 2)),
+        _case("heads/unsorted", "position-ids token-axis", (2, 3, 5, 6), UNSORTED, (3, 2, 2), base=1e6),
+        _case("heads/all", "fope-mix fope-bands", (2, 3, 8), (3, 40, 9), (2, 3, 4), "no pair is dropped"),
+        _case("heads/no-token", "empty", (2, 0, 8), np.zeros(0, dtype=np.int64), (2, 3, 4)),
+        _case("one/all-heads", "fope-mix fope-dropped", (2, 3, 5, 8), NEAR, (3, 2), "one mix for all heads", base=500.0),
+        _case("one/24-bits", "downcast fope-bands", (3, 12), (9, 1, 63), (6, 5), bits=24),
+        _case("one/negative", "negative fope-bands", (4, 10), (-1, -63, 0, -257), (4, 4)),
+        _case("one/fractional", "fractional", (3, 6), (0.5, 7.375, 63.25), (2, 3)),
+        _case("models/olmo-60m", "true-size fope-dropped", (1, 2, 64), (7, 511), (1, 16, 16), "512 tokens keep 16 of 32 bands"),
+        _case("refused/shapes", "refuse-width", (2, 3, 10), (0, 1, 5), (2, 6, 3), "six bands of five pairs", kind="reject"),
+        _case("refused/heads", "refuse-width", (3, 3, 10), (0, 1, 5), (2, 4, 3), "two mixes for three heads", kind="reject"),
+        _case("refused/odd", "refuse-width", (2, 3, 9), (0, 1, 5), (2, 4, 3), kind="reject"),
+        sequence("fope/sequence/decode", "decode cache-key", "a prompt, a token after it, and the next prompt",
+                 tuple(Step({"base": BASE}, {"x": floats(2, len(p), 8, seed=i), "positions": p, **mixes("decode", 2, 3, 3)})
+                 for i, p in enumerate(((0, 1, 2, 3), (4,), (100, 101, 102, 103))))),
+        *_fope_forms(),
+        *(gradient("fope", name, flags,
+          {"x": reals("fope" + name, *shape), "positions": positions,
+          **{n: reals(name + n, *mix) / 4 for n in ("cos_mix", "sin_mix")}}, {"out": shape}, base=500.0)
+          for name, flags, shape, positions, mix in (("heads", "sign layout angle", (2, 2, 6), (1, 40), (2, 2, 2)),
+          ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
+          ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),)),
+    )  # fmt: skip
+
+
+def _formed(
+    bands: Callable[[int, int], Real] = lambda n, pairs: np.arange(n), dropped: tuple[float, float] = (1.0, 1.0),
+    tiled: bool = False, sign: float = 1.0, layout: str = "half",
+) -> dict[str, Wrap]:  # fmt: skip
+    """Return a wrap that turns x anew: by other bands, other values for dropped pairs, mixes in turn, or another way."""
+
+    def deviating(x: Real, p: Any, cos_mix: Real, sin_mix: Real, /, *, base: float) -> Real:
+        d, n = x.shape[-1], cos_mix.shape[-2]
+        angle = np.asarray(p, dtype=np.float64)[..., None] * float(base) ** (-2 * bands(n, d // 2) / d)
+        tables = []
+        for wave, given, rest in zip((np.cos(angle), np.sin(angle)), (cos_mix, sin_mix), dropped, strict=True):
+            mix = given
+            if given.ndim == 3:
+                times = x.shape[-3] // len(given)
+                mix = np.tile(given, (times, 1, 1)) if tiled else np.repeat(given, times, axis=0)
+            table = wave @ mix
+            tables.append(np.concatenate([table, np.full((*table.shape[:-1], d // 2 - mix.shape[-1]), rest)], axis=-1))
+        half = layout == "half"
+        a, b = (x[..., : d // 2], x[..., d // 2 :]) if half else (x[..., ::2], x[..., 1::2])
+        cos, sin = tables[0], sign * tables[1]
+        parts = [a * cos - b * sin, b * cos + a * sin]
+        return np.concatenate(parts, axis=-1) if half else np.stack(parts, axis=-1).reshape(x.shape)
+
+    return {"fope": lambda function: deviating}
+
+
+def _mixes(change: Callable[[Real, Real], tuple[Real, Real]]) -> dict[str, Wrap]:
+    def wrap(function: Function) -> Function:
+        return lambda x, p, a, b, /, **options: function(x, p, *change(a, b), **options)
+
+    return {"fope": wrap}
+
+
+def _turned(mix: Real) -> Real:
+    return np.swapaxes(mix, -1, -2) if mix.shape[-1] == mix.shape[-2] else mix
+
+
+def _first(mix: Real) -> Real:
+    return np.broadcast_to(mix[:1], mix.shape) if mix.ndim == 3 else mix
+
+
+def _plain(mix: Real) -> Real:
+    return np.broadcast_to(np.eye(*mix.shape[-2:]), mix.shape)
+
+
+_deviation = deviations_of("fope")
+
+DEVIATIONS = (
+    Deviation("fope-dropped-kept", "pairs of dropped bands are left as they are: cosine 1, sine 0",
+              _formed(dropped=(1.0, 0.0)), hint="The authors' code pads cosines and sines with 1.", seen_in="a frequency of 0"),
+    Deviation("fope-dropped-zero", "pairs of dropped bands are zero", _formed(dropped=(0.0, 0.0)),
+              hint="Pairs past the bands have cosine and sine 1 in the authors' code."),
+    Deviation("fope-slow-bands", "the slowest bands are mixed rather than the fastest",
+              _formed(bands=lambda n, pairs: np.arange(pairs - n, pairs)),
+              hint="The first, fastest bands are mixed: compare the slice."),
+    Deviation("fope-heads-tiled", "shared mixes go to heads round-robin rather than in blocks", _formed(tiled=True),
+              hint=HEAD_BLOCKS),
+    Deviation("fope-sign-flipped", "FoPE's sines have the wrong sign, also those of dropped pairs", _formed(sign=-1.0),
+              hint="Compare the sign of the sine with y_u = x_u C - x_v S."),
+    Deviation("fope-interleaved", "FoPE's pairs are channels 2i and 2i + 1", _formed(layout="interleaved"),
+              hint="Pairs are channels j and j + D/2."),
+    Deviation("fope-mixes-exchanged", "the mixes of cosines and of sines are exchanged", _mixes(lambda a, b: (b, a)),
+              hint=ORDER),
+    Deviation("fope-cos-mix-alone", "the mix of cosines is used for sines too", _mixes(lambda a, b: (a, a)),
+              hint="Sines have a mix of their own.", seen_in="fourier_separate_basis: false"),
+    Deviation("fope-mixes-transposed", "square mixes are transposed", _mixes(lambda a, b: (_turned(a), _turned(b))),
+              hint="Bands are rows of the mix, pairs are columns."),
+    Deviation("fope-first-head", "the first head's mixes are used for every head", _mixes(lambda a, b: (_first(a), _first(b))),
+              hint=EACH_HEAD, seen_in="fourier_separate_head: false"),
+    Deviation("fope-unmixed", "bands are not mixed: the rotation of RoPE", _mixes(lambda a, b: (_plain(a), _plain(b))),
+              hint="Multiply cosines and sines by the mixes."),
+    Deviation("fope-mixes-bfloat16", "mixes are held in bfloat16",
+              _mixes(lambda a, b: (narrowed("bfloat16")(a), narrowed("bfloat16")(b))), hint=KEEP_FLOAT32),
+    _deviation("fope-positions-plus-1", "FoPE's positions are one too large", argument(1, lambda p: p + 1), hint=FROM_ZERO),
+    _deviation("fope-positions-bfloat16", "FoPE's positions are held in bfloat16", argument(1, narrowed("bfloat16")),
+               hint=INTEGERS),
+    _deviation("fope-first-row", "row 0's positions are used for all of FoPE's rows",
+               argument(1, lambda p: np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 else p), hint=EACH_ROW),
+    _deviation("fope-base-10000", "FoPE's base is always 10000", option(base=always(10000.0)), hint=DEFAULT),
+)  # fmt: skip

@@ -1,0 +1,193 @@
+"""Fourier features: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from posref.absolute.fourier import ORDERS
+
+from ..model import Case, Flag
+from .shared.absolute import CELLS, POINTS, THREE, first_row
+from .tools.case import cases_of
+from .tools.deviation import Function, Real, always, argument, deviations_of, narrowed, option
+from .tools.hints import ALL_AXES, AXIS_ORDER, BRANCH, COORDINATES, EACH_ROW, KEEP_FLOAT32
+from .tools.numbers import reals
+
+FLAGS = {
+    "fourier-unit": Flag("pi or 2 pi left out, or multiplied in where it does not belong"),
+    "fourier-order": Flag("columns in another order of coordinates, bands, sines and cosines"),
+    "fourier-include": Flag("the coordinates themselves left out, or in another place"),
+    "fourier-bands": Flag("every coordinate at the bands of the first, or bands in another order"),
+    "fourier-whole": Flag("whole half turns not recognised: sines of 1e-7 grow where many bands are summed"),
+    "fourier-precision": Flag("coordinates or bands in half precision: 2^9 x is off by turns"),
+    "fourier-true-size": Flag("a model's own bands and order not reproduced"),
+    "fourier-rows": Flag("the first row's points used for the whole batch"),
+    "fourier-empty": Flag("no points, bands or coordinates: a crash or a wrong shape"),
+    "fourier-refuse": Flag("bands or points that do not fit accepted"),
+    "fourier-gradient": Flag("the gradient of bands without its coordinate, or of the other wave"),
+}
+
+USUAL: dict[str, Any] = {"unit": "half_turns", "order": "wave coordinate band", "include": "first"}
+SIZES: dict[str, Any] = {"c": 3, "K": 2}
+
+OCTAVES = (1.0, 2.0, 4.0)
+ODD = (0.75, 3.5)
+EACH = ((1.0, 2.5, 4.0), (1.0, 1.75, 2.5))
+NERF, PAPER, PERCEIVER, LUCIDRAINS, TIMM = (
+    {"unit": unit, "order": order, "include": include}
+    for unit, order, include in (
+        ("radians", "band wave coordinate", "first"),
+        ("half_turns", "coordinate band wave", "none"),
+        ("half_turns", "wave coordinate band", "first"),
+        ("half_turns", "coordinate wave band", "by_coordinate"),
+        ("half_turns", "wave band coordinate", "first"),
+    )
+)
+GLIGEN = {**NERF, "include": "none"}
+BOX = ((0.125, 0.1875, 0.75, 0.4375), (0, 0.5, 1, 0.9375))
+_fourier = cases_of("fourier", "fourier-")
+_form = cases_of("fourier")
+
+
+def _case(name: str, flags: str, x: Any, bands: Any, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
+    make = _form if name.startswith("forms/") else _fourier
+    inputs = {"x": np.asarray(x), "bands": np.asarray(bands, dtype=np.float32).astype(np.float64)}
+    return make(name, flags, params, inputs, comment, **rest)
+
+
+def _ordered(order: str) -> tuple[Case, ...]:
+    """Return what every order is asked."""
+    name = order.replace(" ", "-")
+    params = {"unit": "radians", "order": order, "include": "none"}
+    return (
+        _case(f"order/{name}", "order", THREE, ODD, params),
+        _case(f"order/{name}-turns", "order unit bands", POINTS, EACH, {**params, "unit": "turns"}),
+        _case(
+            f"order/{name}-first", "order include unit", POINTS, OCTAVES, {**params, "unit": "half_turns", "include": "first"}
+        ),
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("nerf/small", "order include unit", POINTS, OCTAVES, NERF, tier="smoke"),
+        _case("nerf/points", "true-size precision", ((1.25, -0.6875, 2.4375), (-3.5, 0.0625, 1.1875)), 2.0 ** np.arange(10),
+              NERF, "ten octaves of points"),
+        _case("nerf/directions", "true-size", ((0.6015625, -0.796875, 0.0546875),), 2.0 ** np.arange(4), NERF),
+        _case("nerf/24-bits", "precision", reals("nerf", 4, 3, bits=24), 2.0 ** np.arange(6), NERF),
+        _case("nerf/linear", "bands", POINTS, (1.0, 2.75, 4.5, 6.25), NERF, "log_sampling=False"),
+        _case("paper/small", "unit order whole", POINTS, OCTAVES, PAPER),
+        _case("paper/true-size", "true-size precision unit", ((0.6875, -0.31640625, 0.0546875),), 2.0 ** np.arange(10), PAPER),
+        _case("perceiver/cells", "bands whole include order", CELLS, EACH, PERCEIVER, "a band of its own for each axis"),
+        _case("perceiver/true-size", "true-size whole bands", ((-1, 1), (0.0234375, -0.515625)),
+              (np.linspace(1, 112, 64), np.linspace(1, 56, 64)), PERCEIVER, "64 bands up to half the resolution"),
+        _case("lucidrains/cells", "include order whole", CELLS, ODD, LUCIDRAINS),
+        _case("lucidrains/each", "include bands order", POINTS, EACH, {**LUCIDRAINS, "unit": "radians"}),
+        _case("lucidrains/interleaved", "include order", THREE, OCTAVES, {**PAPER, "include": "by_coordinate"}),
+        _case("lucidrains/one-band", "include order", THREE, (1.25,), {**PAPER, "include": "by_coordinate"}),
+        _case("timm/cells", "order whole include", CELLS, ODD, TIMM),
+        _case("gligen/boxes", "true-size unit order", BOX, 100.0 ** (np.arange(8) / 8), GLIGEN, "x0, y0, x1, y1"),
+        _case("gligen/rows", "rows order", (BOX, BOX[::-1]), (1.0, 10.0), GLIGEN, "(B, N, 4)"),
+        _case("whole/turns", "whole unit", ((1, -2, 3), (7, 0, 4)), (1.0, 2.0, 0.25, 0.5), {**PAPER, "unit": "turns"},
+              "integers: quarters, halves and whole turns"),
+        _case("whole/half-turns", "whole unit", ((1, -2), (255, 4097)), (1.0, 0.5, 1.5), PAPER),
+        _case("whole/far", "whole precision", ((1048575, 65537, 2049),), (1.0, 0.125, 0.0625), PAPER),
+        *(case for order in ORDERS for case in _ordered(order)),
+        _case("forms/strided", "non-contiguous", (POINTS, CELLS[:3]), OCTAVES, NERF),
+        _case("forms/strided-each", "non-contiguous", CELLS, EACH, PERCEIVER),
+        _case("forms/expanded", "broadcast-view", (POINTS,) * 2, OCTAVES, NERF),
+        _case("forms/batch-one", "batch-one", (POINTS,), OCTAVES, NERF),
+        _case("forms/one-point", "length-one", ((0.5, 0.1875, -0.75),), ODD, NERF),
+        _case("forms/one-coordinate", "length-one", ((0.5,), (0.1875,), (3,)), OCTAVES, PAPER, "c = 1"),
+        _case("forms/vector", "fourier-rows", (0.5, 0.1875, -0.75), ODD, NERF, "one point"),
+        _case("forms/vector-each", "fourier-rows", (0.5, -0.75), EACH, PERCEIVER, "one point"),
+        _case("empty/points", "empty", np.zeros((0, 2)), OCTAVES, NERF),
+        _case("empty/rows", "empty", np.zeros((2, 0, 3)), OCTAVES, PAPER),
+        _case("empty/bands", "empty include", POINTS, np.zeros(0), NERF, "x alone is left"),
+        _case("empty/bands-each", "empty include", POINTS, np.zeros((2, 0)), LUCIDRAINS, "x alone is left"),
+        _case("refused/coordinates", "refuse", POINTS, ((1.0, 2.0),) * 3, PERCEIVER, "bands of three coordinates",
+              kind="reject"),
+        _case("refused/three-axes", "refuse", POINTS, (EACH,), PERCEIVER, "bands have one axis or two", kind="reject"),
+        _case("refused/by-coordinate", "refuse include", POINTS, OCTAVES, {**NERF, "include": "by_coordinate"},
+              "columns of a coordinate are not together", kind="reject"),
+        _case("refused/order", "refuse order", POINTS, OCTAVES, {**NERF, "order": "band coordinate"}, kind="reject"),
+        _case("gradient/radians", "gradient unit", POINTS, (1.0, 2.5), NERF, kind="vjp",
+              cotangents={"out": reals("fourier radians", 3, 10) / 2}),
+        _case("gradient/half-turns", "gradient unit bands", POINTS, EACH, PERCEIVER, kind="vjp",
+              cotangents={"out": reals("fourier half turns", 3, 14) / 2}),
+        _case("gradient/turns", "gradient unit", POINTS, OCTAVES, {**LUCIDRAINS, "unit": "turns"}, kind="vjp",
+              cotangents={"out": reals("fourier turns", 3, 14) / 2}),
+    )  # fmt: skip
+
+
+PI = "NeRF's paper multiplies by pi, its code does not."
+INCLUDED = "With `include` the coordinates themselves are the first columns."
+BANDS = "Use the bands that are given, in their order."
+
+
+def _reordered(order: str) -> Function:
+    """Return a wrap that puts columns in one order whatever is asked for, with coordinates where they fit it."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Any, bands: Any, /, *, include: str, **options: Any) -> Real:
+            fits = include != "by_coordinate" or order.startswith("coordinate")
+            return function(x, bands, include=include, **(options | ({"order": order} if fits else {})))
+
+        return deviating
+
+    return wrap
+
+
+def _without(function: Function) -> Function:
+    """The coordinates are zero where they are to be included."""
+
+    def deviating(x: Any, bands: Any, /, **options: Any) -> Real:
+        plain = function(x, bands, **options)
+        c = x.shape[-1]
+        if options["include"] == "first":
+            return np.concatenate([0 * plain[..., :c], plain[..., c:]], axis=-1)
+        return plain
+
+    return deviating
+
+
+def _at_the_end(out: Real, x: Any, bands: Any, /, **options: Any) -> Real:
+    return np.roll(out, -x.shape[-1], axis=-1) if options["include"] == "first" else out
+
+
+def _first_bands(bands: Any) -> Real:
+    return np.broadcast_to(bands[:1], np.shape(bands)) if np.ndim(bands) == 2 else bands
+
+
+_deviation = deviations_of("fourier")
+
+DEVIATIONS = (
+    _deviation("fourier-radians", "angles are not multiplied by pi or 2 pi", option(unit=always("radians")), hint=PI),
+    _deviation("fourier-half-turns", "angles are always multiplied by pi", option(unit=always("half_turns")), hint=PI),
+    _deviation("fourier-turns", "angles are always multiplied by 2 pi", option(unit=always("turns")), hint=BRANCH),
+    _deviation("fourier-band-wave-coordinate", "columns always run over bands, waves and coordinates",
+               _reordered("band wave coordinate"), hint="That is the order of NeRF's code."),
+    _deviation("fourier-wave-coordinate-band", "columns always run over waves, coordinates and bands",
+               _reordered("wave coordinate band"), hint="That is Perceiver's order."),
+    _deviation("fourier-coordinate-band-wave", "columns always run over coordinates, bands and waves",
+               _reordered("coordinate band wave"), hint="That is the order of NeRF's paper."),
+    _deviation("fourier-coordinate-wave-band", "columns always run over coordinates, waves and bands",
+               _reordered("coordinate wave band"), hint="That is perceiver-pytorch's order."),
+    _deviation("fourier-wave-band-coordinate", "columns always run over waves, bands and coordinates",
+               _reordered("wave band coordinate"), hint="That is timm's order."),
+    _deviation("fourier-input-zero", "the columns of the coordinates themselves are zero", _without, hint=INCLUDED),
+    _deviation("fourier-input-last", "the coordinates themselves are the last columns",
+               lambda f: lambda x, b, /, **o: _at_the_end(f(x, b, **o), x, b, **o), hint=INCLUDED),
+    _deviation("fourier-bands-of-first", "the bands of the first coordinate are used for all", argument(1, _first_bands),
+               hint=ALL_AXES),
+    _deviation("fourier-bands-reversed", "bands run from the last to the first", argument(1, lambda b: b[..., ::-1]),
+               hint=BANDS),
+    _deviation("fourier-octaves", "bands are always 1, 2, 4, ...",
+               argument(1, lambda b: np.broadcast_to(2.0 ** np.arange(np.shape(b)[-1]), np.shape(b))), hint=BANDS),
+    _deviation("fourier-coordinates-reversed", "coordinates are exchanged", argument(0, lambda x: x[..., ::-1]),
+               hint=AXIS_ORDER),
+    _deviation("fourier-bfloat16", "coordinates are held in bfloat16", argument(0, narrowed("bfloat16")), hint=COORDINATES),
+    _deviation("fourier-bands-bfloat16", "bands are held in bfloat16", argument(1, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("fourier-first-row", "the first point is used for all", argument(0, first_row), hint=EACH_ROW),
+)  # fmt: skip

@@ -1,0 +1,163 @@
+"""2-D layout embeddings: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.deviation import Function, Real, after, deviations_of
+from .tools.hints import AXIS_ORDER, EACH_ROW, NEGATIVE_INDICES
+from .tools.numbers import reals
+
+FLAGS = {
+    "layout-order": Flag("edges, height and width in another order, or read off another table"),
+    "layout-box": Flag("boxes given as corner and size, or with x and y exchanged"),
+    "layout-combine": Flag("rows added where they belong end to end, or sizes left out of the sum"),
+    "layout-clip": Flag("sizes outside their table wrapped or read past its end", "PaddleOCR #5914, unilm #821"),
+    "layout-ids": Flag("one box for all words, or row 0's boxes for every row of the batch"),
+    "layout-downcast": Flag("tables of 24-bit numbers narrowed on the way, or a sum rounded early"),
+    "layout-true-size": Flag("the last rows of a model's tables out of reach", "transformers #7452"),
+    "layout-empty": Flag("no boxes: a crash or a wrong shape"),
+    "layout-refuse": Flag("boxes or tables that do not fit accepted"),
+    "layout-gradient": Flag("a gradient not summed over the edges that read one table, or of a row that none reads"),
+}
+
+USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
+SIZES: dict[str, Any] = {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3}
+
+TABLES = ("x_table", "y_table", "h_table", "w_table")
+_layout = cases_of("layout_2d", "layout-")
+_layout_form = cases_of("layout_2d")
+
+
+def _case(
+    name: str, flags: str, boxes: Any, rows: tuple[int, int, int, int], widths: tuple[int, int], combine: str = "concat",
+    comment: str = "", *, clip: bool = False, bits: int = 8, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case with tables of these rows; widths are those of edges and of sizes."""
+    sizes = zip(TABLES, rows, (widths[0], widths[0], widths[1], widths[1]), strict=True)
+    tables = {table: reals(f"layout {name} {table}", n, width, bits=bits) for table, n, width in sizes}
+    make = _layout_form if name.startswith("forms/") else _layout
+    return make(name, flags, {"combine": combine, "clip_sizes": clip}, {"boxes": np.asarray(boxes), **tables}, comment, **rest)
+
+
+BOXES = ((1, 2, 5, 7), (0, 3, 2, 4), (4, 0, 6, 6), (2, 2, 2, 3))
+PAGES = (((3, 8, 9, 10), (0, 5, 2, 6)), ((4, 8, 8, 9), (1, 1, 7, 3)), ((2, 0, 6, 11), (5, 4, 10, 4)))
+ODD_BOXES = ((5, 2, 1, 7), (0, 7, 6, 1), (4, 3, 3, 2), (1, 0, 7, 9))  # x1 before x0, y1 before y0, and the largest sizes
+PAGE = ((0, 0, 1000, 1000), (336, 18, 731, 44), (998, 7, 1000, 999), (0, 0, 0, 0), (256, 149, 310, 165))
+SMALL = (8, 9, 10, 7)
+READ = (9, 12, 13, 11)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("concat/small", "order box combine", BOXES, SMALL, (2, 3), tier="smoke"),
+        _case("concat/one-width", "order box", BOXES, SMALL, (2, 2), comment="widths do not say which table is which"),
+        _case("concat/24-bits", "downcast order", BOXES, SMALL, (3, 1), bits=24),
+        _case("concat/pages", "ids order", PAGES, (11, *READ[1:]), (1, 4), comment="(B, T, 4)"),
+        _case("concat/scalar", "ids box", (3, 1, 6, 5), SMALL, (4, 2), comment="one box"),
+        _case("concat/layoutlmv2", "true-size order box", PAGE, (1024,) * 4, (2, 3), comment="1024 rows; narrower"),
+        _case("concat/layoutlmv3", "true-size order clip", (*PAGE, (900, 500, 100, 20)), (1024,) * 4, (1, 2), clip=True,
+              comment="1024 rows; narrower; the last box is backwards"),
+        _case("sum/small", "combine box order", BOXES, SMALL, (5, 5), "sum"),
+        _case("sum/24-bits", "downcast combine", BOXES, SMALL, (6, 6), "sum", bits=24),
+        _case("sum/pages", "ids combine", PAGES, (11, *READ[1:]), (3, 3), "sum", "(B, T, 4)"),
+        _case("sum/layoutlm", "true-size combine box", PAGE, (1024,) * 4, (3, 3), "sum", "1024 rows; narrower"),
+        _case("clip/small", "clip order", ODD_BOXES, (8, 10, 6, 5), (2, 3), clip=True, comment="sizes from -6 to 9"),
+        _case("clip/sum", "clip combine", ODD_BOXES, (8, 10, 4, 3), (7, 7), "sum", clip=True),
+        _case("clip/inside", "clip box", BOXES, SMALL, (1, 2), clip=True),
+        _case("empty/concat", "empty", np.zeros((0, 4), dtype=np.int64), SMALL, (2, 3)),
+        _case("empty/sum", "empty", np.zeros((3, 0, 4), dtype=np.int64), SMALL, (2, 2), "sum", clip=True),
+        _case("forms/strided", "non-contiguous", PAGES, (11, *READ[1:]), (2, 1)),
+        _case("forms/strided-sum", "non-contiguous", PAGES, (11, *READ[1:]), (2, 2), "sum"),
+        _case("forms/expanded", "broadcast-view", (BOXES, BOXES), SMALL, (3, 2)),
+        _case("forms/batch-one", "batch-one", (BOXES,), SMALL, (3, 1)),
+        _case("forms/batch-one-sum", "batch-one", (BOXES[:3],), SMALL, (4, 4), "sum"),
+        _case("forms/length-one", "length-one batch-one", ((BOXES[0],),), SMALL, (1, 3)),
+        _case("refused/two-corners", "refuse", ((0, 1), (2, 3)), SMALL, (2, 3), kind="reject", comment="a box has four edges"),
+        _case("refused/fraction", "refuse", np.asarray(BOXES) / 8, SMALL, (2, 3), kind="reject", comment="edges are rows"),
+        _case("refused/widths", "refuse", BOXES, SMALL, (2, 3), "sum", "rows of two widths do not add up", kind="reject"),
+        _case("refused/combine", "refuse", BOXES, SMALL, (2, 2), "add", "no such word", kind="reject"),
+        _case("gradient/concat", "gradient", BOXES[:2], SMALL, (1, 2), kind="vjp",
+              cotangents={"out": reals("layout concat", 2, 8) / 2}),
+        _case("gradient/sum", "gradient downcast clip", ODD_BOXES[:3], (7, 8, 3, 4), (2, 2), "sum", clip=True, bits=24,
+              kind="vjp", cotangents={"out": reals("layout sum", 3, 2, bits=24) / 2}),
+    )  # fmt: skip
+
+
+def _read(change: Any) -> Any:
+    """Return a wrap that looks up edges and sizes of its own: `change` takes boxes' columns and returns six columns."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
+            tables, clips = (x, y, x, y, h, w), (False,) * 4 + (clip_sizes,) * 2
+            columns = change(*np.moveaxis(boxes, -1, 0))
+            rows = [
+                np.clip(c, 0, len(t) - 1) if clip else c % len(t) for c, t, clip in zip(columns, tables, clips, strict=True)
+            ]
+            parts = [t[n] for t, n in zip(tables, rows, strict=True)]
+            return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
+
+        return deviating
+
+    return wrap
+
+
+def _moved(order: tuple[int, ...]) -> Any:
+    """Return a wrap that puts the six parts in another order, where they are end to end."""
+
+    def change(out: Real, boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, **rest: Any) -> Real:
+        if combine == "sum":
+            return out
+        ends = np.cumsum([x.shape[1]] * 4 + [h.shape[1]] * 2)[:-1]
+        parts = np.split(out, ends, axis=-1)
+        return np.concatenate([parts[k] for k in order], axis=-1)
+
+    return after(change)
+
+
+def _sizes(change: Any) -> Any:
+    """Return a wrap that reads rows of `change`, of sizes and their number, where sizes are to be clipped."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(boxes: Any, x: Any, y: Any, h: Any, w: Any, /, *, combine: str, clip_sizes: bool) -> Any:
+            if not clip_sizes:
+                return function(boxes, x, y, h, w, combine=combine, clip_sizes=False)
+            x0, y0, x1, y1 = np.moveaxis(boxes, -1, 0)
+            parts = [x[x0], y[y0], x[x1], y[y1], h[change(y1 - y0, len(h))], w[change(x1 - x0, len(w))]]
+            return np.concatenate(parts, axis=-1) if combine == "concat" else sum(parts)
+
+        return deviating
+
+    return wrap
+
+
+_deviation = deviations_of("layout_2d")
+
+DEVIATIONS = (
+    _deviation("layout-corner-and-size", "boxes are read as corner and size",
+               _read(lambda x, y, w, h: (x, y, x + w, y + h, h, w)), hint="COCO's boxes are (x, y, width, height)."),
+    _deviation("layout-x-y-exchanged", "boxes are read as (y0, x0, y1, x1)",
+               _read(lambda y0, x0, y1, x1: (x0, y0, x1, y1, y1 - y0, x1 - x0)), hint=AXIS_ORDER),
+    _deviation("layout-sizes-exchanged", "height is looked up in the width's table, and width in the height's",
+               _read(lambda x0, y0, x1, y1: (x0, y0, x1, y1, x1 - x0, y1 - y0)),
+               hint="Height has one table and width another: compare y1 - y0 and x1 - x0 with their tables."),
+    _deviation("layout-width-first", "the width's columns come before the height's", _moved((0, 1, 2, 3, 5, 4)),
+               hint="The paper of LayoutLMv2 names the width first, its code the height."),
+    _deviation("layout-by-axis", "the columns of x come first, then the columns of y", _moved((0, 2, 1, 3, 4, 5)),
+               hint="The order is x0, y0, x1, y1, height, width."),
+    _deviation("layout-without-sizes", "height and width are left out of the sum",
+               lambda f: lambda b, x, y, h, w, /, *, combine, **o: f(b, x, y,
+               *((h, w) if combine == "concat" else (0 * h, 0 * w)), combine=combine, **o),
+               hint="Six rows are added, height's and width's too."),
+    _deviation("layout-sizes-wrapped", "sizes outside their table wrap around to its other end",
+               _sizes(lambda size, rows: size % rows), hint=NEGATIVE_INDICES, seen_in="PaddleOCR#5914"),
+    _deviation("layout-sizes-absolute", "negative sizes lose their sign",
+               _sizes(lambda size, rows: np.minimum(np.abs(size), rows - 1)),
+               hint="Clip negative sizes to row 0, without an abs()."),
+    _deviation("layout-first-box", "the first box is used for all",
+               lambda f: lambda boxes, *t, **o: f(np.broadcast_to(boxes[..., :1, :], boxes.shape) if boxes.ndim > 1 else boxes,
+               *t, **o), hint=EACH_ROW),
+)  # fmt: skip

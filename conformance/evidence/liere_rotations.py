@@ -1,0 +1,96 @@
+"""Rotation matrices of LieRE: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from posref.core.matrices import skew_exponential
+
+from ..model import Case
+from .shared.axial import BETWEEN, FAR, FRAMES, PATCHES
+from .shared.lie import exponent, in_rows, learned, matrix_forms, other_exponential, transposed
+from .shared.rotary import TRIPLES
+from .tools.cotangents import gradient
+from .tools.deviation import Deviation, Real, after, argument, deviations_of
+from .tools.hints import EXPONENTIAL
+from .tools.numbers import reals
+
+USUAL: dict[str, Any] = {}
+SIZES: dict[str, Any] = {"n": 2}
+AXES = (1, 3)
+LEFT_OUT = (
+    "again/fractional",
+    "again/fractional-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-tokens",
+    "long/no-order",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+
+
+def _case(
+    name: str, flags: str, positions: Any, shape: tuple[int, ...], comment: str = "", *, bits: int = 8, over: float = 8,
+    kind: str = "value", tier: str = "core",
+) -> Case:  # fmt: skip
+    inputs = {"positions": positions, "generators": learned(name, *shape, bits=bits, over=over)}
+    return Case(f"liere_rotations/{name}", {}, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("plain/small", "lie-transposed lie-triangle lie-order", PATCHES, (2, 1, 3, 3), tier="smoke"),
+        _case("plain/pairs", "lie-transposed lie-blocks lie-bits", FRAMES[:2], (2, 3, 2, 2), "as mixed_rope", bits=24),
+        _case("plain/between", "lie-sum fractional lie-blocks", BETWEEN, (2, 2, 3, 3)),
+        _case("plain/three", "lie-sum lie-order lie-exponential", FRAMES, (3, 1, 4, 4), "time, height and width", over=16),
+        _case("plain/small-angles", "lie-exponential lie-triangle", BETWEEN, (2, 1, 5, 5), over=64),
+        _case("plain/far", "far-position lie-sum", FAR, (2, 1, 3, 3), over=1024),
+        _case("plain/24-bits", "lie-bits far-position", FAR, (2, 1, 3, 3), bits=24, over=1024),
+        _case("plain/24-bits-five", "lie-bits lie-triangle fractional", BETWEEN, (2, 1, 5, 5), bits=24),
+        _case("plain/one-axis", "rank", ((0, 3, 9, 300),), (1, 1, 3, 3), "rotations of one token after the other", over=64),
+        _case("heads/first", "lie-heads lie-order", PATCHES[:2], (2, 3, 1, 1, 2, 2), "heads before tokens"),
+        _case("heads/last", "lie-heads rank", tuple(np.asarray(BETWEEN)[..., None]), (2, 2, 1, 3, 3), "tokens before heads"),
+        _case("heads/rows", "axis-rows lie-heads", in_rows(FRAMES), (2, 1, 2, 1, 1, 3, 3), "two images, two heads"),
+        _case("heads/rows-between", "axis-rows fractional", in_rows((*BETWEEN, BETWEEN[0])), (2, 1, 3, 3), over=4),
+        _case("heads/no-tokens", "empty", np.zeros((2, 0), dtype=np.int64), (2, 2, 1, 1, 3, 3)),
+        _case("refused/axes", "refuse-positions", PATCHES, (3, 1, 2, 2), "generators of three axes for two", kind="reject"),
+        _case("refused/rows", "refuse-positions", PATCHES, (2, 3, 1, 2, 2), "three heads against five tokens", kind="reject"),
+        _case("refused/square", "refuse-positions", PATCHES, (2, 1, 2, 3), "no square matrices", kind="reject"),
+        *matrix_forms("liere_rotations", "generators", (1, 2, 2), x=False),
+        gradient("liere_rotations", "shared", "angle",
+                 {"positions": TRIPLES[:2], "generators": reals("liere-shared", 2, 1, 3, 3) / 8}, {"out": (3, 1, 3, 3)}),
+        gradient("liere_rotations", "heads", "angle broadcast",
+                 {"positions": TRIPLES[:2], "generators": reals("liere-heads", 2, 2, 1, 1, 2, 2) / 8},
+                 {"out": (2, 3, 1, 2, 2)}),
+    )  # fmt: skip
+
+
+def _cayley_of(a: Real) -> Real:
+    """Return the Cayley transform that is the exponential to second order."""
+    return np.linalg.solve(np.eye(a.shape[-1]) - a / 2, np.eye(a.shape[-1]) + a / 2)
+
+
+def _by_axis(out: Real, p: Real, g: Real, /, **rest: Any) -> Real:
+    """Return the product of the exponentials of every axis, the first one leftmost."""
+    found = skew_exponential(exponent(p[:1], g[:1]))
+    for a in range(1, len(p)):
+        found = found @ skew_exponential(exponent(p[a : a + 1], g[a : a + 1]))
+    return found
+
+
+_deviation = deviations_of("liere_rotations")
+
+DEVIATIONS = (
+    _deviation("lie-transposed", "the rotations are transposed: x R in place of R x, or signs exchanged",
+               after(lambda out, *args, **rest: transposed(out)),
+               hint="Compute R x for a column of channels, with the upper triangle as it is."),
+    _deviation("lie-full", "the transpose of the whole matrix is subtracted, not of its upper triangle",
+               argument(1, lambda g: g - transposed(g)), hint="triu(diagonal=1) comes first."),
+    _deviation("lie-lower", "the parameter fills the lower triangle, its negative the upper one",
+               argument(1, lambda g: -transposed(g)), hint="The parameter stands above the diagonal, its negative below."),
+    _deviation("lie-by-axis", "axes rotate one after another, in place of the exponential of the sum", after(_by_axis),
+               hint="The two agree only where generators commute."),
+    Deviation("lie-cayley", "the exponential is replaced by a Cayley transform, equal to second order",
+              other_exponential(_cayley_of), hint=EXPONENTIAL),
+)  # fmt: skip

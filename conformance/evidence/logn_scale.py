@@ -1,0 +1,86 @@
+"""Log-n attention scaling: cases and known mistakes."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..model import Case
+from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence
+from .shared.masks import BEYOND, NONE
+from .tools.deviation import Deviation, Wrap, always, deviations_of, option
+from .tools.forms import places
+from .tools.hints import BRANCH
+
+USUAL: dict[str, Any] = {"length": 16, "offset": 1, "at_least_one": True}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"length": 512, "offset": 0, "at_least_one": True},)
+
+
+_case = partial(factor_case, "logn_scale")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("limited/small", "offset limit length", (3, 20, 16, 90), length=16, offset=1, at_least_one=True, tier="smoke"),
+        _case("limited/qwen-7b", "true-size limit offset far", EDGES, "seq_length 2048", length=2048, offset=1,
+              at_least_one=True),
+        _case("limited/rerope", "true-size limit length", (4094, 4095, 4096, 8191, 16383, 40000), "training_length 4096",
+              length=4096, offset=1, at_least_one=True),
+        _case("limited/grok-2", "true-size offset limit", (1023, 1024, 1025, 2000, 131071), "xai_temperature_len 1024",
+              length=1024, offset=0, at_least_one=True),
+        _case("limited/rows", "rows ids limit", TEXTS, length=512, offset=1, at_least_one=True),
+        _case("limited/negative", "ids limit", (-7, 40, -1, 0, 900), length=30, offset=0, at_least_one=True),
+        _case("limited/decode", "decode ids", (5000,), length=100, offset=1, at_least_one=True),
+        _case("limited/no-axis", "offset limit", 70, "one position", length=9, offset=0, at_least_one=True),
+        _case("limited/more-axes", "rows offset", np.asarray(TEXTS)[:, None, :3], length=9, offset=0, at_least_one=True),
+        _case("free/small", "offset limit length", (3, 20, 16, 90), length=16, offset=1, at_least_one=False),
+        _case("free/su", "true-size limit far offset", EDGES, "log_512 n", length=512, offset=1, at_least_one=False),
+        _case("free/from-zero", "offset limit", (0, 1, 2, 3, 60), "the first factors are 0", length=7, offset=0,
+              at_least_one=False),
+        _case("free/rows", "rows ids bits", TEXTS, length=3, offset=2, at_least_one=False),
+        _case("free/beyond-float32", "far bits", (BEYOND, BEYOND + 1, 2**30), length=1000, offset=1, at_least_one=False),
+        _case("free/none", "empty", NONE, length=16, offset=1, at_least_one=False),
+        factor_sequence("logn_scale", "sequence/decode", (0, 1, 40, 77), (78,), (79,), (1000, 3), length=20, offset=1,
+                        at_least_one=True),
+        _case("refused/length", "refuse", (1, 2), "the logarithm of 1 is 0", length=1, offset=1, at_least_one=True,
+              kind="reject"),
+        _case("refused/fractions", "refuse", (1.5, 2.0), "positions are integers", length=16, offset=1, at_least_one=True,
+              kind="reject"),
+        *places("logn_scale", "positions", {"length": 3, "offset": 1, "at_least_one": True}),
+    )  # fmt: skip
+
+
+QUOTIENT = "The factor is ln(n) / ln(L): a quotient of two logarithms."
+
+
+def _of_logn(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes log-n's factors: `change` takes the number of keys and the length in training."""
+
+    def deviating(p: Any, /, *, length: int, offset: int, at_least_one: bool, **rest: Any) -> Any:
+        scale = change(np.maximum(p + offset, 1), length)
+        return np.maximum(scale, 1.0) if at_least_one else scale
+
+    return {"logn_scale": lambda _: deviating}
+
+
+_deviation = deviations_of("logn_scale")
+
+DEVIATIONS = (
+    _deviation("logn-limited", "the factor is never below 1", option(at_least_one=always(True)), hint=BRANCH),
+    _deviation("logn-free", "the factor may always fall below 1", option(at_least_one=always(False)), hint=BRANCH),
+    Deviation("logn-not-divided", "the logarithm is not divided by the logarithm of the length",
+              _of_logn(lambda n, length: np.log(n)), hint=QUOTIENT),
+    Deviation("logn-of-quotient", "the factor is 1 + ln(n / L) in place of ln(n) / ln(L)",
+              _of_logn(lambda n, length: 1 + np.log(n / length)), hint=QUOTIENT),
+)  # fmt: skip

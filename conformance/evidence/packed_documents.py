@@ -1,0 +1,61 @@
+"""Documents of a packed row: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.position_ids import id_forms
+from .tools.case import cases_of
+from .tools.deviation import Function, after, deviations_of
+
+FLAGS = {
+    "documents-begin": Flag("sequences begun at position 0, or at a smaller position, alone"),
+}
+
+USUAL: dict[str, Any] = {}
+
+PACKED = ((0, 1, 2, 0, 1, 0, 1, 2, 3), (0, 0, 0, 1, 2, 3, 0, 1, 2))
+FORWARD = (5, 6, 7, 9, 10, 300, 301, 302)
+_case = cases_of("packed_documents", "")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("packed/small", "documents-begin ids-from ids-rows", {}, {"positions": PACKED}, tier="smoke"),
+        _case("packed/one", "documents-begin ids-from", {}, {"positions": PACKED[0]}),
+        _case("packed/forward", "documents-begin ids-from", {}, {"positions": FORWARD}, "a jump forward begins one too"),
+        _case("packed/down", "documents-begin", {}, {"positions": (7, 8, 3, 4, 5, 2, 3)}, "no sequence begins at 0"),
+        _case("packed/padded", "documents-begin", {}, {"positions": PACKED[1]}, "padding at one position breaks up"),
+        _case("packed/rows", "ids-rows documents-begin", {}, {"positions": (FORWARD, tuple(range(8)))}),
+        _case("packed/long", "documents-begin ids-from", {}, {"positions": np.arange(257) % 64}),
+        _case("packed/far", "documents-begin", {}, {"positions": (131070, 131071, 131072, 131072, 1048575, 1048576)}),
+        _case("refused/float", "ids-refuse", {}, {"positions": np.ones((2, 3)) / 2}, "positions of reals", kind="reject"),
+        *id_forms("packed_documents", "positions", ((0, 1, 2, 0, 1, 0), (5, 6, 0, 1, 2, 9)), {}),
+    )
+
+
+def _begins(change: Any) -> Any:
+    """Return documents that begin where `change` of a position and the one before is true."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(p: Any, /) -> Any:
+            begins = np.zeros(np.shape(p), dtype=np.int64)
+            begins[..., 1:] = change(p[..., 1:], p[..., :-1])
+            return np.cumsum(begins, axis=-1)
+
+        return deviating
+
+    return wrap
+
+
+_deviation = deviations_of("packed_documents")
+
+DEVIATIONS = (
+    _deviation("documents-from-one", "sequences are counted from 1", after(lambda out, p: out + 1), hint="The first is 0."),
+    _deviation("documents-at-zero", "a sequence begins only at position 0", _begins(lambda p, before: p == 0),
+               hint="A chunk may begin at any position; a jump begins a sequence."),
+    _deviation("documents-at-decrease", "a sequence begins where positions decrease", _begins(lambda p, before: p < before),
+               hint="Equal positions and jumps forward begin a sequence too."),
+)  # fmt: skip

@@ -1,0 +1,123 @@
+"""Permutation of query and key weights: cases and known mistakes."""
+
+from typing import Any
+
+from ..model import Case, Flag
+from .tools.cotangents import gradient
+from .tools.deviation import Deviation, Wrap, after, before
+from .tools.forms import form
+from .tools.hints import SLICE
+from .tools.numbers import floats, reals, seed_of
+
+FLAGS = {
+    "permute-direction": Flag("the permutation run the other way, which for more than two pairs is another one"),
+    "permute-heads": Flag("channels permuted over the whole width, or with the query heads for fewer key heads"),
+    "permute-partial": Flag("channels past rotary_dim permuted too"),
+    "permute-bias": Flag("the bias not permuted with its weight"),
+    "refuse-weight": Flag("a weight that does not hold whole heads accepted"),
+}
+
+USUAL = None
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, kind: str = "value", tier: str = "core",
+    source: str = "interleaved", target: str = "half", **params: Any,
+) -> Case:  # fmt: skip
+    inputs = {"weight": floats(*shape, seed=seed_of(name), bits=24 if len(shape) == 2 and tier == "core" else 8)}
+    params = {"source": source, "target": target, **params}
+    return Case(f"permute_qk_weights/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def _weight_forms() -> tuple[Case, ...]:
+    """Return the forms of weights."""
+
+    def case(name: str, flags: str, weight: tuple[int, ...], heads: int, **params: Any) -> Case:
+        options = {"heads": heads, "source": "interleaved", "target": "half", **params}
+        return form("permute_qk_weights", name, flags, {"weight": reals("weights" + name, *weight)}, options)
+
+    return (
+        case("strided", "non-contiguous", (24, 5), 3),
+        case("strided-back", "non-contiguous", (20, 3), 2, source="half", target="interleaved"),
+        case("expanded", "broadcast-view", (24, -3, 2), 2),
+        case("batch-one", "batch-one", (12, 1), 1),
+        case("length-one", "length-one", (16, 1), 2),
+        case("length-zero", "length-zero", (16, 0), 2, rotary_dim=6),
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("plain/small", "permute-direction", (16, 3), heads=2, tier="smoke"),
+        _case("plain/back", "permute-direction", (20, 3), heads=2, source="half", target="interleaved"),
+        _case("plain/three-heads", "permute-heads", (36, 5), heads=3),
+        _case("plain/key-heads", "permute-heads", (24, 5), "two key heads of a model with more", heads=2, source="half",
+              target="interleaved"),
+        _case("plain/mixed", "permute-direction", (12, 5), "as from interleaved", heads=1, source="interleaved_to_half"),
+        _case("plain/to-mixed", "permute-direction", (14, 5), heads=1, source="half", target="interleaved_to_half"),
+        _case("plain/same", "permute-direction", (12, 5), "nothing moves", heads=2, source="half", target="half"),
+        _case("plain/same-reading", "permute-direction", (12, 7), "nothing moves: both read pairs (2i, 2i + 1)", heads=2,
+              target="interleaved_to_half"),
+        _case("plain/one-pair", "permute-heads", (6, 5), "nothing moves", heads=3),
+        _case("plain/true-size", "permute-heads", (512, 2), heads=4, source="half", target="interleaved"),
+        _case("partial/leading", "permute-partial", (40, 3), heads=2, rotary_dim=6),
+        _case("partial/back", "permute-partial", (44, 3), heads=2, rotary_dim=10, source="half", target="interleaved"),
+        _case("partial/odd-head", "permute-partial", (39, 2), "heads of 13 lanes", heads=3, rotary_dim=8),
+        _case("bias/plain", "permute-bias", (24,), heads=2),
+        _case("bias/partial", "permute-bias permute-partial", (30,), heads=3, rotary_dim=6, source="half",
+              target="interleaved"),
+        _case("bias/experts", "permute-bias", (12, 3, 2), "further axes stay as they are", heads=2),
+        _case("bias/no-inputs", "permute-bias", (12, 0), heads=2),
+        _case("refused/heads", "refuse-weight", (10, 3), "ten rows do not hold four heads", heads=4, kind="reject"),
+        _case("refused/rotary-dim", "refuse-weight", (16, 3), "more lanes than a head has", heads=2, rotary_dim=10,
+              kind="reject"),
+        _case("refused/odd", "refuse-weight", (16, 3), "an odd number of lanes", heads=2, rotary_dim=5, kind="reject"),
+        _case("refused/layout", "refuse-weight", (16, 3), "an unknown layout", heads=2, target="neox", kind="reject"),
+        *_weight_forms(),
+        gradient("permute_qk_weights", "half", "layout", {"weight": reals("permute-half", 12, 3)}, {"out": (12, 3)}, heads=2,
+                 source="interleaved", target="half"),
+        gradient("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)},
+                 heads=2, rotary_dim=8, source="half", target="interleaved"),
+    )  # fmt: skip
+
+
+SOURCE_TARGET = "Compare source and target: if both read the same pairs, nothing moves; otherwise rows and bias do."
+
+
+def _turned(weight: Any, /, *, source: str, target: str, **rest: Any) -> tuple[tuple[Any], dict[str, Any]]:
+    return (weight,), {"source": target, "target": source, **rest}
+
+
+def _one_head(weight: Any, /, *, heads: int, **rest: Any) -> tuple[tuple[Any], dict[str, Any]]:
+    return (weight,), {"heads": 1, **rest} if weight.shape[0] % 2 == 0 else {"heads": heads, **rest}
+
+
+def _whole_head(weight: Any, /, *, heads: int, rotary_dim: Any = None, **rest: Any) -> tuple[tuple[Any], dict[str, Any]]:
+    width = weight.shape[0] // heads
+    return (weight,), {"heads": heads, "rotary_dim": width - width % 2, **rest}
+
+
+def _always(weight: Any, /, *, source: str, target: str, **rest: Any) -> tuple[tuple[Any], dict[str, Any]]:
+    if (source == "half") == (target == "half"):
+        target = "interleaved" if source == "half" else "half"
+    return (weight,), {"source": source, "target": target, **rest}
+
+
+def _of_weights(wrap: Wrap) -> dict[str, Wrap]:
+    return {"permute_qk_weights": wrap}
+
+
+DEVIATIONS = (
+    Deviation("permute-turned", "the permutation is inverted", _of_weights(before(_turned)),
+              hint="For more than two pairs, half to interleaved and interleaved to half are different permutations."),
+    Deviation("permute-one-head", "channels are permuted over the whole width, not head by head",
+              _of_weights(before(_one_head)), hint="With fewer key heads than query heads, permute keys by key heads."),
+    Deviation("permute-whole-head", "channels past rotary_dim are permuted too", _of_weights(before(_whole_head)), hint=SLICE),
+    Deviation("permute-nothing", "nothing is permuted", _of_weights(after(lambda out, weight, **options: weight)),
+              hint=SOURCE_TARGET),
+    Deviation("permute-always", "rows are permuted though both layouts read the same pairs", _of_weights(before(_always)),
+              hint=SOURCE_TARGET),
+    Deviation("permute-no-bias", "a bias is not permuted",
+              _of_weights(after(lambda out, weight, **options: weight if weight.ndim == 1 else out)), hint=SOURCE_TARGET),
+)  # fmt: skip

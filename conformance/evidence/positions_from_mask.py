@@ -1,0 +1,76 @@
+"""Positions from a padding mask: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.position_ids import LONG, counts, id_forms
+from .tools.case import cases_of
+from .tools.deviation import Function, after, deviations_of
+
+FLAGS = {
+    "ids-fill": Flag("padding given another position than asked for"),
+    "ids-holes": Flag("padding between tokens counted"),
+}
+
+USUAL: dict[str, Any] = {"padding": 0}
+
+LEFT = ((0, 0, 1, 1, 1), (0, 1, 1, 1, 1), (1, 1, 1, 1, 1))
+RIGHT = ((1, 1, 1, 0, 0), (1, 1, 1, 1, 1), (1, 0, 0, 0, 0))
+BOTH = (0, 0, 0, 1, 1, 1, 1, 0, 0)
+HOLES = ((1, 0, 1, 1, 0, 1, 0), (0, 1, 0, 0, 1, 1, 1))
+
+
+def _mask(values: Any) -> dict[str, Any]:
+    return {"mask": np.asarray(values) > 0}
+
+
+_case = cases_of("positions_from_mask", "ids-")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("left/zero", "padding from rows fill", {"padding": 0}, _mask(LEFT), "transformers' generation", tier="smoke"),
+        _case("left/one", "padding fill from rows", {"padding": 1}, _mask(LEFT), "both Qwen-Omni"),
+        _case("left/minus-one", "padding fill from", {"padding": -1}, _mask(LEFT[::-1]), "OPT"),
+        _case("right/zero", "fill from rows", {"padding": 0}, _mask(RIGHT)),
+        _case("right/one", "fill from rows", {"padding": 1}, _mask(RIGHT)),
+        _case("both/zero", "padding fill from", {"padding": 0}, _mask(BOTH)),
+        _case("both/seven", "padding fill from", {"padding": 7}, _mask(BOTH)),
+        _case("holes/zero", "holes padding rows", {"padding": 0}, _mask(HOLES), "the sum goes over them"),
+        _case("holes/one", "holes padding rows", {"padding": 1}, _mask(HOLES)),
+        _case("long/zero", "padding from", {"padding": 0}, _mask(LONG)),
+        _case("long/rows", "padding rows", {"padding": 1}, _mask(np.stack([LONG, LONG[::-1]]))),
+        _case("all/padding", "fill", {"padding": 3}, _mask(np.zeros((2, 4)))),
+        _case("all/tokens", "from", {"padding": 3}, _mask(np.ones((2, 4)))),
+        _case("refused/float", "refuse", {"padding": 0}, {"mask": np.ones((2, 3))}, "a mask of reals", kind="reject"),
+        *id_forms("positions_from_mask", "mask", ((0, 0, 1, 1, 1, 1), (0, 1, 1, 1, 0, 0)), USUAL),
+    )
+
+
+def _first_row(function: Function) -> Function:
+    """Return the result of the first row for every row."""
+
+    def deviating(x: Any, /, **options: Any) -> Any:
+        out = function(x, **options)
+        return np.broadcast_to(out[..., :1, :], out.shape).copy() if out.ndim > 1 and out.size else out
+
+    return deviating
+
+
+_deviation = deviations_of("positions_from_mask")
+
+DEVIATIONS = (
+    _deviation("ids-padding-counted", "padding is counted: positions are indices in the row",
+               after(lambda out, mask, **options: np.broadcast_to(np.arange(out.shape[-1]), out.shape).copy()),
+               hint="Count the tokens of the mask; a plain arange is right without padding alone."),
+    _deviation("ids-from-one", "positions begin at 1", after(lambda out, mask, **options: out + (np.asarray(mask) != 0)),
+               hint="The sum includes the token itself: subtract 1."),
+    _deviation("ids-padding-not-filled", "padding has the position of the token before it",
+               after(lambda out, mask, **options: counts(mask) - 1), hint="Padding has the position that was asked for."),
+    _deviation("ids-padding-one", "padding always has position 1",
+               after(lambda out, mask, **options: np.where(np.asarray(mask) != 0, out, 1)), hint="Look for a fixed fill of 1."),
+    _deviation("ids-first-row", "all rows have the positions of the first", _first_row, hint="Each row has its own padding."),
+)  # fmt: skip

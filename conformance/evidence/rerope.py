@@ -1,0 +1,41 @@
+"""Rectified RoPE (ReRoPE): cases and known mistakes."""
+
+from typing import Any
+
+from posref.scaling import DynamicNTK, Linear
+
+from ..model import Case, Flag
+from .rerope_distances import METHOD
+from .shared.distances import SMALL, TURNED, Score, score_forms, score_gradients, scores_of
+from .shared.rotary import MIXED, ROTARY
+
+FLAGS = {
+    "passes-base": Flag("a base left at 10000"),
+}
+
+USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
+LEFT_OUT = (
+    "again/negative-once-more",
+    "again/no-keys",
+    "again/one-query",
+)
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"layout": "half", "base": 10000.0, "window": 32},
+    {"layout": "interleaved", "base": 10000.0, "window": 32},
+)
+
+REROPE_ROTATIONS = (  # what the rotation is given is the same for all methods: one is asked for all of it
+    Score("linear", "passes-scaling", TURNED, METHOD.other, (), 6, {**MIXED, "scaling": Linear(2.0)}),
+    Score("dynamic", "passes-scaling passes-base", SMALL, METHOD.small, (2, 2), 6,
+          {**ROTARY, "base": 100.0, "scaling": DynamicNTK(2.0, 16), "length": 41}),
+    Score("53-bits", "passes-downcast passes-scale", TURNED, METHOD.small, (), 6, MIXED, bits=53),
+)  # fmt: skip
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *scores_of("rerope", METHOD, *REROPE_ROTATIONS),
+        *score_forms("rerope", METHOD.small),
+        *score_gradients("rerope", METHOD.small),
+    )

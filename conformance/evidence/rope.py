@@ -1,0 +1,417 @@
+"""Rotary position embedding (RoPE): cases and known mistakes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import posref
+from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, NTKAware, Scaling, YaRN
+
+from ..model import Case, Flag, Step
+from .shared.rotary import (
+    BASE,
+    DEEPSEEK_V2,
+    DEEPSEEK_V3,
+    DEEPSEEK_V4,
+    EXTENDED,
+    FAR,
+    GIVEN,
+    GPT_OSS,
+    KIMI,
+    LAYOUTS,
+    LLAMA3,
+    LLAMA4,
+    LLAMA32,
+    LONGROPE_LENGTHS,
+    NEAR,
+    OFFSETS,
+    QWEN,
+    RISING,
+    ROTARY,
+    SMALL,
+    UNEQUAL,
+    UNROUNDED,
+    UNSORTED,
+    YARN_LENGTHS,
+    Extended,
+    members,
+    reads_writes,
+    rotations,
+)
+from .tools.case import sequence
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, deviations_of
+from .tools.hints import ARANGE, EXPONENT, SLICE
+from .tools.numbers import floats, reals, seed_of
+
+FLAGS = {
+    "partial-exponent": Flag("the exponent divided by the head size, not by rotary_dim", "neuronx-distributed-inference #106"),
+}
+
+USUAL: dict[str, Any] = ROTARY
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/fractional",
+    "again/fractional-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/one-token",
+    "again/strided",
+)
+GAPS = ("yarn-mscale-one",)
+KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half", "base": 10000.0}, {"layout": "interleaved", "base": 10000.0})
+EVERY_SIZE = True
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", *, bits: int = 8,
+    kind: str = "value", tier: str = "core", **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of rope on an x of `shape`; the base is 10000 unless given."""
+    inputs = {"x": floats(*shape, seed=seed_of(name), bits=bits), "positions": positions}
+    return Case(f"rope/{name}", {"base": BASE, **params}, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def _layout(layout: str) -> Iterator[Case]:
+    """Yield what every layout is asked."""
+    group = layout.replace("_", "-")
+    first = "smoke" if layout == "half" else "core"
+    yield _case(f"{group}/small", "layout sign one-based", (3, 8), (0, 1, 5), tier=first, layout=layout)
+    yield _case(f"{group}/far", "far-position table-end quantised-angle", (19, 10), FAR, layout=layout)
+    yield _case(
+        f"{group}/unsorted", "position-ids token-axis mixed-layout base", (2, 3, 5, 12), UNSORTED,
+        "gaps, repeats and no order; sizes that all differ", layout=layout, base=500000.0,
+    )  # fmt: skip
+    yield _case(
+        f"{group}/rows", "row-offsets position-ids every-head", (3, 2, 5, 14), np.asarray(OFFSETS)[:, None, :].tolist(),
+        "another offset in every row", layout=layout, base=1e6,
+    )  # fmt: skip
+    yield _case(
+        f"{group}/24-bits", "downcast half-precision table-layout exponent", (7, 18), (0, 1, 2, 3, 5, 8, 13),
+        "no number of x is representable in half precision", bits=24, layout=layout,
+    )  # fmt: skip
+    yield _case(
+        f"{group}/tokens-first", "token-axis rank every-head", (2, 5, 3, 8), np.asarray(OFFSETS)[1:, :, None].tolist(),
+        "(B, T, H, d) with positions (B, T, 1)", layout=layout, base=2500.0,
+    )  # fmt: skip
+    yield _case(
+        f"{group}/decode", "decode row-offsets far-position", (3, 2, 1, 20), (((257,),), ((2049,),), ((6,),)),
+        "one token a row, each at its own offset", layout=layout,
+    )  # fmt: skip
+
+
+def _steps(params: dict[str, Any], *calls: tuple[dict[str, Any], tuple[int, ...], Any]) -> tuple[Step, ...]:
+    """Return calls of rope: options that change, the shape of x, and positions."""
+    return tuple(
+        Step({"base": BASE, **params, **change}, {"x": floats(*shape, seed=i), "positions": positions})
+        for i, (change, shape, positions) in enumerate(calls)
+    )
+
+
+def _lengths(layout: str, scaling: DynamicNTK, longest: int) -> tuple[Step, ...]:
+    """Return calls with a long sequence, a short one, exactly the limit, and a long one."""
+    limit = scaling.original_length
+    lengths = (longest, limit // 2, longest, limit, longest + 3)
+    calls = (({"length": n}, (3, 12), (0, 1, n - 1)) for n in lengths)
+    return _steps({"layout": layout, "scaling": scaling}, *calls)
+
+
+def _extended_rotations(extended: Extended) -> Iterator[Case]:
+    """Yield rotations of both layouts with a context extension."""
+    name, dim, flags = extended.name, extended.dim, tuple(extended.flags.split())
+    x = floats(*((3, 2, 5) if dim <= 24 else (5,)), dim, seed=seed_of(name), bits=24)
+    y = floats(5, dim, seed=seed_of(name) + 1)
+    positions = (0, 1, 7, extended.last // 2, extended.last)
+    half, other = ({**extended.params, "layout": layout} for layout in ("half", extended.layout))
+    yield Case(f"rope/{name}", half, {"x": x, "positions": positions}, flags, extended.comment)
+    yield Case(f"rope/{name}-{extended.layout.replace('_', '-')}", other, {"x": y, "positions": positions}, flags)
+
+
+def _rising_rotations(scaling: Scaling, flag: str, lengths: tuple[int, ...]) -> Case:
+    """Return a sequence in which the length rises, falls and meets the original one."""
+    name, options = type(scaling).__name__.lower(), {"base": BASE, "scaling": scaling, "layout": "half"}
+    steps = tuple(
+        Step({**options, "length": n}, {"x": floats(3, 12, seed=seed_of(f"{name}{i}")), "positions": (0, n // 3, n - 1)})
+        for i, n in enumerate(lengths)
+    )
+    return sequence(f"rope/sequence/{name}", flag, RISING, steps)
+
+
+def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment: str = "", **params: Any) -> Case:
+    """Return a case of rope."""
+    inputs = {"x": reals(name, *shape), "positions": positions}
+    return gradient("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *(case for layout in LAYOUTS for case in _layout(layout)),
+        _case("shapes/vector", "rank decode", (6,), 5, "one axis, and a position without axes", layout="half"),
+        _case("shapes/vector-interleaved", "rank decode", (10,), 258, layout="interleaved"),
+        _case("shapes/three-axes", "rank token-axis odd-size", (5, 3, 20), (1, 6, 4), "(H, T, d)", layout="half"),
+        _case("shapes/three-axes-interleaved", "rank token-axis odd-size", (2, 5, 22), (1, 6, 4, 300, 0), layout="interleaved"),
+        _case("shapes/tokens-first-shared", "rank token-axis", (2, 5, 3, 8), (tuple((p,) for p in UNSORTED),),
+              "(B, T, H, d) with positions (1, T, 1)", layout="half"),
+        _case("shapes/single-head", "single-head", (2, 1, 5, 12), UNSORTED, "multi-query keys", layout="half"),
+        _case("shapes/single-head-rows", "single-head row-offsets", (3, 1, 5, 14), np.asarray(OFFSETS)[:, None].tolist(),
+              layout="half"),
+        _case("shapes/single-head-three-axes", "single-head", (1, 5, 10), NEAR, layout="interleaved"),
+        _case("shapes/single-head-interleaved", "single-head", (3, 1, 2, 6), (4, 11), layout="interleaved"),
+        _case("shapes/odd-rows", "odd-size aliasing", (7, 12), (3, 1, 4, 15, 9, 2, 6), bits=24, layout="half"),
+        _case("shapes/odd-rows-interleaved", "odd-size aliasing", (3, 14), (3, 1, 4), bits=24, layout="interleaved"),
+        _case("shapes/one-pair", "odd-size exponent", (3, 2), (0, 1, 40), "d = 2: one frequency, which is 1", layout="half"),
+        _case("shapes/one-token", "decode one-based", (1, 6), (9,), layout="interleaved"),
+        _case("shapes/no-token", "empty", (2, 3, 0, 8), np.zeros(0, dtype=np.int64), layout="half"),
+        _case("shapes/no-row", "empty", (0, 3, 8), (1, 0, 4), layout="interleaved"),
+        _case("positions/shift-back", "negative", (2, 3, 12), (-100, -100, -100), "re-rotates a cache", bits=24, layout="half"),
+        _case("positions/shift-back-interleaved", "negative", (5, 3, 6), (-31, -31, -31), bits=24, layout="interleaved"),
+        _case("positions/negative", "negative sign", (7, 8), (-1, -2, -63, 0, -257, -2049, 3), layout="half"),
+        _case("positions/negative-interleaved", "negative sign", (3, 5, 10), (-7, -1, -4096, 5, -300), layout="interleaved"),
+        _case("positions/fractional", "fractional", (5, 6), (0.5, 1.75, 0.25, 999.5, 2.0), layout="half"),
+        _case("positions/fractional-interleaved", "fractional", (3, 4, 10), (0.5, 7.375, 63.25, 3.0), layout="interleaved"),
+        _case("positions/chunk", "position-ids", (2, 5, 8), (100, 101, 102, 103, 104), "a chunk", layout="half"),
+        _case("positions/chunk-interleaved", "position-ids", (3, 4, 6), (31, 32, 33, 34), layout="interleaved"),
+        _case("base/500", "base exponent", (5, 12), NEAR, layout="half", base=500.0),
+        _case("base/500-interleaved", "base exponent", (5, 6), NEAR, layout="interleaved", base=500.0),
+        _case("base/150000", "base exponent", (3, 5, 20), NEAR, bits=24, layout="half", base=150000.0),
+        _case("base/1e6-interleaved", "base exponent", (2, 5, 18), NEAR, bits=24, layout="interleaved", base=1e6),
+        _case("base/below-one", "base", (3, 6), (1, 2, 3), "frequencies that grow", layout="half", base=0.25),
+        _case("partial/20-of-48", "partial partial-exponent", (3, 2, 5, 48), UNSORTED, layout="half", rotary_dim=20),
+        _case("partial/20-of-34", "partial partial-exponent", (3, 5, 34), UNSORTED, layout="interleaved", rotary_dim=20),
+        _case("partial/40-of-72", "partial partial-tail", (5, 72), NEAR, bits=24, layout="half", rotary_dim=40),
+        _case("partial/72-of-80", "partial partial-tail", (3, 80), (1, 7, 63), bits=24, layout="interleaved", rotary_dim=72),
+        _case("partial/10-of-14", "partial mixed-layout", (5, 14), NEAR, layout="interleaved_to_half", rotary_dim=10),
+        _case("partial/12-of-21", "partial partial-tail", (2, 5, 21), NEAR, "an odd head size", layout="interleaved_to_half",
+              base=3e4, rotary_dim=12),
+        _case("partial/all", "partial", (5, 12), NEAR, "rotary_dim given, and all of d", layout="half", rotary_dim=12),
+        _case("partial/gpt-j", "true-size partial", (3, 256), (1, 7, 2047), layout="interleaved", rotary_dim=64),
+        _case("partial/gpt-neox-20b", "true-size partial", (5, 96), (0, 1, 7, 63, 2047), layout="half", rotary_dim=24),
+        _case("trailing/half", "lanes layout", (3, 2, 5, 14), UNSORTED, layout="half", rotary_dim=8, lanes="trailing"),
+        _case("trailing/interleaved", "lanes layout", (3, 5, 22), UNSORTED, bits=24, layout="interleaved", rotary_dim=12,
+              base=5e5, lanes="trailing"),
+        _case("trailing/mixed", "lanes mixed-layout", (5, 17), NEAR, "an odd head size", layout="interleaved_to_half",
+              rotary_dim=6, lanes="trailing"),
+        _case("trailing/deepseek-v4", "lanes true-size", (1, 512), (131071,), layout="interleaved", rotary_dim=64,
+              lanes="trailing"),
+        _case("trailing/deepseek-v4-compress", "lanes true-size yarn-gain", (1, 512), (65537,), "layers with a compressor",
+              layout="interleaved", base=160000.0, rotary_dim=64, lanes="trailing", scaling=DEEPSEEK_V4),
+        _case("trailing/inverse", "lanes inverse", (2, 5, 15), NEAR, bits=24, layout="interleaved", rotary_dim=10,
+              lanes="trailing", inverse=True),
+        _case("trailing/inverse-mixed", "lanes inverse yarn-gain", (5, 20), NEAR, layout="interleaved_to_half", rotary_dim=12,
+              lanes="trailing", inverse=True, scaling=GIVEN),
+        _case("trailing/all", "lanes", (5, 10), NEAR, "all lanes rotate: no difference", layout="half", lanes="trailing"),
+        *(_case(f"inverse/{w.replace('_', '-')}", "inverse sign", (2, 5, 12), UNSORTED, layout=w, inverse=True)
+          for w in LAYOUTS),
+        _case("inverse/partial", "inverse partial-tail", (3, 5, 22), NEAR, bits=24, layout="half", rotary_dim=12, inverse=True),
+        _case("inverse/partial-mixed", "inverse partial-tail", (3, 5, 16), NEAR, layout="interleaved_to_half", rotary_dim=10,
+              inverse=True),
+        _case("inverse/factor", "inverse yarn-gain", (5, 12), NEAR,
+              "the factor multiplies again: the transpose, not the inverse", layout="half", scaling=GIVEN, inverse=True),
+        _case("inverse/factor-interleaved", "inverse yarn-gain", (5, 20), NEAR, bits=24, layout="interleaved", base=3e4,
+              scaling=YaRN(factor=4, original_length=2048), inverse=True),
+        _case("linear/4", "linear", (5, 12), NEAR, layout="half", scaling=Linear(4)),
+        _case("linear/2.5", "linear", (3, 5, 10), NEAR, bits=24, layout="interleaved", base=5e5, scaling=Linear(2.5)),
+        _case("linear/8", "linear", (5, 20), (0, 3, 300, 4097, 8), layout="half", base=5e5, scaling=Linear(8)),
+        _case("linear/6", "linear", (3, 14), (1, 63, 2049), layout="interleaved", scaling=Linear(6)),
+        _case("linear/3-mixed", "linear", (5, 6), (0, 3, 300, 4097, 8), layout="interleaved_to_half", scaling=Linear(3)),
+        _case("ntk/4", "ntk-exponent", (5, 20), NEAR, layout="half", scaling=NTKAware(4)),
+        _case("ntk/2.5", "ntk-exponent", (3, 5, 12), NEAR, bits=24, layout="interleaved", base=5e5, scaling=NTKAware(2.5)),
+        _case("ntk/3", "ntk-exponent", (5, 6), NEAR, layout="interleaved", base=500.0, scaling=NTKAware(3)),
+        _case("ntk/96", "ntk-exponent", (5, 96), NEAR, layout="half", base=1e6, scaling=NTKAware(8)),
+        _case("ntk/partial", "ntk-exponent partial-exponent", (5, 30), NEAR, "the power has the rotated width",
+              layout="interleaved", scaling=NTKAware(6), rotary_dim=12),
+        _case("dynamic/below", "dynamic-below", (5, 12), (0, 1, 2, 5, 6), layout="half", scaling=DynamicNTK(2, 16), length=7),
+        _case("dynamic/below-interleaved", "dynamic-below", (3, 5, 20), NEAR, layout="interleaved", scaling=DynamicNTK(4, 600),
+              length=64),
+        _case("dynamic/at", "dynamic-below", (5, 12), (0, 1, 2, 7, 15), layout="half", scaling=DynamicNTK(2, 16), length=16),
+        _case("dynamic/at-interleaved", "dynamic-below", (3, 10), (0, 1, 11), layout="interleaved", scaling=DynamicNTK(3, 12),
+              length=12),
+        _case("dynamic/above", "dynamic-above ntk-exponent", (5, 12), (0, 1, 2, 7, 39), layout="half",
+              scaling=DynamicNTK(2, 16), length=40),
+        _case("dynamic/far-above", "dynamic-above", (3, 20), (1, 7, 4097), bits=24, layout="half", base=5e5,
+              scaling=DynamicNTK(4, 2048), length=5000),
+        _case("dynamic/one-above", "dynamic-above", (3, 10), (1, 7, 12), layout="interleaved", scaling=DynamicNTK(3, 12),
+              length=13),
+        _case("dynamic/above-interleaved", "dynamic-above ntk-exponent", (3, 5, 20), NEAR, bits=24, layout="interleaved",
+              base=5e5, scaling=DynamicNTK(4, 24), length=70),
+        _case("dynamic/length-and-positions", "dynamic-above", (3, 10), (1, 7, 20),
+              "length is more than the last position + 1", layout="interleaved_to_half", scaling=DynamicNTK(2.5, 16),
+              length=100),
+        _case("llama3/llama-3.1", "llama3-bands true-size", (7, 128), (0, 1, 2, 7, 63, 257, 8193), layout="half", base=5e5,
+              scaling=LLAMA3),
+        _case("llama3/llama-3.2", "llama3-factor llama3-bands true-size", (5, 64), (0, 1, 7, 63, 8193), layout="interleaved",
+              base=5e5, scaling=LLAMA32),
+        _case("llama3/limits", "llama3-factor llama3-bands", (3, 5, 20), NEAR, bits=24, layout="half", base=2e4,
+              scaling=Llama3(6, 500, 2, 9)),
+        _case("llama3/limits-interleaved", "llama3-factor llama3-bands", (5, 12), NEAR, layout="interleaved",
+              scaling=Llama3(5, 300, 1.5, 24)),
+        _case("llama3/llama-4", "llama3-step true-size", (5, 128), (0, 1, 7, 63, 8193), layout="interleaved", base=5e5,
+              scaling=LLAMA4),
+        _case("llama3/step", "llama3-step", (5, 20), NEAR, layout="half", scaling=Llama3(4, 700, 2, 2)),
+        _case("yarn/qwen-2.5", "yarn-gain true-size", (7, 128), (0, 1, 2, 7, 63, 257, 32769), layout="half", base=1e6,
+              scaling=QWEN),
+        _case("yarn/gpt-oss", "yarn-truncate true-size", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="half", base=150000.0,
+              scaling=GPT_OSS),
+        _case("yarn/deepseek-v3", "yarn-mscale true-size", (7, 64), (0, 1, 2, 7, 63, 257, 4097), layout="interleaved_to_half",
+              scaling=DEEPSEEK_V3),
+        _case("yarn/deepseek-v2-lite", "yarn-mscale true-size", (5, 64), NEAR, layout="interleaved", scaling=DEEPSEEK_V2),
+        _case("yarn/kimi-k2", "yarn-singular yarn-betas true-size", (5, 64), NEAR, layout="interleaved_to_half", base=50000.0,
+              scaling=KIMI),
+        _case("yarn/interleaved", "yarn-gain-layout yarn-gain yarn-factor", (2, 5, 20), NEAR, layout="interleaved", base=5e5,
+              scaling=YaRN(16, 1000)),
+        _case("yarn/mixed", "yarn-gain-layout yarn-gain yarn-factor", (3, 5, 12), NEAR, bits=24, layout="interleaved_to_half",
+              scaling=YaRN(5, 700)),
+        _case("yarn/24-bits", "yarn-gain yarn-factor downcast", (5, 22), NEAR, bits=24, layout="half", scaling=YaRN(7, 900)),
+        _case("yarn/mscale", "yarn-mscale yarn-gain", (5, 12), NEAR, layout="half", scaling=UNEQUAL),
+        _case("yarn/mscale-interleaved", "yarn-mscale yarn-gain-layout", (3, 5, 20), NEAR, layout="interleaved",
+              scaling=UNEQUAL),
+        _case("yarn/zero-mscale", "yarn-zero", (5, 12), NEAR, "1 / (0.08 ln 9 + 1), not 0.1 ln 9 + 1", layout="half",
+              scaling=YaRN(9, 800, mscale=0.0, mscale_all_dim=0.8)),
+        _case("yarn/zero-mscale-all-dim", "yarn-zero", (5, 14), NEAR, layout="interleaved",
+              scaling=YaRN(9, 800, mscale=0.5, mscale_all_dim=0.0)),
+        _case("yarn/given-factor", "yarn-gain yarn-betas", (5, 12), NEAR, layout="half", scaling=GIVEN),
+        _case("yarn/given-factor-interleaved", "yarn-gain-layout yarn-betas", (3, 5, 20), NEAR, layout="interleaved",
+              scaling=GIVEN),
+        _case("yarn/unrounded", "yarn-truncate yarn-betas", (3, 5, 24), NEAR, bits=24, layout="interleaved", scaling=UNROUNDED),
+        _case("yarn/unrounded-partial", "yarn-truncate partial-exponent", (5, 40), NEAR, layout="half", scaling=UNROUNDED,
+              rotary_dim=28),
+        _case("yarn/long-original", "yarn-range", (5, 64), (0, 1, 63, 257, 4096), "high is 35, above d/2 - 1 = 31",
+              layout="half", scaling=YaRN(4, 131072)),
+        _case("yarn/long-original-interleaved", "yarn-range", (3, 48), (1, 100, 300), layout="interleaved",
+              scaling=YaRN(6, 200000)),
+        _case("yarn/equal-betas-inside", "yarn-singular", (3, 20), (0, 5, 60), "pair 4 lies inside the ramp of 1/1000",
+              layout="interleaved", scaling=YaRN(4, 600, beta_fast=2.39955872, beta_slow=2.39955872, truncate=False)),
+        _case("yarn/equal-betas", "yarn-singular yarn-truncate", (5, 20), NEAR, "a ramp 1/1000 wide", layout="half",
+              scaling=YaRN(4, 900, beta_fast=3, beta_slow=3, truncate=False)),
+        _case("yarn/factor-one", "yarn-gain yarn-factor", (5, 12), NEAR, "no factor on cos and sin for s <= 1",
+              layout="interleaved", scaling=YaRN(0.75, 2000)),
+        *(sequence(f"rope/sequence/dynamic-{scaling.original_length}-{layout}", "dynamic-stale dynamic-limit",
+          "long, short, long, exactly the limit, longer", _lengths(layout, scaling, longest))
+          for scaling, longest in ((DynamicNTK(2, 16), 40), (DynamicNTK(3, 12), 31)) for layout in ("half", "interleaved")),
+        sequence("rope/sequence/offset", "cache-key", "the same T at another offset",
+                 _steps({"layout": "half"}, ({}, (2, 5, 8), (0, 1, 2, 3, 4)), ({}, (2, 5, 8), (7, 8, 9, 10, 11)))),
+        sequence("rope/sequence/offset-interleaved", "cache-key", "the same T at another offset",
+                 _steps({"layout": "interleaved"}, ({}, (3, 10), (9, 10, 11)), ({}, (3, 10), (0, 1, 2)))),
+        sequence("rope/sequence/order", "cache-key", "the same T, first and last position in another order",
+                 _steps({"layout": "half"}, ({}, (4, 6), (0, 1, 2, 3)), ({}, (4, 6), (0, 2, 1, 3)))),
+        sequence("rope/sequence/base", "cache-key base", "another base, then the first again",
+                 _steps({"layout": "half"}, ({}, (5, 12), NEAR), ({"base": 5e5}, (5, 12), NEAR), ({}, (5, 12), NEAR))),
+        sequence("rope/sequence/base-interleaved", "cache-key base", "another base",
+                 _steps({"layout": "interleaved"}, ({"base": 1e6}, (5, 6), NEAR), ({}, (5, 6), NEAR))),
+        sequence("rope/sequence/decode", "decode cache-key position-ids", "prefill, then one token after another",
+                 _steps({"layout": "half"}, ({}, (3, 5, 12), (0, 1, 2, 3, 4)), ({}, (3, 1, 12), (5,)), ({}, (3, 1, 12), (6,)))),
+        sequence("rope/sequence/decode-interleaved", "decode cache-key position-ids",
+                 "prefill, one token, prefill of another row",
+                 _steps({"layout": "interleaved"}, ({}, (2, 7, 6), (0, 1, 2, 3, 4, 5, 6)), ({}, (2, 1, 6), (7,)),
+                 ({}, (2, 7, 6), (3, 4, 5, 6, 7, 8, 9)))),
+        _case("refused/odd-rotary-dim", "refuse-width", (3, 8), (0, 1, 5), "lanes rotate in pairs", kind="reject",
+              layout="half", rotary_dim=5),
+        _case("refused/wide-rotary-dim", "refuse-width", (3, 8), (0, 1, 5), "rotary_dim is more than d", kind="reject",
+              layout="interleaved", rotary_dim=10),
+        _case("refused/layout", "refuse-option", (3, 8), (0, 1, 5), "no such layout", kind="reject", layout="neox"),
+        _case("refused/enlarged", "refuse-positions", (1, 8), (0, 1, 5), "three positions for one row", kind="reject",
+              layout="half"),
+        _case("refused/rows-as-heads", "refuse-positions", (3, 3, 5, 8), OFFSETS,
+              "(B, T) would broadcast against (H, T), silently since B = H", kind="reject", layout="half"),
+        _case("refused/base-zero", "refuse-option", (3, 8), (0, 1, 5), "base must be above 0", kind="reject", layout="half",
+              base=0.0),
+        _case("refused/no-length", "refuse-option", (3, 8), (0, 1, 5), "dynamic NTK without a length", kind="reject",
+              layout="half", scaling=DynamicNTK(2, 16)),
+        _case("refused/lanes", "refuse-option", (3, 8), (0, 1, 5), "no such lanes", kind="reject", layout="half", rotary_dim=4,
+              lanes="last"),
+        *(case for extended in EXTENDED for case in _extended_rotations(extended)),
+        _rising_rotations(SMALL, "longrope-stale", LONGROPE_LENGTHS),
+        _rising_rotations(DynamicYaRN(48), "yarn-dynamic", YARN_LENGTHS),
+        *rotations("rope"),
+        _rope("strided", "non-contiguous sign", (2, 2, 3, 4), (7, 0, 2), layout="interleaved"),
+        _rope("half", "sign layout", (2, 3, 8), (0, 1, 5), layout="half"),
+        _rope("interleaved", "sign layout", (2, 3, 6), (2, 7, 300), layout="interleaved", base=500000.0),
+        _rope("mixed", "layout gain", (3, 6), (1, 0, 4097), layout="interleaved_to_half", scaling=YaRN(40, 4096)),
+        _rope("gain", "gain tail", (2, 3, 9), (0, 3, 11), layout="half", rotary_dim=6,
+              scaling=YaRN(4, 512, attention_factor=1.25)),
+        _rope("partial", "tail", (3, 2, 9), (257, 4), layout="interleaved", rotary_dim=4),
+        _rope("trailing", "tail lanes", (3, 2, 9), (257, 4), layout="half", rotary_dim=4, lanes="trailing"),
+        _rope("trailing-inverse", "tail lanes inverse", (2, 3, 7), (5, 1, 40), layout="interleaved", rotary_dim=4,
+              inverse=True, lanes="trailing"),
+        _rope("rows", "offsets", (3, 2, 2, 4), (((3, 4),), ((257, 258),), ((0, 1),)), layout="half"),
+        _rope("inverse", "inverse sign gain", (2, 3, 6), (5, 1, 40), layout="half", inverse=True, scaling=YaRN(8, 2048)),
+    )  # fmt: skip
+
+
+def _whole_head(function: Function) -> Function:
+    return lambda x, positions, /, **options: function(x, positions, **(options | {"rotary_dim": None}))
+
+
+def _head_exponent(function: Function) -> Function:
+    """The pairs of the rotated part take the frequencies that the whole head's first pairs would have."""
+
+    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, lanes: str = "leading", **options: Any) -> Real:
+        half, whole = (rotary_dim or x.shape[-1]) // 2, x.shape[-1] // 2
+        start = x.shape[-1] - 2 * half if lanes == "trailing" else 0
+        reads, writes = reads_writes(options["layout"], options.get("inverse", False))
+        spread, out = np.zeros(x.shape), np.array(x, dtype=np.float64)
+        spread[..., members(whole, reads)[:, :half]] = x[..., start + members(half, reads)]
+        turned = function(spread, positions, **options)
+        out[..., start + members(half, writes)] = turned[..., members(whole, writes)[:, :half]]
+        return out
+
+    return deviating
+
+
+def _partial_twice(function: Function) -> Function:
+    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
+        if rotary_dim is not None:
+            rotary_dim = max(2, rotary_dim * rotary_dim // x.shape[-1] // 2 * 2)
+        return function(x, positions, rotary_dim=rotary_dim, **options)
+
+    return deviating
+
+
+def _axis(function: Function) -> Function:
+    """Positions counted along the axis before the sequence's (heads in (B, H, T, d))."""
+
+    def deviating(x: Real, positions: Any, /, **options: Any) -> Real:
+        if x.ndim < 3:
+            return function(x, positions, **options)
+        heads = np.broadcast_to(np.arange(x.shape[-3])[:, None], x.shape[:-1])
+        return function(x, heads, **options)
+
+    return deviating
+
+
+def _factor_if_not(function: Function) -> Function:
+    """The factor reaches only one layout's path."""
+
+    def deviating(x: Real, positions: Any, /, *, layout: str, **options: Any) -> Real:
+        out = np.array(function(x, positions, layout=layout, **options), dtype=np.float64)
+        frequency = {name: options[name] for name in ("base", "scaling", "length") if name in options}
+        kept = options.get("rotary_dim") or x.shape[-1]
+        start = x.shape[-1] - kept if options.get("lanes") == "trailing" else 0
+        out[..., start : start + kept] /= posref.rope_frequencies(kept, **frequency)[1] if layout != "half" else 1.0
+        return out
+
+    return deviating
+
+
+_deviation = deviations_of("rope")
+
+DEVIATIONS = (
+    _deviation("rotary-dim-ignored", "rotary_dim is ignored: the whole head is rotated", _whole_head, hint=SLICE,
+               seen_in="maxtext#4616"),
+    _deviation("rotary-dim-twice", "the partial rotary factor is applied twice", _partial_twice,
+               hint="rotary_dim already contains the partial rotary factor: apply it once.", seen_in="vLLM#41185"),
+    _deviation("exponent-over-head-size", "the exponent's denominator is the head size rather than rotary_dim", _head_exponent,
+               hint=EXPONENT, seen_in="neuronx-distributed-inference#106"),
+    _deviation("rotates-along-heads", "positions run along the head axis rather than the sequence axis", _axis,
+               hint="Compare the axis of positions with the axis of tokens: (B, H, T, D) or (B, T, H, D).",
+               seen_in="open_lm#4, DeepSpeed#2782"),
+    _deviation("factor-half-only", "the attention factor is applied in layout 'half' alone", _factor_if_not,
+               hint="The attention factor is applied in one branch of the layouts alone.", seen_in="daScript#3479"),
+    _deviation("positions-arange-of-x", "0, 1, 2, ... along the second-last axis of x is used in place of the positions",
+               lambda f: lambda x, p, /, **o: f(x, np.arange(x.shape[-2]) if x.ndim > 1 else np.zeros(()), **o), hint=ARANGE,
+               seen_in="keras-hub#1544"),
+)  # fmt: skip

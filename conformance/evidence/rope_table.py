@@ -1,0 +1,154 @@
+"""Cosines and sines of RoPE: cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Step
+from .shared.rotary import FAR, FREQUENCIES, NEAR, OFFSETS, UNSORTED
+from .tools.case import sequence
+from .tools.cotangents import gradient
+from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
+from .tools.forms import places
+from .tools.hints import FACTOR, ORDER
+
+USUAL: dict[str, Any] = {"attention_factor": 1.25}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/fractional",
+    "again/fractional-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+
+EIGHT_BITS = tuple(n / 2**k for n, k in ((1, 0), (205, 9), (165, 10), (133, 11), (215, 13), (171, 14)))  # falling by about 2.5
+WIDE = tuple(n / 2**24 for n in (16777215, 6675213, 2657431, 1057921, 421177, 167647, 66751))  # 24 bits each
+HEAD_128 = tuple(float(np.float32(13347**i / 16384**i)) for i in range(64))  # within 1% of base 500000's; 24 bits each
+PAIRS = (1.0, 0.1171875, 0.013671875)  # 3 pairs
+
+
+def _case(
+    name: str, flags: str, positions: Any, inv_freq: Any, comment: str = "", *, kind: str = "value",
+    tier: str = "core", **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of rope_table."""
+    inputs = {"positions": positions, "inv_freq": inv_freq}
+    return Case(f"rope_table/{name}", params, inputs, tuple(flags.split()), comment, kind, tier)
+
+
+def _tables(name: str, *calls: tuple[Any, tuple[float, ...]]) -> Case:
+    """Return a case of several calls of rope_table."""
+    steps = tuple(Step({}, {"positions": positions, "inv_freq": inv_freq}) for positions, inv_freq in calls)
+    return sequence(f"rope_table/sequence/{name}", "cache-key", "the same number of positions, elsewhere", steps)
+
+
+THREE_PAIRS = (1.0, 0.1171875, 0.013671875)
+SLOW = (0.00390625, 0.001953125 * 0.625, 0.000244140625)  # so that far positions are few radians away
+
+
+def _table(name: str, flags: str, positions: Any, inv_freq: Any, comment: str = "", **params: Any) -> Case:
+    """Return a case of rope_table, for learned frequencies."""
+    shape = (*np.shape(positions), len(inv_freq))
+    inputs = {"positions": positions, "inv_freq": inv_freq}
+    return gradient("rope_table", name, flags, inputs, {"cos": shape, "sin": shape}, comment, **params)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("plain/small", "sign one-based", (0, 1, 5, 2), PAIRS, tier="smoke"),
+        _case("plain/far", "far-position table-end quantised-angle", FAR, EIGHT_BITS),
+        _case("plain/far-24-bits", "far-position half-precision table-end", FAR, WIDE,
+              "frequencies that bfloat16 does not hold"),
+        _case("plain/near-24-bits", "half-precision quantised-angle aliasing", tuple(range(9)), WIDE),
+        _case("plain/unsorted", "position-ids", UNSORTED, EIGHT_BITS),
+        _case("plain/rows", "row-offsets position-ids", OFFSETS, WIDE, "(B, T)"),
+        _case("plain/rows-and-heads", "row-offsets rank", np.asarray(OFFSETS)[:2, None, :4].tolist(), PAIRS, "(B, 1, T)"),
+        _case("plain/tokens-first", "rank token-axis", np.asarray(OFFSETS)[1:, :, None].tolist(), WIDE, "(B, T, 1)"),
+        _case("plain/scalar", "decode rank", 300, EIGHT_BITS, "a position without axes"),
+        _case("plain/decode", "decode position-ids", (257,), WIDE),
+        _case("plain/negative", "negative sign", (-1, -2, -63, 3, -257, -4096), EIGHT_BITS[:4]),
+        _case("plain/negative-rows", "negative", ((-5, -4, 0), (-300, 2, -1)), WIDE),
+        _case("plain/fractional", "fractional", (0.5, 1.75, 999.5, 0.25), EIGHT_BITS),
+        _case("plain/fractional-24-bits", "fractional", (63.125, 2.5, 0.375), WIDE),
+        _case("plain/empty", "empty", np.zeros(0, dtype=np.int64), PAIRS),
+        _case("plain/head-128", "true-size half-precision", (0, 1, 7, 63, 8191), HEAD_128),
+        _case("factor/1.25", "yarn-gain", NEAR, EIGHT_BITS, attention_factor=1.25),
+        _case("factor/qwen-2.5", "yarn-gain", NEAR, WIDE, "0.1 ln 4 + 1", attention_factor=1.1386294361119891),
+        _case("factor/below-one", "yarn-gain", NEAR, PAIRS, attention_factor=0.6875),
+        _case("refused/frequency-rows", "refuse-width", (0, 1, 5), ((1.0, 0.5), (0.25, 0.125)), "frequencies have one axis",
+              kind="reject"),
+        _tables("offset", (NEAR, EIGHT_BITS), ((64, 65, 66, 67, 68), EIGHT_BITS)),
+        _tables("offset-decode", ((8,), WIDE), ((9,), WIDE), ((300,), WIDE)),
+        _tables("frequencies", (NEAR, PAIRS), (NEAR, EIGHT_BITS[1:4]), (NEAR, PAIRS)),
+        *places("rope_table", "positions", USUAL, inv_freq=np.asarray(FREQUENCIES)),
+        _table("small", "angle broadcast", (0, 1, 5, 2), THREE_PAIRS, "learned frequencies"),
+        _table("factor", "angle gain", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
+        _table("far", "angle", (257, 7, 2049, 300), SLOW),
+    )  # fmt: skip
+
+
+AUTOCAST = "Multiply position and frequency in float32, also under autocast."
+BOTH_FACTORS = "Multiply both cosine and sine by the attention factor."
+
+
+def _angles(dtype: str) -> dict[str, Wrap]:
+    """Return a wrap in which angles are rounded to `dtype`."""
+
+    def deviating(p: Any, inv_freq: Any, /, **rest: Any) -> tuple[Real, Real]:
+        angle = narrowed(dtype)(np.asarray(p, dtype=np.float64)[..., None] * inv_freq)
+        return np.cos(angle), np.sin(angle)
+
+    return {"waves": lambda _: deviating}
+
+
+def _cached(key: Callable[[Any, Any], Any]) -> Wrap:
+    """Return a wrap that keeps tables by a part of what they depend on."""
+
+    def wrap(function: Function) -> Function:
+        kept: dict[Any, Any] = {}
+
+        def deviating(p: Any, inv_freq: Any, /, **options: Any) -> Any:
+            name = key(p, inv_freq)
+            if name not in kept:
+                kept[name] = function(p, inv_freq, **options)
+            return kept[name]
+
+        return deviating
+
+    return wrap
+
+
+_deviation = deviations_of("rope_table")
+
+DEVIATIONS = (
+    Deviation("angles-bfloat16", "angles are formed in bfloat16", _angles("bfloat16"), hint=AUTOCAST, seen_in="MLX#2791"),
+    Deviation("angles-float16", "angles are formed in float16", _angles("float16"), hint=AUTOCAST, seen_in="keras-hub#1508"),
+    _deviation("cos-of-sine", "the cosine is taken of the sine",
+               after(lambda t, *a, attention_factor=1.0, **o: (np.cos(t[1] / attention_factor) * attention_factor, t[1])),
+               hint="The angle is overwritten by its sine.", seen_in="transformers#11725"),
+    _deviation("cos-sin-exchanged", "cosine and sine are exchanged", after(lambda t, *a, **o: (t[1], t[0])), hint=ORDER,
+               seen_in="flashinfer#3819"),
+    _deviation("table-cached-by-shape", "a second call of the same shape gets the first call's table",
+               _cached(lambda p, f: (p.shape, f.shape)), hint="The cache's key needs the positions, not only the shape.",
+               seen_in="rotary-embedding-torch#11", stateful=True),
+    _deviation("table-cached-by-length", "a later call of the same shape and frequencies gets the first call's table",
+               _cached(lambda p, f: (p.shape, f.tobytes())), hint="Offsets are not part of the cache's key.",
+               seen_in="rotary-embedding-torch#11", stateful=True),
+    _deviation("factor-dropped", "the attention factor is not applied", option(attention_factor=always(1.0)), hint=FACTOR,
+               seen_in="exllamav3#259"),
+    _deviation("factor-squared", "the attention factor is applied twice", option(attention_factor=lambda f: f * f),
+               hint="The factor is in the table and applied again later.", seen_in="sglang#33558"),
+    _deviation("factor-root", "the square root of the attention factor is applied", option(attention_factor=lambda f: f**0.5),
+               hint="The factor multiplies cos and sin of queries and of keys, so logits grow by its square."),
+    _deviation("factor-on-cos-only", "the attention factor is applied to the cosine alone",
+               after(lambda t, *a, attention_factor=1.0, **o: (t[0], t[1] / attention_factor)), hint=BOTH_FACTORS),
+    _deviation("factor-on-sin-only", "the attention factor is applied to the sine alone",
+               after(lambda t, *a, attention_factor=1.0, **o: (t[0] / attention_factor, t[1])), hint=BOTH_FACTORS),
+)  # fmt: skip

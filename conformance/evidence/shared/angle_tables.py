@@ -1,0 +1,94 @@
+"""Known mistakes of positions and frequencies from which several operations make angles or read rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, narrowed
+from ..tools.hints import ARANGE, EACH_ROW, EXPONENT, FRACTIONS, INTEGERS, SIGN
+
+ROWS_4096 = "The table has 4096 rows."
+TABLE_END = "Positions are limited or wrapped by the size of a table: build it as long as the text."
+
+
+def _positions(change: Callable[[Any], Any]) -> dict[str, Wrap]:
+    return {op: argument(0, change) for op in ("rope_table", "sinusoidal", "xpos_scales")}
+
+
+def positions_of_tables(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return wraps that change the positions of every table and of learned rows."""
+    return _positions(change) | {op: argument(0, change) for op in ("axial_table", "learned")}
+
+
+def _arange(p: Any) -> Any:
+    return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if np.ndim(p) else np.zeros_like(p)
+
+
+def _first_row(p: Any) -> Any:
+    return np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 and p.shape[0] else p
+
+
+def _others_at_0(p: Any) -> Any:
+    return np.concatenate([p[:1], 0 * p[1:]]) if np.ndim(p) > 1 else p
+
+
+def _from_first(p: Any) -> Any:
+    return p - p[..., :1] if np.ndim(p) and p.shape[-1] else p
+
+
+def changed_frequencies(change: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes inv_freq, knowing the options."""
+    return {"rope_frequencies": after(lambda result, dim, **options: (change(result[0], dim, **options), result[1]))}
+
+
+def plain_frequencies(base: float, dim: float, count: int) -> Real:
+    """Return the first frequencies of a base and a width."""
+    return np.asarray(base ** -(2 * np.arange(count) / dim))
+
+
+def _doubled(function: Function) -> Function:
+    def deviating(p: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+        return function(p, dim, base=base * base, **options)
+
+    return deviating
+
+
+DEVIATIONS = (
+    Deviation("positions-plus-1", "positions are one too large", _positions(lambda p: p + 1),
+              hint="A length is read after an append.", seen_in="mlx-vlm#1983, fla#766"),
+    Deviation("positions-minus-1", "positions are one too small", _positions(lambda p: p - 1),
+              hint="1 is subtracted twice: cumsum(mask) - 1 already counts from 0.", seen_in="vLLM#945"),
+    Deviation("positions-negated", "positions are negated in the table", _positions(lambda p: -p), hint=SIGN,
+              seen_in="lalamo#268"),
+    Deviation("positions-absolute", "negative positions lose their sign", _positions(abs), hint="Positions are unsigned."),
+    Deviation("positions-bfloat16", "positions are held in bfloat16", _positions(narrowed("bfloat16")), hint=INTEGERS,
+              seen_in="candle#3520, InternLM#237"),
+    Deviation("positions-float16", "positions are held in float16", _positions(narrowed("float16")), hint=INTEGERS,
+              seen_in="Modalities#462"),
+    Deviation("positions-int16", "positions overflow int16", _positions(lambda p: (np.trunc(p) + 2**15) % 2**16 - 2**15),
+              hint="Fractions are lost as well."),
+    Deviation("positions-truncated", "fractional positions are truncated to integers", _positions(np.trunc), hint=FRACTIONS),
+    Deviation("positions-clamped-4095", "positions beyond 4095 are clamped", _positions(lambda p: np.minimum(p, 4095)),
+              hint=ROWS_4096, seen_in="vllm-ascend#1266, pegainfer#220"),
+    Deviation("positions-table-4096", "positions are rows of a table of 4096: truncated, and clamped to 0 and 4095",
+              _positions(lambda p: np.clip(np.trunc(p), 0, 4095)), hint=ROWS_4096, seen_in="pegainfer#220"),
+    Deviation("positions-wrapped-4096", "positions wrap at 4096", _positions(lambda p: np.trunc(p) % 4096), hint=TABLE_END),
+    Deviation("positions-wrapped-8192", "positions wrap at 8192", _positions(lambda p: np.trunc(p) % 8192), hint=TABLE_END),
+    Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(_arange), hint=ARANGE,
+              seen_in="keras-hub#1544"),
+    Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first),
+              hint="Positions are absolute: do not subtract the first position of the call.", seen_in="transformers#43082"),
+    Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), hint=EACH_ROW,
+              seen_in="Liger-Kernel#477"),
+    Deviation("positions-rows-at-0", "rows after the first are all at position 0", _positions(_others_at_0),
+              hint="Only the first row's offset is filled in."),
+    Deviation("positions-4096-at-0", "position 4096 reads row 0", _positions(lambda p: np.where(np.abs(p) == 4096, 0 * p, p)),
+              hint="The token at the boundary of a table of 4096 rows."),
+    Deviation("positions-reversed", "positions are in reverse order", _positions(lambda p: p[..., ::-1] if np.ndim(p) else p),
+              hint="Look for a flip, or a range that counts down."),
+    Deviation("exponent-doubled", "the exponent is 4i/d rather than 2i/d",
+              changed_frequencies(lambda f, d, *, base, **o: f * plain_frequencies(base, d / 2,
+              d // 2) / plain_frequencies(base, d, d // 2)) | {"sinusoidal": _doubled}, hint=EXPONENT,
+              seen_in="a much copied tutorial"),
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""What factors on queries share: flags, positions, and mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ...model import Case, Flag, Step
+from ..tools.deviation import Deviation, after, always, argument, narrowed, option
+from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
+from .masks import counts, first_row, for_each, held_in
+
+FLAGS = {
+    "factor-offset": Flag("the position taken for the number of keys, or the reverse", "xFasterTransformer's Qwen, fastllm"),
+    "factor-limit": Flag("a factor below 1 where it must not be, or no such factor where it must"),
+    "factor-length": Flag("the length in training ignored"),
+    "factor-strength": Flag("beta ignored"),
+    "factor-inverse": Flag("a temperature that divides where it multiplies"),
+    "factor-ids": Flag("counts from 0, or one factor for all queries, in place of their positions"),
+    "factor-rows": Flag("row 0's positions used for every row of the batch"),
+    "factor-far": Flag("positions held in bfloat16 or float32", "candle #3520"),
+    "factor-bits": Flag("factors held in bfloat16", "transformers' Mistral Large 4"),
+    "factor-decode": Flag("a decode step's factor that is not that of the whole"),
+    "factor-true-size": Flag("a model's own numbers not reproduced"),
+    "factor-empty": Flag("no position: a crash or a wrong shape"),
+    "factor-refuse": Flag("a length that cannot divide, fractions of positions or an unknown word accepted"),
+}
+
+
+def factor_case(
+    op: str, name: str, flags: str, positions: Any, comment: str = "", *, kind: str = "value", tier: str = "core", **params: Any
+) -> Case:
+    """Return a case of a factor on queries."""
+    flagged = tuple(f"factor-{flag}" for flag in flags.split())
+    return Case(f"{op}/{name}", params, {"positions": positions}, flagged, comment, kind, tier)
+
+
+def factor_sequence(op: str, name: str, *positions: Any, **params: Any) -> Case:
+    """Return a sequence of calls."""
+    steps = tuple(Step(params, {"positions": p}) for p in positions)
+    return Case(f"{op}/{name}", flags=("factor-decode", "factor-ids"), kind="sequence", steps=steps)
+
+
+EDGES = (0, 1, 2, 7, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 65537, 131071, 1048575)
+TEXTS = ((3, 700, 1200, 2100), (4100, 2050, 0, 90000))  # another text in every row
+
+FACTORS = ("logn_scale", "attention_temperature")
+ALL_FACTORS = (*FACTORS, "learned_logn_scale")
+
+DEVIATIONS = (
+    Deviation("factor-offset-0", "the position is always taken for the number of keys",
+              for_each(FACTORS, option(offset=always(0))), hint=BRANCH, seen_in="fastllm's Qwen"),
+    Deviation("factor-offset-1", "one is always added to the position", for_each(FACTORS, option(offset=always(1))),
+              hint=BRANCH),
+    Deviation("factor-arange", "queries are at 0, 1, 2, ..., not at their positions",
+              for_each(ALL_FACTORS, argument(0, counts)), hint=ARANGE),
+    Deviation("factor-first-row", "the first row's positions are used for every row",
+              for_each(ALL_FACTORS, argument(0, first_row)), hint=EACH_ROW),
+    Deviation("factor-of-last", "every query has the factor of the last",
+              for_each(ALL_FACTORS, argument(0, lambda p: np.broadcast_to(p[..., -1:], p.shape) if p.ndim else p)),
+              hint="Use each query's own number of keys, not the whole text's."),
+    Deviation("factor-inverse", "queries are divided by the factor",
+              for_each(FACTORS, after(lambda f, *a, **o: 1 / np.where(f == 0, 1.0, f))),
+              hint="Queries are multiplied by the factor."),
+    Deviation("factor-bfloat16", "the factor is held in bfloat16",
+              for_each(ALL_FACTORS, after(lambda f, *a, **o: narrowed("bfloat16")(f))), hint=KEEP_FLOAT32,
+              seen_in="transformers' Mistral Large 4"),
+    Deviation("factor-positions-bfloat16", "positions are held in bfloat16",
+              for_each(ALL_FACTORS, argument(0, held_in("bfloat16"))), hint=INTEGERS),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""What position ids share: flags, forms of masks and ids, and mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ...model import Case, Flag, Step
+from ..tools.case import cases_of
+
+FLAGS = {
+    "ids-padding": Flag("padding counted, as by a model that is called without positions", "transformers #22707"),
+    "ids-from": Flag("counts from 1 in place of 0, or without the padding's own row"),
+    "ids-rows": Flag("row 0's positions used for every row of the batch"),
+    "ids-refuse": Flag("a float mask, or a window of no tokens, accepted"),
+    "ids-kept": Flag("positions of the call before, kept because they were long enough, or in one shape alone"),
+    "shard-order": Flag("contiguous shards, chunks not mirrored, or a reversed second chunk", "ring-flash-attention"),
+    "shard-refuse": Flag("a length that does not divide, or a rank that is not there, accepted"),
+}
+
+LONG = np.arange(257) >= 61
+
+
+def _sequence(op: str, *calls: tuple[dict[str, Any], dict[str, Any]]) -> Case:
+    """Return several calls of an operation on one instance."""
+    steps = tuple(Step(params, arrays) for params, arrays in calls)
+    return Case(f"{op}/sequence/shapes", flags=("ids-kept",), kind="sequence", steps=steps)
+
+
+def id_forms(op: str, name: str, values: tuple[tuple[int, ...], ...], params: dict[str, Any]) -> tuple[Case, ...]:
+    """Return what every form of one array of integers or of a mask is asked."""
+    case = cases_of(op)
+    whole = np.asarray(values)
+    kind = np.bool_ if name == "mask" else np.int64
+
+    def asked(array: Any) -> dict[str, Any]:
+        return {name: np.asarray(array).astype(kind)}
+
+    row = np.stack([whole[0]] * 3)
+    return (
+        case("forms/strided", "non-contiguous", params, asked(np.stack([whole, whole[::-1]]))),
+        case("forms/strided-row", "non-contiguous", params, asked(whole[1])),
+        case("forms/expanded", "broadcast-view", params, asked(row), "one row stands for three"),
+        case("forms/expanded-twice", "broadcast-view", params, asked(np.stack([row, row]))),
+        case("forms/batch-one", "batch-one", params, asked(whole[:1])),
+        case("forms/length-one", "length-one batch-one", params, asked(whole[:1, 1:2])),
+        case("forms/one-token", "length-one", params, asked(whole[:, 2:3])),
+        case("forms/length-zero", "length-zero", params, asked(whole[:, :0])),
+        case("forms/no-tokens", "length-zero", params, asked(whole[0, :0])),
+        case("forms/no-rows", "length-zero", params, asked(np.zeros((0, 4)))),
+        case("forms/no-batch", "length-zero", params, asked(np.zeros((2, 0, 4)))),
+        case("forms/no-batch-again", "length-zero", params, asked(np.zeros((3, 0, 5)))),
+        _sequence(op, (params, asked(whole)), (params, asked(whole[1, 1:4])), (params, asked(whole[:1]))),
+    )
+
+
+def every_rank(op: str, length: int) -> Case:
+    """Return the shards of every rank, asked one after another."""
+    return _sequence(op, *(({"length": length, "rank": rank, "ranks": 3}, {}) for rank in (2, 0, 1)))
+
+
+def counts(mask: Any) -> Any:
+    """Return how many tokens there are up to each."""
+    return np.cumsum(np.asarray(mask).astype(np.int64), axis=-1)
+
+
+def changed_shard(change: Any) -> Any:
+    """Return a shard made otherwise from length, rank and number of ranks."""
+    return lambda function: lambda length, /, *, rank, ranks: np.asarray(change(length, rank, ranks), dtype=np.int64)

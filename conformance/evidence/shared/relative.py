@@ -1,0 +1,233 @@
+"""What biases and representations of relative positions share: flags, cases and mistakes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from ...model import Case, Flag, Step
+from ..tools.cotangents import gradient
+from ..tools.deviation import Deviation, Real, Wrap, before, narrowed
+from ..tools.forms import form
+from ..tools.hints import BRANCH, FROM_ZERO, KEEP_FLOAT32, ROUND_ONCE, SIGN
+from ..tools.numbers import floats, reals
+
+FLAGS = {
+    "alibi-exponent": Flag("the first slope is 1: the exponent starts at 0", "aprender #2143"),
+    "alibi-heads": Flag("the closed form for heads that are no power of two", "Baichuan2 #225, TensorRT-LLM #1611"),
+    "alibi-order": Flag("slopes sorted, reversed or not interleaved", "llm-foundry #186"),
+    "alibi-true-size": Flag("a model's own number of heads not reproduced", "Baichuan2 #225"),
+    "alibi-refuse": Flag("no heads, or an unknown word, accepted"),
+    "t5-direction": Flag("encoder's buckets in a decoder, or the reverse", "espnet #2816"),
+    "t5-sign": Flag("query minus key for key minus query", "text-to-text-transfer-transformer #415"),
+    "t5-log": Flag("no logarithmic half, or one that is rounded", "nntrainer #3982"),
+    "t5-clamp": Flag("far distances past the last bucket"),
+    "t5-max-distance": Flag("max_distance fixed at 128", "llama.cpp llama_relative_position_bucket"),
+    "t5-num-buckets": Flag("num_buckets fixed at 32"),
+    "t5-true-size": Flag("T5's own settings not reproduced", "text-to-text-transfer-transformer #415"),
+    "t5-empty": Flag("no query: a crash or a wrong shape"),
+    "t5-refuse": Flag("settings that leave a bucket empty accepted"),
+    "shaw-order": Flag("key minus query for query minus key, or the reverse", "tensor2tensor's order with SpeechT5's tables"),
+    "shaw-windows": Flag("left and right in each other's place", "wav2vec2-BERT's 64 and 8"),
+    "shaw-row": Flag("the table's rows shifted by one", "labml #185"),
+    "shaw-clip": Flag("far distances not clipped, or clipped one early"),
+    "shaw-ids": Flag("counts from 0 in place of the caller's positions", "espnet #2816"),
+    "shaw-rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
+    "shaw-heads": Flag("heads or batch taken for tokens", "DeBERTa ports, nntrainer #3982"),
+    "shaw-downcast": Flag("24-bit queries, weights or tables narrowed on the way"),
+    "shaw-one-sided": Flag("a causal table's missing side read", "wenet #1611"),
+    "shaw-decode": Flag("a decode row that is not the row of the whole"),
+    "shaw-true-size": Flag("a model's own windows not reproduced", "wav2vec2-BERT"),
+    "shaw-empty": Flag("no query: a crash or a wrong shape"),
+    "shaw-refuse": Flag("an unknown word or a table of the wrong length accepted"),
+}
+
+Q_OFFSETS = ((4, 5, 6), (260, 261, 262))  # another offset in every row
+K_OFFSETS = ((0, 2, 3, 4, 5, 6, 8), (250, 256, 257, 259, 260, 261, 262))
+FORWARD, BACKWARD = "key_minus_query", "query_minus_key"
+Q_ROWS = ((4, 5, 6), (260, 261, 262))  # another offset in every row
+K_ROWS = ((0, 2, 3, 5, 9), (262, 256, 261, 259, 260))
+UNSORTED = (5, 0, 0, 9, 2)
+FAR = (0, 7, 257, 2049, 65537, 131071, 1048575)  # all clipped but a few
+
+
+def shaw_step(
+    axes: Mapping[str, str], seed: str, lead: tuple[int, ...], width: int, positions: tuple[Any, Any], sides: tuple[int, int],
+    order: str, bits: int = 8, rows: int | None = None,
+) -> Step:  # fmt: skip
+    """Return a call: axes by array, leading axes, the head size, positions of queries and of keys, left and right."""
+    queries, keys = (np.asarray(p).shape[-1] for p in positions)
+    sizes = {"q": queries, "k": keys, "d": width, "n": sum(sides) + 1 if rows is None else rows}
+    shapes = {name: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for name, letters in axes.items()}
+    arrays = {name: floats(*shape, seed=crc32((seed + name).encode()), bits=bits) for name, shape in shapes.items()}
+    if "weights" in arrays:
+        arrays["weights"] = np.abs(arrays["weights"]) / 16  # positive and small
+    inputs = {**arrays, "q_positions": positions[0], "k_positions": positions[1]}
+    return Step({"left": sides[0], "right": sides[1], "order": order}, inputs)
+
+
+def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, ...]:
+    """Return what both operations are asked; `term` is a further flag."""
+
+    def case(
+        name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any
+    ) -> Case:
+        step = shaw_step(axes, name, *call, **more)
+        flagged = tuple(f"shaw-{flag}" for flag in flags.split())
+        return Case(f"{op}/{name}", step.params, step.inputs, flagged, comment, kind, tier)
+
+    return (
+        case("forward/small", "order row" + term, (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD),
+        case("forward/unsorted", "windows clip ids" + term, (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
+        case("forward/24-bits", "downcast windows row", (2, 3), 10, ((0, 4, 7, 2), UNSORTED), (3, 7), FORWARD,
+              bits=24),
+        case("forward/53-bits", "downcast order", (2,), 5, ((1, 4, 2), (0, 3, 1, 6)), (2, 3), FORWARD, bits=53),
+        case("forward/far", "clip ids", (2,), 6, ((2050, 3, 65538), FAR), (5, 3), FORWARD),
+        case("forward/rows", "rows ids heads", (2,), 7, (Q_ROWS, K_ROWS), (4, 1), FORWARD,
+              comment="(B, Q) and (B, K); no heads"),
+        case("forward/rows-and-heads", "rows heads", (2, 4), 6,
+              (np.asarray(Q_ROWS)[:, None].tolist(), np.asarray(K_ROWS)[:, None].tolist()), (3, 5), FORWARD,
+              comment="positions (B, 1, Q) for (B, H, Q, D)"),
+        case("forward/wav2vec2-bert", "true-size windows clip", (), 64, ((70, 0, 100), (0, 5, 7, 64, 77, 99, 109)),
+              (64, 8), FORWARD),
+        case("forward/no-query", "empty", (3,), 4, (np.zeros(0, dtype=np.int64), (0, 1)), (2, 1), FORWARD),
+        case("backward/small", "order row" + term, (2,), 4, ((1, 2, 5), (0, 1, 2, 4, 9)), (3, 2), BACKWARD),
+        case("backward/speecht5", "order clip", (), 64, ((0, 90, 30), (0, 5, 29, 64, 88)), (80, 80), BACKWARD,
+              comment="half of SpeechT5's 160"),
+        case("backward/rows", "rows order downcast", (2,), 10, (Q_ROWS, K_ROWS), (2, 4), BACKWARD, bits=24),
+        case("backward/negative", "ids order", (3,), 4, ((-5, -1), (-7, -3, -2, 0, 1)), (4, 1), BACKWARD),
+        case("one-sided/causal", "one-sided windows", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (3, 0), FORWARD),
+        case("one-sided/future", "one-sided windows", (2,), 6, ((4, 1, 5), (0, 1, 3, 5, 6)), (0, 3), BACKWARD),
+        case("one-sided/one-query", "decode ids", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (2, 1), FORWARD),
+        case("one-sided/one-query-backward", "decode ids", (2,), 6, ((257,), (256, 257, 255, 250)), (3, 1),
+              BACKWARD),
+        Case(f"{op}/sequence/decode", flags=("shaw-decode", "shaw-ids"),
+             comment="a row of the whole, then at another offset", kind="sequence",
+             steps=( shaw_step(axes, "prefill", (3,), 6, ((0, 1, 2, 3), (0, 1, 2, 3)), (2, 1), FORWARD),
+             shaw_step(axes, "decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (2, 1), FORWARD),
+             shaw_step(axes, "elsewhere", (3,), 6, ((5, 6, 7, 8), (9, 5, 7, 6)), (2, 1), FORWARD))),
+        case("refused/order", "refuse", (), 4, ((1, 2), (0, 1, 2)), (2, 1), "signed", comment="no such order",
+              kind="reject"),
+        case("refused/rows", "refuse", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD,
+              comment="left + right + 1 rows: 4, not 3", kind="reject", rows=3),
+    )  # fmt: skip
+
+
+BUCKETS: dict[str, Any] = {"bidirectional": True, "max_distance": 20}
+WINDOW: dict[str, Any] = {"left": 2, "right": 1, "order": "key_minus_query"}
+
+
+def shaw_forms(op: str, axes: dict[str, str]) -> tuple[Case, ...]:
+    """Return the forms of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
+
+    def case(name: str, flags: str, lead: tuple[int, ...], q: Any, k: Any, comment: str = "") -> Case:
+        sizes = {"q": np.shape(q)[-1], "k": np.shape(k)[-1], "n": 4, "d": 6}
+        shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}
+        arrays = {n: reals(op + name + n, *shape) / 8 for n, shape in shapes.items()}
+        return form(op, name, flags, {**arrays, "q_positions": q, "k_positions": k}, WINDOW, comment)
+
+    return (
+        case("strided", "non-contiguous", (2, 3), (4, 1, 7), (0, 3, 5, 2, 9)),
+        case("strided-rows", "non-contiguous", (2,), ((4, 5, 6), (60, 61, 62)), ((0, 5, 6, 3), (62, 56, 61, 60))),
+        case("expanded", "broadcast-view", (-3, 2), (4, 1, 7), (0, 3, 5, 2), "one row stands for a batch of three"),
+        case("batch-one", "batch-one", (1, 2), (3, 6, 0), (1, 2, 5, 9)),
+        case("length-one", "length-one", (2,), (5,), (4,), "one query and one key"),
+        case("one-key", "length-one", (3,), (1, 6, 4, 0), (5,)),
+    )
+
+
+def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
+    """Yield gradients of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
+
+    def case(
+        name: str, flags: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str
+    ) -> Case:
+        queries, keys = (np.shape(p)[-1] for p in places)
+        sizes = {"q": queries, "k": keys, "n": left + right + 1, "d": width}
+        shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}
+        inputs = {n: reals(op + name + n, *shape) / 4 for n, shape in shapes.items()}
+        inputs |= {"q_positions": places[0], "k_positions": places[1]}
+        cotangents = {"out": (*lead, *(sizes[a] for a in out))}
+        return gradient(op, name, flags, inputs, cotangents, left=left, right=right, order=order)
+
+    yield case("strided", "non-contiguous term", (2,), 3, ((3, 1), (0, 2, 9)), 1, 2, "query_minus_key")
+    yield case("forward", "term repeat clip", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "key_minus_query")
+    yield case("backward", "term repeat clip unused", (), 4, ((7, 0, 2), (1, 2, 8, 5)), 3, 4, "query_minus_key")
+    yield case(
+        "rows", "offsets broadcast", (2,), 3, (((4, 5), (260, 262)), ((0, 5, 6), (262, 256, 261))), 1, 3, "key_minus_query"
+    )
+
+
+CLIP_FIRST = "Clip to -left and right, then add left."
+
+
+def _shaw(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> dict[str, Wrap]:
+    return {"shaw_scores": before(change), "shaw_values": before(change)}
+
+
+def _other_order(*args: Any, **options: Any) -> Any:
+    other = {"key_minus_query": "query_minus_key", "query_minus_key": "key_minus_query"}
+    return args, options | {"order": other[options["order"]]}
+
+
+def _order(order: str) -> Callable[..., Any]:
+    return lambda *args, **options: (args, options | {"order": order})
+
+
+def _clip_exchanged(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
+    """Clip to (-right, left), adding right."""
+    apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
+    return np.clip(apart, -right, left) + right
+
+
+def _shaw_rows(index: Callable[..., Any]) -> dict[str, Wrap]:
+    """Return wraps that look up other rows of the table."""
+
+    def scores(q: Real, k: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
+        rows = table[index(q, k, table, qp, kp, **options)]
+        return q @ np.swapaxes(k, -1, -2) + np.sum(q[..., :, None, :] * rows, axis=-1)
+
+    def values(w: Real, v: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
+        rows = table[index(w, v, table, qp, kp, **options)]
+        return w @ v + np.sum(w[..., :, :, None] * rows, axis=-2)
+
+    return {"shaw_scores": lambda _: scores, "shaw_values": lambda _: values}
+
+
+def _modulo(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
+    """Let differences beyond the window wrap around."""
+    apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
+    return (apart + left) % (left + right + 1)
+
+
+def _one_row_up(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
+    return (a, b, np.concatenate([table[1:], table[-1:]]), *rest), options
+
+
+DEVIATIONS = (
+    Deviation("shaw-other-order", "the difference of positions has the wrong sign", _shaw(_other_order), hint=SIGN,
+              seen_in="SpeechT5's convention"),
+    Deviation("shaw-key-minus-query", "the difference is always key minus query", _shaw(_order("key_minus_query")),
+              hint=BRANCH),
+    Deviation("shaw-query-minus-key", "the difference is always query minus key", _shaw(_order("query_minus_key")),
+              hint=BRANCH),
+    Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
+              _shaw_rows(_clip_exchanged), hint=CLIP_FIRST, seen_in="wav2vec2-BERT's 64 and 8"),
+    Deviation("shaw-rows-modulo", "rows wrap around the table rather than being clipped", _shaw_rows(_modulo), hint=CLIP_FIRST),
+    Deviation("shaw-row-plus-1", "each row is the one after the right one", _shaw(_one_row_up), hint=FROM_ZERO),
+    Deviation("shaw-row-minus-1", "each row is the one before the right one",
+              _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o)), hint=CLIP_FIRST),
+    Deviation("shaw-row-0-as-1", "row 0 of the table is never read: row 1 is read in its place",
+              _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[1:2], t[1:]]) if len(t) > 1 else t, *r), o)),
+              hint="Row 0 is a row like any other: it is for the farthest keys."),
+    Deviation("shaw-row-0-zero", "row 0 of the table is zero",
+              _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([0 * t[:1], t[1:]]), *r), o)), hint="padding_idx is 0."),
+    Deviation("shaw-term-dropped", "the relative term is missing", _shaw(lambda a, b, t, *r, **o: ((a, b, 0 * t, *r), o)),
+              hint="Add the product of the query with the relative vector, or the weighted relative vectors.",
+              seen_in="transformers#11725 class"),
+    Deviation("shaw-table-bfloat16", "the table is held in bfloat16",
+              _shaw(lambda a, b, t, *r, **o: ((a, b, narrowed("bfloat16")(t), *r), o)), hint=KEEP_FLOAT32),
+    Deviation("shaw-input-bfloat16", "the input is held in bfloat16",
+              _shaw(lambda a, b, *r, **o: ((narrowed("bfloat16")(a), b, *r), o)), hint=ROUND_ONCE),
+)  # fmt: skip

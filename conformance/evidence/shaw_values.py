@@ -1,0 +1,31 @@
+"""Relative position values (Shaw et al.): cases and known mistakes."""
+
+from typing import Any
+
+from ..model import Case, Flag
+from .shared.relative import WINDOW, shaw_cases, shaw_forms, shaw_gradients
+
+FLAGS = {
+    "shaw-values-term": Flag("no relative term in the values", "ports that keep a^K alone"),
+}
+
+USUAL: dict[str, Any] = WINDOW
+LEFT_OUT = (
+    "again/negative-once-more",
+    "again/no-heads",
+    "again/one-key",
+    "again/one-query",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"left": 16, "right": 16, "order": "key_minus_query"},)
+
+VALUE_AXES = {"weights": "qk", "v": "kd", "value_table": "nd"}
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *shaw_cases("shaw_values", VALUE_AXES, " values-term"),
+        *shaw_forms("shaw_values", {"weights": "qk", "v": "kd", "value_table": "nd"}),
+        *shaw_gradients("shaw_values", {"weights": "qk", "v": "kd", "value_table": "nd"}, "qd"),
+    )

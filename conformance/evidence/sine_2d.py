@@ -1,0 +1,141 @@
+"""Sine encoding of masked images (DETR): cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.hints import AXIS_ORDER, BRANCH, DEFAULT, EACH_ROW, IGNORED
+
+FLAGS = {
+    "sine-2d-polarity": Flag("valid cells taken for padding"),
+    "sine-2d-order": Flag("columns before rows, or counts along the other axis; square images hide it"),
+    "sine-2d-last": Flag("divided by the size of the image in place of the last count"),
+    "sine-2d-offset": Flag("half a cell subtracted, or not"),
+    "sine-2d-normalize": Flag("counts divided where they should not be, or not multiplied by the scale"),
+    "sine-2d-base": Flag("the base always 10000"),
+    "sine-2d-eps": Flag("a column or row of padding alone divided by zero, or epsilon left out"),
+    "sine-2d-counts": Flag("counts from 0, or in half precision: 257 cells"),
+    "sine-2d-true-size": Flag("a model's own width and options not reproduced"),
+    "sine-2d-rows": Flag("the first image's mask used for the whole batch"),
+    "sine-2d-empty": Flag("an image without rows or columns: a crash or a wrong shape"),
+    "sine-2d-refuse": Flag("a width that axes cannot share, or a mask of numbers accepted"),
+}
+
+USUAL = None
+GAPS = ("positions-4096-at-0", "positions-clamped-4095")
+
+DETR = {"normalize": True, "centered": False}
+DEFORMABLE = {"normalize": True, "centered": True}
+COUNTED = {"normalize": False, "centered": False}
+DINO = {**DETR, "base": 20.0}
+CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the right, as a batch of images is
+HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
+TALL = ((1, 1), (1, 0), (1, 1), (0, 1), (1, 1))
+_sine_2d = cases_of("sine_2d", "sine-2d-")
+_sine_2d_form = cases_of("sine_2d")
+
+
+def _case(name: str, flags: str, mask: Any, dim: int, params: dict[str, Any], comment: str = "", **rest: Any) -> Case:
+    make = _sine_2d_form if name.startswith("forms/") else _sine_2d
+    return make(name, flags, {"dim": dim, **params}, {"mask": np.asarray(mask, dtype=np.bool_)}, comment, **rest)
+
+
+def _padded(height: int, width: int, valid: tuple[int, int]) -> Any:
+    """Return an image's mask, valid in its first rows and columns."""
+    return (np.arange(height)[:, None] < valid[0]) & (np.arange(width) < valid[1])
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("detr/small", "order last eps", CORNER, 8, DETR, tier="smoke"),
+        _case("detr/holes", "polarity last order", HOLES, 8, DETR, "cells of padding between valid ones"),
+        _case("detr/tall", "order last", TALL, 12, DETR),
+        _case("detr/whole", "order normalize", np.ones((2, 3)), 8, DETR, "nothing is padding"),
+        _case("detr/model", "true-size last", _padded(7, 9, (6, 9)), 256, DETR, "d = 256"),
+        _case("detr/features", "true-size last", _padded(25, 34, (19, 34)), 16, DETR, "800 by 1066 pixels"),
+        _case("detr/scale", "normalize", HOLES, 8, {**DETR, "scale": 3.0}),
+        _case("detr/eps", "eps", HOLES, 8, {**DETR, "eps": 0.0078125}),
+        _case("detr/base", "base", TALL, 8, {**DETR, "base": 500.0}),
+        _case("detr/padding", "eps polarity", np.zeros((2, 3)), 8, DETR, "no cell is valid: all at 0"),
+        _case("detr/long", "counts true-size", np.ones((300, 2)), 4, DETR, "300 rows"),
+        _case("deformable/small", "offset order", CORNER[:2], 8, DEFORMABLE),
+        _case("deformable/holes", "offset last", HOLES, 12, DEFORMABLE),
+        _case("deformable/model", "true-size offset", _padded(6, 5, (6, 4)), 256, DEFORMABLE, "d = 256"),
+        _case("deformable/scale", "offset normalize", TALL, 8, {**DEFORMABLE, "scale": 5.0}),
+        _case("deformable/padding", "eps offset", ((1, 0, 0), (1, 1, 0)), 4, {**DEFORMABLE, "eps": 0.125}, "an empty column"),
+        _case("dino/small", "base true-size", HOLES, 16, DINO, "Grounding DINO"),
+        _case("counts/small", "normalize counts", HOLES, 8, COUNTED),
+        _case("counts/tall", "normalize order", TALL, 8, {**COUNTED, "base": 20.0}),
+        _case("counts/long", "counts", np.ones((2, 300)), 4, COUNTED, "300 columns"),
+        _case("rows/batch", "rows last", (HOLES, tuple(row[::-1] for row in HOLES)), 8, DETR),
+        _case("rows/batches", "rows offset", (((HOLES), (HOLES[::-1])), ((HOLES[::-1]), (HOLES))), 8, DEFORMABLE),
+        _case("empty/rows", "empty", np.zeros((0, 3)), 8, DETR),
+        _case("empty/columns", "empty", np.zeros((3, 0)), 8, COUNTED),
+        _case("empty/batch", "empty", np.zeros((0, 2, 3)), 8, DEFORMABLE),
+        _case("empty/batches", "empty", np.zeros((2, 0, 3, 2)), 8, DETR),
+        _case("forms/strided", "non-contiguous", (HOLES, HOLES[::-1]), 8, DETR),
+        _case("forms/strided-counts", "non-contiguous", TALL, 8, COUNTED),
+        _case("forms/expanded", "broadcast-view", (HOLES,) * 2, 8, DETR),
+        _case("forms/expanded-three", "broadcast-view", (TALL,) * 3, 4, DEFORMABLE),
+        _case("forms/batch-one", "batch-one", (HOLES,), 8, DETR),
+        _case("forms/batch-one-tall", "batch-one", (TALL,), 8, COUNTED),
+        _case("forms/length-one", "length-one batch-one", (((1,),),), 8, DETR, "one cell"),
+        _case("forms/length-one-row", "length-one", ((1, 0, 1, 1),), 8, DEFORMABLE, "one row"),
+        _case("forms/length-one-column", "length-one", ((1,), (0,), (1,)), 8, DEFORMABLE, "one column"),
+        _case("forms/length-zero", "length-zero", np.zeros((2, 3, 0)), 4, DETR),
+        _case("forms/length-zero-rows", "length-zero", np.zeros((2, 0, 3)), 4, DEFORMABLE),
+        _case("refused/width", "refuse", HOLES, 10, DETR, "two axes cannot share five pairs", kind="reject"),
+        _case("refused/offset", "refuse offset", HOLES, 8, {**COUNTED, "centered": True}, "counts are whole", kind="reject"),
+        _case("refused/vector", "refuse", HOLES[0], 8, DETR, "a row says nothing of its image", kind="reject"),
+        _sine_2d("refused/numbers", "refuse", {"dim": 8, **DETR}, {"mask": np.asarray(HOLES)}, "not a boolean mask",
+                 kind="reject"),
+    )  # fmt: skip
+
+
+NORMALIZED = "Divide by the last count plus epsilon, then multiply by the scale."
+
+_deviation, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized_counts"), deviations_of("valid_counts")
+
+
+def _by_size(function: Function) -> Function:
+    """Counts are divided by the number of cells, valid or not."""
+
+    def deviating(places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:
+        return (places - offset) / (places.shape[axis] + eps) * scale
+
+    return deviating
+
+
+def _swapped(out: Real, mask: Any, dim: int, /, **options: Any) -> Real:
+    return np.concatenate([out[..., dim // 2 :], out[..., : dim // 2]], axis=-1)
+
+
+DEVIATIONS = (
+    _deviation("sine-2d-padding", "padding cells are counted", argument(0, np.logical_not),
+               hint="DETR's mask is True for padding. The mask in transformers is True for pixels."),
+    _deviation("sine-2d-columns-first", "columns come before rows", after(_swapped), hint=AXIS_ORDER),
+    _deviation("sine-2d-first-image", "the first image's mask is used for the whole batch",
+               argument(0, lambda m: np.broadcast_to(m[:1], m.shape) if m.ndim > 2 else m), hint=EACH_ROW),
+    _deviation("sine-2d-all-valid", "the mask is ignored: rows and columns are numbered from 1", argument(0, np.ones_like),
+               hint=IGNORED),
+    _deviation("sine-2d-base-10000", "the base is always 10000", option(base=always(10000.0)), hint=DEFAULT),
+    _deviation("sine-2d-not-normalized", "counts are not divided",
+               before(lambda mask, dim, /, **o: ((mask, dim), {**o, "normalize": False, "centered": False})), hint=NORMALIZED),
+    _counts("sine-2d-other-axis", "cells are counted along the other axis", before(lambda m, axis: ((m, -3 - axis), {})),
+            hint=AXIS_ORDER),
+    _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64)),
+            hint="Counts of valid cells begin at 1: a cumsum of the mask."),
+    _counts("sine-2d-counts-bfloat16", "counts are held in bfloat16", after(lambda out, m, axis: narrowed("bfloat16")(out)),
+            hint="A mask in bfloat16 counts only up to 256."),
+    _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
+                hint="Deformable DETR subtracts half a cell, DETR does not."),
+    _normalized("sine-2d-offset-half", "half a cell is always subtracted", option(offset=always(0.5)), hint=BRANCH),
+    _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size,
+                hint="Divide by the last count of valid cells, not by the size with padding."),
+    _normalized("sine-2d-no-scale", "counts are not multiplied by the scale", option(scale=always(1.0)), hint=NORMALIZED),
+    _normalized("sine-2d-eps", "epsilon is always 1e-6", option(eps=always(1e-6)), hint=DEFAULT),
+)  # fmt: skip

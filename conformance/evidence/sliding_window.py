@@ -1,0 +1,95 @@
+"""Sliding window attention: cases and known mistakes."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..model import Case
+from .shared.masks import (
+    K_BEYOND,
+    K_NEGATIVE,
+    K_ROWS,
+    NEAR,
+    NONE,
+    Q_BEYOND,
+    Q_NEGATIVE,
+    Q_ROWS,
+    UNSORTED,
+    WITH,
+    WITHOUT,
+    both_positions,
+    for_each,
+    window_case,
+    window_sequence,
+)
+from .tools.deviation import Deviation, deviations_of
+from .tools.forms import pairs
+from .tools.hints import SIGN
+
+USUAL: dict[str, Any] = {"window": 5, "counting": "with_query", "sides": "causal"}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/negative-once-more",
+    "again/no-keys",
+    "again/no-tokens",
+    "again/one-key",
+    "again/one-query",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"window": 48, "counting": "with_query", "sides": "causal"},
+    {"window": 48, "counting": "with_query", "sides": "both"},
+)
+
+
+_case = partial(window_case, "sliding_window")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("causal/small", "counting future inverted", (4, 2, 7), NEAR, window=3, counting=WITH, sides="causal"),
+        _case("causal/unsorted", "counting sides ids", (6, 3, 12, 0), UNSORTED, window=4, counting=WITHOUT, sides="causal"),
+        _case("causal/itself", "counting sides", (2, 5, 3), NEAR, "the query alone", window=1, counting=WITH, sides="causal"),
+        _case("causal/nothing-else", "counting", (2, 5, 3, 8), NEAR, "the query alone", window=0, counting=WITHOUT,
+              sides="causal"),
+        _case("causal/rows", "rows ids", Q_ROWS, K_ROWS, "(B, Q) and (B, K)", window=3, counting=WITH, sides="causal"),
+        _case("causal/rows-and-heads", "rows counting", np.asarray(Q_ROWS)[:, None], np.asarray(K_ROWS)[:, None],
+              "(B, 1, Q) and (B, 1, K), for (B, H, Q, K)", window=4, counting=WITHOUT, sides="causal"),
+        _case("causal/negative", "ids sides", Q_NEGATIVE, K_NEGATIVE, window=3, counting=WITH, sides="causal"),
+        _case("causal/gpt-oss", "true-size counting far", (127, 128, 131071),
+              (0, 1, 127, 128, 130943, 130944, 130945, 131071, 131072), window=128, counting=WITH, sides="causal"),
+        _case("causal/mistral", "true-size counting far", (4095, 4096, 4097, 32767),
+              (0, 1, 2, 4095, 28670, 28671, 28672, 32767), "as Mistral's own code has it", window=4096, counting=WITHOUT,
+              sides="causal"),
+        _case("causal/beyond-float32", "far ids", Q_BEYOND, K_BEYOND, window=4, counting=WITH, sides="causal"),
+        _case("causal/one-query", "decode ids", (258,), (254, 255, 256, 257, 258, 259), window=3, counting=WITHOUT,
+              sides="causal"),
+        _case("causal/no-query", "empty", NONE, (0, 1), window=2, counting=WITH, sides="causal"),
+        _case("both/small", "sides counting inverted", (4, 2, 9), UNSORTED, window=3, counting=WITH, sides="both"),
+        _case("both/modernbert", "true-size sides counting", (70, 0, 300), (0, 5, 6, 63, 64, 65, 134, 135, 364, 365),
+              "local_attention 128: 64 on each side", window=64, counting=WITHOUT, sides="both"),
+        _case("both/rows", "rows ids sides", Q_ROWS, K_ROWS, window=2, counting=WITHOUT, sides="both"),
+        _case("both/beyond-float32", "far sides", Q_BEYOND[:2], K_BEYOND, window=2, counting=WITHOUT, sides="both"),
+        window_sequence("sliding_window", "sequence/decode", window=3, counting=WITH, sides="causal"),
+        _case("refused/window", "refuse", (1, 2), (0, 1, 2), "with its query a window has a key at least", window=0,
+              counting=WITH, sides="causal", kind="reject"),
+        _case("refused/fractions", "refuse", (1.5, 2.0), (0.0, 1.0, 2.0), "positions are integers", window=2, counting=WITH,
+              sides="causal", kind="reject"),
+        _case("refused/counting", "refuse", (1, 2), (0, 1, 2), "no such word", window=2, counting="inclusive", sides="causal",
+              kind="reject"),
+        *pairs("sliding_window", {"window": 3, "counting": WITH, "sides": "causal"}),
+    )  # fmt: skip
+
+
+_deviation = deviations_of("sliding_window")
+
+DEVIATIONS = (
+    Deviation("window-after", "the window lies after the query", for_each(("sliding_window",), both_positions(lambda p: -p)),
+              hint=SIGN),
+    _deviation("window-halved", "a window on both sides is halved, as if `window` were its whole width",
+               lambda f: lambda q, k, /, *, window, sides, **o: f(q, k,
+               window=max(window // 2, 1) if sides == "both" else window, sides=sides, **o),
+               hint="`window` is the width of one side, not of both together.", seen_in="ModernBERT's local_attention"),
+)  # fmt: skip

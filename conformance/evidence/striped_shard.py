@@ -1,0 +1,41 @@
+"""Striped shard of a sequence: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case
+from .shared.position_ids import changed_shard, every_rank
+from .tools.case import cases_of
+from .tools.deviation import deviations_of
+
+USUAL: dict[str, Any] = {"length": 11, "rank": 1, "ranks": 3}
+
+_case = cases_of("striped_shard", "shard-")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("two/first", "order", {"length": 8, "rank": 0, "ranks": 2}, tier="smoke"),
+        _case("two/second", "order", {"length": 11, "rank": 1, "ranks": 2}, comment="one token fewer than the first"),
+        _case("four/third", "order", {"length": 41, "rank": 2, "ranks": 4}),
+        _case("four/last", "order", {"length": 24, "rank": 3, "ranks": 4}),
+        _case("eight/long", "order", {"length": 1043, "rank": 5, "ranks": 8}),
+        _case("eight/few", "order", {"length": 5, "rank": 4, "ranks": 8}, comment="one token"),
+        _case("eight/none", "order", {"length": 5, "rank": 6, "ranks": 8}, comment="no token is left for it"),
+        _case("one/none", "order", {"length": 0, "rank": 0, "ranks": 1}, comment="no tokens"),
+        _case("refused/rank", "refuse", {"length": 16, "rank": 4, "ranks": 4}, comment="no such rank", kind="reject"),
+        every_rank("striped_shard", 17),
+    )
+
+
+_deviation = deviations_of("striped_shard")
+
+DEVIATIONS = (
+    _deviation("stripes-contiguous", "shards are contiguous",
+               changed_shard(lambda length, rank, ranks: np.array_split(np.arange(length), ranks)[rank]),
+               hint="Tokens are dealt to the ranks one by one."),
+    _deviation("stripes-from-one", "ranks are counted from 1: positions are one too large",
+               changed_shard(lambda length, rank, ranks: range(rank + 1, length + 1, ranks)), hint="Rank 0 begins at token 0."),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""T5 distance buckets: cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.relative import BUCKETS
+from .tools.deviation import Wrap, after, always, argument, deviations_of, option
+from .tools.forms import places
+from .tools.hints import BRANCH, DEFAULT, ROUND_DOWN, SIGN
+
+FLAGS = {
+    "t5-half-precision": Flag("distances held in bfloat16 before they are sorted into buckets"),
+}
+
+USUAL: dict[str, Any] = BUCKETS
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"bidirectional": False, "max_distance": 128},
+    {"bidirectional": True, "max_distance": 128},
+)
+
+CLOSE = tuple(range(-24, 25))
+EDGES = (
+    -129,
+    -128,
+    -127,
+    -64,
+    -63,
+    -33,
+    -32,
+    -31,
+    31,
+    32,
+    33,
+    63,
+    64,
+    127,
+    128,
+    129,
+)  # where a power of two begins a bucket
+SPARSE = tuple(range(-300, 301, 7))
+BEYOND = (-1048575, -65537, -2049, -1000, 1000, 4097, 131071)
+
+
+def _case(
+    name: str,
+    flags: str,
+    relative_positions: Any,
+    comment: str = "",
+    *,
+    kind: str = "value",
+    tier: str = "core",
+    **params: Any,
+) -> Case:
+    """Return a case of t5_buckets."""
+    flagged = tuple(f"t5-{flag}" for flag in flags.split())
+    return Case(f"t5_buckets/{name}", params, {"relative_positions": relative_positions}, flagged, comment, kind, tier)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("bidirectional/small", "sign direction", (-9, -1, 0, 1, 2, 40), tier="smoke", bidirectional=True),
+        _case("bidirectional/close", "direction sign log", CLOSE, bidirectional=True),
+        _case("bidirectional/t5", "true-size log clamp", EDGES + SPARSE, bidirectional=True),
+        _case("bidirectional/beyond", "clamp", BEYOND, bidirectional=True),
+        _case("causal/close", "direction sign log", CLOSE, bidirectional=False),
+        _case("causal/t5", "true-size log clamp", EDGES + SPARSE, bidirectional=False),
+        _case("causal/beyond", "clamp direction", BEYOND, bidirectional=False),
+        _case("settings/16-77", "num-buckets max-distance", SPARSE, bidirectional=True, num_buckets=16, max_distance=77),
+        _case("settings/40-1000", "num-buckets max-distance", SPARSE + BEYOND, bidirectional=True, num_buckets=40,
+              max_distance=1000),
+        _case("settings/64-256", "num-buckets max-distance", SPARSE, bidirectional=False, num_buckets=64, max_distance=256),
+        _case("settings/20-50", "num-buckets max-distance log", CLOSE + BEYOND, bidirectional=True, num_buckets=20,
+              max_distance=50),
+        _case("settings/64-5000", "half-precision max-distance", (-399, -754, -1029, -1205, -2265, -3641, 5),
+              "bfloat16 moves each across a threshold", bidirectional=False, num_buckets=64, max_distance=5000),
+        _case("settings/128-5000", "half-precision num-buckets", (291, -469, 549, -1030, 1413, -2266, 3643),
+              "bfloat16 moves each across a threshold", bidirectional=True, num_buckets=128, max_distance=5000),
+        _case("settings/32-64", "max-distance", SPARSE, bidirectional=False, num_buckets=32, max_distance=64),
+        _case("settings/7-30", "num-buckets", CLOSE, "an odd number, one side", bidirectional=False, num_buckets=7,
+              max_distance=30),
+        _case("shapes/matrix", "sign log", ((0, -1, -2, 9, 50), (1, 0, -100, 3, -17), (2, 11, 0, -5, 300)), bidirectional=True),
+        _case("shapes/scalar", "log", -50, bidirectional=False),
+        _case("shapes/empty", "empty", np.zeros(0, dtype=np.int64), bidirectional=True),
+        _case("refused/odd", "refuse", (-1, 0, 1), "half the buckets for each side", kind="reject", bidirectional=True,
+              num_buckets=31),
+        _case("refused/near", "refuse", (-1, 0, 1), "max_distance leaves the logarithmic half empty", kind="reject",
+              bidirectional=False, max_distance=16),
+        *places("t5_buckets", "relative_positions", BUCKETS),
+    )  # fmt: skip
+
+
+SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."
+
+_deviation = deviations_of("t5_buckets")
+
+
+def _sided(relative: Any, bidirectional: bool, num_buckets: int) -> tuple[Any, int, Any]:
+    sided = num_buckets // 2 if bidirectional else num_buckets
+    n = np.abs(relative) if bidirectional else np.maximum(-relative, 0)
+    return n, sided, (sided * (relative > 0) if bidirectional else 0)
+
+
+def _log_buckets(n: Any, sided: int, max_distance: float, rounding: Callable[[Any], Any], limit: bool = True) -> Any:
+    exact = sided // 2
+    log = np.log(np.maximum(n, exact) / exact) / np.log(max_distance / exact) * (sided - exact)
+    far = exact + rounding(log + 1e-12).astype(np.int64)
+    return np.where(n < exact, n, np.minimum(far, sided - 1) if limit else far)
+
+
+def _buckets(change: Callable[..., Any]) -> Wrap:
+    """Return a wrap that computes buckets in another way, from distances."""
+
+    def deviating(relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
+        n, sided, after_query = _sided(relative, bidirectional, num_buckets)
+        return change(n, sided, max_distance) + after_query
+
+    return lambda _: deviating
+
+
+def _wrong_half(buckets: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128) -> Any:
+    return np.where(relative != 0, (buckets + num_buckets // 2) % num_buckets, buckets) if bidirectional else buckets
+
+
+def _zero_is_after(
+    buckets: Any, relative: Any, /, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
+) -> Any:
+    return np.where(relative == 0, num_buckets // 2, buckets) if bidirectional else buckets
+
+
+DEVIATIONS = (
+    _deviation("t5-sign", "the relative position is query minus key", argument(0, lambda r: -r), hint=SIGN,
+               seen_in="aprender#2143 class"),
+    _deviation("t5-causal", "buckets are always causal", option(bidirectional=always(False)), hint=BRANCH),
+    _deviation("t5-bidirectional", "buckets are always bidirectional", option(bidirectional=always(True)), hint=BRANCH),
+    _deviation("t5-max-distance-128", "max_distance is always 128",
+               lambda f: lambda r, /, **o: f(r, **(o | {"max_distance": 128})), hint=DEFAULT, seen_in="llama.cpp"),
+    _deviation("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1)),
+               hint="Beyond half of the buckets, their width grows with the logarithm."),
+    _deviation("t5-rounded", "the logarithm is rounded to the nearest",
+               _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint)), hint=ROUND_DOWN),
+    _deviation("t5-ceil", "the logarithm is rounded up",
+               _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12))), hint=ROUND_DOWN),
+    _deviation("t5-not-limited", "distances beyond the last bucket are not limited to it",
+               _buckets(lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)),
+               hint="Limit the bucket to the last one."),
+    _deviation("t5-halves-exchanged", "keys before the query use the second half of the buckets", after(_wrong_half),
+               hint=SECOND_HALF),
+    _deviation("t5-zero-after", "the query's own position uses the second half of the buckets", after(_zero_is_after),
+               hint=SECOND_HALF),
+    _deviation("t5-num-buckets-32", "num_buckets is always 32", lambda f: lambda r, /, **o: f(r, **(o | {"num_buckets": 32})),
+               hint=DEFAULT),
+)  # fmt: skip

@@ -1,0 +1,42 @@
+"""Compressed windows that a query sees: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .shared.position_ids import id_forms
+from .tools.case import cases_of
+from .tools.deviation import after, deviations_of
+
+FLAGS = {
+    "windows-complete": Flag("a window seen before its last token, or not at it"),
+}
+
+USUAL: dict[str, Any] = {"rate": 4}
+
+_case = cases_of("visible_windows", "")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("four/small", "windows-complete", {"rate": 4}, {"q_positions": (0, 2, 3, 4, 7, 8, 11)}, tier="smoke"),
+        _case("four/rows", "windows-complete ids-rows", {"rate": 4}, {"q_positions": ((3, 4, 5), (250, 251, 252))}),
+        _case("deepseek-v4/far", "windows-complete", {"rate": 128}, {"q_positions": (126, 127, 128, 131071, 131072, 1048575)}),
+        _case("deepseek-v4/prompt", "windows-complete", {"rate": 128}, {"q_positions": np.arange(257)}),
+        _case("one/small", "windows-complete", {"rate": 1}, {"q_positions": (0, 1, 5)}, "every key alone"),
+        _case("three/decode", "windows-complete", {"rate": 3}, {"q_positions": (8,)}),
+        _case("refused/rate", "ids-refuse", {"rate": 0}, {"q_positions": (8,)}, "a window of no tokens", kind="reject"),
+        *id_forms("visible_windows", "q_positions", ((0, 3, 4, 7, 9, 11), (1, 2, 6, 8, 10, 15)), USUAL),
+    )
+
+
+_deviation = deviations_of("visible_windows")
+
+DEVIATIONS = (
+    _deviation("windows-begun", "the query sees its own window before that is complete",
+               after(lambda out, p, *, rate: p // rate + 1), hint="A window is compressed once its last token is there."),
+    _deviation("windows-late", "the last token of a window does not see it", after(lambda out, p, *, rate: p // rate),
+               hint="Query m has seen m + 1 tokens."),
+)  # fmt: skip

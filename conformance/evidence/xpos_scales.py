@@ -1,0 +1,144 @@
+"""xPos scales: cases and known mistakes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Step
+from .shared.rotary import BESIDE, BEYOND, FROM_AFAR, HALFWAY, OFFSETS, ROLE, ROLES, UNSORTED
+from .tools.case import sequence
+from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
+from .tools.forms import places
+from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
+
+USUAL: dict[str, Any] = {"dim": 6, **ROLE}
+LEFT_OUT = (
+    "again/expanded-once-more",
+    "again/fractional",
+    "again/fractional-once-more",
+    "again/negative",
+    "again/negative-once-more",
+    "again/no-batch",
+    "again/no-batch-once-more",
+    "again/no-tokens",
+    "again/strided",
+)
+KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "role": "query", "centre": 2048, "scale_base": 512.0},)
+
+
+def _case(
+    name: str, flags: str, dim: int, positions: Any, role: str, comment: str = "", *, kind: str = "value",
+    tier: str = "core", **params: Any,
+) -> Case:  # fmt: skip
+    params = {"dim": dim, "role": role, **params}
+    return Case(f"xpos_scales/{name}", params, {"positions": positions}, tuple(flags.split()), comment, kind, tier)
+
+
+def _of_role(role: str) -> Iterator[Case]:
+    """Yield what the scales of queries and those of keys are asked."""
+    yield _case(
+        f"{role}/small", "xpos-role xpos-zeta", 8, (0, 1, 300, 7), role, tier="smoke" if role == "query" else "core", centre=160
+    )
+    yield _case(f"{role}/far", "far-position table-end xpos-base", 6, FROM_AFAR, role, **HALFWAY)
+    yield _case(f"{role}/far-centre", "xpos-range far-position xpos-precision", 10, BEYOND, role, **BESIDE)
+    yield _case(f"{role}/unsorted", "position-ids xpos-precision", 12, UNSORTED, role, centre=300, scale_base=100.0)
+    yield _case(f"{role}/rows", "row-offsets xpos-centre", 6, OFFSETS, role, centre=130, scale_base=48.0)
+    yield _case(f"{role}/negative", "negative xpos-base", 6, (-1, -257, 0, -63, -2049, 5), role, centre=7, gamma=1.5)
+    yield _case(f"{role}/fractional", "fractional", 4, (0.5, 1.75, 999.5, 2.0), role, centre=40, scale_base=160.0)
+    yield _case(
+        f"{role}/odd",
+        "xpos-rounded xpos-centre",
+        10,
+        (0, 1, 2, 3, 4),
+        role,
+        "five tokens: floor(5/2)",
+        centre=2,
+        scale_base=20.0,
+    )
+    yield _case(f"{role}/gamma", "xpos-base xpos-zeta", 14, (0, 100, 900), role, centre=500, gamma=0.1)
+    yield _case(f"{role}/one-pair", "xpos-zeta odd-size", 2, (0, 100, 2049), role, centre=1024, scale_base=300.0)
+    yield _case(f"{role}/one-token", "decode", 8, (257,), role, centre=1)
+    yield _case(f"{role}/no-token", "empty", 8, np.zeros(0, dtype=np.int64), role, centre=1)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        *(case for role in ROLES for case in _of_role(role)),
+        _case("models/lex", "true-size xpos-role", 64, (0, 1, 512, 1023), "query", centre=512),
+        _case("refused/role", "refuse-option", 8, (0, 1), "value", kind="reject", centre=0),
+        _case("refused/dim", "refuse-width", 7, (0, 1), "key", kind="reject", centre=0),
+        _case("refused/centre", "refuse-option", 8, (0, 1), "key", "a position, not a share", kind="reject", centre=-1),
+        _case("refused/gamma", "refuse-option", 8, (0, 1), "key", "the first scale is 0 to a power", kind="reject", centre=0,
+              gamma=0.0),
+        _case("refused/scale-base", "refuse-option", 8, (0, 1), "key", kind="reject", centre=0, scale_base=0.0),
+        sequence("xpos_scales/sequence/decode", "xpos-centre decode", "a prompt, a token after it, and one far on",
+                 tuple(Step({"dim": 6, "role": "key", "centre": 3, "scale_base": 40.0}, {"positions": positions})
+                 for positions in ((0, 1, 2, 3, 4, 5, 6), (7,), (107,)))),
+        *places("xpos_scales", "positions", USUAL),
+    )  # fmt: skip
+
+
+QUERY_SCALES = "Query scales fall with the position, key scales grow: look up which one is called."
+ZETA = "zeta is (2i/d + gamma) / (1 + gamma): compare numerator and denominator."
+
+FLIPPED = {"query": "key", "key": "query"}
+
+
+def _powers(change: Any) -> dict[str, Wrap]:
+    """Return a wrap that forms scales anew: `change` takes pairs, (p - c) / S and gamma, and returns the scales of queries."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(
+            p: Real, dim: int, /, *, role: str, centre: int, scale_base: float = 512.0, gamma: float = 0.4, **rest: Any
+        ) -> Real:
+            powers = (np.asarray(p, dtype=np.float64) - centre)[..., None] / scale_base
+            return np.asarray(change(2 * np.arange(dim // 2) / dim, powers, gamma) ** (1 if role == "query" else -1))
+
+        return deviating
+
+    return {"xpos_scales": wrap}
+
+
+def _zeta(pairs: Real, gamma: float) -> Real:
+    return (pairs + gamma) / (1 + gamma)
+
+
+def _middle(function: Function) -> Function:
+    """The centre is the middle of the tokens of a call, which moves when keys are cached."""
+
+    def deviating(p: Real, dim: int, /, *, centre: int, **rest: Any) -> Real:
+        return function(p, dim, centre=np.shape(p)[-1] // 2 if np.ndim(p) else 0, **rest)
+
+    return deviating
+
+
+_deviation = deviations_of("xpos_scales")
+
+DEVIATIONS = (
+    _deviation("xpos-roles-exchanged", "the scales of queries and keys are exchanged", option(role=FLIPPED.__getitem__),
+               hint="Query scales fall with the position, key scales grow."),
+    _deviation("xpos-keys-as-queries", "keys are scaled like queries", option(role=always("query")), hint=QUERY_SCALES),
+    _deviation("xpos-queries-as-keys", "queries are scaled like keys", option(role=always("key")), hint=QUERY_SCALES),
+    _deviation("xpos-unscaled", "nothing is scaled: the rotation of RoPE alone", after(lambda out, *a, **o: np.ones_like(out)),
+               hint=SCALES),
+    _deviation("xpos-centre-0", "scales are always 1 at position 0", option(centre=always(0)), hint=DEFAULT),
+    _deviation("xpos-centre-plus-1", "the centre is one position too large", option(centre=lambda c: c + 1),
+               hint="The middle of an odd number of tokens is rounded up.", seen_in="the convention of torchscale"),
+    _deviation("xpos-centre-of-call", "the centre is the middle of the call's tokens", _middle,
+               hint="Cached keys were scaled with another centre.", seen_in="rotary-embedding-torch 0.9.1"),
+    _deviation("xpos-base-512", "the scale's base is always 512", option(scale_base=always(512.0)), hint=DEFAULT),
+    _deviation("xpos-gamma-0.4", "gamma is always 0.4", option(gamma=always(0.4)), hint=DEFAULT),
+    Deviation("xpos-exponent-half", "the scale of a pair uses i/d rather than 2i/d",
+              _powers(lambda pairs, powers, gamma: _zeta(pairs / 2, gamma) ** powers), hint=ZETA),
+    Deviation("xpos-not-normalised", "2i/d + gamma is not divided by 1 + gamma",
+              _powers(lambda pairs, powers, gamma: (pairs + gamma) ** powers), hint=ZETA),
+    Deviation("xpos-powers-bfloat16", "the powers (p - c) / S are held in bfloat16",
+              _powers(lambda pairs, powers, gamma: _zeta(pairs, gamma) ** narrowed("bfloat16")(powers)), hint=KEEP_FLOAT32,
+              seen_in="rotary-embedding-torch 0.9.1"),
+    _deviation("xpos-scales-bfloat16", "scales are held in bfloat16", after(lambda out, *a, **o: narrowed("bfloat16")(out)),
+               hint=KEEP_FLOAT32, seen_in="rotary-embedding-torch 0.9.1"),
+    _deviation("xpos-scales-float16", "scales are held in float16", after(lambda out, *a, **o: narrowed("float16")(out)),
+               hint=KEEP_FLOAT32),
+)  # fmt: skip

@@ -1,0 +1,55 @@
+"""Zig-zag shard of a sequence: cases and known mistakes."""
+
+from typing import Any
+
+from ..model import Case
+from .shared.position_ids import changed_shard, every_rank
+from .tools.case import cases_of
+from .tools.deviation import deviations_of
+
+USUAL: dict[str, Any] = {"length": 12, "rank": 1, "ranks": 3}
+
+_case = cases_of("zigzag_shard", "shard-")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("two/first", "order", {"length": 8, "rank": 0, "ranks": 2}, tier="smoke"),
+        _case("two/second", "order", {"length": 12, "rank": 1, "ranks": 2}),
+        _case("four/first", "order", {"length": 40, "rank": 0, "ranks": 4}),
+        _case("four/third", "order", {"length": 40, "rank": 2, "ranks": 4}),
+        _case("four/last", "order", {"length": 24, "rank": 3, "ranks": 4}),
+        _case("eight/long", "order", {"length": 1040, "rank": 5, "ranks": 8}),
+        _case("one/whole", "order", {"length": 10, "rank": 0, "ranks": 1}, comment="one rank has all"),
+        _case("one/none", "order", {"length": 0, "rank": 0, "ranks": 1}, comment="no tokens"),
+        _case("two/none", "order", {"length": 0, "rank": 1, "ranks": 2}, comment="no tokens"),
+        _case("refused/odd", "refuse", {"length": 10, "rank": 0, "ranks": 4}, comment="not two chunks for each rank",
+              kind="reject"),
+        _case("refused/rank", "refuse", {"length": 16, "rank": 4, "ranks": 4}, comment="no such rank", kind="reject"),
+        every_rank("zigzag_shard", 18),
+    )  # fmt: skip
+
+
+def _chunks(length: int, ranks: int, *which: int) -> list[int]:
+    size = length // (2 * ranks)
+    return [chunk * size + i for chunk in which for i in range(size)]
+
+
+_deviation = deviations_of("zigzag_shard")
+
+DEVIATIONS = (
+    _deviation("shard-contiguous", "shards are contiguous",
+               changed_shard(lambda length, rank, ranks: _chunks(length, ranks, 2 * rank, 2 * rank + 1)),
+               hint="Rank r has chunk r and the r-th from the end."),
+    _deviation("shard-not-mirrored", "the second chunk is counted from the middle, not from the end",
+               changed_shard(lambda length, rank, ranks: _chunks(length, ranks, rank, ranks + rank)),
+               hint="The second chunk is counted from the end: 2c - 1 - r."),
+    _deviation("shard-tail-first", "the second chunk comes before the first",
+               changed_shard(lambda length, rank, ranks: _chunks(length, ranks, 2 * ranks - 1 - rank, rank)),
+               hint="The chunk from the front comes first."),
+    _deviation("shard-tail-backwards", "the second chunk is reversed",
+               changed_shard(lambda length, rank, ranks: [*_chunks(length, ranks, rank),
+               *_chunks(length, ranks, 2 * ranks - 1 - rank)[::-1]]),
+               hint="Only the order of chunks is mirrored, not the tokens in a chunk."),
+)  # fmt: skip

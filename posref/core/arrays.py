@@ -1,0 +1,263 @@
+"""Array helpers that the definitions share: namespaces, constants, dtypes, relative positions, heads."""
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+Array = Any
+Namespace = Any
+DType = Any
+
+# Libraries that list float64 but compute its sine in float32 (their backends say so, and a test checks it).
+FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
+
+_NAMESPACES: dict[tuple[type, ...], Namespace] = {}  # looked up once per type: 0.1 us against 1.5 us
+
+
+def library(function: str, /, **arrays: Array) -> Namespace:
+    """Return the namespace of the arguments of `function`. Raise TypeError if they are not arrays of one library."""
+    return namespace(*arrays.values(), function=function, names=tuple(arrays))
+
+
+def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] = ("arguments",)) -> Namespace:
+    """Return the array API namespace of `arrays`. Raise TypeError, with a function's name, if they are not of one library."""
+    key = tuple(map(type, arrays))
+    xp = _NAMESPACES.get(key)
+    if xp is None:
+        try:
+            xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
+        except TypeError as error:
+            types = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
+            *others, last = names
+            named = f"{', '.join(others)} and {last}" if others else last
+            alone = not others and last != "arguments"
+            need = "an array (convert numbers and lists" if alone else "arrays of one library (convert numbers and lists"
+            msg = f"{function}: {named} must be {need} with its asarray); got {types}."
+            raise TypeError(msg) from error
+        if number_system(xp) is None:  # all number systems share one type: ask the array each time
+            _NAMESPACES[key] = xp
+    return xp
+
+
+def are_numpy(*types: type) -> bool:
+    """Return whether all are NumPy's array type. They are compared by name: Dynamo cannot trace array_api_compat's own test."""
+    return bool(types) and all(t.__module__ == "numpy" and t.__name__ == "ndarray" for t in types)
+
+
+def _numpy() -> Namespace:
+    import array_api_compat.numpy as xp
+
+    return xp
+
+
+def _is(xp: Namespace, library: str) -> bool:
+    """Return whether a namespace belongs to a library. torch.compile warns about array_api_compat's cached tests."""
+    return library in xp.__name__.split(".")
+
+
+def number_system(xp: Namespace) -> Namespace | None:
+    """Return `xp` if it is one of posref's own number systems, which compute constants themselves. None for array libraries."""
+    return xp if getattr(xp, "computes_constants", False) else None
+
+
+def constants(xp: Namespace, given: Any = None) -> Namespace:
+    """
+    Return the namespace in which to compute constants: NumPy, except for posref's own number systems (balls, error bounds).
+
+    If constants depend on a `given` array, they are computed in its library and on its device (`Beside`).
+    """
+    is_array = hasattr(given, "ndim")
+    system = namespace(given) if is_array else xp
+    if number_system(system) is not None:
+        return system
+    if is_array:
+        return Beside(given)
+    import numpy as np
+
+    return np
+
+
+class Beside:
+    """A namespace for constants in the library and on the device of an array. Without float64, its `float64` is float32."""
+
+    def __init__(self, x: Array) -> None:
+        xp = namespace(x)
+        self.pow, self.maximum, self._arange = xp.pow, xp.maximum, xp.arange
+        self.float64 = real_beside(x)
+        self._x = x
+
+    def asarray(self, values: Any, dtype: DType) -> Array:
+        """Return host `values`, or an array of the library, in `dtype`."""
+        return beside(values, self._x, dtype)
+
+    def arange(self, start: int, stop: int, step: int, dtype: DType) -> Array:
+        """Return evenly spaced integers in `dtype`."""
+        return spread(self._arange(start, stop, step, dtype=dtype, **placement(self._x, namespace(self._x))), self._x)
+
+
+def placement(x: Array, xp: Namespace) -> dict[str, Any]:
+    """Return the keywords that create an array on the device of `x`. None for JAX (a sharding fits only one shape) and Dask."""
+    if _is(xp, "jax") or _is(xp, "dask"):
+        return {}
+    return {"device": x.device} if hasattr(x, "device") else {}  # MLX has none
+
+
+def beside(values: Any, x: Array, dtype: DType) -> Array:
+    """Return `values` as an array of `dtype`, in the library and on the device of `x`. Arrays of that library are only cast."""
+    xp = namespace(x)
+    if isinstance(values, type(x)) or (hasattr(values, "__array_namespace__") and namespace(values) is xp):
+        return cast(values, dtype)
+    return spread(xp.asarray(values, dtype=dtype, **placement(x, xp)), x)
+
+
+def spread(made: Array, x: Array) -> Array:
+    """Return the constant `made` for use with `x`. A PyTorch DTensor only mixes with DTensors, so it is replicated for one."""
+    if type(x).__name__ != "DTensor":
+        return made
+    from torch.distributed.tensor import DTensor, Replicate
+
+    return DTensor.from_local(made, x.device_mesh, [Replicate()] * x.device_mesh.ndim, run_check=False)
+
+
+def created(function: str, values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
+    """
+    Return constants unchanged (NumPy float64), or as an array of `xp`, on `device`, in `dtype`, if these are given.
+
+    In another library they are float64 too, if it computes in float64. With float32 frequencies angles at position 1e6 are off
+    by 1e-2.
+    """
+    if dtype is not None:
+        check_dtype(function, dtype, namespace(values) if xp is None else xp)
+    if xp is None:
+        return values if dtype is None else cast(values, dtype)
+    if number_system(xp) is not None:
+        return values if dtype is None else cast(values, dtype)
+    keywords = {} if device is None else {"device": device}
+    return xp.asarray(values, dtype=dtype or real_beside(xp.zeros(1, dtype=xp.float32, **keywords)), **keywords)
+
+
+def cast(x: Array, dtype: DType) -> Array:
+    """Return `x` in `dtype`, or `x` itself if it already has that dtype."""
+    return x if x.dtype == dtype else namespace(x).astype(x, dtype)
+
+
+def wide(dtype: DType, xp: Namespace) -> DType:
+    """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
+    if dtype == xp.float32:  # the common case; the rest is slow
+        return dtype
+    return xp.promote_types(dtype, xp.float32) if _is(xp, "torch") else xp.result_type(dtype, xp.float32)  # Dynamo traces it
+
+
+def default_real(xp: Namespace, where: Any = None) -> DType:
+    """Return the library's default real dtype (NumPy float64; PyTorch and JAX float32)."""
+    if _is(xp, "torch"):
+        import torch
+
+        return torch.get_default_dtype()  # __array_namespace_info__ breaks torch.compile
+    return xp.__array_namespace_info__().default_dtypes(device=where)["real floating"]
+
+
+def index_dtype(x: Array) -> DType:
+    """Return the dtype of indices in the library and on the device of `x`."""
+    xp = namespace(x)
+    if _is(xp, "torch"):
+        return xp.int64
+    return xp.__array_namespace_info__().default_dtypes(**placement(x, xp))["indexing"]
+
+
+def result_dtype(function: str, positions: Array, dtype: DType | None) -> DType:
+    """Return `dtype` if given, else the dtype of floating `positions`, else the library's default real dtype."""
+    xp = namespace(positions)
+    if dtype is not None:
+        check_dtype(function, dtype, xp)
+        return dtype
+    if xp.isdtype(positions.dtype, "real floating"):
+        return positions.dtype
+    return default_real(xp, placement(positions, xp).get("device"))
+
+
+def check_dtype(function: str, dtype: DType, xp: Namespace) -> None:
+    """Raise if a result dtype is not a real floating data type of the library."""
+    if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # the common case; the rest is slow
+        return
+    try:
+        kinds = ("bool", "integral", "complex floating")
+        fits = not any(dtype is kind for kind in (bool, int, complex)) and not any(xp.isdtype(dtype, kind) for kind in kinds)
+    except (TypeError, AttributeError):  # not the library's own dtype, such as bfloat16 in NumPy
+        try:
+            fits = bool(xp.result_type(dtype, xp.float32))
+        except (TypeError, AttributeError):
+            fits = False
+    if not fits:
+        msg = f"{function}: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
+        raise ValueError(msg)
+
+
+def has_float64(x: Array) -> bool:
+    """Return whether the library computes in float64 on the device of `x`, trigonometry included."""
+    xp = namespace(x)
+    if _is(xp, "torch"):
+        return bool(x.device.type != "mps")
+    if any(xp.__name__.startswith(name) for name in FLOAT64_IN_NAME_ONLY):
+        return False
+    return "float64" in xp.__array_namespace_info__().dtypes(kind="real floating", **placement(x, xp))
+
+
+def real_beside(x: Array) -> DType:
+    """Return float64 if the library computes in it on the device of `x`, else float32."""
+    xp = namespace(x)
+    return xp.float64 if has_float64(x) else xp.float32
+
+
+def whole(function: str, argument: str, positions: Array) -> Array:
+    """
+    Return integer `positions` in the indexing dtype, so that their differences do not wrap around. Raise if not integers.
+
+    That dtype has 64 bits in nearly all libraries. In JAX it has 32 by default, and differences of 2**31 or more wrap around.
+    """
+    if not library(function, **{argument: positions}).isdtype(positions.dtype, "integral"):
+        msg = f"{function}: {argument} must be integers; got {positions.dtype}."
+        raise ValueError(msg)
+    return cast(positions, index_dtype(positions))
+
+
+def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape to which shapes `a` and `b` broadcast, aligned from the right."""
+    length = max(len(a), len(b))
+    pairs = zip((1,) * (length - len(a)) + a, (1,) * (length - len(b)) + b, strict=True)
+    return tuple(m if n == 1 else n for m, n in pairs)
+
+
+def distances(q_positions: Array, k_positions: Array) -> Array:
+    """Return query minus key position, shape ``(*B, Q, K)``. Integers are in the indexing dtype, the library's widest."""
+    xp = namespace(q_positions, k_positions)
+    q, k = (cast(p, index_dtype(p)) if xp.isdtype(p.dtype, "integral") else p for p in (q_positions, k_positions))
+    return q[..., :, None] - k[..., None, :]
+
+
+def rows(table: Array, index: Array) -> Array:
+    """Return the rows of `table` at integer `index` of any shape: ``(*index.shape, *table.shape[1:])``."""
+    xp = namespace(table)
+    if 0 in index.shape and table.shape[0]:  # Dask cannot flatten that index
+        return xp.broadcast_to(table[:1, ...], (*index.shape, *table.shape[1:]))
+    flat = xp.take(table, cast(xp.reshape(index, (-1,)), index_dtype(index)), axis=0)
+    return xp.reshape(flat, (*index.shape, *table.shape[1:]))
+
+
+def check_heads(function: str, heads: int, groups: int) -> None:
+    """Raise if the number of query heads is not a multiple of the number of key or value heads."""
+    if heads != groups and (groups == 0 or heads % groups):
+        requirement = "the number of query heads must be a multiple of the number of key or value heads"
+        msg = f"{function}: {requirement}; got {heads} and {groups}."
+        raise ValueError(msg)
+
+
+def repeat_heads(function: str, x: Array, heads: int) -> Array:
+    """Return `x`, shape (..., G, K, D), with each head repeated in place so that there are `heads` heads."""
+    xp = namespace(x)
+    if x.ndim < 3 or x.shape[-3] == heads:
+        return x
+    check_heads(function, heads, x.shape[-3])
+    groups = x.shape[-3]
+    wider = xp.broadcast_to(x[..., :, None, :, :], (*x.shape[:-2], heads // groups, *x.shape[-2:]))
+    return xp.reshape(wider, (*x.shape[:-3], heads, *x.shape[-2:]))

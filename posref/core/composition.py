@@ -1,0 +1,202 @@
+"""
+Find which functions an operation calls, from its code, and make copies of it that call other functions instead.
+
+A *known* function is a registered operation or a named part (`posref.spec.part`). A *helper* is any other function of this
+package. To find the known functions that a definition calls, this module reads the global names in its code, in nested
+functions and in the helpers that it calls. A copy has its own globals, in which known functions are replaced.
+
+A function is found only if it is called by a global name. It is not found through an attribute (``ntk.raised``), a table of
+functions, a closure, a decorator that wraps it, a method, or a global that is set at run time. No definition calls a known
+function in these ways: the tests run every operation and compare the calls with what is found here.
+"""
+
+import dis
+from collections.abc import Callable, Iterator, Set
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from posref.spec import PARTS, REGISTRY
+
+Function = Callable[..., Any]
+Known = Callable[[str, Function], Function]
+ANGLES = "posref.core.angles"
+
+
+def stages(op: str) -> tuple[str, ...]:
+    """Return the operations that an operation or the function in its `equals` calls directly, in the order of use."""
+    record = REGISTRY[op]
+    both = called(record.function) + (called(record.equals) if record.equals else ())
+    return tuple(name for name in dict.fromkeys(both) if name in REGISTRY)
+
+
+@cache
+def reaches(name: str) -> frozenset[str]:
+    """
+    Return the known functions that a known function calls, directly or through others.
+
+    A deviation in one of them acts on the caller. Parts and operations that are registered as closed count as calling nothing.
+    """
+    if name in PARTS or REGISTRY[name].closed:
+        return frozenset()
+    direct = called(formula(name))
+    return frozenset(direct).union(*(reaches(other) for other in direct))
+
+
+def formula(name: str) -> Function:
+    """Return the function in `equals` of a known function, which calls other known functions, or else the function itself."""
+    if name in PARTS:
+        return PARTS[name].function
+    return REGISTRY[name].equals or REGISTRY[name].function
+
+
+@cache
+def called(function: Function) -> tuple[str, ...]:
+    """Return the names of the known functions that a function calls, directly or through helpers, in the order of use."""
+    found: dict[str, None] = {}
+    seen: set[Function] = set()
+
+    def walk(helper: Function) -> None:
+        seen.add(helper)
+        for _, other in _functions(helper):
+            if other in seen:
+                continue
+            if is_known(other):
+                found[other.__name__] = None
+            else:
+                walk(other)
+
+    walk(function)
+    return tuple(found)
+
+
+@cache
+def has_frequencies(op: str) -> bool:
+    """Return whether an operation makes frequencies, or angles from positions and frequencies (`posref.core.angles`)."""
+    seen: set[Function] = set()
+
+    def walk(function: Function) -> bool:
+        if function in seen:
+            return False
+        seen.add(function)
+        return any(other.__module__ == ANGLES or walk(other) for _, other in _functions(function))
+
+    return makes_frequencies(op) or walk(REGISTRY[op].function)
+
+
+def makes_frequencies(op: str) -> bool:
+    """Return whether the result of an operation is frequencies: powers of a base, from options alone."""
+    record = REGISTRY[op]
+    return "base" in record.domains and not record.arrays
+
+
+def is_known(function: Function) -> bool:
+    """Return whether a function has the name of an operation or a part. A transcription has the name of its original."""
+    return function.__name__ in REGISTRY or function.__name__ in PARTS
+
+
+def rebound(function: Function, names: Set[str], known: Known) -> Function:
+    """
+    Return a copy of a function in which every known function of `names` is replaced by what `known` returns for it.
+
+    `known` takes the name and the function that would be called. Helpers that call these functions are copied too, once each.
+    Everything else stays the same.
+    """
+    copies: dict[Function, Function] = {}
+
+    def copied(original: Function) -> Function:
+        if original not in copies:
+            scope = dict(original.__globals__)
+            copy = FunctionType(original.__code__, scope, original.__name__, original.__defaults__, original.__closure__)
+            copy.__kwdefaults__ = original.__kwdefaults__
+            copies[original] = copy
+            for name, other in _functions(original):
+                if is_known(other):
+                    scope[name] = known(other.__name__, other) if other.__name__ in names else other
+                elif not names.isdisjoint(called(other)):
+                    scope[name] = copied(other)
+        return copies[original]
+
+    return copied(function)
+
+
+class Observed:
+    """A copy of a function that records the results of the functions in `names`. Those in `ends` do not run and return None."""
+
+    def __init__(self, function: Function, names: Set[str], ends: Set[str] = frozenset()) -> None:
+        self._results: dict[str, list[Any]] = {}
+        self._ends = ends
+        self.function = rebound(function, names | ends, self._kept)
+
+    def _kept(self, name: str, function: Function) -> Function:
+        if name in self._ends:
+            return lambda *args, **options: None
+        results = self._results.setdefault(name, [])
+
+        def keeping(*args: Any, **options: Any) -> Any:
+            result = function(*args, **options)
+            results.append(_Outputs(result) if isinstance(result, tuple) else result)
+            return results[-1]
+
+        return keeping
+
+    def outputs(self) -> dict[str, Any]:
+        """
+        Return the results of the functions that were called exactly once.
+
+        The key of a single result is the function's noun; a result without a noun is left out. If a function returns several
+        outputs, only those that the caller used are included, and the keys are their names.
+        """
+        found: dict[str, Any] = {}
+        for name, (result, *more) in ((name, results) for name, results in self._results.items() if results):
+            if more:
+                continue
+            if isinstance(result, _Outputs):
+                found |= {REGISTRY[name].outputs[i]: tuple.__getitem__(result, i) for i in sorted(result.taken)}
+            elif noun(name):
+                found[noun(name)] = result
+        return found
+
+
+def noun(name: str) -> str:
+    """Return the name of a known function's result as a stage of others, or "" if it is no stage."""
+    return PARTS[name].noun if name in PARTS else REGISTRY[name].noun
+
+
+class _Outputs(tuple[Any, ...]):
+    """A tuple of outputs that records which of them were used."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.taken: set[int] = set()
+
+    def __getitem__(self, index: Any) -> Any:
+        taken = range(len(self))[index]
+        self.taken.update(taken if isinstance(index, slice) else [taken])
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.taken.update(range(len(self)))
+        return super().__iter__()
+
+
+@cache
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Return the global names in a function's code and in its nested functions, in the order of the code."""
+    found: list[str] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            found.append(instruction.argval)
+        elif isinstance(instruction.argval, CodeType):
+            found += _names(instruction.argval)
+    return tuple(dict.fromkeys(found))
+
+
+def _functions(function: Function) -> Iterator[tuple[str, Function]]:
+    """Yield the global names in a function's code that are functions of this package, each with its function."""
+    if not isinstance(function, FunctionType):
+        return
+    root = __name__.partition(".")[0]
+    for name in _names(function.__code__):
+        other = function.__globals__.get(name)
+        if isinstance(other, FunctionType) and other.__module__.partition(".")[0] == root:
+            yield name, other

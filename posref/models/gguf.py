@@ -1,0 +1,317 @@
+"""
+Read the metadata of a GGUF file: the keyword arguments of `posref.rope`.
+
+A row of tables/gguf.json says what is known of an architecture:
+
+- ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Left out are architectures with several position axes
+  (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that may have ALiBi or a
+  learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
+- ``sliding_base``: sliding layers have a base of their own (10000 if the file does not say) and are not scaled.
+- ``period``: one layer in this many is full, if the file does not say.
+- ``rotates``: a rule of `rotates`. These rules are not keys of the file. They are literals in llama.cpp's models (src/models,
+  src/llama-hparams.cpp), and `general.architecture` selects them.
+- ``log_multiplier``: ``scaling.yarn_log_multiplier`` is read. ``window``: a file with a sliding window is refused.
+
+The keys are from gguf-py 0.19.0 (gguf/constants.py). Their meaning is from llama.cpp: llama_model::load_hparams,
+llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, overload
+
+from posref.models.arguments import RopeArguments
+from posref.models.config import WORDS
+from posref.models.fields import even, first, integer, number, positives, refuse, speaking_as
+from posref.models.values import table
+from posref.scaling import Linear, LongRoPE, Scaling, YaRN
+from posref.types import Layout
+
+FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
+TYPES = ("none", "linear", "yarn", "longrope")
+BETAS = {"beta_fast": "scaling.yarn_beta_fast", "beta_slow": "scaling.yarn_beta_slow"}
+SWA = ("freq_base_swa", "dimension_count_swa")  # what sliding layers with a base of their own have instead
+KNOWN = (
+    *("dimension_count", "freq_base", "scale_linear", "dimension_sections", "scaling.type", "scaling.factor"),
+    *("scaling.attn_factor", "scaling.original_context_length", "scaling.finetuned", "scaling.yarn_log_multiplier"),
+    *BETAS.values(),
+)
+BOTH = ("rope_factors_short.weight", "rope_factors_long.weight")
+ALWAYS = "rope_freqs.weight"
+STEP = 4  # n_no_rope_layer_step: no key sets it
+EXAONE4_32B = 64  # layers; a smaller EXAONE 4 has no window
+
+
+Factors = Mapping[str, Sequence[float]]
+
+
+@cache
+def layouts() -> dict[str, Layout]:
+    """Return the layout of every known architecture, interleaved ones first."""
+    found = {name: row["layout"] for name, row in table("gguf").items()}
+    return dict(sorted(found.items(), key=lambda item: item[1] != "interleaved"))
+
+
+@overload
+def rope_from_gguf(
+    metadata: Mapping[str, Any], /, *, rope_factors: Factors | None = None, layer_type: str | None = None,
+    layout: Layout | None = None,
+) -> RopeArguments: ...  # fmt: skip
+@overload
+def rope_from_gguf(
+    metadata: Mapping[str, Any], /, *, rope_factors: Factors | None = None, layer: int, layout: Layout | None = None
+) -> RopeArguments | None: ...
+def rope_from_gguf(
+    metadata: Mapping[str, Any],
+    /,
+    *,
+    rope_factors: Factors | None = None,
+    layer_type: str | None = None,
+    layer: int | None = None,
+    layout: Layout | None = None,
+) -> RopeArguments | None:
+    """
+    Return the keyword arguments of `posref.rope` for a GGUF file, or None for a layer that does not rotate.
+
+    Parameters
+    ----------
+    metadata : mapping
+        The file's key-value pairs as Python values, such as "general.architecture" and "<architecture>.rope.freq_base".
+    rope_factors : mapping, optional
+        The file's tensors by name: "rope_freqs.weight" (Llama 3.1 and later, Gemma 4), with divisors for every length, or
+        "rope_factors_short.weight" and "rope_factors_long.weight" (Phi-3: LongRoPE). No key says that a file has
+        "rope_freqs.weight", so look for the tensor. Without its divisors the frequencies of Llama 3.1 are wrong.
+    layer_type : {"full_attention", "sliding_attention"}, optional
+        Which layers to read, if the architecture's sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma,
+        Laguna, MiMo-V2). Required then, unless you give `layer`. An error for other files.
+    layer : int, optional
+        The number of one layer, from 0, instead of `layer_type`. The result is None if the layer does not rotate. These do not:
+
+        - the last of every four in SmolLM3, AFMoE and Llama 4 (in Llama 4 unless ``attention.sliding_window`` is 0);
+        - the first of every four in SmallThinker with a window;
+        - layers without a window in Cohere 2, Cohere 2 MoE (except its leading dense layers), EXAONE MoE and EXAONE 4 with 64
+          layers.
+
+        These rules are in llama.cpp, not in the file's keys.
+    layout : {"half", "interleaved", "interleaved_to_half"}, optional
+        Overrides the layout that `GGUF_LAYOUTS` has for the architecture. Required for architectures that are not in it.
+
+    Returns
+    -------
+    dict
+        ``layout``, ``base``, ``rotary_dim`` and ``scaling``. Divisors become a `posref.scaling.LongRoPE`, with the same list
+        twice if they apply at every length. Then add the ``length`` of your call.
+
+    Raises
+    ------
+    ValueError
+        If a key is missing, of the wrong type or unknown, or `posref.rope` cannot do what it says. posref never guesses.
+
+    Notes
+    -----
+    The layout describes the weights in this file. Converters permute Llama's weights, so it may differ from the layout of
+    `rope_from_config`. ggml always rounds YaRN's correction dimensions. gpt-oss does not, so its frequencies here differ
+    slightly from those of `rope_from_config`. llama.cpp reads ``yarn_beta_fast`` and ``yarn_beta_slow`` for some architectures
+    only, and chooses LongRoPE's list once, by the size of its context. posref always reads both keys, and chooses the list by
+    the length of the call. Softmax factors (DeepSeek) are not part of the result. Without `layer` the result describes the
+    layers that rotate.
+
+    Examples
+    --------
+    >>> metadata = {"general.architecture": "qwen2", "qwen2.embedding_length": 3584, "qwen2.attention.head_count": 28}
+    >>> rope_from_gguf(metadata | {"qwen2.context_length": 32768, "qwen2.rope.freq_base": 1000000.0})
+    {'layout': 'half', 'base': 1000000.0, 'rotary_dim': 128, 'scaling': None}
+    """
+    with speaking_as("rope_from_gguf"):
+        if not isinstance(metadata, Mapping):
+            refuse(f"metadata must be a mapping, the file's key-value pairs; got {type(metadata).__name__}.")
+        name = metadata.get("general.architecture")
+        if not isinstance(name, str):
+            refuse(f"metadata must have general.architecture, a string; got {name!r}.")
+        if layer is not None:
+            if layer_type is not None:
+                refuse(f"layer must be given without layer_type; got layer {layer!r} and layer_type {layer_type!r}. Give one.")
+            check_layer(metadata, name, layer)
+            if not rotates(metadata, name, layer):
+                return None
+            if _has_types(metadata, name):
+                layer_type = SLIDING_LAYERS if has_window(metadata, name, layer) else FULL_LAYERS
+        rope = _of_layers(_rope_keys(metadata, name), metadata, name, layer_type)
+        lanes = _lanes(metadata, rope, name)
+        if layer_type == SLIDING_LAYERS:
+            rope_factors = None  # Gemma 4's divisors are for its full layers
+        return {
+            "layout": _layout(name, layout),
+            "base": number("freq_base", ("freq_base",), rope, {"freq_base": 10_000.0}, low=0, strict=True),
+            "rotary_dim": lanes,
+            "scaling": _scaling(rope, _context(metadata, rope, name), name, _factors(rope_factors, lanes // 2)),
+        }
+
+
+def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the keys that begin with "<architecture>.rope.", without this prefix and null values. Refuse unknown keys."""
+    prefix = f"{name}.rope."
+    rope = {
+        key.removeprefix(prefix): value
+        for key, value in metadata.items()
+        if isinstance(key, str) and key.startswith(prefix) and value is not None
+    }
+    sections = rope.get("dimension_sections", ())
+    if not isinstance(sections, Sequence) or any(sections):
+        refuse(f"metadata must describe a model with one position for each token; got {prefix}dimension_sections.")
+    arch = table("gguf").get(name, {})
+    if arch.get("window") == "refused" and metadata.get(f"{name}.attention.sliding_window"):
+        refuse("metadata must describe a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
+    if name.startswith("granite") and rope.get("scaling.finetuned") is False:
+        refuse("metadata must describe a model with rotary embeddings; got Granite's scaling.finetuned false: it has none.")
+    known = (*KNOWN, *SWA) if arch.get("sliding_base") else KNOWN
+    strange = [prefix + key for key in sorted(set(rope) - set(known))]
+    if strange:
+        refuse(f"rope keys of metadata must be among {KNOWN}; got {strange}, which rope cannot do.")
+    return rope
+
+
+def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
+    """Return whether the file has sliding layers with a base of their own."""
+    return bool(table("gguf").get(name, {}).get("sliding_base")) and bool(metadata.get(f"{name}.attention.sliding_window"))
+
+
+def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
+    """Return the keys for these layers, under the names that other architectures use."""
+    if not _has_types(metadata, name):
+        if layer_type is not None:
+            refuse(f"layer_type must be None, since all layers of this file are alike; got {layer_type!r}.")
+        return rope
+    if layer_type not in (FULL_LAYERS, SLIDING_LAYERS):
+        refuse(f"layer_type must be one of {(FULL_LAYERS, SLIDING_LAYERS)}, the layer types of {name!r}; got {layer_type!r}.")
+    if layer_type == FULL_LAYERS:
+        return {key: value for key, value in rope.items() if key not in SWA}
+    lanes = first(("dimension_count_swa", "dimension_count"), rope)
+    own = {"freq_base": first(("freq_base_swa",), rope, {"freq_base_swa": 10_000.0}), "scaling.type": "none"}
+    return own if lanes is None else {**own, "dimension_count": lanes}
+
+
+def _layout(name: str, layout: Layout | None) -> Layout:
+    if layout is None and name not in table("gguf"):
+        known = ", ".join(sorted(table("gguf")))
+        refuse(f"general.architecture must be a known one; got {name!r}. Pass layout, one of {WORDS}. Known: {known}.")
+    if layout is not None and layout not in WORDS:
+        refuse(f"layout must be one of {WORDS} or None; got {layout!r}.")
+    own: Layout = layout or table("gguf")[name]["layout"]
+    return own
+
+
+def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> int:
+    """Return the number of rotated channels: from its own key, else the key length, else embedding length / heads."""
+    if "dimension_count" in rope:
+        return even(integer(("dimension_count",), rope))
+    if metadata.get(f"{name}.attention.key_length") is not None:
+        return even(integer((f"{name}.attention.key_length",), metadata))
+    heads = integer((f"{name}.attention.head_count",), metadata)
+    return even(integer((f"{name}.embedding_length",), metadata) // heads)
+
+
+def _context(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> tuple[int | None, bool]:
+    """Return the original length, and whether it differs from the model's own."""
+    own = first((f"{name}.context_length",), metadata)
+    original = first(("scaling.original_context_length",), rope)
+    if own is None and original is None:
+        return None, False
+    length = integer(("scaling.original_context_length",), rope) if original else integer((f"{name}.context_length",), metadata)
+    return length, own is not None and own != length
+
+
+def _factors(given: Mapping[str, Sequence[float]] | None, pairs: int) -> dict[str, tuple[float, ...]]:
+    """Return the divisors by tensor name: one list for every length, or a short and a long one."""
+    if given is not None and not isinstance(given, Mapping):
+        refuse(f"rope_factors must be a mapping from tensor names to lists; got {type(given).__name__}.")
+    found = {key: positives(key, values, pairs) for key, values in (given or {}).items()}
+    if found and set(found) not in ({ALWAYS}, set(BOTH)):
+        refuse(f"rope_factors must have {ALWAYS}, or {' and '.join(BOTH)}; got {sorted(found)}.")
+    return found
+
+
+def _scaling(
+    rope: Mapping[str, Any], context: tuple[int | None, bool], name: str, factors: Mapping[str, tuple[float, ...]]
+) -> Scaling | None:
+    kind = rope.get("scaling.type", "linear")
+    if not isinstance(kind, str) or kind not in TYPES:
+        refuse(f"scaling.type must be one of {TYPES}; got {kind!r}.")
+    slowed = number("scaling.factor", ("scaling.factor", "scale_linear"), rope, {"scaling.factor": 1.0}, low=0)
+    s = 1.0 if kind == "none" or slowed == 0 else slowed  # llama.cpp reads 0 as not given
+    gain = number("scaling.attn_factor", ("scaling.attn_factor",), rope, {"scaling.attn_factor": 1.0}, low=0, strict=True)
+    original, extended = context
+    if factors and (kind == "yarn" or s != 1):
+        refuse(f"rope_factors must be None if the file has another scaling; got scaling.type {kind!r} and factor {s}.")
+    if factors:
+        short, long = (factors[key] for key in (BOTH if BOTH[0] in factors else (ALWAYS, ALWAYS)))
+        return LongRoPE(short, long, _length(original, name), attention_factor=gain)
+    if kind == "yarn":
+        return _yarn(rope, s, _length(original, name), name, gain)
+    if kind == "longrope" or gain != 1 or (extended and kind != "none"):
+        refuse(f"rope_factors must be given for this file (LongRoPE): the tensors {' and '.join(BOTH)}; got none.")
+    return None if s == 1 else Linear(s)
+
+
+def _length(original: int | None, name: str) -> int:
+    if original is None:
+        refuse(f"metadata must have {name}.rope.scaling.original_context_length or {name}.context_length; got none.")
+    return original
+
+
+def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: float) -> YaRN:
+    """Return YaRN with llama.cpp's factor on cos and sin. With yarn_log_multiplier (DeepSeek) the softmax has it."""
+    betas: dict[str, Any] = {
+        field: number(key, (key,), rope, low=0, strict=True) for field, key in BETAS.items() if key in rope
+    }
+    key = "scaling.yarn_log_multiplier"
+    moved = number(key, (key,), rope, {key: 0.0}, low=0)
+    if moved and not table("gguf").get(name, {}).get("log_multiplier"):
+        refuse(f"{key} must be 0 or not given, except for deepseek2; got {moved} for {name!r}.")
+    if moved:
+        return YaRN(factor, length, **betas, attention_factor=gain)
+    own = None if gain == 1 else gain * (1 + math.log(factor) / 10 if factor > 1 else 1)
+    return YaRN(factor, length, **betas, attention_factor=own)
+
+
+# ---- layers ------------------------------------------------------------------------------------------------------------------
+def check_layer(metadata: Mapping[str, Any], name: str, layer: int) -> None:
+    """Refuse the number of a layer that the file does not have."""
+    count = integer((f"{name}.block_count",), metadata)
+    if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < count:
+        refuse(f"layer must be an integer from 0 to {count - 1}, since {name}.block_count is {count}; got {layer!r}.")
+
+
+def has_window(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
+    """Return whether a layer has a sliding window: all but the last of each period, or those that the file lists."""
+    key = f"{name}.attention.sliding_window_pattern"
+    pattern = metadata.get(key, table("gguf").get(name, {}).get("period"))
+    if isinstance(pattern, Sequence) and not isinstance(pattern, str | bytes) and len(pattern) > layer:
+        return bool(pattern[layer])
+    if isinstance(pattern, bool) or not isinstance(pattern, int) or pattern < 0:
+        refuse(
+            f"metadata must have {key}, a period or one number for every layer; got {pattern!r}. Without it give layer_type."
+        )
+    return pattern == 0 or layer % pattern < pattern - 1
+
+
+def rotates(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
+    """Return whether a layer rotates its queries and keys."""
+    window = metadata.get(f"{name}.attention.sliding_window")
+    last_of_step = (layer + 1) % STEP == 0
+    match table("gguf").get(name, {}).get("rotates"):
+        case "not the last of four":
+            return not last_of_step
+        case "not the last of four in chunks":  # without chunks all layers rotate
+            return window == 0 or not last_of_step
+        case "not the first of four with a window":
+            return not window or layer % STEP != 0
+        case "windows":
+            return has_window(metadata, name, layer)
+        case "windows and dense layers":
+            return layer < metadata.get(f"{name}.leading_dense_block_count", 0) or has_window(metadata, name, layer)
+        case "windows of 64 layers":
+            return integer((f"{name}.block_count",), metadata) != EXAONE4_32B or has_window(metadata, name, layer)
+        case _:
+            return True

@@ -1,0 +1,94 @@
+"""
+The tables of what is known of models, in the folder ``tables``: one row for each model type, GGUF architecture and preset.
+
+Everything about model types was read in transformers 5.23.0 (the configuration and modeling files), except chatglm and kimi_k2,
+whose code comes with their weights.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from posref.types import Layout
+
+ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
+
+
+@cache
+def table(name: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the rows of a table by name: "types", "gguf" or "presets". The file is read once."""
+    path = Path(__file__).with_name("tables") / f"{name}.json"
+    rows: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+def model_type(name: Any) -> Mapping[str, Any]:
+    """
+    Return the row of a model type, empty for an unknown one.
+
+    For `posref.from_config`:
+
+    - ``like`` is another type with the same encodings. ``rows`` has a dict for each encoding: ``component``; ``operation``,
+      null if nothing has positions; ``options``, as values or as the keys that have them in the file; ``when``, the values of
+      keys for which the row holds; ``read``, the function of `posref.models.whole` that reads it; ``source``, a file and line
+      of transformers/models; ``confidence``, "high" if that code was read or compared.
+    - ``parts`` has the keys of nested configurations and their default types; ``without``, the components of these parts that
+      the model leaves out; ``defaults``, the values that the configuration class gives missing keys.
+
+    ``rope`` has what `posref.configs` knows. Each layout was checked by running that model's rotary module and apply function.
+
+    - ``layout`` of the weights as transformers stores them (Meta's own Llama files are interleaved); ``half_unless``, a key
+      that is false for "half"; ``lanes`` and ``inverse``, as in `posref.rope`; ``mrope``, the arrangement and the default
+      sections, in the order of the file, of a model with several position axes.
+    - ``defaults`` for missing keys, where they are not base 10000, the whole head and head size hidden_size //
+      num_attention_heads; ``silent``, the rope dict of a file that has none, unless it is ``{"rope_type": "default"}``.
+    - ``bases``, for old files with one base per layer type: the types, the keys of their bases, and whether `rope_scaling`
+      applies; ``flat``, true if `rope_parameters` that are not by layer type mean the same; ``yarn``, defaults of such a dict.
+    - ``softmax``, true if the model multiplies the softmax scale by ``g(mscale_all_dim)**2``; ``yarn_means``, another type that
+      "yarn" stands for; ``alpha``, true if "dynamic" with "alpha" means `NTKAlpha`.
+    - ``switch``, a key that switches rotation on, with its value; ``requires``, a check of `posref.models.config`;
+      ``head_key``, a key of the head size besides "head_dim"; ``hidden_times``, how many vectors attention reads side by side;
+      ``inside``, a nested dict that may have the base.
+
+    ``layers`` says which layers rotate, in words: see `posref.models.layers`.
+    """
+    return table("types").get(str(name), {})
+
+
+@cache
+def model_table() -> Mapping[str, Mapping[str, Any]]:
+    """Return the rows of the model types that `posref.from_config` knows."""
+    return {name: row for name, row in table("types").items() if not row.keys() <= {"rope", "layers"}}
+
+
+@cache
+def layouts() -> dict[str, Layout]:
+    """Return the layout of every model type with one position for each token, ordered by layout."""
+    found = {name: row["rope"] for name, row in table("types").items() if "layout" in row.get("rope", {})}
+    ordered = sorted(found, key=lambda name: ("half", "interleaved", "interleaved_to_half").index(found[name]["layout"]))
+    return {name: found[name]["layout"] for name in ordered if "mrope" not in found[name]}
+
+
+def mropes() -> list[str]:
+    """Return the model types whose tokens have positions on several axes."""
+    return [name for name, row in table("types").items() if "mrope" in row.get("rope", {})]
+
+
+def remedy(model: str, known: Iterable[str]) -> str:
+    """Return what to do about an unknown model type."""
+    close = difflib.get_close_matches(model, list(known), n=3)
+    meant = f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+    return f"If the model runs another type's code, set model_type to that type.{meant}"
+
+
+def positions_of(model: str) -> str | None:
+    """Return in words the encodings of a model without rotary embeddings. None for other models and unknown types."""
+    known = model_type(model_type(model).get("like", model))
+    found = [row["operation"] for row in known.get("rows", ())]
+    if not found or any(name in ROTARY for name in found):
+        return None
+    named = dict.fromkeys(name for name in found if name is not None)
+    return " and ".join(named) if named else "none"

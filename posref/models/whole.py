@@ -1,0 +1,311 @@
+"""Read a model's config.json: all its positional encodings, in the text model and in every tower."""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from posref.models.arguments import Config, Entry
+from posref.models.config import read_mrope, read_rope
+from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as
+from posref.models.layers import COUNT, kinds_of_layers
+from posref.models.values import model_table, model_type, remedy
+
+Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
+MOST = 10_000  # layers of a model, since each is read
+HIDDEN = ("embed_dim", "hidden_size", "d_model")
+HEADS = ("num_heads", "num_attention_heads")
+MODALITIES = ("text", "vision", "audio")
+DEEPEST = 8  # levels of nested configurations
+OWN_NAMES = ("indexer", "compressed keys")  # in the text part these keep their own names
+
+
+def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, list[Entry | None]]:
+    """
+    Return the positional encodings of a whole model, by component, from its config.json.
+
+    Parameters
+    ----------
+    config : mapping, object with ``to_dict()``, or path
+        The parsed file, a configuration object of transformers, or the path of the file. Nested configurations are read too,
+        up to 8 deep.
+    layer : int, optional
+        The number of one layer, from 0. If the layers of a component differ, its list then has only the entry of this layer. If
+        they are alike, it keeps its one entry for any number.
+
+    Returns
+    -------
+    dict
+        For each component ("text", "vision", "audio", "encoder", "decoder", "indexer", ...) a list: one entry if its layers are
+        alike, else one for each layer. An entry is None if nothing there has positions, else a pair:
+
+        - ``operation``, a name of `posref.spec.REGISTRY`, or the field's name of an encoding that posref does not define;
+        - ``options``, the arguments of that operation that the file decides. Arrays, sizes and positions come with the
+          checkpoint or the call. None if posref does not define the encoding, or the file does not decide its options.
+
+        A component with an encoding at its input and another in attention has both: "vision" and "vision attention". "vision
+        table" is the operation that resizes the learned table to another grid. A component of a nested configuration has both
+        names: "thinker text".
+
+    Raises
+    ------
+    ValueError
+        If the model type is unknown, a key is missing or has the wrong type, `rope_from_config` would refuse the parameters of
+        a rotation, or the layers of a component differ and it does not have this one.
+
+    Notes
+    -----
+    The rules are from the code of transformers 5.23.0. A missing key has the default of the configuration class there. ``dim``
+    of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. For sinusoids
+    whose rows begin at 2 (M2M100, XGLM), add 2 to the positions. A tower that timm defines (``timm_wrapper``) has a name only,
+    since the file does not decide its encoding.
+
+    Examples
+    --------
+    >>> from_config({"model_type": "opt"})
+    {'text': [Entry(operation='learned', options={'offset': 2})]}
+    >>> found = from_config({"model_type": "smollm3", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4})
+    >>> [entry and entry.operation for entry in found["text"]]
+    ['rope', 'rope', 'rope', None]
+    """
+    with speaking_as("from_config"):
+        whole = parsed(config)
+        if layer is not None and (isinstance(layer, bool) or not isinstance(layer, int) or layer < 0):
+            refuse(f"layer must be an int of at least 0, or None; got {layer!r}.")
+        found = _components(whole, None, "config")
+        if not found:
+            refuse("config must have the configurations of its parts; got none of them.")
+        return found if layer is None else {name: _at(name, entries, layer) for name, entries in found.items()}
+
+
+def _components(config: Mapping[str, Any], silent: str | None, where: str) -> dict[str, list[Entry | None]]:
+    """Return the components of a configuration. Its type is `silent` if it does not say."""
+    table = model_table()
+    if where.count("[") > DEEPEST:
+        refuse(f"config must have at most {DEEPEST} levels of nested configurations; got {where}.")
+    model = str(config.get("model_type") or silent)
+    if model not in table:
+        refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")
+    known = table[table[model].get("like", model)]
+    config = {"model_type": model, **{name: value for name, value in config.items() if name != "model_type"}}
+    if "like" in table[model]:
+        config["model_type"] = table[model]["like"]
+    found: dict[str, list[Entry | None]] = {}
+    for key, inner in known.get("parts", {}).items():
+        part = config.get(key)
+        if isinstance(part, dict):
+            found |= _named(key, _components(part, inner, f"{where}[{key!r}]"), table, part.get("model_type") or inner)
+    found = {name: entries for name, entries in found.items() if name not in known.get("without", ())}
+    defaults = known.get("defaults", {})
+    _check_words(known.get("rows", ()), config, defaults, where)
+    for row in known.get("rows", ()):
+        inside = row.get("only_without")  # older files have the text's keys at the top level
+        if (inside is None or not isinstance(config.get(inside), dict)) and _holds(row, config, defaults):
+            if "read" in row:
+                found[row["component"]] = READERS[row["read"]](config, row, defaults)
+            else:
+                found[row["component"]] = [_entry(row, config, defaults)]
+    return found
+
+
+def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entry | None:
+    if row["operation"] is None:
+        return None
+    return Entry(row["operation"], options_of(row, config, defaults))
+
+
+def _holds(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    """Return whether the file has the values for which a row holds."""
+    return all(value_of(key, config, defaults) in allowed for key, allowed in row.get("when", {}).items())
+
+
+def _check_words(rows: Iterable[Mapping[str, Any]], config: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
+    """Refuse a word that should choose an encoding but that the model's code does not know."""
+    known: dict[str, list[Any]] = {}
+    for row in rows:
+        for key, allowed in row.get("when", {}).items():
+            known.setdefault(key, []).extend(allowed)
+    for key, allowed in known.items():
+        value = value_of(key, config, defaults)
+        if value not in allowed and any(isinstance(word, str) for word in allowed):
+            refuse(f"{where}[{key!r}] must be one of {tuple(dict.fromkeys(allowed))}; got {value!r}.")
+
+
+def _named(
+    key: str, found: dict[str, list[Entry | None]], table: Mapping[str, Any], model: str
+) -> dict[str, list[Entry | None]]:
+    """Return the components of a part, named after it."""
+    part = key.removesuffix("_config").replace("_", " ")
+    composite = "parts" in table[table[model].get("like", model)]
+    names: dict[str, list[Entry | None]] = {}
+    for name, entries in found.items():
+        first, _, rest = name.partition(" ")
+        if part in (first, name) or (part == "text" and name in OWN_NAMES):
+            names[name] = entries
+        elif first in MODALITIES and not composite:
+            names[f"{part} {rest}".strip()] = entries
+        else:
+            names[f"{part} {name}"] = entries
+    return names
+
+
+def _at(name: str, entries: list[Entry | None], layer: int) -> list[Entry | None]:
+    if len(entries) == 1:
+        return entries
+    if layer >= len(entries):
+        refuse(f"layer must be an int from 0 to {len(entries) - 1}, the last layer of {name!r}; got {layer}.")
+    return [entries[layer]]
+
+
+# ---- readers: each returns the encodings of a row, with options from the file ------------------------------------------------
+def value_of(key: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    """Return the value of a key, which may be nested ("attn_config.alibi"), or its default."""
+    inside: Any = config
+    for name in key.split("."):
+        if not isinstance(inside, dict) or name not in inside:
+            return defaults.get(key)
+        inside = inside[name]
+    return inside
+
+
+def options_of(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options of a row, with each key replaced by the file's value."""
+    if row.get("options") is None:
+        return None
+    return {name: _resolved(name, given, config, defaults) for name, given in row["options"].items()}
+
+
+def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    if not isinstance(given, dict):
+        return given
+    names = [given["key"]] if isinstance(given["key"], str) else given["key"]
+    value = next((v for v in (value_of(key, config, defaults) for key in names) if v is not None), given.get("silent"))
+    if isinstance(value, list | tuple) and value and "item" in given:
+        value = value[given["item"]]
+    wanted = given.get("type", "int")
+    if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
+        refuse(f"the file must have {' or '.join(names)}, of type {wanted}, for {name}; got {value!r}.")
+    return value + given.get("plus", 0) if wanted == "int" else float(value)
+
+
+def _rotary(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return RoPE or M-RoPE: one entry if all layers are alike, else one for each."""
+    if "mrope" in model_type(config["model_type"]).get("rope", {}):
+        return [Entry("mrope", {**read_mrope(config, None, None)})]
+    count = integer(COUNT, config, defaults) if first(COUNT, config, defaults) is not None else None
+    if count is not None and count > MOST:
+        refuse(f"{' or '.join(COUNT)} must be at most {MOST}; got {count}.")
+    if count is None:
+        return [Entry("rope", {**own}) if (own := read_rope(config, None, None, None)) else None]
+    sized = config if first(COUNT, config) is not None else {**config, "num_hidden_layers": count}
+    kinds = _kinds(sized, count)
+    found = {kind: read_rope(sized, None, kinds.index(kind), None) for kind in dict.fromkeys(kinds)}  # once for each kind
+    if all(other == found[kinds[0]] for other in found.values()):
+        kinds = kinds[:1]
+    return [None if (options := found[kind]) is None else Entry("rope", {**options}) for kind in kinds]
+
+
+def _kinds(config: Mapping[str, Any], count: int) -> Sequence[Hashable]:
+    """Return a key for every layer, equal for layers that are alike: its number if the file is wrong for some layer."""
+    try:
+        return kinds_of_layers(config, count)
+    except ConfigError:
+        return range(count)
+
+
+def _changed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the rotation of an indexer: the text's, with another layout or other channels."""
+    entries = []
+    for entry in _rotary(config, row, defaults):
+        options = None if entry is None else {**(entry.options or {}), **row["options"]}
+        entries.append(None if entry is None else Entry(entry.operation, options))
+    return entries
+
+
+def _compressed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the rotation of DeepSeek-V4's compressed layers."""
+    found = read_rope(config, "compress", None, None)
+    return [None if found is None else Entry("rope", {**found})]
+
+
+def _plain(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return RoPE over the whole head, with the base that the row names, for encoders without a rope dict."""
+    options = options_of(row, config, defaults) or {}
+    return [Entry("rope", {**options, "rotary_dim": even(_head(config, defaults)), "scaling": None})]
+
+
+def _axial(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return a rotation by coordinates in an image or video. The head gives its widths, the file its base."""
+    axes, options = row["axes"], dict(row["options"])
+    width = even(2 * (_head(config, defaults, row.get("head")) // (2 * axes)))
+    rope = config.get("rope_parameters")
+    if rope is not None and (not isinstance(rope, dict) or rope.get("rope_type", "axial") not in ("axial", "default")):
+        refuse(f"rope_parameters must be null or a dict of rope_type 'axial' or 'default' here; got {rope!r}.")
+    places = [] if rope is None else [rope]
+    base = number("base", ("rope_theta",), *places, config, defaults, low=0, strict=True)
+    return [Entry("axial_rope", {"dims": (width,) * axes, "base": base, **options})]
+
+
+def _grid(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return sinusoids of rows and columns, each half as wide as the model."""
+    options = options_of(row, config, defaults) or {}
+    if options["widths"] % 4 or options["widths"] < 4:
+        refuse(f"the width of sinusoids of rows and columns must be a multiple of 4; got {options['widths']}.")
+    return [Entry("sinusoidal_nd", {**options, "widths": (options["widths"] // 2,) * 2})]
+
+
+def _compass(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the M-RoPE of each layer, by its type. A type whose parameters are null has none."""
+    types, given = _by_type(config)
+    same = {name: value for name, value in config.items() if name not in ("layer_types", "rope_parameters")}
+    found = {
+        kind: None
+        if given[kind] is None
+        else Entry("mrope", {**read_mrope({**same, "rope_parameters": given[kind]}, "interleaved", "half")})
+        for kind in dict.fromkeys(types)
+    }
+    return [found[kind] for kind in types]
+
+
+def _by_type(config: Mapping[str, Any]) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the type of each layer, and the rope parameters of each type."""
+    types, given = config.get("layer_types"), config.get("rope_parameters")
+    listed = isinstance(types, list | tuple) and all(isinstance(kind, str) for kind in types)
+    types = list(types) if listed and types is not None else []
+    if not types or not isinstance(given, dict) or not set(types) <= set(given):
+        refuse(f"rope_parameters must have an entry for every type in layer_types; got {given!r} and {types!r}.")
+    return types, given
+
+
+def _axial_by_type(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the axial rotation of each layer. Its type decides the base and the share of the head that rotates."""
+    types, given = _by_type(config)
+    axes, head, found = row["axes"], integer(("head_dim",), config, defaults), {}
+    for kind in dict.fromkeys(types):
+        rope = given[kind] if isinstance(given[kind], dict) else {}
+        share = number("partial_rotary_factor", ("partial_rotary_factor",), rope, {"partial_rotary_factor": 1.0}, low=0)
+        base = number("base", ("rope_theta",), rope, low=0, strict=True)
+        found[kind] = Entry("axial_rope", {"dims": (even(int(head * share) // axes),) * axes, "base": base, **row["options"]})
+    return [found[kind] for kind in types]
+
+
+def _head(config: Mapping[str, Any], defaults: Mapping[str, Any], keys: list[str] | None = None) -> int:
+    """Return the width of a head: the value of the first of `keys`, divided by those of the others."""
+    if keys is not None:
+        hidden, *others = (integer((key,), config, defaults) for key in keys)
+        return hidden // math.prod(others)
+    if first(("head_dim",), config, defaults) is not None:
+        return integer(("head_dim",), config, defaults)
+    hidden = integer(HIDDEN, config) if first(HIDDEN, config) is not None else integer(HIDDEN, defaults)
+    return hidden // integer(HEADS, config, defaults)
+
+
+READERS: dict[str, Reader] = {
+    "rotary": _rotary,
+    "changed": _changed,
+    "compressed": _compressed,
+    "plain": _plain,
+    "axial": _axial,
+    "axial by layer": _axial_by_type,
+    "compass": _compass,
+    "grid": _grid,
+}

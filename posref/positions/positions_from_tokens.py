@@ -1,0 +1,59 @@
+"""Rows of a learned table for the tokens of padded rows, from token ids."""
+
+from posref.core.arrays import index_dtype, library
+from posref.spec import Axes, Integer, encoding
+from posref.types import ArrayOf, T
+
+
+@encoding(
+    title="RoBERTa's positions from token ids",
+    idea=(
+        "RoBERTa keeps a row of its position table for padding. Tokens are numbered from the row after that one, padding "
+        "always has its own row, and a token's row does not depend on how much padding there is."
+    ),
+    family="positions",
+    name="positions_from_tokens",
+    source="fairseq, utils.make_positions; transformers 5.23.0, RoBERTa",
+    models=("RoBERTa", "XLM-R", "M2M100"),
+    domains={"padding_idx": Integer(0)},
+    arrays={"tokens": Axes("*R T", "integer")},
+    result="*R T",
+    rows="*R",
+    returns="integer",
+)
+def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
+    r"""
+    Return rows of a learned table as in RoBERTa and fairseq: tokens count from ``padding_idx + 1``, padding has `padding_idx`.
+
+    .. math:: p_t = \mathrm{pad} + [x_t \ne \mathrm{pad}] \sum_{u \le t} [x_u \ne \mathrm{pad}]
+
+    Here x_t is the id of token t, pad is `padding_idx`, and brackets are 1 if true, else 0.
+
+    Parameters
+    ----------
+    tokens : array of integers, shape ``(*B, T)``
+        x, token ids.
+    padding_idx : int
+        The id of the padding token: 1 in RoBERTa, XLM-R, BART's encoder and M2M100.
+
+    Returns
+    -------
+    array of integers, shape ``(*B, T)``
+
+    Raises
+    ------
+    ValueError
+        If `tokens` are not integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from_tokens(np.asarray([0, 42, 7, 1, 1]), padding_idx=1).tolist()
+    [2, 3, 4, 1, 1]
+    """
+    xp = library("from_tokens", tokens=tokens)
+    if not xp.isdtype(tokens.dtype, "integral"):
+        msg = f"from_tokens: tokens must be integers; got {tokens.dtype}."
+        raise ValueError(msg)
+    real = xp.astype(tokens != padding_idx, index_dtype(tokens))
+    return xp.cumulative_sum(real, axis=-1) * real + padding_idx

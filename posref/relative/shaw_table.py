@@ -1,0 +1,40 @@
+"""What both operations of Shaw et al. share: the row of a table for every query and key. Source: arXiv:1803.02155."""
+
+from typing import Literal, get_args
+
+from posref.core.arrays import Array, cast, distances, library, namespace, wide
+from posref.core.checks import check_integer, check_rows, check_tokens, check_word
+from posref.spec import Axes, Domain, Integer, OneOf
+
+Order = Literal["key_minus_query", "query_minus_key"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+DOMAINS: dict[str, Domain] = {"left": Integer(0, usual=8), "right": Integer(0, usual=8), "order": OneOf(ORDERS)}
+PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", "integer")}
+
+
+def widened(first: Array, *others: Array) -> list[Array]:
+    """Return the arrays in the working dtype of the first: float32 or wider."""
+    work = wide(first.dtype, namespace(first))
+    return [cast(x, work) for x in (first, *others)]
+
+
+def rows_of(
+    function: str, of: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: Order
+) -> Array:
+    """Return the index of the table's row for every query and key, shape ``(*P, Q, K)``."""
+    check_word(function, "order", order, ORDERS)
+    left = check_integer(function, "left", left, 0)
+    right = check_integer(function, "right", right, 0)
+    xp = library(function, q_positions=q_positions, k_positions=k_positions)
+    check_tokens(function, q_positions=q_positions, k_positions=k_positions)
+    if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):
+        msg = f"{function}: positions must be integers; got {q_positions.dtype} and {k_positions.dtype}."
+        raise ValueError(msg)
+    count = left + right + 1
+    if table.ndim != 2 or table.shape[0] != count:
+        msg = f"{function}: the table must be 2-D with left + right + 1 = {count} rows; got shape {tuple(table.shape)}."
+        raise ValueError(msg)
+    check_rows(function, "q_positions", tuple(q_positions.shape), tuple(x.shape[:-1]), of=of)
+    apart = distances(q_positions, k_positions)
+    apart = -apart if order == "key_minus_query" else apart
+    return xp.clip(apart, -left, right) + left
