@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from planting import written
 from quality import named
-from reporting import case, document, every_verdict, hostile, operation, unfinished
+from reporting import case, document, every_verdict, hostile, of_reference, of_the_example, operation, unfinished
 from rich.console import Console
 
 import posref
@@ -41,12 +41,12 @@ FORMS = (summaries.markdown, summaries.junit, summaries.badge, html.render)
 
 @pytest.fixture(scope="module")
 def broken() -> dict[str, Any]:
-    return check(str(ROOT / "examples/broken_rope.py")).to_json()
+    return of_the_example().to_json()
 
 
 @pytest.fixture(scope="module")
 def itself() -> dict[str, Any]:
-    return check("posref", dtype="float32").to_json()
+    return of_reference(dtype="float32").to_json()
 
 
 def found(report: dict[str, Any], op: str) -> dict[str, Any]:
