@@ -30,7 +30,7 @@ from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, 
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
-from posref.conformance.suite import value_positions
+from posref.conformance.suite import axes
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
 from posref.spec import REGISTRY
@@ -66,7 +66,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
 def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict[str, Any]) -> None:
     for op in itself["operations"]:
         with_places = any(
-            value_positions.places(op["op"], call, name) is not None
+            axes.places(op["op"], call, name) is not None
             for group in load_groups(INSTALLED, ops=(op["op"],))
             for entry in group.cases
             if entry.kind == "value" and op["dtype"] in entry.dtypes
