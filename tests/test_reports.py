@@ -25,13 +25,13 @@ from rich.console import Console
 import posref
 from posref.conformance import check, judge
 from posref.conformance.accuracy import OF_DTYPE
-from posref.conformance.checking import summary
+from posref.conformance.checks import summary
 from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, Operation
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
 from posref.conformance.suite import axes
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
 from posref.spec import REGISTRY
 

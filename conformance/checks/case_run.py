@@ -1,0 +1,146 @@
+"""One case put to a target, and the answer given to the judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from posref.scaling import Scaling
+
+from ..accuracy import UNIT
+from ..calls import held_to, ladder, makes_constants, returns_reals
+from ..errors import Failure, Stopped, Unsupported
+from ..evidence.every.kernel_cases import GROUP
+from ..judge import judge
+from ..model import Answer, CaseResult, LoadedCase, Operation
+from ..proof.evaluation import moved_by_trigonometry
+from ..proof.rows import Budget, Sample, choose, rows_of
+from ..targets.array_forms import OWN_DTYPE
+from ..targets.base import Target
+
+TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
+FEW = Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
+ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
+
+
+def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
+    """Return the dtypes in which an operation is asked: constants never below float32, integers and masks once."""
+    if not returns_reals(op):
+        return target.dtypes[:1]
+    if makes_constants(op):
+        return tuple(dict.fromkeys("float32" if d in UNIT else d for d in target.dtypes))
+    return target.dtypes
+
+
+def asked_in(case: LoadedCase, dtype: str) -> bool:
+    """Return whether a case is asked in a dtype: integers, masks and calls to be refused in any."""
+    return case.kind == "reject" or dtype in case.dtypes or not returns_reals(case.op)
+
+
+def unasked(target: Target, case: LoadedCase, dtype: str) -> CaseResult:
+    """Return the result of a case before it is asked."""
+    repeat = f"{target.reproduce} --case {case.id} --dtype {dtype}"
+    return CaseResult(
+        case.id, case.op, case.kind, case.tier, dtype, "not-run", message="not asked", flags=case.flags, reproduce=repeat
+    )
+
+
+def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:
+    """Return the verdict of one case; what the implementation returned goes into `answer`."""
+    answer = Answer(case, dtype) if answer is None else answer
+    result = replace(unasked(target, case, dtype), verdict="pass", message="")
+    lacking = {type(s).__name__ for c in case.calls for s in c.params.values() if isinstance(s, Scaling)} - {*target.scalings}
+    if lacking and case.kind != "reject":
+        return replace(result, verdict="unsupported", message=f"its scalings do not list {', '.join(sorted(lacking))}")
+    try:
+        target.begin(case)
+        if case.kind == "reject":
+            return replace(result, verdict="rejected", message=target.refuse(case, dtype))
+        first = _first_dtype(target, case, dtype)
+        answer.outputs += [target.run(case, call, dtype if k else first) for k, call in enumerate(case.calls)]
+        if first != dtype:
+            del answer.outputs[0]
+            case = answer.case = replace(case, calls=case.calls[1:])
+    except Unsupported as error:
+        return replace(result, verdict="unsupported", message=str(error) or "not implemented")
+    except Failure as failure:
+        return replace(result, verdict="fail", message=str(failure))
+    except Stopped as stopped:
+        nothing = all(value.size == 0 for call in case.calls for value in call.expected.values())
+        if stopped.verdict == "error" and nothing and case.kind != "reject":
+            return replace(result, verdict="unsupported", message=f"raised although there is nothing to compute: {stopped}")
+        if stopped.verdict == "error" and not {*OWN_DTYPE}.isdisjoint(case.flags):
+            return replace(result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
+        return replace(result, verdict=stopped.verdict, message=str(stopped))
+    return _judged(answer, held_to(case.op, target.claims[dtype]), result)
+
+
+def _first_dtype(target: Target, case: LoadedCase, dtype: str) -> str:
+    """Return the dtype of a case's first call: the case's, or another one that the target states, half precision if it can."""
+    if "other-dtype-first" not in case.flags:
+        return dtype
+    others = [d for d in target.dtypes if d in case.dtypes and (d != dtype or d in UNIT)]
+    return min(others, key=lambda d: d not in UNIT, default=dtype)
+
+
+def _judged(answer: Answer, claim: str, result: CaseResult) -> CaseResult:
+    """Return the result with the tightest class in which the answer holds, and the worst value if the claimed one does not."""
+    case, dtype = answer.case, answer.dtype
+    made = case.tier == TIER
+    judgements = [
+        judge(case.op, call, outputs, claim, dtype, truth="live" if made else "stored", balls=ON_BALLS)
+        for call, outputs in zip(case.calls, answer.outputs, strict=True)
+    ]
+    for judgement in judgements if made else ():
+        if judgement.sample is None:
+            return replace(result, verdict=judgement.verdict, message=judgement.reason)
+        divide(answer, judgement.sample)
+        result.message = judgement.counted
+    classes = ladder(case.op, dtype, claim)
+    result.achieved = next((accuracy for accuracy in classes if all(one.holds(accuracy) for one in judgements)), None)
+    if result.achieved in classes[: classes.index(claim) + 1]:
+        off = next((one.systematic for one in judgements if one.systematic), "")
+        return replace(result, verdict="fail", message=off) if off else result
+    failures = [(one.worst, k) for k, one in enumerate(judgements, 1) if one.worst is not None]
+    worst, step = max(failures, key=lambda pair: pair[0].ratio)
+    text = worst.message(claim, f" of call {step}" if len(case.calls) > 1 else "")
+    text += f" ({result.message})" if result.message else ""
+    return replace(result, verdict="fail", message=text, worst=worst.to_json())
+
+
+# ---- the judged part of a large answer -------------------------------------------------------------------------------------
+def divide(answer: Answer, sample: Sample) -> None:
+    """Give an answer its part that was judged."""
+    shapes = {n: x.shape for n, x in answer.case.calls[0].expected.items()}
+    rows, selection = sample.rows, sample.selection
+    lies = {n: (tuple(axis.ravel() for axis in rows.indices(n, shape, selection)), shape) for n, shape in shapes.items()}
+    case = replace(answer.case, calls=(sample.call,))
+    answer.part = Answer(case, answer.dtype, [sample.outputs], asked=answer.case, lies=lies)
+
+
+def with_few(answer: Answer) -> Answer:
+    """Return an answer that has few rows besides, those that are farthest off among them, if there are many."""
+    judged = answer.part
+    if judged is None or answer.few is not None:
+        return answer
+    (call,), (outputs,) = judged.case.calls, judged.outputs
+    rows = rows_of(judged.case.op, call.inputs, call.params, {n: x.shape for n, x in call.expected.items()})
+    selection = choose(rows, outputs, call.expected, FEW)
+    widths = {c: rows.cut_results(dict(w), selection) for c, w in call.widths.items()}
+    cut = replace(
+        call, inputs=rows.cut(call.inputs, selection), expected=rows.cut_results(call.expected, selection), widths=widths,
+        computed={},
+    )  # fmt: skip
+    cut = replace(cut, widths={**widths, **moved_by_trigonometry(answer.case.op, cut)})
+    few = Answer(replace(judged.case, calls=(cut,)), answer.dtype, [rows.cut_results(outputs, selection)], judged)
+    return replace(answer, few=replace(few, asked=answer.case))
+
+
+def notes_on_unjudged(operation: Operation) -> Iterator[str]:
+    """Yield what a report says of cases that were not judged."""
+    reasons = Counter(result.message for result in operation.unjudged)
+    for reason, count in reasons.items():
+        cases = f"{count} kernel {'case' if count == 1 else 'cases'}"
+        judges = " (--claim fused judges them)" if operation.claim.startswith("low") else ""
+        yield f"{operation.op} {operation.dtype}: {cases} not judged: {reason}{judges}"

@@ -1,0 +1,236 @@
+"""The check of an implementation: every case asked, every answer judged, every failure explained."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ..calls import held_to
+from ..errors import TargetError
+from ..evidence.every import model_cases
+from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
+from ..reports.report import Report
+from ..suite import tensors
+from ..suite.reader import INSTALLED, load_manifest
+from ..targets.base import Target
+from ..targets.loader import load
+from . import scope_statement
+from .case_run import ask, asked_dtypes, asked_in, notes_on_unjudged
+from .choice import Choice
+from .scope import ENOUGH
+from .scope_result import settle, stated_scope
+from .scope_trial import Watch
+from .summary import finish
+
+Progress = Callable[[str], None]
+
+
+def check(
+    target: Any = None,
+    *,
+    command: str | Sequence[str] | None = None,
+    outputs: str | Path | None = None,
+    isolate: bool = False,
+    timeout: float = 30.0,
+    memory: float = 8.0,
+    op: str | Sequence[str] | None = None,
+    case: str | None = None,
+    tier: str = "core",
+    backend: str | None = None,
+    dtype: str | None = None,
+    claim: str | None = None,
+    trig: float | None = None,
+    device: Any = None,
+    suite: Path = INSTALLED,
+    model: str | None = None,
+    require: str | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    child: bool = False,
+) -> Report:
+    """
+    Return what an implementation does on the golden vectors.
+
+    An interruption from the keyboard gives the report as far as it came, marked incomplete.
+
+    Parameters
+    ----------
+    target : str, module or object, optional
+        A built-in adapter's name, ``module``, ``module:object``, ``file.py``, or the thing itself.
+    command : str or list of str, optional
+        Instead, a program that speaks the protocol over its standard input and output.
+    outputs : path, optional
+        Instead, a folder of exported requests with the results that someone computed for them.
+    timeout, memory : float
+        Seconds for each call, and GiB, of a program or a target that is given by name; memory 0 is no limit.
+    op : str or list of str, optional
+        Only these operations.
+    case : str, optional
+        Only this case.
+    tier : {"smoke", "core", "kernel"}
+        Which cases are asked: one of each operation, those of the suite, or also calls of the sizes where kernels break.
+    backend, dtype, claim, device : optional
+        In place of what the implementation states.
+    trig : float, optional
+        The absolute error that its sines and cosines may have besides.
+    suite : path
+        The vectors; the installed ones by default.
+    model : str, optional
+        A preset's name, or the path of a config.json (with ``:layer_type`` where layers differ). The cases with the words of
+        its options are asked, and calls of its own sizes and positions, which all must be answered.
+    require : str or dict, optional
+        What its scope must have: words, a JSON file, or a dict as of `supports`.
+    progress : callable, optional
+        Called with the id of every case as it begins.
+    isolate, child : bool
+        Refuse a target that is not given by name. A name is loaded in a process of its own, which computes and is never told an
+        expected value: whatever it does there is a verdict. A module or object stays in this process, and is trusted.
+
+    Raises
+    ------
+    TargetError, VectorError, BackendMissing
+        If the check cannot run.
+    """
+    options = {"timeout": timeout, "memory": memory, "backend": backend, "dtype": dtype, "claim": claim, "trig": trig}
+    return checked(
+        target, command=command, outputs=outputs, isolate=isolate, child=child, op=op, case=case, tier=tier, device=device,
+        suite=suite, model=model, require=require, progress=progress, **options,
+    )  # fmt: skip
+
+
+def checked(
+    target: Any,
+    *,
+    op: str | Sequence[str] | None,
+    case: str | None,
+    tier: str,
+    suite: Path,
+    model: str | None,
+    require: str | Mapping[str, Any] | None,
+    progress: Progress | None,
+    child: bool,
+    **options: Any,
+) -> Report:
+    """Return the report of a check; `options` are those of `load`, `ahead` among them, and the others those of `check`."""
+    suite = Path(suite)
+    required = scope_statement.require(require, suite, op=op, case=case, tier=tier)
+    if child and not isinstance(target, str) and options["command"] is None and options["outputs"] is None:
+        kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
+        msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
+        raise TargetError(msg)
+    choice = Choice(suite, tier, op, case, None if model is None else model_cases.read(model))
+    names = choice.operations()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
+        loaded = load(target, suite=suite, **options)
+        try:
+            missing = tuple(name for name in names if not loaded.has(name))
+            cases = choice.cases([name for name in names if name not in missing])
+            if choice.suite != INSTALLED:
+                loaded.reproduce += f" --suite {shlex.quote(str(choice.suite))}"
+            if choice.model is not None:
+                loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
+                loaded.scalings = (*loaded.scalings, *choice.model.scalings)
+            report = _check(loaded, choice, cases, missing, Told(progress))
+        finally:
+            loaded.close()
+    report.unmet += scope_statement.unmet(required, report)
+    return report
+
+
+class Told:
+    """Who follows a check: a function that is called with the id of every case as it begins."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+
+    def expect(self, total: int) -> None:
+        """Tell how many cases there are, if the function has a method for that, `expect`."""
+        getattr(self.progress, "expect", lambda _: None)(total)
+
+    def __call__(self, word: str, value: Any) -> None:
+        """Pass on which case begins."""
+        if self.progress and word == "asking":
+            self.progress(value[0])
+
+
+def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Told) -> Report:
+    """Return the report on loaded cases."""
+    stated = stated_scope(target)
+    operations = [
+        (Operation(name, width, held_to(name, target.claims[width]), []), list[Answer]())
+        for name in dict.fromkeys(c.op for c in cases)
+        for width in asked_dtypes(target, name)
+        if any(c.op == name and asked_in(c, width) for c in cases)
+    ]
+    watch.expect(sum(asked_in(c, o.dtype) for o, _ in operations for c in cases if c.op == o.op))
+    complete = True
+    try:
+        for refusals in (False, True):  # what must be refused comes last: a program may end on each, and be asked no more
+            for operation, answers in operations:
+                own = [c for c in cases if c.op == operation.op and (c.kind == "reject") == refusals]
+                _fill(operation, answers, target, own, watch)
+    except KeyboardInterrupt:
+        complete = False
+    enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
+    settle(operations, target, stated, watch, whole=complete and choice.is_whole, enough=enough)
+    finish(operations)
+    return _report(target, choice, [o for o, _ in operations], missing, complete=complete)
+
+
+def _report(
+    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], *, complete: bool = True
+) -> Report:
+    """Return the report of a target's operations."""
+    notes = [*target.remarks(), *(note for operation in operations for note in notes_on_unjudged(operation))]
+    notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
+    about = {
+        "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
+        "claims": dict(target.claims), "versions": dict(target.versions), "notes": notes,
+        "reproduce": target.reproduce,
+    }  # fmt: skip
+    version = load_manifest(choice.suite)["suite"]
+    sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
+    report = Report(about, sums, choice.tier, operations, missing, complete, choice.part)
+    return report if choice.model is None else _for_model(report, choice.model)
+
+
+def _for_model(report: Report, model: model_cases.Model) -> Report:
+    """Return a report that is about one model, all of whose calls must be answered."""
+    report.model = model.name
+    for name in dict.fromkeys(operation.op for operation in report.operations):
+        own = [case for o in report.operations for case in o.cases if case.op == name and model_cases.is_of_model(case.id)]
+        refused = [case for case in own if case.verdict in ("unsupported", "selective")]
+        if refused:
+            text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"
+            report.unmet = (*report.unmet, text)
+    return report
+
+
+def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Report:
+    """Return what one function does on the vectors of the operation `op`; `options` are those of `check`."""
+    stated = {
+        n: getattr(function, n)
+        for n in ("backend", "dtypes", "claims", "scalings", "supports", "in_place")
+        if hasattr(function, n)
+    }
+    implementation = SimpleNamespace(**stated, **{op: function}, __name__=getattr(function, "__name__", op))
+    return check(implementation, op=op, **options)
+
+
+def _fill(operation: Operation, answers: list[Answer], target: Target, cases: list[LoadedCase], watch: Watch) -> None:
+    """Ask one operation's cases in one dtype."""
+    for case in cases:
+        if not asked_in(case, operation.dtype):
+            continue
+        watch("asking", [case.id, operation.dtype])
+        answer = Answer(case, operation.dtype)
+        result = ask(target, case, operation.dtype, answer)
+        if result.verdict == NOT_JUDGED:
+            operation.unjudged.append(result)
+            continue
+        operation.cases.append(result)
+        answers.append(answer)

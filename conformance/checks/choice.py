@@ -1,0 +1,147 @@
+"""What is asked of an implementation: a tier of a suite, some operations, one case, or what one model needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from posref.spec import REGISTRY
+
+from ..errors import TargetError, no_operation
+from ..evidence.every import kernel_cases, model_cases
+from ..model import Call, Case, LoadedCase
+from ..proof.evaluation import askable, plain
+from ..suite.quotation import shown
+from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
+from .case_run import TIER
+
+TIERS = ("smoke", "core", "kernel")
+WITNESSES = 2
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is asked; operations that are not named are all of the suite, or of the model."""
+
+    suite: Path = INSTALLED
+    tier: str = "core"
+    op: str | Sequence[str] | None = None
+    case: str | None = None
+    model: model_cases.Model | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether enough is asked of an operation for its scope to be known."""
+        return self.case is None and self.tier != "smoke"
+
+    @property
+    def part(self) -> str:
+        """What is asked, where it is not a whole tier of the installed suite, on which alone conformance is spoken of."""
+        parts = [f"case {self.case}"] if self.case else ["one case of each operation"] if self.tier == "smoke" else []
+        own = b"" if self.suite == INSTALLED else (self.suite / "SUITE.json").read_bytes()
+        if own and own != (INSTALLED / "SUITE.json").read_bytes():
+            parts.append(f"custom suite {self.suite}, sha256 {sha256(own).hexdigest()[:12]}")
+        return ", ".join(parts)
+
+    def operations(self) -> list[str]:
+        """Return the operations to ask, or raise for a name that is none."""
+        op = self.case.split("/", maxsplit=1)[0] if self.op is None and self.case is not None else self.op
+        wanted = None if op is None else [op] if isinstance(op, str) else list(op)
+        unknown = [name for name in wanted or () if name not in REGISTRY]
+        if unknown:
+            raise TargetError(no_operation("check: op", shown(unknown[0])))
+        if self.tier not in TIERS:
+            of = "smoke, core or kernel (full is built on demand: posref vectors build DIR --tier full)"
+            msg = f"check: tier must be {of}; got {self.tier!r}."
+            raise TargetError(msg)
+        held = dict.fromkeys(entry["op"] for entry in load_manifest(self.suite)["groups"])
+        lacking = [name for name in wanted or () if name not in held]
+        if lacking:
+            msg = f"check: the suite in {self.suite} has no cases of {lacking[0]!r}."
+            raise TargetError(msg)
+        if self.model is not None:
+            held = {name: None for name in held if name in self._of_model(self.model, wanted)}
+        return [name for name in held if wanted is None or name in wanted]
+
+    def _of_model(self, model: model_cases.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the operations that a model asks, or raise for one that it does not."""
+        strange = [name for name in wanted or () if name not in model.operations]
+        if strange:
+            msg = f"check: for {model.name} op must be one of {', '.join(model.operations)}; got {strange[0]!r}."
+            raise TargetError(msg)
+        if self.tier == "smoke":
+            msg = f"check: for {model.name} tier must be core or kernel; got 'smoke'."
+            raise TargetError(msg)
+        return model.operations
+
+    def cases(self, ops: Sequence[str]) -> list[LoadedCase]:
+        """Return the cases of some operations, or raise if there is not the one asked for; other files are not read."""
+        withdrawn = withdrawn_cases(self.suite)
+        if self.case in withdrawn:
+            msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
+            raise TargetError(msg)
+        asked = [] if self.model is None else [c for op in ops for c in model_cases.cases(self.model, op)]
+        own = [*made(case for case in asked if self.case in (None, case.id))]
+        if own and self.case is not None:
+            return own
+        if is_kernel(self.case):
+            return list(load(ops, self.case))
+        smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
+        entries = [entry for entry in load_manifest(self.suite)["groups"] if entry["op"] in ops and self._holds(entry, smoke)]
+        found = [c for entry in entries for c in self._proved(entry) if self._wants(c)]
+        found = [c for c in found if c.id not in withdrawn]
+        found += load(ops) if self.tier == TIER and self.case is None else []
+        found = found if self.model is None else [*(c for c in found if self.model.asks(c)), *own]
+        if self.case is not None and ops and not found:
+            msg = f"check: no case {self.case!r} in the {self.tier} tier; posref list --cases {ops[0]} lists them."
+            raise TargetError(msg)
+        return found
+
+    def _proved(self, entry: Mapping[str, Any]) -> tuple[LoadedCase, ...]:
+        """Return the cases of a group, or raise if it has but one witness."""
+        group = load_group(self.suite, entry)
+        if len(group.manifest["provenance"]["witnesses"]) < WITNESSES:
+            one = f"group {group.id} of {self.suite} has one"
+            msg = f"check: values need two witnesses to judge by; {one}. Write it without --witnesses 1."
+            raise TargetError(msg)
+        return group.cases
+
+    def _holds(self, entry: Mapping[str, Any], smoke: Collection[str]) -> bool:
+        """Return whether a group may hold a case that is asked: the one, or one of `smoke`. Files of others are not read."""
+        if self.case is not None:
+            return self.case in entry["cases"]
+        listed = any(case.startswith(f"{entry['op']}/") for case in smoke)
+        return not listed or any(case in smoke for case in entry["cases"])
+
+    def _wants(self, case: LoadedCase) -> bool:
+        return case.id == self.case if self.case is not None else self.tier != "smoke" or case.tier == "smoke"
+
+
+# ---- the kernel tier -------------------------------------------------------------------------------------------------------
+def is_kernel(case: str | None) -> bool:
+    """Return whether an id is that of a case of this tier."""
+    return case is not None and f"/{TIER}/" in case
+
+
+def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
+    """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
+    if only is not None and ops and all(only not in kernel_cases.names(op) for op in ops):
+        msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
+        raise TargetError(msg)
+    for op in ops:
+        yield from made(kernel_cases.cases(op, only))
+
+
+def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
+    """Yield cases that are judged live."""
+    for case in cases:
+        inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
+        near = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in plain(case.op, inputs, case.params).items()}
+        call = Call(case.params, inputs, near)
+        dtypes = tuple(askable(case.op, inputs, near))
+        yield LoadedCase(case.id, case.op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))

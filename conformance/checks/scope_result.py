@@ -1,0 +1,105 @@
+"""The scope of an implementation: settled for every operation once all of its cases were asked, and before anything is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..model import Answer, Limit, LoadedCase, Operation, Scope
+from ..targets.base import Target
+from . import scope_statement, scope_trial
+from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside
+from .scope_statement import Stated
+from .scope_trial import Asker, Watch, quietly
+from .traits import traits_of
+
+Pairs = Sequence[tuple[Operation, list[Answer]]]
+
+
+def stated_scope(target: Target) -> Stated:
+    """Return what an implementation states of its scope, with what it says elsewhere; `TargetError` for what does not exist."""
+    stated = scope_statement.read(target.name, target.supports) if target.supports is not None else {}
+    return {op: scope_statement.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
+
+
+def settle(
+    operations: Pairs, target: Target, stated: Stated, watch: Watch = quietly, *, whole: bool, enough: int = ENOUGH
+) -> None:
+    """
+    Give every operation its scope, and make selective what lies inside it and was refused.
+
+    Unless the `whole` suite was asked nothing is inferred; `enough` cases must ask for what a scope is inferred to lack.
+    """
+    for op in dict.fromkeys(operation.op for operation, _ in operations):
+        own = [(operation, answers) for operation, answers in operations if operation.op == op]
+        if not whole and op not in stated:
+            continue
+        scope = _scope(op, own, target, stated, watch, enough)
+        for operation, _ in own:
+            operation.scope = scope
+            for case in operation.cases:
+                if case.kind != "reject" and case.verdict == "unsupported" and (case.id, case.dtype) in scope.refused:
+                    inside = "refused inside the scope that it states" if scope.stated else "refused, and nothing explains it"
+                    case.verdict, case.message = "selective", f"{inside}: {case.message}"
+
+
+def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, enough: int) -> Scope:
+    """Return the scope of one operation."""
+    asked = [case for operation, _ in own for case in operation.cases if case.kind != "reject"]
+    answered = sum(case.verdict != "unsupported" for case in asked)
+    scope = Scope(op, len(asked), answered, passed=_passed(own), stated=op in stated)
+    if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in _asked(own)):
+        scope.narrow = "no case that it answers lies in the scope that it states"
+        return scope
+    if answered == len(asked):
+        return scope
+    every = _asked(own)
+    restrictions, left = apply(op, stated[op], every) if op in stated else infer(op, every, enough)
+    if not answered:
+        return scope  # of what answers nothing, nothing can be said
+    restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
+    scope.limits = [_limit(op, one, every) for one in restrictions]
+    scope.supports = scope_statement.as_supports(op, restrictions, every)
+    scope.refused = [(one.id, one.dtype) for one in left]
+    if scope.passed and not left and not any(operation.failing for operation, _ in own):
+        answered_traits = tuple(one.traits for one in every if one.answered)
+        asker = Asker(target, op, own[0][0].dtype, answered_traits, watch)
+        traits = {one.id: one.traits for one in every if one.dtype == own[0][0].dtype}
+        scope.narrow = scope_trial.reason(op, own, traits, restrictions, asker)
+        scope.narrow = scope.narrow or scope_trial.wrong_at_limit(op, _right(own), restrictions, asker)
+        scope.drawn = len(asker.results)
+    if not target.has_gradients(op):
+        scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
+    return scope
+
+
+def _limit(op: str, restriction: Restriction, every: Sequence[Asked]) -> Limit:
+    return Limit(" with ".join(restriction.axis), scope_statement.in_words(op, restriction, every), len(restriction.outside))
+
+
+def _asked(own: Pairs) -> list[Asked]:
+    """Return the cases of an operation that are no invalid calls, with their traits."""
+    found = []
+    for operation, answers in own:
+        cases = {answer.case.id: answer.case for answer in answers}
+        found += [
+            Asked(one.id, one.dtype, traits_of(cases[one.id], one.dtype), one.verdict != "unsupported")
+            for one in operation.cases
+            if one.kind != "reject"
+        ]
+    return found
+
+
+def _right(own: Pairs) -> list[LoadedCase]:
+    """Return the cases that passed in the first dtype."""
+    operation, answers = own[0]
+    cases = {answer.case.id: answer.case for answer in answers}
+    return [cases[one.id] for one in operation.cases if one.verdict == "pass" and one.kind == "value"]
+
+
+def _passed(own: Pairs) -> bool:
+    """Return whether a case passed that asks for values, and has some."""
+    for operation, answers in own:
+        sized = {a.case.id for a in answers if any(v.size for call in a.case.calls for v in call.expected.values())}
+        if any(c.verdict == "pass" and c.kind not in ("reject", "vjp") and c.id in sized for c in operation.cases):
+            return True
+    return False

@@ -1,0 +1,384 @@
+"""
+What a case asks of an implementation: words and kinds on named axes, and sizes. Scopes are told in these terms.
+
+A case of several calls has the traits of all. Options that are left out have the defaults of the reference's signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.scaling import RECORDS, Llama3, Scaling
+from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
+
+from ..calls import PLACED, array_names, parameters_of, positions_of
+from ..model import Call, LoadedCase
+from ..suite.axes import alternatives, is_star
+from ..targets.array_forms import OWN_DTYPE, broadcast_axes
+
+FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
+LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
+HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
+          "heads_not_power_of_two", "unequal_coordinates", "step", "odd_dim", "odd_taps")  # fmt: skip
+COORDINATES, TAPS = "*P c", " k"  # how the shape of points ends, and that of the weights of a convolution
+ONE = {"T": "token", "Q": "query", "K": "key"}
+MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
+BANDS = ("powers of two", "other")  # frequencies 1, 2, 4, ..., which much code makes itself
+LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}
+RELATIONS: dict[str, Callable[[float], float]] = {  # what most code assumes
+    "length": lambda largest: largest + 1, "centre": lambda largest: (largest + 1) // 2,
+}  # fmt: skip
+GIVEN, DEFAULT = "given", "default"
+AT_DEFAULT = frozenset({DEFAULT})
+
+
+@dataclass(frozen=True)
+class Traits:
+    """One case in one dtype: the values that it has on every axis, and the smallest and largest of every size."""
+
+    words: Mapping[str, frozenset[Any]]
+    sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def traits_of(case: LoadedCase, dtype: str) -> Traits:
+    """Return the traits of a case."""
+    words: dict[str, set[Any]] = {"dtype": {dtype}}
+    sizes: dict[str, tuple[float, float]] = {}
+    if case.kind == "vjp":
+        words["gradient"] = {name for call in case.calls for name in call.expected}
+    for axis, there in (("sequence", case.kind == "sequence"), ("strided", "non-contiguous" in case.flags)):
+        if there:
+            words[axis] = {True}
+    for call in case.calls:
+        for axis, value in (*_options(case.op, call), *_arrays(case, call)):
+            words.setdefault(axis, set()).add(value)
+        for axis, value in (*_numbers(case.op, call), *_sizes(case.op, call)):
+            low, high = sizes.get(axis, (value, value))
+            sizes[axis] = min(low, value), max(high, value)
+    return Traits({axis: frozenset(values) for axis, values in words.items()}, sizes)
+
+
+# ---- options --------------------------------------------------------------------------------------------------------------
+@cache
+def defaults(op: str) -> Mapping[str, Any]:
+    """Return the options of an operation that have a default."""
+    parameters = parameters_of(REGISTRY[op].function)
+    return {n: p.default for n, p in parameters.items() if p.default is not p.empty and n not in PLACED}
+
+
+def is_word(domain: Domain | None) -> bool:
+    """Return whether an option is a word, a flag or a record: one of few things that code has or lacks."""
+    return isinstance(domain, OneOf | Flag | Record)
+
+
+def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield what the options of a call are; numbers without a default are sizes, or fixed."""
+    for name, domain in REGISTRY[op].domains.items():
+        value = call.params.get(name, defaults(op).get(name))
+        if isinstance(domain, Record):
+            yield name, None if value is None else type(value).__name__
+            yield from _fields(value)
+            if isinstance(value, Llama3) and value.low_freq_factor == value.high_freq_factor:
+                yield "step", True
+        elif is_word(domain):
+            yield name, value
+        elif name in defaults(op):
+            yield name, DEFAULT if value == defaults(op)[name] else GIVEN
+        elif isinstance(domain, Integers):
+            yield "axes", len(value)
+            if len(set(value)) > 1:
+                yield from (("unequal", True), (f"unequal_{name}", True))
+        elif isinstance(domain, Real):
+            yield name, float(value)
+        elif name == "heads" and value & (value - 1):
+            yield "heads_not_power_of_two", True
+        elif name == "dim" and value % 2:
+            yield "odd_dim", True
+
+
+def _fields(value: Scaling | None) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a scaling that have a default, and whether they are at it."""
+    for one in fields(value) if value is not None else ():
+        if one.default is not MISSING:
+            yield f"{type(value).__name__}.{one.name}", DEFAULT if getattr(value, one.name) == one.default else GIVEN
+
+
+def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
+    """Yield the numbers among the options of a call; of those without a default, the whole ones."""
+    for name, domain in REGISTRY[op].domains.items():
+        value = call.params.get(name, defaults(op).get(name))
+        if value is not None and (isinstance(domain, Integer) or (isinstance(domain, Real) and name in defaults(op))):
+            yield name, float(value)
+
+
+# ---- arrays ---------------------------------------------------------------------------------------------------------------
+def main_array(op: str) -> str | None:
+    """Return the argument whose values an operation transforms, if it has one: not a table of which it reads rows."""
+    arrays = REGISTRY[op].arrays
+    if any(axes.index for axes in arrays.values()):
+        return None
+    return next((n for n, axes in arrays.items() if axes.kind == "real"), None)
+
+
+def _ranked_array(op: str) -> str | None:
+    """Return the argument whose number of axes is told: what an operation transforms, else the first that may have any."""
+    arrays = REGISTRY[op].arrays
+    return main_array(op) or next((n for n, axes in arrays.items() if is_star(axes.shape.split()[0])), None)
+
+
+def letters(op: str, call: Call) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the sizes of the axes of every array, by the letters of the first alternative that all arrays fit."""
+    return _letters(op, tuple((n, x.shape) for n, x in call.inputs.items() if n in REGISTRY[op].arrays))
+
+
+@cache  # every trait of a call asks for them
+def _letters(op: str, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[str, dict[str, tuple[int, ...]]]:
+    ways = {n: alternatives(REGISTRY[op].arrays[n].shape) for n, _ in shapes}
+    for which in range(max((len(way) for way in ways.values()), default=0)):
+        fits = {n: _fit(ways[n][min(which, len(ways[n]) - 1)], shape) for n, shape in shapes}
+        found = {n: sizes for n, sizes in fits.items() if sizes is not None}
+        if len(found) == len(ways) and _agree(found):
+            return found
+    return {}
+
+
+def _fit(axes: list[str], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]] | None:
+    """Return the sizes of a shape's axes, from the last one to the first; None where there are more or fewer."""
+    if axes and axes[0].startswith("="):
+        return {}
+    found: dict[str, tuple[int, ...]] = {}
+    left = list(shape)
+    for k, axis in reversed(list(enumerate(axes))):
+        name = axis.lstrip("~")
+        if is_star(axis):
+            found[name] = tuple(left[k:])
+            left = left[:k]
+        elif left:
+            size = left.pop()
+            if name == "1" and size != 1:
+                return None
+            found[name if name not in found else f"{name}'"] = (size,)
+        elif not axis.startswith("~"):
+            return None
+    return None if left else found
+
+
+def _agree(found: Mapping[str, Mapping[str, tuple[int, ...]]]) -> bool:
+    """Return whether a letter has one size wherever it occurs, but for axes of 1 that stand for any."""
+    known: dict[str, set[int]] = {}
+    for sizes in found.values():
+        for name, size in sizes.items():
+            if name.isidentifier() and len(size) == 1:
+                known.setdefault(name, set()).update({*size} - {1})
+    return all(len(size) <= 1 for size in known.values())
+
+
+def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield what the arrays of a call are like."""
+    op, record, found = case.op, REGISTRY[case.op], letters(case.op, call)
+    main = main_array(op)
+    for name, axes in record.arrays.items():
+        if axes.optional and name in call.inputs:
+            yield name, True
+        if axes.shape.endswith(COORDINATES):
+            yield "axes", call.inputs[name].shape[-1]
+        if axes.shape.endswith(TAPS) and call.inputs[name].shape[-1] % 2:
+            yield "odd_taps", True
+        if axes.kind == "wide" and name in call.inputs and call.inputs[name].ndim > len(alternatives(axes.shape)[0]):
+            yield "per_head", name
+        if name == "mask":
+            yield "masks", _kind_of_mask(call.inputs.get(name))
+        if name == "bands":
+            yield "bands", _kind_of_bands(call.inputs[name])
+    ranked = _ranked_array(op)
+    if ranked is not None and ranked in call.inputs:
+        yield "rank", call.inputs[ranked].ndim
+    if main is not None and _is_partial(op, main, call):
+        yield "partial", True
+    for letter, size in _counts(op, call).items():
+        if size == 1:
+            yield "one", ONE[letter]
+    if _tokens_first(op, call):
+        yield "tokens_before_heads", True
+    for name, value in call.inputs.items():
+        yield from (("empty", kind) for kind in _empty(found.get(name, {}), value))
+        if "broadcast-view" in case.flags and broadcast_axes(value):
+            yield "expanded", name
+    yield from (("tables", flag.removesuffix("-tables")) for flag in case.flags if flag in OWN_DTYPE)
+    yield from _positions(op, call)
+
+
+def _kind_of_mask(mask: npt.NDArray[Any] | None) -> str:
+    """Return a word of `MASKS`."""
+    if mask is None:
+        return "none"
+    causal = mask.ndim == 2 and np.array_equal(mask, np.tril(np.ones_like(mask), mask.shape[1] - mask.shape[0]))
+    return "causal" if causal else "other"
+
+
+def _kind_of_bands(bands: npt.NDArray[Any]) -> str:
+    """Return a word of `BANDS`."""
+    return BANDS[0 if bands.ndim == 1 and np.array_equal(bands, 2.0 ** np.arange(bands.size)) else 1]
+
+
+def _counts(op: str, call: Call) -> dict[str, int]:
+    """Return the numbers of tokens, queries and keys of a call, by letter."""
+    found: dict[str, int] = {}
+    for sizes in letters(op, call).values():
+        for letter in LETTERS.keys() & sizes.keys():
+            found[letter] = max(found.get(letter, 0), *sizes[letter]) if sizes[letter] != (0,) else 0
+    if "T" in found and _tokens_first(op, call):
+        found["T"] = call.inputs[main_array(op) or ""].shape[-3]
+    return found
+
+
+def _tokens_first(op: str, call: Call) -> bool:
+    """Return whether the axis of the tokens stands before that of the heads, so that each position holds for many rows."""
+    main, place = main_array(op), next((n for n in ("positions", "cos") if n in call.inputs), None)
+    if main is None or place is None or call.inputs[main].ndim < 3 or has_coordinates(op):
+        return False
+    shape = call.inputs[place].shape if place == "positions" else call.inputs[place].shape[:-1]
+    return len(shape) > 1 and shape[-1] == 1 and shape[-2] > 1 and call.inputs[main].shape[-2] > 1
+
+
+def _is_partial(op: str, main: str, call: Call) -> bool:
+    """Return whether only a part of the last axis is rotated."""
+    width, record = call.inputs[main].shape[-1] if call.inputs[main].ndim else 0, REGISTRY[op]
+    if "rotary_dim" in record.domains:
+        size = width
+        if "heads" in record.domains:
+            size = call.inputs[main].shape[0] // max(1, call.params["heads"])
+        return call.params.get("rotary_dim") not in (None, size)
+    pairs = next((call.inputs[n].shape[-1] for n in ("cos", "frequencies") if n in record.arrays), None)
+    if pairs is not None:
+        return bool(2 * pairs < width)
+    given = next((n for n in ("dims", "sections") if n in record.domains), None)
+    return given is not None and sum(call.params[given]) * (1 if given == "dims" else 2) < width
+
+
+def _empty(sizes: Mapping[str, tuple[int, ...]], value: npt.NDArray[Any]) -> Iterator[str]:
+    """Yield which kinds of axes of an array have no elements."""
+    if value.size:
+        return
+    for name, size in sizes.items():
+        for k, n in enumerate(size):
+            if n == 0 and name in LETTERS:
+                yield "tokens"
+            elif n == 0 and name in ("H", "G", "G*g"):
+                yield "heads"
+            elif n == 0 and is_star(name):
+                yield "heads" if len(size) > 1 and k == len(size) - 1 and name == "*R" else "batch"
+            elif n == 0:
+                yield "lanes"
+
+
+def _positions(op: str, call: Call) -> Iterator[tuple[str, Any]]:
+    """Yield what the positions of a call are like, but for their order and size."""
+    given = [np.asarray(call.inputs[n]) for n in positions_of(op) if n in call.inputs]
+    for p in given:
+        yield "numbers", "fractional" if np.any(p != np.floor(p)) else "whole floats" if p.dtype.kind == "f" else "integers"
+        if np.any(p < 0):
+            yield "negative", True
+        rows = p[..., 0] if _tokens_first(op, call) else p
+        if rows.ndim > 1 and not has_coordinates(op):
+            yield "per_row" if np.any(rows != rows[:1]) else "shared_rows", True
+        if has_coordinates(op) and np.any(p != p[:1]):
+            yield "unequal_coordinates", True
+        if REGISTRY[op].arrays[positions_of(op)[0]].shape.startswith("A"):
+            yield "axes", p.shape[0]
+    if given and (largest := max((float(np.max(p)) for p in given if p.size), default=None)) is not None:
+        for name, usual in RELATIONS.items():
+            value = call.params.get(name)
+            if name in REGISTRY[op].domains and value is not None and value != usual(largest):
+                yield f"other_{name}", True
+
+
+@cache
+def has_coordinates(op: str) -> bool:
+    """Return whether the first axis of an operation's positions is that of the coordinates."""
+    firsts = [REGISTRY[op].arrays[n].shape.split()[:1] for n in positions_of(op)]
+    return any(first and (first[0] == "A" or first[0].isdigit() or first[0].startswith("len(")) for first in firsts)
+
+
+def form(p: npt.NDArray[Any], coordinates: bool = False) -> int:
+    """Return the narrowest form that positions have, as an index of `FORMS`."""
+    if p.size == 0:
+        return 0
+    p = p[..., 0] if p.ndim > 1 and p.shape[-1] == 1 and p.shape[-2] > 1 and not coordinates else p
+    rows = p.reshape(-1, p.shape[-1]) if p.ndim else p.reshape(1, 1)
+    steps = np.diff(rows, axis=-1)
+    if np.all(steps == 1):
+        return 0 if np.all(rows[:, 0] == 0) else 1
+    return 2 if np.all(steps >= 0) else 3
+
+
+def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
+    """Yield the sizes of a call: positions by their order and the largest of them, tokens, head size, rows of tables."""
+    for name in positions_of(op):
+        if name in call.inputs:
+            p = np.asarray(call.inputs[name])
+            yield "positions", float(form(p, has_coordinates(op)))
+            if p.size:
+                yield "position", float(np.max(np.abs(p)))
+    main = main_array(op)
+    yield from ((LETTERS[letter], float(size)) for letter, size in _counts(op, call).items())
+    for name, sizes in letters(op, call).items():
+        for letter, size in sizes.items():
+            if letter in ("N", "left+right+1") and REGISTRY[op].arrays[name].kind == "real" and len(sizes) == 2:
+                yield "rows", float(size[0])
+            elif letter == "k":
+                yield "taps", float(size[0])
+    if main is not None and call.inputs[main].ndim:
+        yield "head_size", float(call.inputs[main].shape[-1])
+
+
+# ---- what may be said of an operation ---------------------------------------------------------------------------------------
+@cache
+def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
+    """Return the axes that a scope of an operation may name: those of words with all words, and of sizes with None."""
+    record = REGISTRY[op]
+    found: dict[str, tuple[Any, ...] | None] = {"dtype": ("float64", "float32", "bfloat16", "float16")}
+    for name, domain in record.domains.items():
+        match domain:
+            case OneOf():
+                found[name] = domain.words
+            case Flag():
+                found[name] = (False, True)
+            case Record():
+                found[name] = (None, *(kind.__name__ for kind in RECORDS))
+                given = [(k, one) for k in RECORDS for one in fields(k) if one.default is not MISSING]
+                found |= {f"{kind.__name__}.{one.name}": (DEFAULT, GIVEN) for kind, one in given}
+            case _ if name in defaults(op):
+                found[name] = (DEFAULT, GIVEN)
+            case _:
+                found[name] = None
+    found |= dict.fromkeys(HAVING, (True,))
+    found |= {name: (True,) for name, axes in record.arrays.items() if axes.optional}
+    found |= {"masks": MASKS} if "mask" in record.arrays else {}
+    found |= {"bands": BANDS} if "bands" in record.arrays else {}
+    found |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains}
+    found |= {f"unequal_{name}": (True,) for name, domain in record.domains.items() if isinstance(domain, Integers)}
+    found |= {
+        **LISTS,
+        "expanded": array_names(op),
+        "per_head": tuple(name for name, axes in record.arrays.items() if axes.kind == "wide"),
+        "tables": tuple(flag.removesuffix("-tables") for flag in OWN_DTYPE),
+        "gradient": array_names(op),
+        "numbers": ("integers", "whole floats", "fractional"),
+    }
+    shapes = " ".join(axes.shape for axes in record.arrays.values()).replace("~", "").split()
+    found |= {name: None for letter, name in LETTERS.items() if letter in shapes}
+    found |= dict.fromkeys(("positions", "position") if positions_of(op) else ())
+    found |= dict.fromkeys(("rank",) if _ranked_array(op) is not None else ())
+    found |= dict.fromkeys(("head_size",) if main_array(op) is not None else ())
+    found |= dict.fromkeys(("rows",) if {"N", "left+right+1"} & {*shapes} else ())
+    found |= dict.fromkeys(("taps",) if "k" in shapes else ())
+    coordinates = has_coordinates(op) or any(isinstance(domain, Integers) for domain in record.domains.values())
+    coordinates |= any(axes.shape.endswith(COORDINATES) for axes in record.arrays.values())
+    return found | dict.fromkeys(("axes",) if coordinates else ())

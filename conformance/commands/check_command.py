@@ -1,0 +1,153 @@
+"""The commands that check implementations and convert reports."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..suite.safe_files import OURS
+from ..targets.connection import ahead
+from ..targets.remote.program_process import adopt
+from .console import FILE, FOLDER, Show, console, errors, needs, progress, writable
+
+if TYPE_CHECKING:
+    from ..reports.report import Report
+
+REPORT_LIMIT = 1 << 26  # bytes
+RENDERINGS = (
+    click.option("--html", type=FILE, help="Write the report as one HTML page that works offline."),
+    click.option("--markdown", type=FILE, help="Write a summary in Markdown."),
+    click.option("--junit", type=FILE, help="Write the report as JUnit XML."),
+    click.option("--badge", type=FILE, help="Write a badge in SVG."),
+)
+
+
+def renderings(command: Any) -> Any:
+    """Add the options that write a report in other forms."""
+    for option in reversed(RENDERINGS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
+@click.option("--outputs", metavar="DIR", type=FOLDER, help="Instead of TARGET: a folder of exported requests and results.")
+@click.option("--op", multiple=True, help="Check only this operation; may be repeated.")
+@click.option("--case", "case", metavar="ID", help="Check only this case, op/group/case.")
+@click.option("--tier", type=click.Choice(["smoke", "core", "kernel"]), default="core", show_default=True,
+              help="One case of each operation, all vectors, or also sizes where kernels often fail.")  # fmt: skip
+@click.option("--suite", metavar="DIR", type=FOLDER, help="Use the vectors in DIR instead of the installed ones.")
+@click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
+@click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
+@click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
+@click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines.")
+@click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
+@click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
+@click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
+              help="Seconds for each call; ten times as many to start.")  # fmt: skip
+@click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
+              help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
+@click.option("--for", "model", metavar="MODEL",
+              help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
+@click.option(
+    "--require", metavar="SCOPE", help="What TARGET must support: words such as 'layout=half scaling=YaRN', or a JSON file."
+)
+@click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
+@click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
+@renderings
+def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **options: Any) -> None:
+    """
+    Check an implementation against the golden vectors.
+
+    TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions are named like
+    operations. Exit code 0: conformant; 1: not; 2: could not run.
+    """
+    sys.path.insert(0, "")
+    adopt()
+    forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
+    with errors():
+        _prepare(json_file, **forms)
+        with progress("asking") as show:
+            report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
+        from ..reports import terminal
+
+        aside = any(str(path) == "-" for path in (json_file, *forms.values()))
+        terminal.show(report, console(err=aside))
+        if json_file is not None:
+            _write(json_file, report.json_text())
+        _render(report.to_json(), **forms)
+        if print_scope:
+            click.echo(terminal.supports(report), err=aside)
+    sys.exit(report.exit_code)
+
+
+def _prepare(json_file: Path | None, **forms: Path | None) -> None:
+    """Raise before the check if a file could not be written after it."""
+    writable(json_file, *forms.values())
+    if forms["html"] is not None:
+        needs("html", jinja2="jinja2")
+
+
+def _checked(options: dict[str, Any], show: Show | None) -> Report:
+    """Return the report of a check; the process of a Python target is started before anything is read."""
+    by_name = options["target"] is not None and options["command"] is None and options["outputs"] is None
+    ready = ahead(options["memory"]) if by_name else None
+    try:
+        from ..checks.check import checked
+
+        return checked(progress=show, child=True, ahead=ready, **options)
+    finally:
+        if ready is not None:
+            ready.kill()
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@renderings
+def report(file: Path, **forms: Path | None) -> None:
+    """Convert a JSON report to other forms. Without an option, print FILE as Markdown."""
+    from ..errors import PosrefError, VectorError
+    from ..suite import safe_files
+    from ..suite.reader import parse
+    from ..suite.schemas import validate
+    from ..targets.invocation import in_one_line
+
+    with errors():
+        document = parse(file, safe_files.read(file, REPORT_LIMIT))
+        validate("report", document, file)
+        try:
+            _render(document, **(forms if any(forms.values()) else {"markdown": Path("-")}))
+        except (PosrefError, OSError):
+            raise
+        except Exception as error:  # of the form of a report, with contents that no check gives
+            msg = f"{file}: is not a report as posref writes it: {in_one_line(error)}"
+            raise VectorError(msg) from error
+
+
+def _render(document: dict[str, Any], **forms: Path | None) -> None:
+    """Write a report in every requested form."""
+    for form, path in forms.items():
+        if path is None:
+            continue
+        if form == "html":
+            from ..reports.html import render
+
+            _write(path, render(document))
+        else:
+            from ..reports import summaries
+
+            _write(path, getattr(summaries, form)(document))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file, or standard output for ``-``."""
+    from ..suite.atomic_files import whole_file
+
+    if str(path) == "-":
+        click.echo(text, nl=False)
+    else:
+        whole_file(path, text)

@@ -1,0 +1,72 @@
+"""The files of a suite: which there are, how JSON is written, and the manifest and hashes that close it."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from . import safe_files, tensors
+
+SCHEMA = 1
+SUITE = "0.1.0"
+STATIC = safe_files.OURS
+STATIC_FILES = ("README.md", "LICENSE", "ERRATA.json")
+SCHEMAS = "schema"
+LARGEST = 64 * 2**20  # bytes of any file of a suite
+
+
+def copy_static(source: Path, directory: Path, *, own: Path | None = None) -> None:
+    """Copy the page, licence, errata and schemas of a suite, files alone; what the suite `own` has of them, from there."""
+    schemas = {name for root in (source, own) if root is not None for name in listing(root / SCHEMAS)}
+    for name in (*STATIC_FILES, *(f"{SCHEMAS}/{name}" for name in sorted(schemas))):
+        root = own if own is not None and os.path.lexists(own / name) else source
+        data = safe_files.read(root / name, LARGEST, root=root)
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(data)
+
+
+def copy_groups(source: Path, directory: Path, entries: Sequence[Mapping[str, Any]], *, link: bool = False) -> None:
+    """Copy groups of a suite, every file with the hash that its entry records; `link` where `source` is about to go."""
+    for entry in entries:
+        (directory / entry["id"]).mkdir(parents=True)
+        for name, recorded in entry["files"].items():
+            old, new = source / entry["id"] / name, directory / entry["id"] / name
+            data = tensors.read_bytes(old, recorded, root=source)
+            with suppress(OSError):  # not every file system has links
+                if link:
+                    os.link(old, new)
+                    continue
+            new.write_bytes(data)
+
+
+def recorded_sums(root: Path) -> dict[str, str]:
+    """Return the hashes that a suite records of all its files, by name."""
+    text = safe_files.read(root / "SHA256SUMS", LARGEST, root=root).decode("ascii", errors="replace")
+    return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
+
+
+def listing(root: Path) -> list[str]:
+    """Return everything in a folder that is no folder, links and pipes included, in order of their paths from there."""
+    paths = [Path(folder, name) for folder, folders, names in os.walk(root) for name in (*names, *folders)]
+    return sorted(p.relative_to(root).as_posix() for p in paths if p.is_symlink() or not p.is_dir())
+
+
+def finish(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Write the suite's manifest and the hashes of all files."""
+    total = sum(f["bytes"] for e in entries for f in e["files"].values())
+    write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": SUITE, "groups": list(entries), "total_bytes": total})
+    files = [name for name in listing(root) if name != "SHA256SUMS"]
+    lines = [f"{tensors.digest((root / name).read_bytes())['sha256']}  {name}\n" for name in files]
+    (root / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON whose bytes depend on nothing but `value`."""
+    path.write_bytes(json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a value as JSON, the same bytes everywhere."""
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")

@@ -1,0 +1,219 @@
+"""One call of an implementation: its arguments made, its options fitted, its results brought home and compared."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.spec import REGISTRY
+
+from ..accuracy import UNIT
+from ..calls import given_dtype, makes_constants, parameters_of, takes_dtype
+from ..errors import Failure, Unsupported
+from ..model import Arrays, Call, LoadedCase
+from ..suite.quotation import shown
+from . import array_forms
+
+Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype
+
+NAME = type.__dict__["__name__"]  # of a class, whatever its metaclass says
+
+
+class InProcess(Protocol):
+    """An implementation in this process: its functions, its array library, and where its arrays go."""
+
+    implementation: Any
+    backend: Any
+    device: Any
+    in_place: tuple[str, ...]
+
+    def function(self, op: str) -> Callable[..., Any] | None:
+        """Return the implementation's function for an operation, or None."""
+
+
+def arguments(
+    target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """
+    Return the positional and keyword arguments of a call by name, in the implementation's own arrays; `flags` say their form.
+
+    Raises
+    ------
+    Unsupported
+        If the implementation's signature lacks an option that does not have its default value.
+    """
+    reference = parameters_of(REGISTRY[op].function)
+    arrays = {name: to_array(target, op, name, value, dtype, flags) for name, value in call.inputs.items()}
+    values = {**call.params, **arrays}
+    positional = {n: values[n] for n, p in reference.items() if p.kind is p.POSITIONAL_ONLY}
+    keywords = {n: values[n] for n, p in reference.items() if p.kind is p.KEYWORD_ONLY and n in values}
+    accepts = keywords_of(target.function(op))
+    for name in [n for n in keywords if accepts is not None and n not in accepts]:
+        value = keywords.pop(name)
+        if name in call.inputs or value != reference[name].default:
+            msg = f"no option {name!r}"
+            raise Unsupported(msg)
+    if takes_dtype(op):
+        if accepts is None or "dtype" in accepts:
+            keywords["dtype"] = target.backend.dtype(dtype)
+        elif dtype in UNIT:
+            msg = "no option 'dtype'"
+            raise Unsupported(msg)
+    return positional, keywords
+
+
+def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Any:
+    """Return an input in the implementation's arrays; positions and frequencies are never narrower than float32."""
+    narrow = given_dtype(op, name, dtype, flags)
+    return array_forms.made(target.backend, value, narrow if value.dtype.kind == "f" else None, target.device, flags)
+
+
+CHANGED = "changed its input {}"
+OTHER_BITS = "the same call gave other bits the second time ({})"
+
+
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays have the same bits."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def expect_same(first: Arrays, second: Arrays) -> None:
+    """Raise `Failure` unless two calls gave the same bits."""
+    for name, value in first.items():
+        if not same_bits(value, second[name]):
+            raise Failure(OTHER_BITS.format(name))
+
+
+def refuse(target: InProcess, case: LoadedCase, dtype: str) -> str:
+    """Return the exception with which an implementation refuses a case; Failure if it computes something."""
+    positional, keywords = arguments(target, case.op, case.calls[0], dtype)
+    function = target.function(case.op)
+    assert function is not None
+    try:
+        function(*positional.values(), **keywords)
+    except (Unsupported, NotImplementedError):
+        raise
+    except Exception as error:  # any refusal will do
+        return in_one_line(error)
+    raise not_refused(case)
+
+
+def not_refused(case: LoadedCase) -> Failure:
+    """Return the failure of an implementation that computes what it must refuse."""
+    return Failure(f"was not refused: {case.comment}")
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return an exception in one line."""
+    return shown(f"{kind_of(error)}: {text_of(error)}".strip(), 500)
+
+
+def kind_of(value: Any) -> str:
+    """Return the name of a value's class, also where the class has another way to be asked for it."""
+    return str(NAME.__get__(type(value)))
+
+
+def text_of(error: BaseException) -> str:
+    """Return an exception's text, also where asking for it raises."""
+    try:
+        return str(error).strip()
+    except BaseException as again:
+        return f"(its text cannot be had: {kind_of(again)})"
+
+
+def collected(target: InProcess, op: str, result: Any) -> Collected:
+    """Return a call's results by name, on the host, each with the name of its dtype; `Failure` if there are more or fewer."""
+    names = REGISTRY[op].outputs
+    if len(names) == 1 and isinstance(result, tuple) and any(hasattr(part, "shape") for part in result):
+        msg = f"must return one result, {names[0]}; got a tuple of {len(result)}"
+        raise Failure(msg)
+    results = result if isinstance(result, tuple | list) and len(names) > 1 else (result,)
+    if len(results) != len(names):
+        msg = f"must return {len(names)} results, {', '.join(names)}; got {len(results)}"
+        raise Failure(msg)
+    return {n: to_host(target, n, r) for n, r in zip(names, results, strict=True)}
+
+
+def to_host(target: InProcess, name: str, result: Any) -> tuple[npt.NDArray[Any], str | None]:
+    """Return a result as NumPy, reals widened to float64, and the name of its dtype; None for a Python number."""
+    if result is None:
+        msg = f"{name} must be an array of {target.backend.name}; got None"
+        raise Failure(msg)
+    if isinstance(result, np.ndarray):
+        result = np.asarray(result)  # no class of its own says what is in the memory
+    native = not isinstance(result, np.ndarray | np.generic | int | float) or (
+        target.backend.name == "numpy" and isinstance(result, np.ndarray)
+    )
+    try:
+        host = np.asarray(target.backend.to_numpy(result) if native else result)
+    except Exception as error:
+        msg = f"{name} must be an array of {target.backend.name}; got {kind_of(result)}"
+        raise Failure(msg) from error
+    if not hasattr(result, "dtype"):
+        return host, None
+    known = {target.backend.dtype(d): d for d in target.backend.dtypes}
+    found = result.dtype.newbyteorder("=") if isinstance(result, np.ndarray | np.generic) else result.dtype
+    return host, known.get(found, str(found))
+
+
+def accept(
+    op: str,
+    name: str,
+    host: npt.NDArray[Any],
+    found: str | None,
+    call: Call,
+    dtype: str,
+    *,
+    asked: bool,
+    flags: tuple[str, ...] = (),
+) -> npt.NDArray[Any]:
+    """
+    Return one output, or raise `Failure` unless its shape and dtype are such as the operation may return.
+
+    `found` names its dtype, None for a plain number; `asked` says whether the call was told the dtype of its result.
+    """
+    expected = call.expected[name]
+    shape_fits = host.shape == expected.shape
+    if REGISTRY[op].family == "bias" and expected.ndim > 2:
+        shape_fits = host.ndim == expected.ndim and all(n in (1, m) for n, m in zip(host.shape, expected.shape, strict=True))
+    if not shape_fits:
+        msg = f"{name} must have shape {expected.shape}; got {host.shape}"
+        raise Failure(msg)
+    if expected.dtype.kind != "f":
+        masks = REGISTRY[op].returns == "mask"
+        if host.dtype.kind not in ("biu" if masks else "iu"):
+            msg = f"{name} must be of {'a boolean or' if masks else 'an'} integer dtype; got {found or host.dtype}"
+            raise Failure(msg)
+        return host.astype(np.int64) if host.dtype.kind == "b" else host
+    if found is None:  # a factor is a Python float
+        return host
+    free = makes_constants(op) or (expected.ndim == 0 and found != dtype) or (takes_dtype(op) and not asked)
+    if host.dtype.kind != "f" or (free and found in UNIT):
+        msg = f"{name} must be real and at least float32; got {found}"
+        raise Failure(msg)
+    promoted = found == given_dtype(op, "cos", dtype, flags) == "float32"  # of x and wider tables
+    if not free and not promoted and found != dtype:
+        msg = f"{name} must be {dtype}; got {found}"
+        raise Failure(msg)
+    return host
+
+
+def keywords_of(function: Any) -> frozenset[str] | None:
+    """Return the keywords that a function takes, or None for any."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return frozenset(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def takes_keyword(function: Any, name: str) -> bool:
+    """Return whether a function takes a keyword of that name."""
+    accepts = keywords_of(function)
+    return accepts is None or name in accepts

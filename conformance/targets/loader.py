@@ -1,0 +1,65 @@
+"""Loading a target of any kind: a Python object here, a Python target by its name, a program, or a folder of results."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import TargetError
+from ..suite.reader import INSTALLED
+from .base import Target
+from .connection import Connection
+from .python import load_python
+
+
+def load(
+    target: Any = None,
+    *,
+    command: str | Sequence[str] | None = None,
+    outputs: str | Path | None = None,
+    isolate: bool = False,
+    timeout: float = 30.0,
+    memory: float = 8.0,
+    backend: str | None = None,
+    dtype: str | None = None,
+    claim: str | None = None,
+    trig: float | None = None,
+    device: Any = None,
+    suite: Path = INSTALLED,
+    ahead: Connection | None = None,
+) -> Target:
+    """
+    Return a target: a Python one, a program that speaks the protocol (`command`), or a folder of its results (`outputs`).
+
+    A Python target is a module or object, which stays in this process and is trusted, or the name of a built-in adapter,
+    ``module``, ``module:object`` or ``file.py``. A name is loaded in a process of its own (in `ahead`, if
+    that was started already), held to `timeout` seconds a call and `memory` GiB, as a program is. `isolate` demands a name.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be loaded, has no operation, or names a dtype, class or backend that does not exist.
+    """
+    if sum(given is not None for given in (target, command, outputs)) != 1:
+        msg = "check: give one of TARGET, --command and --outputs."
+        raise TargetError(msg)
+    stated: dict[str, Any] = {"dtype": dtype, "claim": claim, "trig": trig}
+    if outputs is not None:
+        from .remote.exchange import Outputs
+
+        return Outputs.load(Path(outputs), suite, **stated)
+    if command is not None:
+        from .remote.program import Program
+
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        return Program.start(words, timeout=timeout, memory=memory, suite=suite, **stated)
+    if isinstance(target, str):
+        from .process import ProcessTarget
+
+        return ProcessTarget.start(
+            target, timeout=timeout, memory=memory, ahead=ahead, backend=backend, device=device, **stated
+        )
+    if isolate:
+        msg = f"check: isolate needs a target by name (module, module:object or file.py); got {type(target).__name__}."
+        raise TargetError(msg)
+    return load_python(target, backend=backend, device=device, **stated)

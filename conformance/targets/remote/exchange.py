@@ -1,0 +1,233 @@
+"""File exchange: requests without expectations go out, results that were computed anywhere come back and are checked."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...accuracy import OF_DTYPE
+from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation
+from ...model import Arrays, Call, LoadedCase, LoadedGroup
+from ...suite import safe_files, tensors
+from ...suite.atomic_files import whole_directory
+from ...suite.quotation import shown
+from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
+from ...suite.schemas import validate
+from ...suite.writer import SCHEMA, write_json
+from .. import gradients, invocation
+from ..base import Target
+from . import protocol
+from .program import about, accepted
+from .session import Reply
+
+MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
+ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"
+ABOUT_LIMIT, HEADER_LIMIT = 1 << 22, 1 << 20  # bytes
+ELSEWHERE = "computed elsewhere: that inputs stay unchanged, and that a second call gives the same bits, was not checked"
+
+
+def export(source: Path, directory: Path, ops: Collection[str] = (), *, tier: str = "core") -> int:
+    """
+    Write the requests of a suite, or of some operations, to a new directory; return the number of groups.
+
+    There are inputs and options, and nothing of what is expected; the manifest names the suite by its hash.
+    """
+    manifest = load_manifest(source)
+    known = {entry["op"] for entry in manifest["groups"]}
+    if not set(ops) <= known:
+        raise VectorError(no_operation("vectors export: --op", min(set(ops) - known), sorted(known)))
+    withdrawn, entries = withdrawn_cases(source), []
+    with whole_directory(directory) as new:
+        if directory.exists() and any(directory.iterdir()):
+            msg = f"vectors export: DIR must be new or empty; {directory} is not."
+            raise VectorError(msg)
+        for group in load_groups(source):
+            cases = [c for c in group.cases if c.id not in withdrawn and (tier == "core" or c.tier == "smoke")]
+            if cases and (not ops or group.op in ops):
+                entries.append(_write_group(new / group.id, group, cases))
+        head = {"schema": SCHEMA, "suite": manifest["suite"], "sha256": protocol.start(source)["sha256"]}
+        write_json(new / MANIFEST, {**head, "groups": entries})
+    return len(entries)
+
+
+def _write_group(folder: Path, group: LoadedGroup, cases: Collection[LoadedCase]) -> dict[str, Any]:
+    """Write the requests of a group and return its entry for the manifest."""
+    folder.mkdir(parents=True)
+    stored: tensors.Tensors = {}
+    asked = [
+        {"id": c.id, "dtypes": _dtypes(c), "calls": [_request(c, k, stored) for k in range(len(c.calls))], **protocol.forms(c)}
+        for c in cases
+    ]
+    write_json(folder / REQUESTS, {"schema": SCHEMA, "id": group.id, "op": group.op, "cases": asked})
+    tensors.write(folder / INPUTS, stored)
+    files = {name: tensors.digest((folder / name).read_bytes()) for name in (REQUESTS, INPUTS)}
+    return {"id": group.id, "op": group.op, "cases": [c.id for c in cases], "files": files}
+
+
+def _dtypes(case: LoadedCase) -> list[str]:
+    """Return the dtypes to ask a case in: one that must be refused, in any."""
+    return list(OF_DTYPE if case.kind == "reject" else case.dtypes)
+
+
+def _request(case: LoadedCase, step: int, stored: tensors.Tensors) -> dict[str, Any]:
+    """Return one call as a request; its arrays go into `stored`."""
+    call, name = case.calls[step], label(case, step)
+    asked = {"name": name, "params": protocol.options(case.op, call.params), "outputs": protocol.outputs(case, call)}
+    asked["defaults"] = protocol.defaults(case.op, call.params)
+    for key, role, arrays in (("inputs", "in", call.inputs), ("cotangents", "ct", call.cotangents)):
+        if arrays or key == "inputs":
+            asked[key] = {n: f"{name}/{role}/{n}" for n in arrays}
+            stored.update({f"{name}/{role}/{n}": v for n, v in arrays.items()})
+    return asked
+
+
+def label(case: LoadedCase, step: int) -> str:
+    """Return how tensors name a call: the last part of the case's id, with the step of a sequence."""
+    name = case.id.rsplit("/", maxsplit=1)[1]
+    return f"{name}@{step}" if case.kind == "sequence" else name
+
+
+@dataclass
+class Outputs(Target):
+    """A folder of results."""
+
+    stated: Mapping[str, Any] = field(kw_only=True)
+    found: Mapping[str, protocol.Decoded] = field(kw_only=True)  # by group and name of the tensor
+    kind = "outputs"
+
+    @classmethod
+    def load(
+        cls, folder: Path, suite: Path, *, dtype: str | None = None, claim: str | None = None, trig: float | None = None
+    ) -> Outputs:
+        """
+        Return the results in a folder, read whole; nothing outside of it is read.
+
+        Raises
+        ------
+        TargetError
+            If they are of another suite, or a file is malformed.
+        """
+        try:
+            stated = parse(folder / ABOUT, safe_files.read(folder / ABOUT, ABOUT_LIMIT, root=folder))
+            validate("implementation", stated, folder / ABOUT)
+            _expect_suite(folder, stated, suite)
+            fields = about(str(folder), stated, dtype, claim, trig)
+            groups = list(load_groups(suite, ops=stated["operations"]))
+            found = {f"{group.id}:{name}": one for group in groups for name, one in _read(folder, group, stated).items()}
+        except VectorError as error:
+            raise TargetError(str(error).replace(" Fetch the suite again.", "")) from error
+        notes = (*fields.pop("notes"), ELSEWHERE, *_strays(folder, groups, stated, found))
+        return cls(
+            **fields, notes=notes, reproduce=f"posref check --outputs {shlex.quote(str(folder))}", stated=stated, found=found
+        )
+
+    def has(self, op: str) -> bool:
+        """Return whether its results are said to be there."""
+        return op in self.stated["operations"]
+
+    def has_gradients(self, op: str) -> bool:
+        """Return whether those of an operation are said to be there."""
+        return op in self.stated.get("vjp", ())
+
+    def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
+        """Return what is in the folder."""
+        self._stop_if_said(case, dtype)
+        step = next(k for k, one in enumerate(case.calls) if one is call)
+        outputs = {n: self._result(case, step, dtype, n) for n in call.expected}
+        lacking = [n for n, one in outputs.items() if one is None]
+        if lacking:
+            group = case.id.rsplit("/", maxsplit=1)[0]
+            where = f"no {dtype}/{label(case, step)}/{lacking[0]} in {group}/{OUTPUTS}"
+            raise Stopped(verdict="not-run", message=where)
+        reply = Reply("ok", "", {n: one for n, one in outputs.items() if one is not None})
+        return accepted(case, call, dtype, reply, told=case.op not in self.stated.get("own_dtype", ()))
+
+    def refuse(self, case: LoadedCase, dtype: str) -> str:
+        """Return that it was rejected."""
+        if case.id in self.stated.get("rejected", ()):
+            return "rejected"
+        try:
+            self._stop_if_said(case, dtype)
+        except Stopped as stopped:
+            return str(stopped)
+        if any(self._result(case, 0, dtype, n) is not None for n in protocol.outputs(case, case.calls[0])):
+            raise invocation.not_refused(case)
+        raise Stopped(verdict="not-run", message="neither rejected nor computed")
+
+    def _stop_if_said(self, case: LoadedCase, dtype: str) -> None:
+        """Raise what the folder says instead of results."""
+        if case.kind == "vjp":
+            gradients.expect_stated(case.op, self.stated)
+        unsupported, error = (_reason(self.stated.get(key, {}), case.id, dtype) for key in ("unsupported", "errors"))
+        if unsupported is not None:
+            raise Unsupported(unsupported or "unsupported")
+        if error is not None:
+            raise Stopped(verdict="error", message=error or "error")
+        if case.id in self.stated.get("rejected", ()):
+            raise Stopped(verdict="error", message="rejected a valid call")
+
+    def _result(self, case: LoadedCase, step: int, dtype: str, output: str) -> protocol.Decoded | None:
+        """Return one tensor of the folder, or None."""
+        group = case.id.rsplit("/", maxsplit=1)[0]
+        return self.found.get(f"{group}:{dtype}/{label(case, step)}/{output}")
+
+
+def _expect_suite(folder: Path, stated: Mapping[str, Any], suite: Path) -> None:
+    """Raise `TargetError` if results are of another suite."""
+    ours = protocol.start(suite)["sha256"]
+    if stated["sha256"] != ours:
+        msg = (
+            f"{folder}: the results must be of the suite with sha256 {ours}; they are of {stated['sha256']}. "
+            "Export and compute them again, or give the suite they are of with --suite."
+        )
+        raise TargetError(msg)
+
+
+def _read(folder: Path, group: LoadedGroup, stated: Mapping[str, Any]) -> dict[str, protocol.Decoded]:
+    """Return the results of a group, none if there is no file."""
+    path = folder / group.id / OUTPUTS
+    if not path.exists() and not path.is_symlink():
+        return {}
+    values = sum(
+        v.size for case in group.cases for call in case.calls for v in (*call.expected.values(), *call.inputs.values())
+    )
+    limit = HEADER_LIMIT + protocol.BYTES_PER_VALUE * values * len(stated.get("dtypes", ("float32",)))
+    try:
+        found = tensors.decode(safe_files.read(path, limit, root=folder))
+    except VectorError as error:
+        msg = str(error) if str(path) in str(error) else f"{path}: {error}"
+        raise VectorError(msg) from error
+    return {name: (protocol.widened(array), protocol.DTYPES[code]) for name, (array, code) in found.items()}
+
+
+def _reason(reasons: Mapping[str, Any], case: str, dtype: str) -> str | None:
+    """Return the reason that is given for a case, in every dtype or this one."""
+    found = reasons.get(case)
+    found = found.get(dtype) if isinstance(found, dict) else found
+    return None if found is None else shown(found, 500)
+
+
+def _strays(folder: Path, groups: Collection[LoadedGroup], stated: Mapping[str, Any], found: Collection[str]) -> Iterator[str]:
+    """Yield notes on files, tensors and cases that are not of the suite."""
+    cases = {case.id: case for group in groups for case in group.cases}
+    expected = {
+        f"{group.id}:{dtype}/{label(case, k)}/{output}"
+        for group in groups for case in group.cases for k, call in enumerate(case.calls)
+        for output in protocol.outputs(case, call) for dtype in OF_DTYPE
+    }  # fmt: skip
+    ours = {ABOUT, MANIFEST} | {f"{g.id}/{name}" for g in groups for name in (REQUESTS, INPUTS, OUTPUTS)}
+    exported = (REQUESTS, INPUTS)  # also of operations that it does not answer
+    there = (Path(top, name).relative_to(folder).as_posix() for top, _, names in os.walk(folder) for name in names)
+    files = [name for name in there if name not in ours and Path(name).name not in exported]
+    named = [case for key in ("unsupported", "errors", "rejected") for case in stated.get(key, ()) if case not in cases]
+    for what, names in (
+        ("files that were not read", files), ("results of no case", set(found) - expected), ("cases that are not asked", named),
+    ):  # fmt: skip
+        if names:
+            listed = sorted(names)
+            more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+            yield f"{what}: {', '.join(shown(name, 120) for name in listed[:3])}{more}"

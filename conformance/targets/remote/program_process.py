@@ -1,0 +1,320 @@
+"""A program behind three pipes: asked with a deadline, read within bounds, and killed with everything that it started."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ...errors import Stopped
+from ...suite.quotation import shown
+from . import supervisor
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+MARK = "POSREF_PROGRAM"  # in the environment of everything that a program starts
+CHUNK = 1 << 16
+CLOSING = 0.5  # seconds for a program to end that has closed its standard output
+REPEATED = 100_000  # bytes of standard error that are written on
+TAIL = 4096  # bytes of standard error that are kept
+_ADOPTING = False
+PATIENCE = 3.0  # seconds for the supervisor to end: longer than its own
+
+
+class Child:
+    """
+    One run of a program. `ask` and `hear` raise `Stopped`, timeout, crash or protocol, after which only `kill` makes sense.
+
+    With `aloud`, what it writes to standard error also goes to that of this process, as it comes. It also has the open
+    files `shared`.
+    """
+
+    def __init__(
+        self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
+    ) -> None:
+        self.mark, self.aloud = uuid.uuid4().hex, aloud
+        self.noise: deque[bytes] = deque(maxlen=5)
+        self.errors, self.repeated = b"", 0
+        self._asked = False
+        self._buffer, self._searched = bytearray(), 0
+        self._others = _children()
+        held, self._lifeline = os.pipe()
+        theirs, ours = zip(*(os.pipe()[::step] for step in (1, -1, -1)), strict=True)
+        given = (self.mark, int(memory * 2**30), held, theirs, (*ours, self._lifeline))
+        self._process: _Forked | subprocess.Popen[bytes]
+        try:
+            self._process = _forked(command, *given) if callable(command) else _spawned(command, *given, shared)
+        finally:
+            for end in (held, *theirs):
+                os.close(end)
+        self._in, self._out, self._err = ours
+        self._selector = selectors.DefaultSelector()
+        for end in (self._in, self._out, self._err):
+            os.set_blocking(end, False)
+        self._selector.register(self._out, selectors.EVENT_READ)
+        self._selector.register(self._err, selectors.EVENT_READ)
+
+    def ask(self, message: bytes, *, seconds: float, limit: int) -> bytes:
+        """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
+        if self._asked:
+            self._refuse_more(limit)
+        self._asked = True
+        return self.hear(message, seconds=seconds, limit=limit)
+
+    def hear(self, message: bytes = b"", *, seconds: float | None, limit: int, of: float | None = None) -> bytes:
+        """
+        Send a line, if any, and return the next line that begins with a brace, whether or not it was asked for.
+
+        `seconds` are what is left `of` a time limit, which an error names.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        unsent, reply = memoryview(message), None
+        while True:
+            reply = reply or self._line(limit)
+            if reply is not None and not unsent:
+                return reply
+            if self._out not in self._selector.get_map():
+                raise Stopped(verdict="crash", message=self._end())
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise Stopped(verdict="timeout", message=f"no reply within {of or seconds:g} s{self._heard()}")
+            unsent = self._exchange(unsent, left)
+
+    def stop(self, message: bytes, *, seconds: float) -> bool:
+        """Send a last line, close the program's input, and return whether it then ended by itself in time."""
+        deadline = time.monotonic() + seconds
+        unsent = memoryview(message)
+        while self._selector.get_map() and (left := deadline - time.monotonic()) > 0:
+            unsent = self._exchange(unsent, left)
+            self._buffer.clear()
+            if not unsent:
+                self._hang_up()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        return self._process.returncode is not None
+
+    def kill(self) -> None:
+        """Kill the program and all that it started, and wait until they are gone."""
+        if self._lifeline < 0:
+            return
+        os.close(self._lifeline)
+        self._lifeline = -1
+        self._selector.close()
+        self._hang_up()
+        os.close(self._out)
+        os.close(self._err)
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:  # the program has stopped its supervisor
+            self._process.kill()
+            self._process.wait()
+        _kill_left(self.mark, self._others)
+
+    def _hang_up(self) -> None:
+        """Close the program's input."""
+        if self._in >= 0:
+            with suppress(KeyError):
+                self._selector.unregister(self._in)
+            os.close(self._in)
+            self._in = -1
+
+    def _refuse_more(self, limit: int) -> None:
+        """Raise `Stopped` if there is a message before anything was asked."""
+        self._read(self._out)
+        line = self._line(limit) or bytes(self._buffer)
+        if line.startswith(b"{"):
+            raise Stopped(verdict="protocol", message=f"a message that nothing asked for: {shown(line)}")
+
+    def _exchange(self, unsent: memoryview, seconds: float | None) -> memoryview:
+        """Wait until a pipe is ready, read and write what it takes, and return what is still to be written."""
+        writing = self._in >= 0 and self._in in self._selector.get_map()
+        if unsent and not writing:
+            self._selector.register(self._in, selectors.EVENT_WRITE)
+        elif writing and not unsent:
+            self._selector.unregister(self._in)
+        for key, _ in self._selector.select(seconds):
+            if key.fd == self._in:
+                unsent = self._write(unsent)
+            else:
+                self._read(key.fd)
+        return unsent
+
+    def _write(self, unsent: memoryview) -> memoryview:
+        """Write what the pipe takes; nothing is left to write once the program has closed its end."""
+        try:
+            return unsent[os.write(self._in, unsent[:CHUNK]) :]
+        except BlockingIOError:
+            return unsent
+        except OSError:
+            return memoryview(b"")
+
+    def _read(self, end: int) -> None:
+        """Read what a pipe holds, at most one chunk, and let go of it at its end."""
+        try:
+            data = os.read(end, CHUNK)
+        except BlockingIOError:
+            return
+        if not data and end in self._selector.get_map():
+            self._selector.unregister(end)
+        if end == self._out:
+            self._buffer += data
+        else:
+            self.errors = (self.errors + data)[-TAIL:]
+            self._repeat(data)
+
+    def _repeat(self, data: bytes) -> None:
+        """Write to standard error what the program wrote to its own, up to a limit."""
+        if self.aloud:
+            heard, self.repeated = self.repeated, self.repeated + len(data)
+            with suppress(OSError):
+                os.write(2, data[: max(0, REPEATED - heard)])
+                if heard < REPEATED <= self.repeated:
+                    os.write(2, b"\nposref: the rest of what the target prints is left out\n")
+
+    def _line(self, limit: int) -> bytes | None:
+        """Return the next whole line that begins with a brace; lines that do not are noise."""
+        while (at := self._buffer.find(b"\n", self._searched)) >= 0:
+            line = bytes(self._buffer[:at])
+            del self._buffer[: at + 1]
+            self._searched = 0
+            self._bound(len(line), limit)
+            if line.startswith(b"{"):
+                return line
+            self.noise.append(line[:CHUNK])
+        self._searched = len(self._buffer)
+        self._bound(len(self._buffer), limit)
+        return None
+
+    def _bound(self, size: int, limit: int) -> None:
+        if size > limit:
+            raise Stopped(verdict="protocol", message=f"a line of more than {limit} bytes on standard output")
+
+    def _end(self) -> str:
+        """Return how the program ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSING)
+        while self._err in self._selector.get_map() and self._selector.select(0.0):
+            self._read(self._err)
+        code = self._process.returncode
+        if code is None:
+            raise Stopped(verdict="protocol", message=f"closed its standard output, but keeps running{self._heard()}")
+        if code < 0:
+            how = f"was ended by {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
+        else:
+            how = f"ended with exit code {code}"
+        return f"{how} {'in the middle of its reply' if self._buffer else 'instead of replying'}{self._heard()}"
+
+    def _heard(self) -> str:
+        """Return the last of what it wrote besides messages, in words."""
+        printed = [line for line in self.noise if line.strip()]
+        lines = [line for line in self.errors.splitlines() if line.strip()][-3:]
+        said = f"; it printed {shown(printed[-1], 200)}" if printed else ""
+        if self._buffer.strip():
+            said += f"; it began a line that has no end: {shown(bytes(self._buffer), 200)}"
+        return said + (f"; standard error ends: {shown(b' | '.join(lines), 400)}" if lines else "")
+
+
+class _Forked:
+    """A copy of this process, with the manners of `subprocess.Popen`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit code once it has ended; `TimeoutExpired` after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.returncode is None:
+            pid, status = os.waitpid(self.pid, 0 if deadline is None else os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            elif deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired([], timeout or 0.0)
+            else:
+                time.sleep(0.002)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _spawned(
+    command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], _: Sequence[int], shared: tuple[int, ...]
+) -> subprocess.Popen[bytes]:
+    """Start a program under its supervisor."""
+    supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(memory), *command]
+    stdin, stdout, stderr = theirs
+    return subprocess.Popen(
+        supervised, stdin=stdin, stdout=stdout, stderr=stderr, env={**os.environ, MARK: mark}, pass_fds=(held, *shared),
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def _forked(
+    work: Callable[[], object], mark: str, memory: int, held: int, theirs: Sequence[int], ours: Sequence[int]
+) -> _Forked:
+    """Start a copy of this process under its supervisor, another one."""
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setsid()
+            os.environ[MARK] = mark
+            for standard, end in enumerate(theirs):
+                os.dup2(end, standard)
+            for end in (*theirs, *ours):
+                os.close(end)
+            supervisor.main(held, memory, work)
+        finally:
+            os._exit(127)
+    return _Forked(pid)
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes whose environment says that the run of a program called `mark` started them."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"{MARK}={mark}".encode() in entry.read_bytes().split(b"\0"):
+                found.append(int(entry.parent.name))
+    return found
+
+
+def adopt() -> None:
+    """Let what a program leaves behind without a supervisor become a child of this process, which then ends it."""
+    global _ADOPTING  # noqa: PLW0603
+    if sys.platform == "linux":
+        _ADOPTING = not ctypes.CDLL(None).prctl(supervisor.PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _children() -> set[int]:
+    """Return the children of this process, if it adopts any."""
+    if not _ADOPTING:
+        return set()
+    return {pid for pid, parent in supervisor.parents().items() if parent == os.getpid()}
+
+
+def _kill_left(mark: str, others: set[int]) -> None:
+    """Kill what the supervisor could not: everything descends from it or is marked, unless the program killed it."""
+    deadline = time.monotonic() + PATIENCE
+    while (left := {*marked(mark), *(adopted := _children() - others)}) and time.monotonic() < deadline:
+        for pid in left:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in adopted:
+            with suppress(OSError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.005)

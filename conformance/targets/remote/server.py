@@ -1,0 +1,134 @@
+"""The other side of the protocol for a Python target, as a program in another language has it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.backends import BackendMissing
+from posref.spec import REGISTRY
+
+from ...accuracy import OF_DTYPE
+from ...calls import from_json
+from ...errors import Failure, PosrefError, Unsupported
+from ...model import Call, LoadedCase
+from .. import gradients, invocation
+from ..call_arrays import Watched
+from ..python import PythonTarget, load_python
+from . import protocol
+
+
+def serve(target: str, *, backend: str | None = None, dtype: str | None = None, device: str | None = None) -> None:
+    """Speak the protocol over standard input and output on behalf of a Python target, until told to stop."""
+    with _channel() as (requests, replies), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server: Server | None = None
+        for line in requests:
+            reply, server = _answer(line, server, target, {"backend": backend, "dtype": dtype, "device": device})
+            if reply is None:
+                return
+            replies.write(protocol.write(reply))
+            replies.flush()
+
+
+@contextmanager
+def _channel() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Yield the real standard input and output; in their places stand nothing and standard error."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    with requests, replies:
+        yield requests, replies
+
+
+def _answer(
+    line: bytes, server: Server | None, target: str, options: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, Server | None]:
+    """Return the reply to a line, None to stop, and the server that start makes."""
+    command = protocol.command(line)
+    if command["cmd"] == "stop":
+        return None, server
+    if command["cmd"] == "run" and server is not None:
+        return server.run(command), server
+    try:
+        server = Server(load_python(target, **options))
+    except (PosrefError, BackendMissing, ValueError) as error:
+        return {"protocol": protocol.VERSION, "error": str(error)}, None
+    return server.about(), server
+
+
+@dataclass
+class Server:
+    """A loaded target, asked by messages."""
+
+    target: PythonTarget
+    asked: tuple[str, str] = ("", "")  # case and dtype of the last request
+
+    def about(self) -> dict[str, Any]:
+        """Return the reply to start."""
+        return {"protocol": protocol.VERSION, **self.target.stated()}
+
+    def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply to a request to run."""
+        try:
+            reply = self._outcome(request)
+        except (Unsupported, NotImplementedError) as error:
+            reply = {"status": "unsupported", "message": str(error) or "not implemented"}
+        except Failure as failure:
+            reply = {"status": "ok", "outputs": {}, "message": str(failure)}
+        except BaseException as error:  # also SystemExit: whatever an implementation raises is its verdict
+            reply = {"status": "error", "message": invocation.in_one_line(error)}
+        return {"seq": request["seq"], **reply}
+
+    def _outcome(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what one call gives."""
+        op, dtype = request["op"], request["dtype"]
+        function = self.target.function(op) if op in REGISTRY else None
+        if function is None or dtype not in self.target.backend.dtypes:
+            msg = f"no {op} in {dtype}"
+            raise Unsupported(msg)
+        call, forms = _call(request), tuple(request.get("forms", ()))
+        if request["step"] == 0 and self.asked != (request["case"], dtype):
+            self.target.begin(LoadedCase(request["case"], op, "value", "core", forms, "", (dtype,), (call,)))
+        self.asked = (request["case"], dtype)
+        if call.cotangents:
+            asked = gradients.GradientCall(self.target, op, call, dtype, forms)
+            found = asked.collected()
+            changed = asked.changed()
+        else:
+            watched = Watched(self.target, op, call, dtype, forms)
+            found, changed = watched.collected(), watched.changed()
+        return {"status": "ok", "outputs": {n: _tensor(n, *result) for n, result in found.items()}, "changed": changed}
+
+
+def _call(request: Mapping[str, Any]) -> Call:
+    """Return what is asked, as the suite has it: without the options that it leaves to their defaults."""
+    params = {name: from_json(v) for name, v in request["params"].items() if name not in request.get("defaults", ())}
+    inputs, cotangents = (
+        {name: protocol.decode(tensor)[0] for name, tensor in request.get(key, {}).items()} for key in ("inputs", "cotangents")
+    )
+    wanted = dict.fromkeys(request["outputs"], np.zeros(())) if cotangents else {}  # names alone: values are not sent
+    return Call(params, inputs, wanted, cotangents=cotangents)
+
+
+def _tensor(name: str, host: npt.NDArray[Any], dtype: str | None) -> protocol.Tensor:
+    """Return a result as a tensor; `Failure` if the protocol has none for it."""
+    if dtype == str(np.dtype(np.longdouble)):
+        dtype = "float64"  # as it is judged
+    if host.dtype.kind == "f" and (dtype is None or dtype in OF_DTYPE):
+        return protocol.encode(host, dtype or "float64")
+    if host.dtype.kind in "iu":
+        return protocol.encode(host, "int64")
+    if host.dtype.kind == "b":
+        return protocol.encode(host, "bool")
+    msg = f"{name} must be an array of numbers; got {dtype or host.dtype}"
+    raise Failure(msg)
