@@ -121,7 +121,9 @@ def shape_of(tokens: list[str], known: Mapping[str, Any], *, rows: bool) -> tupl
     for token in tokens:
         axis = token.lstrip("~")
         if axis.startswith("*"):
-            found += known.get(axis[1:], ()) if rows or not token.startswith("~") else ()
+            leading = known.get(axis[1:], ())
+            leading = leading if isinstance(leading, tuple) else known["R"]  # B is also the letter of a single axis
+            found += leading if rows or not token.startswith("~") else ()
         else:
             found.append(int(value_of(axis, known)))
     return tuple(found)
@@ -131,7 +133,7 @@ def _positions(
     op: str, argument: str, tokens: list[str], known: Mapping[str, Any], places: Places, rows: bool
 ) -> npt.NDArray[Any]:
     """Return positions: those of queries after those of keys, of every axis and row others."""
-    shape = shape_of(tokens, {**known, "B": known["R"] if "*B" in " ".join(tokens) else known["B"]}, rows=rows)
+    shape = shape_of(tokens, known, rows=rows)
     if not shape:
         return np.asarray(places(1)[0])
     coordinates = has_coordinates(op, argument)
