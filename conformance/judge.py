@@ -22,10 +22,9 @@ from .accuracy import TRIG, base_of, tolerance_of
 from .calls import judged_as, makes_constants
 from .errors import NotJudged
 from .model import Arrays, Call, number
-from .proof import live
-from .proof.rows import Budget, Rows, Selection, choose, cost, rows_of, screened, shapes_of
+from .proof.rows import Budget, Rows, Sample, Selection, choose, cost, rows_of, screened, shapes_of
 from .proof.running import half_widths, of_scalars
-from .suite import value_positions
+from .suite.axes import places
 
 Reals = npt.NDArray[np.float64]
 ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
@@ -93,7 +92,7 @@ class Judgement:
     accuracy: str
     dtype: str
     verdicts: tuple[Verdict, ...]
-    sample: live.Sample | None = None  # None if nothing can be said of the call
+    sample: Sample | None = None  # None if nothing can be said of the call
 
     @property
     def verdict(self) -> str:
@@ -201,13 +200,13 @@ def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy:
     return Verdict(name, "fail", expected.size, expected.size, "", at, *found)
 
 
-def _placed(op: str, sample: live.Sample, name: str, accuracy: str, dtype: str) -> Verdict:
+def _placed(op: str, sample: Sample, name: str, accuracy: str, dtype: str) -> Verdict:
     """Return the verdict on one output of a sample, its worst value placed in the whole."""
     found = _verdict(op, sample.call, name, sample.outputs[name], accuracy, dtype)
     found = replace(found, judged=sample.judged[name], of=sample.of(name))
     if found.verdict == "pass":
         return found
-    where = value_positions.places(op, sample.call, name)
+    where = places(op, sample.call, name)
     position = None if where is None else float(where[found.index])
     return replace(found, index=sample.place(name, found.index), position=position)
 
@@ -247,15 +246,15 @@ def ratios(error: Reals, width: Reals) -> Reals:
 
 
 # ---- which rows are judged ------------------------------------------------------------------------------------------------
-def _whole(call: Call, outputs: Arrays) -> live.Sample:
+def _whole(call: Call, outputs: Arrays) -> Sample:
     """Return all of a call."""
     shapes = {name: expected.shape for name, expected in call.expected.items()}
-    return live.Sample(call, outputs, Rows({}, {}, {}), {}, {n: math.prod(shape) for n, shape in shapes.items()}, shapes)
+    return Sample(call, outputs, Rows({}, {}, {}), {}, {n: math.prod(shape) for n, shape in shapes.items()}, shapes)
 
 
 def _live(
     op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, everything: bool, balls: int
-) -> live.Sample:  # fmt: skip
+) -> Sample:  # fmt: skip
     """Return the rows of a call that are judged, with their true values and tolerances; `NotJudged` if there are none."""
     accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
     whole = call.expected or _shapes(op, call, outputs)
@@ -272,7 +271,9 @@ def _live(
         budget = Budget(balls, balls) if proved else ON_BOUNDS
         screen = None if call.expected else partial(screened, op, call, rows, outputs)
         selection = selection if everything else choose(rows, outputs, whole, budget, screen)
-    return live.Truth(op, call, outputs, accuracy, dtype, rows, balls).sample(selection, proved=proved)
+    from .proof.live import Truth  # stored cases need none of it
+
+    return Truth(op, call, outputs, accuracy, dtype, rows, balls).sample(selection, proved=proved)
 
 
 def _shapes(op: str, call: Call, outputs: Arrays) -> Arrays:

@@ -24,6 +24,7 @@ from posref import backends
 pytest.register_assert_rewrite("every_encoding")
 THOROUGH = Path(__file__).with_name("thorough")
 PLAIN = "not thorough"
+SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
 SPLIT = 4  # parts of the test of every encoding that workers take
 LONGEST = (
     "test_every_encoding",
@@ -39,22 +40,33 @@ LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("posref's own tests")
     group.addoption("--part", metavar="NAME", help="run one part of the tests in tests/every_encoding")
-    group.addoption("--share", type=float, default=SHARE, help=f"of sampled tests, run so many; {SHARE} unless given")
+    group.addoption("--share", type=float, help=f"of sampled tests, run so many; {SHARE} unless given, all of what is named")
     group.addoption("--seed", type=int, help="which of them; by the date unless given")
     group.addoption("--everything", action="store_true", help="run all of them, and what judges all of them together")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settle the share and the seed, which the workers take over: of tests that are named, all are run."""
-    if not hasattr(config, "workerinput"):
-        by_name = config.option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
-        if not 0 < config.option.share <= 1:
-            msg = f"--share must be above 0 and at most 1; got {config.option.share}"
-            raise pytest.UsageError(msg)
-        if config.option.everything or by_name:
-            config.option.share = 1.0
-        if config.option.seed is None:
-            config.option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
+    """Settle the share and the seed, in one process for all workers: of tests that are named, all are run."""
+    option = config.option
+    if hasattr(config, "workerinput"):
+        option.share, option.seed = config.workerinput["sampling"]
+        return
+    by_name = option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if option.everything or (by_name and option.share is None):
+        option.share = 1.0
+    elif option.share is None:
+        option.share = SHARE
+    if not 0 < option.share <= 1:
+        msg = f"--share must be above 0 and at most 1; got {option.share}"
+        raise pytest.UsageError(msg)
+    if option.seed is None:
+        option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist what was settled."""
+    node.workerinput["sampling"] = node.config.option.share, node.config.option.seed
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -87,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give every worker whole files, whose tests share reports, but the test of every encoding in several parts."""
+    """Give every worker whole files, whose tests share reports, or several of them; the test of every encoding in parts."""
     if config.option.dist != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -95,7 +107,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return f"{file} {crc32(nodeid.encode()) % SPLIT}" if "every_encoding" in file else str(file)
+            if "every_encoding" in file:
+                return f"{file} {crc32(nodeid.encode()) % SPLIT}"
+            return "of shared reports" if Path(file).stem in SHARING else str(file)
 
     return Scheduling(config, log)
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from planting import FOLDER, Defect
 from quality import FIRST, UNSEEN, VERDICTS, diagnosed, named, operations, report_on, row, totals
+from reporting import of_the_example
 from sources import assert_stands_alone
 
-from posref.conformance import check
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.tools.deviation import together
 
@@ -100,7 +100,7 @@ def test_verdicts_are_judged_as_they_say() -> None:
 
 
 def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
-    report = check(str(ROOT / "examples" / "broken_rope.py"))
+    report = of_the_example()
     broken = {op.op: op for op in report.operations if op.diagnosis is not None}
     assert set(broken) == {"rope_table", "rope"}
     for operation in broken.values():

@@ -13,10 +13,10 @@ from quality import RECORD, answers, cases, caught, diagnosed, record, recorded,
 
 import posref
 from posref.conformance import check, judge
-from posref.conformance.cases.shaping import has_one_position
-from posref.conformance.cases.usual_options import gaps
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, fits, stage, touched
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.evidence.every.facts import gaps
+from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.evidence.tools.deviation import narrowed, together
 from posref.conformance.model import Arrays
 from posref.conformance.target import calling

@@ -9,7 +9,8 @@ from literals import choices, choices_of_tests, literals, names_in
 from test_fuzz import matches
 
 from posref.conformance.model import Call
-from posref.conformance.suite import INSTALLED, load_groups, value_positions
+from posref.conformance.suite import INSTALLED, load_groups
+from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, Axes, encoding
 
 
@@ -106,7 +107,7 @@ def call_of(op: str, case: str) -> Call:
 
 def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
     call = call_of("alibi", "alibi/distance/rows")
-    found = value_positions.places("alibi", call, "out")
+    found = places("alibi", call, "out")
     q, k = (np.abs(call.inputs[name]) for name in ("q_positions", "k_positions"))
     assert found is not None
     for index in np.ndindex(found.shape):
@@ -117,7 +118,7 @@ def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
 
 def test_values_of_several_axes_stand_at_the_largest_of_their_coordinates() -> None:
     call = call_of("mrope", next(c.id for g in load_groups(INSTALLED, ops=("mrope",)) for c in g.cases if c.kind == "value"))
-    found = value_positions.places("mrope", call, "out")
+    found = places("mrope", call, "out")
     assert found is not None
     largest = np.max(np.abs(call.inputs["positions"]), axis=0)
     np.testing.assert_array_equal(found, np.broadcast_to(largest[..., None], call.expected["out"].shape))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from planting import written
 from quality import named
-from reporting import case, document, every_verdict, hostile, operation, unfinished
+from reporting import case, document, every_verdict, hostile, of_reference, of_the_example, operation, unfinished
 from rich.console import Console
 
 import posref
@@ -30,7 +30,7 @@ from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, 
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
-from posref.conformance.suite import value_positions
+from posref.conformance.suite import axes
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
 from posref.spec import REGISTRY
@@ -41,12 +41,12 @@ FORMS = (summaries.markdown, summaries.junit, summaries.badge, html.render)
 
 @pytest.fixture(scope="module")
 def broken() -> dict[str, Any]:
-    return check(str(ROOT / "examples/broken_rope.py")).to_json()
+    return of_the_example().to_json()
 
 
 @pytest.fixture(scope="module")
 def itself() -> dict[str, Any]:
-    return check("posref", dtype="float32").to_json()
+    return of_reference(dtype="float32").to_json()
 
 
 def found(report: dict[str, Any], op: str) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
 def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict[str, Any]) -> None:
     for op in itself["operations"]:
         with_places = any(
-            value_positions.places(op["op"], call, name) is not None
+            axes.places(op["op"], call, name) is not None
             for group in load_groups(INSTALLED, ops=(op["op"],))
             for entry in group.cases
             if entry.kind == "value" and op["dtype"] in entry.dtypes

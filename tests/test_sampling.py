@@ -106,10 +106,12 @@ def test_whole():
         (("--share", "0.4"), 1 + 2 * len(OPS)),
         (("--everything",), 2 + 5 * len(OPS)),
         (("-k", "sampled"), 5 * len(OPS)),  # chosen by name: all
+        (("-k", "sampled", "--share", "0.4"), 2 * len(OPS)),
     ],
-    ids=["a fifth", "two fifths", "everything", "by name"],
+    ids=["a fifth", "two fifths", "everything", "by name", "a share of what is named"],
 )
-def test_a_thorough_run_says_its_seed(pytester: pytest.Pytester, options: tuple[str, ...], passed: int) -> None:
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_thorough_run_says_its_seed(pytester: pytest.Pytester, options: tuple[str, ...], passed: int, workers: str) -> None:
     here = Path(__file__).parent
     pytester.makeini(
         "[pytest]\ntestpaths = tests\nmarkers =\n thorough\n sampled\n everything\n"
@@ -118,7 +120,7 @@ def test_a_thorough_run_says_its_seed(pytester: pytest.Pytester, options: tuple[
     folder = pytester.mkdir("tests")
     (folder / "conftest.py").write_text((here / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (folder / "test_it.py").write_text(RUN.format(ops=OPS), encoding="utf-8")
-    done = pytester.runpytest_subprocess("-n", "0", "-m", "thorough", "--seed", "12", *options)
+    done = pytester.runpytest_subprocess("-n", workers, "-m", "thorough", "--seed", "12", *options)
     done.assert_outcomes(passed=passed)
     told = done.stdout.str()
-    assert ("--seed 12" in told) == (not {"--everything", "-k"} & {*options})
+    assert ("--seed 12" in told) == (options not in (("--everything",), ("-k", "sampled")))

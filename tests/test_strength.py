@@ -11,9 +11,9 @@ import pytest
 from quality import record, recorded
 from rich.console import Console
 
-from posref.conformance.cases.catalogue import all_flags
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
+from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 
 EVERY = 90

@@ -25,8 +25,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     home = tmp_path_factory.mktemp("installed")
     venv.create(home, with_pip=False, symlinks=True)
     site = next(home.glob("lib/python*/site-packages"))
-    for folder, target in (("posref", "posref"), ("backends", "posref/backends"), ("conformance", "posref/conformance")):
-        shutil.copytree(ROOT / folder, site / target, ignore=shutil.ignore_patterns("__pycache__", "vectors"))
+    shutil.copytree(ROOT / "posref", site / "posref", ignore=shutil.ignore_patterns("__pycache__", "vectors"))  # through links
     (site / "libraries.pth").write_text("\n".join(p for p in sys.path if Path(p).name in {"site-packages", "dist-packages"}))
     return str(home / "bin" / "python")
 

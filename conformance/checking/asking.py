@@ -10,12 +10,11 @@ from posref.scaling import Scaling
 
 from ..accuracy import UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
-from ..cases.kernel import GROUP
 from ..errors import Failure, Stopped, Unsupported
+from ..evidence.every.kernel_cases import GROUP
 from ..judge import judge
 from ..model import Answer, CaseResult, LoadedCase, Operation
-from ..proof import live
-from ..proof.rows import Budget, choose, rows_of
+from ..proof.rows import Budget, Sample, choose, rows_of
 from ..proof.running import moved_by_trigonometry
 from ..target.array_forms import OWN_DTYPE
 from ..target.base import Target
@@ -111,7 +110,7 @@ def _judged(answer: Answer, claim: str, result: CaseResult) -> CaseResult:
 
 
 # ---- the judged part of a large answer -------------------------------------------------------------------------------------
-def divide(answer: Answer, sample: live.Sample) -> None:
+def divide(answer: Answer, sample: Sample) -> None:
     """Give an answer its part that was judged."""
     shapes = {n: x.shape for n, x in answer.case.calls[0].expected.items()}
     rows, selection = sample.rows, sample.selection

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..calls import held_to
-from ..cases import of_model
 from ..errors import TargetError
+from ..evidence.every import model_cases
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
@@ -121,7 +121,7 @@ def checked(
         kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
         msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
         raise TargetError(msg)
-    choice = Choice(suite, tier, op, case, None if model is None else of_model.read(model))
+    choice = Choice(suite, tier, op, case, None if model is None else model_cases.read(model))
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
@@ -198,11 +198,11 @@ def _report(
     return report if choice.model is None else _for_model(report, choice.model)
 
 
-def _for_model(report: Report, model: of_model.Model) -> Report:
+def _for_model(report: Report, model: model_cases.Model) -> Report:
     """Return a report that is about one model, all of whose calls must be answered."""
     report.model = model.name
     for name in dict.fromkeys(operation.op for operation in report.operations):
-        own = [case for o in report.operations for case in o.cases if case.op == name and of_model.is_of_model(case.id)]
+        own = [case for o in report.operations for case in o.cases if case.op == name and model_cases.is_of_model(case.id)]
         refused = [case for case in own if case.verdict in ("unsupported", "selective")]
         if refused:
             text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"

@@ -12,8 +12,8 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
-from ..cases import kernel, of_model
 from ..errors import TargetError, no_operation
+from ..evidence.every import kernel_cases, model_cases
 from ..model import Call, Case, LoadedCase
 from ..proof.running import askable, plain
 from ..suite.quoting import shown
@@ -32,7 +32,7 @@ class Choice:
     tier: str = "core"
     op: str | Sequence[str] | None = None
     case: str | None = None
-    model: of_model.Model | None = None
+    model: model_cases.Model | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -68,7 +68,7 @@ class Choice:
             held = {name: None for name in held if name in self._of_model(self.model, wanted)}
         return [name for name in held if wanted is None or name in wanted]
 
-    def _of_model(self, model: of_model.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    def _of_model(self, model: model_cases.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
         """Return the operations that a model asks, or raise for one that it does not."""
         strange = [name for name in wanted or () if name not in model.operations]
         if strange:
@@ -85,7 +85,7 @@ class Choice:
         if self.case in withdrawn:
             msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
             raise TargetError(msg)
-        asked = [] if self.model is None else [c for op in ops for c in of_model.cases(self.model, op)]
+        asked = [] if self.model is None else [c for op in ops for c in model_cases.cases(self.model, op)]
         own = [*made(case for case in asked if self.case in (None, case.id))]
         if own and self.case is not None:
             return own
@@ -130,11 +130,11 @@ def is_kernel(case: str | None) -> bool:
 
 def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
-    if only is not None and ops and all(only not in kernel.names(op) for op in ops):
+    if only is not None and ops and all(only not in kernel_cases.names(op) for op in ops):
         msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
         raise TargetError(msg)
     for op in ops:
-        yield from made(kernel.cases(op, only))
+        yield from made(kernel_cases.cases(op, only))
 
 
 def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:

@@ -18,8 +18,7 @@ from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError, no_operation
 from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
-from ..proof import live
-from ..proof.rows import shapes_of
+from ..proof.rows import Sample, shapes_of
 from ..proof.running import wide
 from ..target import calling
 from .asking import TIER, divide, with_few
@@ -148,7 +147,7 @@ def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Array
     return dtype, outputs
 
 
-def _diagnosis(op: str, call: Call, sample: live.Sample, accuracy: str, dtype: str) -> str:
+def _diagnosis(op: str, call: Call, sample: Sample, accuracy: str, dtype: str) -> str:
     """Return what `posref check` would say of a case that fails so."""
     from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
 

@@ -19,7 +19,7 @@ from .. import judge
 from ..accuracy import COMPUTED, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
-from ..suite import value_positions
+from ..suite.axes import BANDS, in_band, places
 from .asking import with_few
 from .traits import defaults, is_word
 
@@ -63,7 +63,7 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     operation.achieved = _loosest([c.achieved for c in judged], classes)
     by_id = {a.case.id: a for a in answers}
     complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
-    for low, high in value_positions.BANDS:
+    for low, high in BANDS:
         found = [cls for answer in complete for cls in _classes_in_band(answer, operation, (low, high), classes)]
         if found:
             operation.bands.append({"from": low, "to": high, "achieved": _loosest(found, classes)})
@@ -75,7 +75,7 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
                 ratio = judge.ratios(error, width)
                 if np.any((width > 0) | (ratio > 0)):
                     ratios.append(float(np.max(ratio)))
-                where = value_positions.places(operation.op, call, name)
+                where = places(operation.op, call, name)
                 if where is not None and where.shape == error.shape and np.any(ratio > 1):
                     failing.append(float(np.min(where[ratio > 1])))
     operation.worst_ratio = max(ratios, default=None)
@@ -94,10 +94,10 @@ def _classes_in_band(
     """Yield the tightest class that holds for the values of one case that stand at positions of a band."""
     for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
         for name, output in outputs.items():
-            where = value_positions.places(operation.op, call, name)
+            where = places(operation.op, call, name)
             if where is None:
                 continue
-            chosen = value_positions.in_band(where, band)
+            chosen = in_band(where, band)
             if not np.any(chosen):
                 continue
             for accuracy in classes:
@@ -187,7 +187,7 @@ def _measure(op: str, answer: Answer, claim: str) -> Iterator[_Measured]:
         for name, output in outputs.items():
             error, width = judge.errors(op, call, name, output, claim, answer.dtype)
             if error.size:
-                where = value_positions.places(op, call, name)
+                where = places(op, call, name)
                 fits = where is not None and where.shape == error.shape
                 yield _Measured(answer, step, name, error, judge.ratios(error, width), where if fits else None)
 
@@ -318,7 +318,7 @@ def _farthest(operation: Operation, answer: Answer) -> Iterator[tuple[float, flo
     """Yield the farthest position of each output of values, and the largest error there."""
     for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
         for name, output in outputs.items() if not call.cotangents else ():
-            where = value_positions.places(operation.op, call, name)
+            where = places(operation.op, call, name)
             expected = call.expected[name]
             if where is None or where.shape != expected.shape or not expected.size:
                 continue
@@ -380,7 +380,7 @@ def _cover(operation: Operation, answers: Sequence[Answer]) -> None:
             row["answered"] += verdict not in ("unsupported", "selective")
             row["passed"] += verdict == "pass"
     axes = [*REGISTRY[operation.op].domains, POSITIONS]
-    far = [band_name(*band) for band in value_positions.BANDS]
+    far = [band_name(*band) for band in BANDS]
     operation.coverage = sorted(
         rows.values(), key=lambda row: (axes.index(row["axis"]), _rank(far, row["value"]), row["value"])
     )
@@ -408,7 +408,7 @@ def _band(case: LoadedCase) -> Iterator[tuple[str, str]]:
     """Yield the band in which the farthest position of a case lies."""
     found = [abs(call.inputs[name]).max() for call in case.calls for name in positions_of(case.op) if call.inputs[name].size]
     if found:
-        yield POSITIONS, next(band_name(low, high) for low, high in value_positions.BANDS if high is None or max(found) < high)
+        yield POSITIONS, next(band_name(low, high) for low, high in BANDS if high is None or max(found) < high)
 
 
 # ---- a call in words -------------------------------------------------------------------------------------------------------

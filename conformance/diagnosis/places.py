@@ -17,7 +17,7 @@ import numpy.typing as npt
 from posref.backends.rounding import round_to
 
 from ..model import Call
-from ..suite import value_positions
+from ..suite.axes import places as positions_of_values
 from .hypotheses import Observation, Question
 from .shapes import axes_of, pairs_of, rows_of_table
 
@@ -159,7 +159,7 @@ def _units(question: Question, call: Call, name: str, wrong: Array) -> Iterator[
 def _of_values(op: str, call: Call, name: str, wrong: Array, words: Sequence[str]) -> Iterator[tuple[str, Array, int, Array]]:
     """Yield positions, distances and rows of a table, each with which of them have a wrong value."""
     places = _signed(call, wrong.shape)
-    where = value_positions.places(op, call, name) if places is None else places
+    where = positions_of_values(op, call, name) if places is None else places
     if where is not None and "query" not in words[-2:]:
         yield ("position", *_grouped(where, wrong))
     apart = _distances(call, words, wrong.shape)

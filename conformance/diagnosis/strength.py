@@ -22,7 +22,7 @@ from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
 from .. import judge
-from ..cases.catalogue import all_flags
+from ..evidence.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, LoadedCase

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes
+from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes, usual_sizes
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
 from .tools.forms import form
@@ -75,6 +75,13 @@ def _apply(
     return gradient("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
 
 
+def _usual(layout: str) -> Iterator[Case]:
+    """Yield rotations of whole heads of 64 and 128 channels."""
+    for _, place, x, head, _ in usual_sizes(layout):
+        tables = {n: floats(x.shape[1], head // 2, seed=seed_of(place + n)) / 4 for n in ("cos", "sin")}
+        yield Case(f"apply_rope/usual/{place}", {"layout": layout}, {"x": x, **tables}, ("usual-size",))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -126,6 +133,7 @@ def cases() -> tuple[Case, ...]:
         _apply("strided-interleaved", "non-contiguous tail", (3, 2, 7), (3, 2), pairs=2, wrt="x cos sin", layout="interleaved"),
         _apply("expanded", "broadcast-view broadcast", (2, 3, 6), (3,), "cotangents as a sum over the batch has them",
                wrt="x cos sin", out=(-2, 3, 6), layout="half"),
+        *(case for layout in LAYOUTS for case in _usual(layout)),
     )  # fmt: skip
 
 

@@ -1,12 +1,14 @@
 """Attention logits: cases and known mistakes."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from ..model import Case
-from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits
+from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits, squares, usual_inputs
 from .tools.deviation import argument, deviations_of, narrowed
 from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE
+from .tools.numbers import floats
 
 USUAL: dict[str, Any] = {}
 LEFT_OUT = (
@@ -33,7 +35,18 @@ def cases() -> tuple[Case, ...]:
         _gradient("heads", "heads", (4, 2, 3), (2, 3, 3)),
         _gradient("bias", "broadcast scale", (2, 3, 3), (2, 2, 3), "a bias that all queries share", bias=(2, 1, 2),
                   wrt="q k bias", scale=0.25),
+        *(
+            Case(f"attention_logits/usual/{name}", {}, {n: usual_inputs(name)[n] for n in "qk"}, ("square",))
+            for name in squares()
+        ),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    options, arrays = make.call("attention_logits", "again/gradient")
+    cotangents = {"out": floats(2, 4, 5, seed=7) / 2}
+    yield Case("attention_logits/again/gradient", options, arrays, ("again",), kind="vjp", cotangents=cotangents)
 
 
 _deviation = deviations_of("attention_logits")

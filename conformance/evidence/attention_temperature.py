@@ -1,6 +1,6 @@
 """Attention temperature by position: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,11 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         *places("attention_temperature", "positions", {"form": "steps", "beta": 0.5, "length": 2, "offset": 1}),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.one("attention_temperature", "negative", params={**USUAL, "offset": 0}, places=lambda n: np.arange(n) * 5 - 12)
 
 
 LOGARITHM = "The logarithm is the natural one, of 1 plus the quotient."

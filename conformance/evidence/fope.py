@@ -1,6 +1,6 @@
 """Fourier position embedding (FoPE): cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,12 @@ def cases() -> tuple[Case, ...]:
           ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
           ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),)),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.one("fope", "rows", rows=True, R=(2,))
+    yield make.one("fope", "expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)
 
 
 def _formed(

@@ -1,6 +1,6 @@
 """Log-n attention scaling: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,11 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         *places("logn_scale", "positions", {"length": 3, "offset": 1, "at_least_one": True}),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.one("logn_scale", "negative", params={**USUAL, "offset": 0}, places=lambda n: np.arange(n) * 5 - 12)
 
 
 QUOTIENT = "The factor is ln(n) / ln(L): a quotient of two logarithms."

@@ -1,6 +1,6 @@
 """Logits of multi-head latent attention (MLA): cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,11 @@ def cases() -> tuple[Case, ...]:
         inside_gradient("mla_logits", "yarn", "layout gain scale", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4",
                         ((7, 1), (0, 2)), (2, 2, 2), layout="interleaved", scaling=YaRN(4, 64), scale=0.375),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.one("mla_logits", "no-content", "again length-zero", N=0)
 
 
 SHARED_KEY = "The shared key's and the queries' extra channels both rotate, for every head."

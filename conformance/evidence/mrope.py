@@ -1,5 +1,6 @@
 """Multimodal RoPE (M-RoPE): cases and known mistakes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
 
 FLAGS = {
+    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
     "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
 }
 
@@ -95,6 +97,15 @@ def _scaled(
     return tuple(cases)
 
 
+def _images() -> Iterator[Case]:
+    """Yield positions of two coordinates."""
+    grid = ((0, 0, 0, 1, 1, 1, 2, 2, 2), (3, 5, 4, 3, 5, 4, 3, 5, 4))
+    for name, sections, layout in (("half", (3, 4), "half"), ("interleaved", (4, 2), "interleaved")):
+        x = floats(9, 2 * sum(sections), seed=seed_of(name + "image"))
+        params = {"sections": list(sections), "arrangement": "chunked", "layout": layout, "base": 100.0}
+        yield Case(f"mrope/usual/image-{name}", params, {"x": x, "positions": np.asarray(grid)}, ("two-axes",))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -155,4 +166,10 @@ def cases() -> tuple[Case, ...]:
         gradient("mrope", "interleaved", "sign layout tail gain",
                  {"x": reals("mrope-interleaved", 2, 3, 9), "positions": TRIPLES}, {"out": (2, 3, 9)}, sections=[2, 1, 1],
                  arrangement="interleaved", layout="interleaved", base=500.0, scaling=YaRN(4, 64)),
+        *_images(),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.one("mrope", "vector-once-more", way=0, places=make.shifted(2))

@@ -38,6 +38,7 @@ from .shared.rotary import (
     members,
     reads_writes,
     rotations,
+    usual_sizes,
 )
 from .tools.case import sequence
 from .tools.cotangents import gradient
@@ -144,6 +145,17 @@ def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment
     """Return a case of rope."""
     inputs = {"x": reals(name, *shape), "positions": positions}
     return gradient("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
+
+
+def _usual(layout: str) -> Iterator[Case]:
+    """Yield rotations of whole heads of 64 and 128 channels without scaling, and of prompts at positions 0, 1, 2, ..."""
+    for name, place, x, _, positions in usual_sizes(layout):
+        base = 500000.0 if name.endswith(("chunk", "zero")) else 10000.0
+        yield Case(f"rope/usual/{place}", {"layout": layout, "base": base}, {"x": x, "positions": positions}, ("usual-size",))
+    for name, leading, head in (("short", (3,), 10), ("long", (1, 33), 6), ("heads", (2, 3, 7), 18)):
+        x = floats(*leading, head, seed=seed_of(name + layout + "prompt"))
+        place, positions = f"{layout.replace('_', '-')}-prompt-{name}", np.arange(leading[-1])
+        yield Case(f"rope/usual/{place}", {"layout": layout, "base": 20000.0}, {"x": x, "positions": positions}, ("from-zero",))
 
 
 def cases() -> tuple[Case, ...]:
@@ -339,6 +351,7 @@ def cases() -> tuple[Case, ...]:
               inverse=True, lanes="trailing"),
         _rope("rows", "offsets", (3, 2, 2, 4), (((3, 4),), ((257, 258),), ((0, 1),)), layout="half"),
         _rope("inverse", "inverse sign gain", (2, 3, 6), (5, 1, 40), layout="half", inverse=True, scaling=YaRN(8, 2048)),
+        *(case for layout in LAYOUTS for case in _usual(layout)),
     )  # fmt: skip
 
 

@@ -1,12 +1,12 @@
 """Cosines and sines of RoPE: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..model import Case, Step
-from .shared.rotary import FAR, FREQUENCIES, NEAR, OFFSETS, UNSORTED
+from .shared.rotary import FAR, FREQUENCIES, NEAR, OFFSETS, UNSORTED, USUAL_SIZES
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
@@ -92,6 +92,14 @@ def cases() -> tuple[Case, ...]:
         _table("factor", "angle gain", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
         _table("far", "angle", (257, 7, 2049, 300), SLOW),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield tables of 32 and 64 frequencies, made as generated cases are."""
+    for name, (head, _, tokens, positions) in USUAL_SIZES.items():
+        sizes = {"T": tokens, "n": head // 2, "P": (tokens,)}
+        _, inputs = make.call("rope_table", name, places=lambda _, positions=positions: positions, **sizes)
+        yield Case(f"rope_table/usual/{name}", {}, inputs, ("usual-size",))
 
 
 AUTOCAST = "Multiply position and frequency in float32, also under autocast."

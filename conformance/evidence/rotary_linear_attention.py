@@ -1,5 +1,6 @@
 """Linear attention with RoPE: cases and known mistakes."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -108,6 +109,11 @@ def cases() -> tuple[Case, ...]:
                   layout="interleaved", causal=True),
         _gradient("unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2), layout="half", causal=True),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.one("rotary_linear_attention", "mixed-layout", params={**USUAL, "layout": "interleaved_to_half"})
 
 
 FEATURE_MAP = "The feature map is elu(x) + 1."

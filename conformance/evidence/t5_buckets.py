@@ -1,6 +1,6 @@
 """T5 distance buckets: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,11 @@ def cases() -> tuple[Case, ...]:
               bidirectional=False, max_distance=16),
         *places("t5_buckets", "relative_positions", BUCKETS),
     )  # fmt: skip
+
+
+def more(make: Any) -> Iterator[Case]:
+    """Yield cases that are made as generated ones are."""
+    yield make.several("t5_buckets", "rows", "grown", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
 
 
 SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."

@@ -16,8 +16,8 @@ from posref.spec import REGISTRY
 
 from ..accuracy import BASE, OF_DTYPE, UNIT
 from ..calls import differentiable, to_json
-from ..cases.catalogue import all_cases, all_flags, groups
 from ..errors import BuildError, TargetError, VectorError, no_operation
+from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
 from ..suite.atomic import whole_directory

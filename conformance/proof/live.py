@@ -8,9 +8,8 @@ float64: that needs python-flint.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -26,34 +25,11 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from .rows import LEAST, Budget, Key, Rows, Selection, fits
+from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
 from .running import Pullback, as_reals, golden, results_of, wide
 
 HALVINGS, PROBES = 5, 8  # of an axis, to find the rows where a class leaves a decision open
 NEEDED = "deciding it needs python-flint: pip install 'posref[vectors]'"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The judged part of a call: true values where these matter, tolerances, the outputs, and where it lies in the whole."""
-
-    call: Call
-    outputs: Arrays
-    rows: Rows
-    selection: Selection
-    judged: Mapping[str, int]  # values by output
-    shapes: Mapping[str, tuple[int, ...]]  # of the whole
-
-    def of(self, output: str) -> int:
-        """Return how many values an output has."""
-        return math.prod(self.shapes[output])
-
-    def place(self, output: str, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index in the whole output of an index in the judged part."""
-        if not self.selection:
-            return index
-        mesh = self.rows.indices(output, self.shapes[output], self.selection)
-        return tuple(int(axis.ravel()[i]) for axis, i in zip(mesh, index, strict=True))
 
 
 class Truth:

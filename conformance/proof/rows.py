@@ -166,6 +166,29 @@ def _in_result(op: str, name: str, shape: tuple[int, ...], which: int, sizes: Ma
     return found
 
 
+@dataclass(frozen=True)
+class Sample:
+    """The judged part of a call: true values where these matter, tolerances, the outputs, and where it lies in the whole."""
+
+    call: Call
+    outputs: Arrays
+    rows: Rows
+    selection: Selection
+    judged: Mapping[str, int]  # values by output
+    shapes: Mapping[str, tuple[int, ...]]  # of the whole
+
+    def of(self, output: str) -> int:
+        """Return how many values an output has."""
+        return math.prod(self.shapes[output])
+
+    def place(self, output: str, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the index in the whole output of an index in the judged part."""
+        if not self.selection:
+            return index
+        mesh = self.rows.indices(output, self.shapes[output], self.selection)
+        return tuple(int(axis.ravel()[i]) for axis, i in zip(mesh, index, strict=True))
+
+
 # ---- which rows are judged ------------------------------------------------------------------------------------------------
 class Budget(NamedTuple):
     """How many values may be judged, and how many terms of their sums."""

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 import posref
 from posref.conformance.calls import bind, positions_of, takes_dtype
 from posref.conformance.fuzzing import judging, strategies
-from posref.conformance.suite import value_positions
+from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, OneOf
 
 from .encoding import Encoding, part
@@ -69,7 +69,7 @@ def results_have_their_axes(encoding: Encoding) -> None:
 def values_stand_at_positions(encoding: Encoding) -> None:
     """A report says "at position" and the first failing position of every operation with positions."""
     calls = encoding.calls("value")
-    assert any(value_positions.places(encoding.op, call, output) is not None for call in calls for output in call.expected)
+    assert any(places(encoding.op, call, output) is not None for call in calls for output in call.expected)
 
 
 @part()

@@ -7,9 +7,9 @@ from typing import Any
 
 from sample import sample, smoke, stored
 
-from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.phases import as_rotation
+from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.model import Call, Case, LoadedCase
 from posref.spec import REGISTRY
 from posref.spec import Encoding as Record

@@ -11,9 +11,11 @@ from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Wrap
 from ..tools.forms import form
 from ..tools.hints import HEAD_BLOCKS
-from ..tools.numbers import floats, reals
+from ..tools.numbers import floats, reals, seed_of
 
 FLAGS = {
+    "causal": Flag("the diagonal left out, or the mask of a decode step begun at the first key", "flash-attention before 2.1"),
+    "square": Flag("queries that do not see their own key, or axes exchanged, where queries are as many as keys"),
     "attention-scale": Flag("logits not divided by sqrt(D), or divided by D", "T5's convention, muP's 1/d"),
     "attention-scale-given": Flag("a given scale ignored, or applied besides 1/sqrt(D)", "mobius #548, Megatron #1429"),
     "attention-bias-order": Flag("the bias added before the scale", "Falcon's ALiBi"),
@@ -26,6 +28,26 @@ FLAGS = {
     "attention-empty": Flag("no query: a crash or a wrong shape"),
     "attention-refuse": Flag("heads that do not divide, a mask of numbers, or sinks of key heads accepted"),
 }
+
+
+USUAL_SHAPES = {  # heads, key heads, queries, keys, channels: what even the narrowest kernels answer
+    "square": (2, 2, 5, 5, 6), "groups": (4, 2, 3, 3, 10), "decode": (2, 1, 1, 6, 64), "chunk": (3, 3, 2, 7, 12),
+    "64": (2, 1, 4, 4, 64), "128": (1, 1, 3, 3, 128),
+}  # fmt: skip
+
+
+def usual_inputs(name: str) -> dict[str, Any]:
+    """Return queries, keys and values of a usual shape."""
+    heads, groups, queries, keys, head = USUAL_SHAPES[name]
+    return {
+        letter: floats(n, size, head, seed=seed_of(name + letter)) * (0.25 if letter == "q" else 1.0)
+        for letter, n, size in (("q", heads, queries), ("k", groups, keys), ("v", groups, keys))
+    }
+
+
+def squares() -> tuple[str, ...]:
+    """Return the usual shapes with as many queries as keys."""
+    return tuple(name for name, (_, _, queries, keys, _) in USUAL_SHAPES.items() if queries == keys)
 
 
 def attention_case(

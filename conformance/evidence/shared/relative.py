@@ -14,6 +14,7 @@ from ..tools.hints import BRANCH, FROM_ZERO, KEEP_FLOAT32, ROUND_ONCE, SIGN
 from ..tools.numbers import floats, reals
 
 FLAGS = {
+    "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),
     "alibi-exponent": Flag("the first slope is 1: the exponent starts at 0", "aprender #2143"),
     "alibi-heads": Flag("the closed form for heads that are no power of two", "Baichuan2 #225, TensorRT-LLM #1611"),
     "alibi-order": Flag("slopes sorted, reversed or not interleaved", "llm-foundry #186"),

@@ -11,10 +11,12 @@ from ...model import Case, Flag
 from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
 from ..tools.forms import NONE, form
 from ..tools.hints import KEEP_FLOAT32
-from ..tools.numbers import reals
+from ..tools.numbers import floats, reals, seed_of
 from .angle_tables import changed_frequencies
 
 FLAGS = {
+    "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
+    "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
     "ntk-alpha": Flag("alpha ignored, or not raised to d/(d-2)"),
     "ntk-fixed": Flag("the base multiplied, and the division by s^(2/d) forgotten"),
     "ntk-mixed": Flag("pairs counted from 0, or the exponent fixed"),
@@ -264,6 +266,27 @@ def rotations(op: str, **options: Any) -> Iterator[Case]:
 
 PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))
 TRIPLES = ((0, 3, 9), (1, 257, 2), (4, 0, 7))
+
+# Calls that even the narrowest kernels answer, by name: head size, heads, tokens, positions.
+_FAR_IDS = np.asarray((4096, 7, 8191, 300, 32767))
+USUAL_SIZES: dict[str, tuple[int, int, int, Any]] = {
+    "64": (64, 2, 3, np.asarray((3, 3, 3))),
+    "64-chunk": (64, 1, 5, np.arange(37, 42)),
+    "64-decode": (64, 3, 1, np.arange(258, 259)),
+    "64-far": (64, 1, 5, _FAR_IDS),
+    "64-zero": (64, 2, 4, np.arange(4)),
+    "128": (128, 1, 3, np.asarray((3, 3, 3))),
+    "128-decode": (128, 2, 1, np.arange(2049, 2050)),
+    "128-zero": (128, 1, 3, np.arange(3)),
+}
+
+
+def usual_sizes(layout: str) -> Iterator[tuple[str, str, Any, int, Any]]:
+    """Yield name, place in the id, x, head size and positions of rotations of whole heads of 64 and 128 channels."""
+    for name, (head, heads, tokens, positions) in USUAL_SIZES.items():
+        x = floats(heads, tokens, head, seed=seed_of(name + layout))
+        yield name, f"{layout.replace('_', '-')}-{name}", x, head, positions
+
 
 BUFFER = "A buffer is cast with the model."
 

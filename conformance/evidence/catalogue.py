@@ -4,29 +4,26 @@ from collections.abc import Iterator, Sequence
 
 from posref.spec import REGISTRY
 
-from ..evidence.order import evidence, evidence_of
-from ..evidence.tools import cotangents, forms
 from ..model import Case, Flag
-from . import again, long, twice, usual
-from .usual_options import usual as usual_options_of
+from .every import lengths, second_cases
+from .every.facts import usual as usual_options_of
+from .order import evidence, evidence_of
+from .tools import cotangents, forms
 
-GENERAL = (long, twice, again, usual)
+GENERAL = (lengths, second_cases)
 
 
 def all_cases() -> Iterator[Case]:
     """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.order` has them."""
-    general: dict[str, list[Case]] = {}
-    for module in (again, usual):
-        for case in module.CASES:
-            general.setdefault(case.op, []).append(case)
     for op in sorted(REGISTRY):
         own = tuple(evidence_of(op).cases())
         yield from own
-        yield from long.cases(op)
+        yield from lengths.cases(op)
         if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
-            yield twice.small(op)
-        yield from twice.cases(op)
-        yield from general.get(op, ())
+            yield second_cases.small(op)
+        yield from second_cases.cases(op)
+        if hasattr(evidence_of(op), "more"):
+            yield from evidence_of(op).more(second_cases)
 
 
 def all_flags() -> dict[str, Flag]:
