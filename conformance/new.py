@@ -1,7 +1,7 @@
 """
 Writes the four files of a new encoding, modelled on another one, and its lines in posref/__init__.py and CHANGELOG.md.
 
-    python -m posref.conformance.new kerple_log --like alibi
+    python -m posref.conformance.new my_encoding --like alibi
 
 What is not yet written raises an error that says what to write, or is marked "TO DO". The test of the operation fails while a
 mark is left.
@@ -79,7 +79,7 @@ def checkout() -> Path:
 def refuse(name: str, root: Path, files: Mapping[Path, str]) -> None:
     """Raise for a name that is none, or is taken, and for files that exist."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        msg = f"NAME must be a Python name in lower case, such as kerple_log; got {name!r}."
+        msg = f"NAME must be a Python name in lower case, such as my_encoding; got {name!r}."
         raise click.UsageError(msg)
     where = REGISTRY[name].function.__module__ if name in REGISTRY else PARTS[name].function.__module__ if name in PARTS else ""
     if where or hasattr(posref, name):

@@ -82,8 +82,9 @@ def letters(op: str, way: int | None = None) -> set[str]:
 
 def is_bounded(op: str) -> bool:
     """Return whether positions have a smallest or a largest value, as rows of a table do."""
-    ends = (axes for axes in REGISTRY[op].arrays.values() if axes.kind in ("position", "integer"))
-    return any((axes.low, axes.high) != (None, None) for axes in ends)
+    ends = [axes for axes in REGISTRY[op].arrays.values() if axes.kind in ("position", "integer")]
+    beside = [axes for axes in ends if not axes.index] or ends  # rows of a table are no positions, if there are others
+    return any((axes.low, axes.high) != (None, None) for axes in beside)
 
 
 def has_coordinates(op: str, argument: str | None = None) -> bool:
@@ -138,6 +139,8 @@ def _positions(
         return np.asarray(places(1)[0])
     coordinates = has_coordinates(op, argument)
     p = places(shape[-1])
+    if REGISTRY[op].arrays[argument].kind == "integer":
+        p = p.astype(np.int64)  # positions beside it may have fractions
     found = np.empty(shape, dtype=p.dtype)
     for number, index in enumerate(np.ndindex(shape[:-1])):
         found[index] = np.roll(p, index[0]) + number if coordinates and index else p + 3 * number
