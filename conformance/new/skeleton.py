@@ -24,9 +24,9 @@ import numpy as np
 import posref
 from posref.spec import PARTS, REGISTRY, Encoding, OneOf
 
-from .errors import no_operation
-from .evidence.order import evidence_of
-from .model import Case
+from ..errors import no_operation
+from ..evidence.order import evidence_of
+from ..model import Case
 
 FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariants", "requires", "sums")  # copied from the model
 PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
@@ -69,7 +69,7 @@ def new(name: str, like: str) -> None:
 
 def checkout() -> Path:
     """Return the root of the checkout in which this file is, or raise."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     if not all((root / file).exists() for file in ("CHANGELOG.md", "posref/__init__.py", "conformance/witness", "tests/plain")):
         msg = f"new: this needs a checkout of posref, since it writes tests too; posref is installed without them in {root}."
         raise click.UsageError(msg)
@@ -356,12 +356,13 @@ class Source:
 
     def needed(self, nodes: list[Any], more: Mapping[str, str] | None = None) -> str:
         """Return the imports and constants that nodes need, with more names by module (for "", a whole statement)."""
-        names, constants = {x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name)}, []
-        for node in reversed(list(dict.fromkeys(self.assigned.values()))):
-            own = {name for name, other in self.assigned.items() if other is node}
+        names = {x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name)}
+        constants: list[str] = []
+        for constant in reversed(list(dict.fromkeys(self.assigned.values()))):
+            own = {name for name, other in self.assigned.items() if other is constant}
             if own & names:
-                names |= {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
-                constants.insert(0, self.of(node))
+                names |= {x.id for x in ast.walk(constant) if isinstance(x, ast.Name)}
+                constants.insert(0, self.of(constant))
         statements: dict[str, set[str]] = {}
         for module, words in (more or {}).items():
             statements.setdefault(module, set()).add(words)
@@ -371,8 +372,8 @@ class Source:
                 plain |= {f"import {self.of(alias)}" for alias in node.names if (alias.asname or alias.name) in names}
             elif isinstance(node, ast.ImportFrom):
                 module = "." * node.level + (node.module or "")
-                words = {self.of(alias) for alias in node.names if (alias.asname or alias.name) in names}
-                statements.setdefault(module, set()).update(words)
+                found = {self.of(alias) for alias in node.names if (alias.asname or alias.name) in names}
+                statements.setdefault(module, set()).update(found)
         lines = [*sorted(plain), *sorted(_import(module, words) for module, words in statements.items() if words)]
         blocks = [[line for line in lines if _block(line) == block] for block in range(3)] + [constants]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -393,7 +394,3 @@ def _block(line: str) -> int:
 
 def _indented(text: str) -> str:
     return "\n".join(f"    {line}" if line else "" for line in text.splitlines())
-
-
-if __name__ == "__main__":
-    new(prog_name="python -m posref.conformance.new")
