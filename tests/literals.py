@@ -21,7 +21,6 @@ OWN = (  # folders and files that name operations, since they define one, or say
     *(f"posref/{family}" for family in FAMILIES), "posref/models", "posref/configs.py", "posref/gguf.py", "posref/presets.py",
     "posref/__init__.py", "conformance/witness", "conformance/evidence/shared", "conformance/adapters",
 )  # fmt: skip
-GENERAL_CASES = ("shaping", "long", "twice", "kernel", "of_model", "numbers", "making")  # the other modules are of families
 OTHER = {  # names that are also something else
     "posref/spec.py": {"attention"},  # a family
     "conformance/evidence/learned_logn_scale.py": {"learned", "learned_logn_scale"},  # the name of a group
@@ -56,8 +55,6 @@ def literals() -> Iterator[Literal]:
 
 def is_own(file: Path) -> bool:
     """Return whether a file is one of an operation, of a model or of a library."""
-    if file.parts[:2] == ("conformance", "cases"):
-        return file.stem not in GENERAL_CASES
     return any(file.is_relative_to(own) for own in OWN) or file.parts[:2] in (("posref", "backends"), ("posref", "conformance"))
 
 

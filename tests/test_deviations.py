@@ -12,10 +12,10 @@ from quality import answers, cases, caught, diagnosed, registry
 
 import posref
 from posref.conformance import check
-from posref.conformance.cases.shaping import has_one_position
-from posref.conformance.cases.usual_options import gaps
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, fits, stage, touched
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
+from posref.conformance.evidence.every.facts import gaps
+from posref.conformance.evidence.every.sample import has_one_position
 from posref.conformance.evidence.tools.deviation import narrowed, together
 from posref.conformance.model import Arrays
 from posref.conformance.target import calling, comparing

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posref.conformance.cases import long, twice
+from posref.conformance.evidence.every import lengths, second_cases
 from posref.conformance.fuzzing.strategies import calls
 from posref.conformance.model import Case
 from posref.conformance.suite.axes import limits, within
@@ -48,8 +48,8 @@ def kernel_of_distance() -> Iterator[str]:
 
 def generated(op: str) -> list[Case]:
     """Return all generated cases of an operation."""
-    made = [case for module in (long, twice) for case in module.cases(op)]
-    return [*made, twice.small(op)]
+    made = [case for module in (lengths, second_cases) for case in module.cases(op)]
+    return [*made, second_cases.small(op)]
 
 
 def inputs_of(case: Case) -> Iterator[dict[str, Any]]:

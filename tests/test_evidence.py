@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from posref.conformance.cases.catalogue import all_cases
+from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.order import deviations_touching, evidence, evidence_of
 from posref.spec import REGISTRY

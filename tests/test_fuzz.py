@@ -16,8 +16,8 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.calls import bind, takes_dtype
-from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import Disagreement, TargetError
+from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.fuzzing import hunt, judging, strategies
 from posref.conformance.fuzzing.fuzz import fuzz, opened
 from posref.conformance.fuzzing.hunt import Hunt

@@ -15,8 +15,8 @@ from safetensors import safe_open
 import posref
 from posref.cli import cli
 from posref.conformance import check, golden, golden_suite
-from posref.conformance.cases.catalogue import all_cases
 from posref.conformance.errors import TargetError
+from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
 from posref.conformance.proof import build, parts

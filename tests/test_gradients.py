@@ -20,9 +20,9 @@ from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
 from posref.conformance import Unsupported, check, golden
 from posref.conformance.calls import array_names, differentiable
-from posref.conformance.cases.catalogue import all_cases
-from posref.conformance.cases.shaping import has_one_position
 from posref.conformance.errors import BuildError
+from posref.conformance.evidence.catalogue import all_cases
+from posref.conformance.evidence.every.sample import has_one_position
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.proof.build import build_group

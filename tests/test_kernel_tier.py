@@ -13,10 +13,10 @@ from click.testing import CliRunner
 import posref
 from posref.cli import cli
 from posref.conformance import check
-from posref.conformance.cases import kernel
 from posref.conformance.checking import kernel as tier
 from posref.conformance.checking.asking import ask
 from posref.conformance.errors import TargetError
+from posref.conformance.evidence.every import kernel_cases
 from posref.conformance.model import CaseResult
 from posref.conformance.suite.schemas import validate
 from posref.conformance.target.python import load_python
@@ -151,8 +151,8 @@ def test_core_and_kernel_cases_make_one_report() -> None:
     narrow = SimpleNamespace(alibi=lambda q, k, /, **options: posref.alibi(q, k, **options), dtypes=("float32",))
     report = check(narrow, op="alibi", tier="kernel")
     ids = {case.id for case in report.operations[0].cases}
-    assert set(kernel.names("alibi")) < ids
-    assert len(ids) > len(kernel.names("alibi")) + 20
+    assert set(kernel_cases.names("alibi")) < ids
+    assert len(ids) > len(kernel_cases.names("alibi")) + 20
     assert report.conformant
     validate("report", report.to_json(), Path("report.json"))
 

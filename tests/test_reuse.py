@@ -19,8 +19,8 @@ from test_vectors import files, reseal
 import posref
 from posref import backends, conformance
 from posref.cli import cli
-from posref.conformance.cases.catalogue import all_cases, all_flags, groups
 from posref.conformance.errors import BuildError, VectorError
+from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.model import Case, Flag, Step
 from posref.conformance.proof import build as building
 from posref.conformance.proof import reuse, sources, workers
@@ -294,13 +294,13 @@ def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) ->
 
 PROVE_AND_LIST = """
 import sys
-from posref.conformance.cases.catalogue import all_cases, all_flags
+from posref.conformance.evidence.catalogue import all_cases, all_flags
 from posref.conformance.proof import sources
 from posref.conformance.proof.build import product_of
 flags = all_flags()
 for op in {case.op: case for case in all_cases() if case.tier == "smoke"}.values():
     product_of([op], flags)
-told_by_values = ("posref.conformance.cases", "posref.conformance.evidence")
+told_by_values = "posref.conformance.evidence"
 names = [name for name in sys.modules if name.split(".")[0] == "posref" and not name.startswith(told_by_values)]
 loaded = {sys.modules[name].__file__ for name in names}
 print(sorted(loaded - {str(path) for _, path in sources._files()}))

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 from rich.console import Console
 
-from posref.conformance.cases.catalogue import all_flags
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.strength import Strength
+from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from posref.conformance.cases.catalogue import all_flags
+from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import TRACKERS, references
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from posref.conformance.calls import positions_of
-from posref.conformance.cases.shaping import has_one_position, is_bounded
 from posref.conformance.checking.scope import is_fixed
 from posref.conformance.checking.traits import traits_of
+from posref.conformance.evidence.every.sample import has_one_position, is_bounded
 from posref.conformance.model import LoadedCase
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.spec import REGISTRY

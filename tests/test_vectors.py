@@ -13,8 +13,8 @@ import pytest
 
 import posref
 from posref.conformance import check, golden
-from posref.conformance.cases.catalogue import all_cases, all_flags, groups
 from posref.conformance.errors import BuildError, TargetError, VectorError
+from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
 from posref.conformance.proof import prove

@@ -16,8 +16,8 @@ import pytest
 from test_vectors import files, reseal
 
 from posref import scaling
-from posref.conformance.cases.catalogue import all_flags
 from posref.conformance.errors import BuildError, PosrefError, Stopped
+from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.model import Case
 from posref.conformance.proof import workers
 from posref.conformance.proof.build import build, product_of

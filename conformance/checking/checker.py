@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..calls import held_to
-from ..cases import of_model
+from ..evidence.every import model_calls
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
@@ -125,7 +125,7 @@ def checked(
     **options: Any,
 ) -> Report:
     """Return the report of a check, in this process; `watch` hears of every step, and `loading` returns the target."""
-    choice = Choice(suite, tier, op, case, None if model is None else of_model.read(model))
+    choice = Choice(suite, tier, op, case, None if model is None else model_calls.read(model))
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
@@ -193,11 +193,11 @@ def _report(
     return report if choice.model is None else _for_model(report, choice.model)
 
 
-def _for_model(report: Report, model: of_model.Model) -> Report:
+def _for_model(report: Report, model: model_calls.Model) -> Report:
     """Return a report that is about one model, all of whose calls must be answered."""
     report.model = model.name
     for name in dict.fromkeys(operation.op for operation in report.operations):
-        own = [case for o in report.operations for case in o.cases if case.op == name and of_model.is_of_model(case.id)]
+        own = [case for o in report.operations for case in o.cases if case.op == name and model_calls.is_of_model(case.id)]
         refused = [case for case in own if case.verdict in ("unsupported", "selective")]
         if refused:
             text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"

@@ -10,8 +10,8 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
-from ..cases import of_model
 from ..errors import TargetError, no_operation
+from ..evidence.every import model_calls
 from ..model import LoadedCase
 from ..suite.quoting import shown
 from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
@@ -29,7 +29,7 @@ class Choice:
     tier: str = "core"
     op: str | Sequence[str] | None = None
     case: str | None = None
-    model: of_model.Model | None = None
+    model: model_calls.Model | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -62,10 +62,10 @@ class Choice:
             msg = f"check: the suite in {self.suite} has no cases of {lacking[0]!r}."
             raise TargetError(msg)
         if self.model is not None:
-            held = {name: None for name in held if name in self._of_model(self.model, wanted)}
+            held = {name: None for name in held if name in self._calls_of_model(self.model, wanted)}
         return [name for name in held if wanted is None or name in wanted]
 
-    def _of_model(self, model: of_model.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    def _calls_of_model(self, model: model_calls.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
         """Return the operations that a model asks, or raise for one that it does not."""
         strange = [name for name in wanted or () if name not in model.operations]
         if strange:
@@ -82,7 +82,7 @@ class Choice:
         if self.case in withdrawn:
             msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
             raise TargetError(msg)
-        made = [] if self.model is None else [c for op in ops for c in of_model.cases(self.model, op)]
+        made = [] if self.model is None else [c for op in ops for c in model_calls.cases(self.model, op)]
         own = [*kernel.made(case for case in made if self.case in (None, case.id))]
         if own and self.case is not None:
             return own

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..cases import kernel
 from ..errors import TargetError
+from ..evidence.every import kernel_cases
 from ..model import Answer, Arrays, Call, Case, CaseResult, LoadedCase, Operation
 from ..proof import choosing, live, screening
 from ..proof.computed import moved_by_trigonometry
 from ..proof.running import askable
 from ..suite.rows import Rows, Selection, rows_of
 
-TIER = kernel.GROUP
+TIER = kernel_cases.GROUP
 FEW = choosing.Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
 ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
 
@@ -28,11 +28,11 @@ def is_kernel(case: str | None) -> bool:
 
 def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
     """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
-    if only is not None and ops and all(only not in kernel.names(op) for op in ops):
+    if only is not None and ops and all(only not in kernel_cases.names(op) for op in ops):
         msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
         raise TargetError(msg)
     for op in ops:
-        yield from made(kernel.cases(op, only))
+        yield from made(kernel_cases.cases(op, only))
 
 
 def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:

@@ -21,7 +21,7 @@ from rich.table import Table
 from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
-from ..cases.catalogue import all_flags
+from ..evidence.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS, Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reading import INSTALLED, load_groups

@@ -15,8 +15,8 @@ from posref.spec import REGISTRY
 
 from ..accuracy import BASE, OF_DTYPE, UNIT
 from ..calls import differentiable
-from ..cases.catalogue import all_cases, all_flags, groups
 from ..errors import BuildError, Disagreement, VectorError
+from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import FUZZ, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
 from ..suite.atomic import whole_directory

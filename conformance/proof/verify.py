@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..cases.catalogue import all_cases, groups
 from ..errors import BuildError, VectorError
+from ..evidence.catalogue import all_cases, groups
 from ..model import LoadedCase, LoadedGroup
 from ..suite import safe_reading, tensors
 from ..suite.reading import document, load_group, load_manifest

@@ -5,7 +5,7 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
-from ..evidence.order import evidence_of
+from ..order import evidence_of
 
 Options = Mapping[str, Any]
 

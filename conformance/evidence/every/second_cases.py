@@ -8,10 +8,10 @@ import numpy as np
 from posref.scaling import DynamicNTK, DynamicYaRN, Linear, LongRoPE, NTKMixed, YaRN, YaRNByTurns
 from posref.spec import REGISTRY
 
-from ..model import Case, Flag, Step
-from ..suite.axes import alternatives, holds, is_star, names_in
-from .shaping import call, has_one_position, is_bounded, letters, shifted, usual_way
-from .usual_options import axis_counts, left_out, usual
+from ...model import Case, Flag, Step
+from ...suite.axes import alternatives, holds, is_star, names_in
+from .facts import axis_counts, left_out, usual
+from .sample import call, has_one_position, is_bounded, letters, shifted, usual_way
 
 FLAGS = {
     "again": Flag("a word, a shape or a form of positions that is taken for another one"),

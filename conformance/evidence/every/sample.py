@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
-from ..evidence.tools.numbers import floats
-from ..suite.axes import alternatives, folded, in_order, limits, value_of, within
-from .usual_options import own_sizes, usual
-from .usual_options import way as way_of
+from ...suite.axes import alternatives, folded, in_order, limits, value_of, within
+from ..tools.numbers import floats
+from .facts import own_sizes, usual
+from .facts import way as way_of
 
 Places = Callable[[int], npt.NDArray[Any]]  # positions of a number of tokens
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from posref.spec import REGISTRY
 
-from ..evidence.order import evidence, evidence_of
-from ..evidence.tools import cotangents, forms
 from ..model import Case, Flag
-from . import again, long, twice, usual
-from .usual_options import usual as usual_options_of
+from .every import again, lengths, second_cases, usual
+from .every.facts import usual as usual_options_of
+from .order import evidence, evidence_of
+from .tools import cotangents, forms
 
-GENERAL = (long, twice, again, usual)
+GENERAL = (lengths, second_cases, again, usual)
 
 
 def all_cases() -> Iterator[Case]:
@@ -22,10 +22,10 @@ def all_cases() -> Iterator[Case]:
     for op in sorted(REGISTRY):
         own = tuple(evidence_of(op).cases())
         yield from own
-        yield from long.cases(op)
+        yield from lengths.cases(op)
         if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
-            yield twice.small(op)
-        yield from twice.cases(op)
+            yield second_cases.small(op)
+        yield from second_cases.cases(op)
         yield from general.get(op, ())
 
 

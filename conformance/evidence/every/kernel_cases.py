@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
-from ..model import Case, Flag
-from ..suite.axes import alternatives, limits, within
-from .shaping import SIZES, has_coordinates, letters, shape_of, usual_way
-from .usual_options import every_size, kernel, own_sizes
+from ...model import Case, Flag
+from ...suite.axes import alternatives, limits, within
+from .facts import every_size, kernel, own_sizes
+from .sample import SIZES, has_coordinates, letters, shape_of, usual_way
 
 GROUP = "kernel"
 FLAGS = {

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..evidence.tools.numbers import floats, seed_of
-from ..model import Case, Flag
-from .shaping import Places, call, shifted, spread
+from ...model import Case, Flag
+from ..tools.numbers import floats, seed_of
+from .sample import Places, call, shifted, spread
 
 FLAGS = {
     "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),

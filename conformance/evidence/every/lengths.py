@@ -23,10 +23,10 @@ from posref.scaling import (
 )  # fmt: skip
 from posref.spec import REGISTRY
 
-from ..model import Case, Flag
-from .shaping import call, has_one_position, is_bounded, letters, shifted, spread
-from .twice import rotates_alone, with_scaling
-from .usual_options import left_out, usual
+from ...model import Case, Flag
+from .facts import left_out, usual
+from .sample import call, has_one_position, is_bounded, letters, shifted, spread
+from .second_cases import rotates_alone, with_scaling
 
 FLAGS = {
     "many-tokens": Flag("the tail of a tile of 32, 64 or 128 tokens left out, repeated or given other positions"),

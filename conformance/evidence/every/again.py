@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..evidence.tools.numbers import floats, reals
-from ..model import Case, Flag
-from .shaping import call, shifted
-from .twice import one, several
-from .usual_options import usual
+from ...model import Case, Flag
+from ..tools.numbers import floats, reals
+from .facts import usual
+from .sample import call, shifted
+from .second_cases import one, several
 
 FLAGS: dict[str, Flag] = {}
 

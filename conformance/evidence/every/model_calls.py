@@ -24,12 +24,12 @@ from posref.models.fields import first
 from posref.presets import Preset, Sizes, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
-from ..calls import parameters_of
-from ..errors import TargetError, VectorError
-from ..model import Case, LoadedCase
-from ..model import Flag as Why
-from ..suite import gguf_file
-from .kernel import Arrays, reals
+from ...calls import parameters_of
+from ...errors import TargetError, VectorError
+from ...model import Case, LoadedCase
+from ...model import Flag as Why
+from ...suite import gguf_file
+from .kernel_cases import Arrays, reals
 
 GROUP = "model"
 FLAGS = {
