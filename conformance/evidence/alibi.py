@@ -1,5 +1,6 @@
 """Attention with linear biases (ALiBi): cases and known mistakes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,13 @@ def _alibi_steps(*calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
     return tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
 
 
+def _usual(form: str) -> Iterator[Case]:
+    """Yield biases of as many heads as a power of two, the last query at the last key."""
+    for heads, queries, keys in ((2, 3, 5), (4, 5, 3), (8, 1, 7), (16, 3, 3), (1, 6, 4)):
+        inputs = {"q_positions": np.arange(queries) + max(0, keys - queries), "k_positions": np.arange(keys)}
+        yield Case(f"alibi/usual/{form}-{heads}", {"heads": heads, "form": form}, inputs, ("power-of-two-heads",))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -91,6 +99,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/form", "refuse", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
         _case("refused/no-heads", "refuse", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
         *pairs("alibi", USUAL),
+        *(case for form in ("distance", "causal", "key") for case in _usual(form)),
     )  # fmt: skip
 
 

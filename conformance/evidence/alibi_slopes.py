@@ -43,6 +43,7 @@ def cases() -> tuple[Case, ...]:
         _case("max-bias/2.5", "max-bias", 4, max_bias=2.5),
         _case("refused/no-heads", "refuse", 0, "at least one head", kind="reject"),
         _case("refused/max-bias", "refuse", 8, "slopes must fall", kind="reject", max_bias=0),
+        *(Case(f"alibi_slopes/usual/heads-{heads}", {"heads": heads}, {}, ("power-of-two-heads",)) for heads in (2, 4, 64)),
     )
 
 

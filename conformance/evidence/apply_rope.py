@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes
+from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes, usual_heads
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
 from .tools.forms import form
@@ -75,6 +75,14 @@ def _apply(
     return gradient("apply_rope", name, flags, inputs, {"out": out or shape}, comment, wrt=wrt, bits=bits, **params)
 
 
+def _usual(layout: str) -> Iterator[Case]:
+    """Yield whole heads of 64 and 128 channels, which even the narrowest kernels rotate."""
+    for name, heads, x in usual_heads(layout):
+        shape = len(heads.positions), heads.channels // 2
+        tables = {table: floats(*shape, seed=seed_of(name + table)) / 4 for table in ("cos", "sin")}
+        yield Case(f"apply_rope/usual/{name}", {"layout": layout}, {"x": x, **tables}, ("usual-size",))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -126,6 +134,7 @@ def cases() -> tuple[Case, ...]:
         _apply("strided-interleaved", "non-contiguous tail", (3, 2, 7), (3, 2), pairs=2, wrt="x cos sin", layout="interleaved"),
         _apply("expanded", "broadcast-view broadcast", (2, 3, 6), (3,), "cotangents as a sum over the batch has them",
                wrt="x cos sin", out=(-2, 3, 6), layout="half"),
+        *(case for layout in LAYOUTS for case in _usual(layout)),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Scaled dot-product attention: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import Case, Flag
-from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient
+from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient, is_square, usual_arrays
 from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
 from .tools.hints import EACH_HEAD, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
@@ -64,6 +64,16 @@ ONE = np.asarray([[0, 1, 0], [1, 0, 0]]) > 0
 
 _case = partial(attention_case, "attention")
 _gradient = partial(attention_gradient, "attention")
+
+
+def _usual() -> Iterator[Case]:
+    """Yield causal masks, the last query at the last key, and no mask where queries are as many as keys."""
+    for name, arrays in usual_arrays():
+        queries, keys = arrays["q"].shape[-2], arrays["k"].shape[-2]
+        mask = np.tril(np.ones((queries, keys), dtype=bool), keys - queries)
+        yield Case(f"attention/usual/causal-{name}", {}, {**arrays, "mask": mask}, ("causal",))
+        if is_square(arrays):
+            yield Case(f"attention/usual/{name}", {}, arrays, ("square",))
 
 
 def cases() -> tuple[Case, ...]:
@@ -133,6 +143,7 @@ def cases() -> tuple[Case, ...]:
         _gradient("strided", "non-contiguous softmax", (2, 2, 4), (2, 3, 4), scale=0.5, width=3),
         _gradient("one-key", "mask unused", (2, 2), (3, 2), "one key each: no gradient of queries, keys and bias", mask=ONE,
                   bias=(2, 3), wrt="q k v bias", width=3),
+        *_usual(),
     )  # fmt: skip
 
 

@@ -1,13 +1,14 @@
 """Attention temperature by position: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..model import Case, Flag
-from .shared.factors import TEXTS, factor_case, factor_sequence
+from .shared.factors import TEXTS, factor_case, factor_sequence, negative_positions
 from .shared.masks import NONE, held_in
+from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
@@ -73,6 +74,11 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         *places("attention_temperature", "positions", {"form": "steps", "beta": 0.5, "length": 2, "offset": 1}),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call with negative positions."""
+    yield negative_positions(make, USUAL)
 
 
 LOGARITHM = "The logarithm is the natural one, of 1 plus the quotient."

@@ -1,37 +1,36 @@
-"""All cases and flags, in one order: each operation's own, then those that every operation gets."""
+"""All cases and flags, in one order: each operation's own cases, then those that every operation has."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from posref.spec import REGISTRY
 
 from ..model import Case, Flag
-from .every import again, lengths, second_cases, usual
-from .every.facts import usual as usual_options_of
+from .every import lengths, second_cases
+from .every.facts import facts_of
+from .every.sample import call
 from .order import evidence, evidence_of
 from .tools import cotangents, forms
-
-GENERAL = (lengths, second_cases, again, usual)
+from .tools.case import Make
 
 
 def all_cases() -> Iterator[Case]:
     """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.order` has them."""
-    general: dict[str, list[Case]] = {}
-    for module in (again, usual):
-        for case in module.CASES:
-            general.setdefault(case.op, []).append(case)
     for op in sorted(REGISTRY):
         own = tuple(evidence_of(op).cases())
         yield from own
         yield from lengths.cases(op)
-        if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
+        if facts_of(op).usual is not None and all(case.tier != "smoke" for case in own):
             yield second_cases.small(op)
         yield from second_cases.cases(op)
-        yield from general.get(op, ())
+        if hasattr(evidence_of(op), "more"):
+            makers = second_cases.one, second_cases.several, call
+            yield from evidence_of(op).more(Make(*(partial(make, op) for make in makers)))
 
 
 def all_flags() -> dict[str, Flag]:
     """Return every flag by name."""
-    modules = (*evidence(), forms, cotangents, *GENERAL)
+    modules = (*evidence(), forms, cotangents, lengths, second_cases)
     return {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
 
 

@@ -1,6 +1,6 @@
 """Fourier position embedding (FoPE): cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..model import Case, Flag, Step
 from .shared.rotary import FAR, NEAR, OFFSETS, UNSORTED
-from .tools.case import sequence
+from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, narrowed, option
 from .tools.forms import NONE, form
@@ -105,6 +105,12 @@ def cases() -> tuple[Case, ...]:
           ("shared", "heads broadcast", (2, 2, 4), (3, 9), (1, 2, 1)),
           ("one", "broadcast angle", (2, 3, 4), (5, 0, 2), (2, 2)),)),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield second calls with positions of every row, and with mixes that are views."""
+    yield make.one("rows", rows=True, R=(2,))
+    yield make.one("expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)
 
 
 def _formed(

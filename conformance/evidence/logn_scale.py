@@ -1,14 +1,15 @@
 """Log-n attention scaling: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..model import Case
-from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence
+from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence, negative_positions
 from .shared.masks import BEYOND, NONE
+from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH
@@ -59,6 +60,11 @@ def cases() -> tuple[Case, ...]:
               kind="reject"),
         *places("logn_scale", "positions", {"length": 3, "offset": 1, "at_least_one": True}),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call with negative positions."""
+    yield negative_positions(make, USUAL)
 
 
 QUOTIENT = "The factor is ln(n) / ln(L): a quotient of two logarithms."

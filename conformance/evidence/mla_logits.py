@@ -1,6 +1,6 @@
 """Logits of multi-head latent attention (MLA): cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from posref.scaling import DynamicNTK, Linear, YaRN
 from ..model import Case, Flag, Step
 from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, GIVEN, ROTARY, UNSORTED
 from .shared.rotated_attention import FAR_K, FAR_Q, NONE, ROWS_K, ROWS_Q, Places, inside_case, inside_forms, inside_gradient
+from .tools.case import Make
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, before, deviations_of
 from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
 from .tools.numbers import floats, seed_of
@@ -115,6 +116,11 @@ def cases() -> tuple[Case, ...]:
         inside_gradient("mla_logits", "yarn", "layout gain scale", "q_nope 2,2,1;q_rope 2,2,4;k_nope 2,2,1;k_rope 2,4",
                         ((7, 1), (0, 2)), (2, 2, 2), layout="interleaved", scaling=YaRN(4, 64), scale=0.375),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call without channels that do not rotate."""
+    yield make.one("no-content", "again length-zero", N=0)
 
 
 SHARED_KEY = "The shared key's and the queries' extra channels both rotate, for every head."

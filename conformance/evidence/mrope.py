@@ -1,5 +1,6 @@
 """Multimodal RoPE (M-RoPE): cases and known mistakes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ from posref.scaling import (
 from ..model import Case, Flag, Step
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_rotations
 from .shared.rotary import BASE, GIVEN, GIVEN_FACTOR, KIMI, MSCALES, SMALL, TRIPLES, TURNS, TURNS_NARROW, UNEQUAL, UNROUNDED
-from .tools.case import sequence
+from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
 
 FLAGS = {
     "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
+    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
 }
 
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
@@ -95,6 +97,17 @@ def _scaled(
     return tuple(cases)
 
 
+IMAGE = ((0, 0, 0, 1, 1, 1, 2, 2, 2), (3, 5, 4, 3, 5, 4, 3, 5, 4))
+
+
+def _images() -> Iterator[Case]:
+    """Yield positions of two coordinates."""
+    for layout, sections in (("half", [3, 4]), ("interleaved", [4, 2])):
+        x = floats(9, 2 * sum(sections), seed=seed_of(layout + "image"))
+        params = {"sections": sections, "arrangement": "chunked", "layout": layout, "base": 100.0}
+        yield Case(f"mrope/usual/image-{layout}", params, {"x": x, "positions": IMAGE}, ("two-axes",))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -155,4 +168,10 @@ def cases() -> tuple[Case, ...]:
         gradient("mrope", "interleaved", "sign layout tail gain",
                  {"x": reals("mrope-interleaved", 2, 3, 9), "positions": TRIPLES}, {"out": (2, 3, 9)}, sections=[2, 1, 1],
                  arrangement="interleaved", layout="interleaved", base=500.0, scaling=YaRN(4, 64)),
+        *_images(),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call of one vector."""
+    yield make.one("vector-once-more", way=0, places=lambda count: np.arange(count) + 2)

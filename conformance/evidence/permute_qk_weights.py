@@ -1,5 +1,6 @@
 """Permutation of query and key weights: cases and known mistakes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..model import Case, Flag
@@ -46,6 +47,18 @@ def _weight_forms() -> tuple[Case, ...]:
     )
 
 
+def _again() -> Iterator[Case]:
+    """Yield second calls with the mixed layout, and with a view."""
+    for name, source, target in (
+        ("mixed", "interleaved_to_half", "half"),
+        ("mixed-back", "interleaved", "interleaved_to_half"),
+    ):
+        options, weight = {"heads": 3, "source": source, "target": target}, reals(name, 24, 2)
+        yield Case(f"permute_qk_weights/again/{name}", options, {"weight": weight}, ("again",))
+    options, weight = {"heads": 2, "source": "half", "target": "interleaved"}, reals("permuted", 12, -2, 3)
+    yield Case("permute_qk_weights/again/expanded", options, {"weight": weight}, ("second-view", "broadcast-view"))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -79,6 +92,7 @@ def cases() -> tuple[Case, ...]:
                  source="interleaved", target="half"),
         gradient("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)},
                  heads=2, rotary_dim=8, source="half", target="interleaved"),
+        *_again(),
     )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ from .shared.rotary import (
     members,
     reads_writes,
     rotations,
+    usual_heads,
 )
 from .tools.case import sequence
 from .tools.cotangents import gradient
@@ -144,6 +145,21 @@ def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment
     """Return a case of rope."""
     inputs = {"x": reals(name, *shape), "positions": positions}
     return gradient("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
+
+
+PROMPTS: dict[str, tuple[int, ...]] = {"short": (3, 10), "long": (1, 33, 6), "heads": (2, 3, 7, 18)}
+
+
+def _usual(layout: str) -> Iterator[Case]:
+    """Yield what even the narrowest kernels rotate: whole heads of 64 and 128 channels without scaling, and whole prompts."""
+    for name, heads, x in usual_heads(layout):
+        base = 500000.0 if name.endswith(("chunk", "zero")) else BASE
+        inputs = {"x": x, "positions": heads.positions}
+        yield Case(f"rope/usual/{name}", {"layout": layout, "base": base}, inputs, ("usual-size",))
+    for name, shape in PROMPTS.items():
+        inputs = {"x": floats(*shape, seed=seed_of(name + layout + "prompt")), "positions": np.arange(shape[-2])}
+        known = f"rope/usual/{layout.replace('_', '-')}-prompt-{name}"
+        yield Case(known, {"layout": layout, "base": 20000.0}, inputs, ("from-zero",))
 
 
 def cases() -> tuple[Case, ...]:
@@ -339,6 +355,7 @@ def cases() -> tuple[Case, ...]:
               inverse=True, lanes="trailing"),
         _rope("rows", "offsets", (3, 2, 2, 4), (((3, 4),), ((257, 258),), ((0, 1),)), layout="half"),
         _rope("inverse", "inverse sign gain", (2, 3, 6), (5, 1, 40), layout="half", inverse=True, scaling=YaRN(8, 2048)),
+        *(case for layout in LAYOUTS for case in _usual(layout)),
     )  # fmt: skip
 
 

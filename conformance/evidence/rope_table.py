@@ -1,13 +1,13 @@
 """Cosines and sines of RoPE: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..model import Case, Step
-from .shared.rotary import FAR, FREQUENCIES, NEAR, OFFSETS, UNSORTED
-from .tools.case import sequence
+from .shared.rotary import FAR, FREQUENCIES, HEADS, NEAR, OFFSETS, UNSORTED
+from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
 from .tools.forms import places
@@ -92,6 +92,14 @@ def cases() -> tuple[Case, ...]:
         _table("factor", "angle gain", ((1, 4, 6), (2, 0, 3)), THREE_PAIRS[:2], attention_factor=1.25),
         _table("far", "angle", (257, 7, 2049, 300), SLOW),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield tables of 32 and 64 frequencies."""
+    for name, heads in HEADS.items():
+        count = len(heads.positions)
+        _, arrays = make.call(name, T=count, P=(count,), n=heads.channels // 2)
+        yield Case(f"rope_table/usual/{name}", {}, {**arrays, "positions": heads.positions}, ("usual-size",))
 
 
 AUTOCAST = "Multiply position and frequency in float32, also under autocast."

@@ -1,5 +1,6 @@
 """Linear attention with RoPE: cases and known mistakes."""
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from .shared.rotated_attention import (
     linear_attention,
     with_heads,
 )
+from .tools.case import Make
 from .tools.deviation import Deviation, Real, always, deviations_of, option
 from .tools.hints import ARANGE, BRANCH, SKIPPED
 from .tools.numbers import floats, seed_of
@@ -108,6 +110,11 @@ def cases() -> tuple[Case, ...]:
                   layout="interleaved", causal=True),
         _gradient("unseen", "mask mask-row", "q 2,4;k 3,4;v 3,2", ((7, 0), (1, 2, 9)), (2, 2), layout="half", causal=True),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call in the mixed layout."""
+    yield make.one("mixed-layout", params={**USUAL, "layout": "interleaved_to_half"})
 
 
 FEATURE_MAP = "The feature map is elu(x) + 1."

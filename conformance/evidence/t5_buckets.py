@@ -1,12 +1,13 @@
 """T5 distance buckets: cases and known mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..model import Case, Flag
 from .shared.relative import BUCKETS
+from .tools.case import Make
 from .tools.deviation import Wrap, after, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, ROUND_DOWN, SIGN
@@ -100,6 +101,11 @@ def cases() -> tuple[Case, ...]:
               bidirectional=False, max_distance=16),
         *places("t5_buckets", "relative_positions", BUCKETS),
     )  # fmt: skip
+
+
+def more(make: Make) -> Iterator[Case]:
+    """Yield a sequence in which rows are added."""
+    yield make.several("rows", "grown", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
 
 
 SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."

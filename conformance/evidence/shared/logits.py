@@ -1,6 +1,6 @@
 """What attention and its logits share: flags, cases and mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
@@ -11,7 +11,7 @@ from ..tools.cotangents import gradient
 from ..tools.deviation import Deviation, Function, Wrap
 from ..tools.forms import form
 from ..tools.hints import HEAD_BLOCKS
-from ..tools.numbers import floats, reals
+from ..tools.numbers import floats, reals, seed_of
 
 FLAGS = {
     "attention-scale": Flag("logits not divided by sqrt(D), or divided by D", "T5's convention, muP's 1/d"),
@@ -25,7 +25,32 @@ FLAGS = {
     "attention-true-size": Flag("a real head size not reproduced"),
     "attention-empty": Flag("no query: a crash or a wrong shape"),
     "attention-refuse": Flag("heads that do not divide, a mask of numbers, or sinks of key heads accepted"),
+    "causal": Flag("the diagonal left out, or the mask of a decode step begun at the first key", "flash-attention before 2.1"),
+    "square": Flag("queries that do not see their own key, or axes exchanged, where queries are as many as keys"),
 }
+
+
+USUAL_SIZES = {  # query heads, key heads, queries, keys, channels
+    "square": (2, 2, 5, 5, 6),
+    "groups": (4, 2, 3, 3, 10),
+    "decode": (2, 1, 1, 6, 64),
+    "chunk": (3, 3, 2, 7, 12),
+    "64": (2, 1, 4, 4, 64),
+    "128": (1, 1, 3, 3, 128),
+}
+
+
+def usual_arrays(names: str = "qkv") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield queries, keys and values of sizes that even the narrowest kernels compute."""
+    for name, (heads, groups, queries, keys, channels) in USUAL_SIZES.items():
+        sizes = {"q": (heads, queries), "k": (groups, keys), "v": (groups, keys)}
+        arrays = {letter: floats(*sizes[letter], channels, seed=seed_of(name + letter)) for letter in names}
+        yield name, {**arrays, "q": arrays["q"] * 0.25}
+
+
+def is_square(arrays: dict[str, Any]) -> bool:
+    """Return whether queries are as many as keys."""
+    return bool(arrays["q"].shape[-2] == arrays["k"].shape[-2])
 
 
 def attention_case(

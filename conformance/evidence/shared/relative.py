@@ -41,6 +41,7 @@ FLAGS = {
     "shaw-true-size": Flag("a model's own windows not reproduced", "wav2vec2-BERT"),
     "shaw-empty": Flag("no query: a crash or a wrong shape"),
     "shaw-refuse": Flag("an unknown word or a table of the wrong length accepted"),
+    "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),
 }
 
 Q_OFFSETS = ((4, 5, 6), (260, 261, 262))  # another offset in every row

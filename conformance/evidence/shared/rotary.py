@@ -11,7 +11,7 @@ from ...model import Case, Flag
 from ..tools.deviation import Deviation, Wrap, after, argument, before, narrowed
 from ..tools.forms import NONE, form
 from ..tools.hints import KEEP_FLOAT32
-from ..tools.numbers import reals
+from ..tools.numbers import floats, reals, seed_of
 from .angle_tables import changed_frequencies
 
 FLAGS = {
@@ -94,6 +94,8 @@ FLAGS = {
     "refuse-width": Flag("an odd, oversized or mismatched width accepted"),
     "refuse-positions": Flag("positions that broadcast to a silent mistake", "sglang #15984, sgl-kernel-xpu #202"),
     "refuse-option": Flag("an unknown word, or a number outside its domain, accepted", "nntrainer #3982"),
+    "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
+    "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
 }
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
@@ -225,6 +227,38 @@ ROTARY: dict[str, Any] = {"layout": "half", "base": 10000.0}
 MIXED: dict[str, Any] = {"layout": "interleaved", "base": 500000.0}
 ROLE: dict[str, Any] = {"role": "key", "centre": 7, "scale_base": 40.0}
 FREQUENCIES = (1.0, 0.1171875, 0.013671875, 0.00390625)
+
+
+class Heads(NamedTuple):
+    """Heads of a size that narrow kernels rotate: channels, how many heads, and positions."""
+
+    channels: int
+    count: int
+    positions: tuple[int, ...]
+
+
+HEADS = {
+    "64": Heads(64, 2, (3, 3, 3)),
+    "64-chunk": Heads(64, 1, (37, 38, 39, 40, 41)),
+    "64-decode": Heads(64, 3, (258,)),
+    "64-far": Heads(64, 1, (4096, 7, 8191, 300, 32767)),
+    "64-zero": Heads(64, 2, (0, 1, 2, 3)),
+    "128": Heads(128, 1, (3, 3, 3)),
+    "128-decode": Heads(128, 2, (2049,)),
+    "128-zero": Heads(128, 1, (0, 1, 2)),
+}
+
+
+def usual_heads(layout: str) -> Iterator[tuple[str, Heads, Any]]:
+    """Yield heads that narrow kernels rotate, by the last part of a case's id, and their x."""
+    for name, heads in HEADS.items():
+        x = floats(heads.count, len(heads.positions), heads.channels, seed=seed_of(name + layout))
+        yield f"{layout.replace('_', '-')}-{name}", heads, x
+
+
+def in_layouts(**options: Any) -> tuple[dict[str, Any], ...]:
+    """Return options of calls in the kernel tier that rotate in both layouts, with further ones."""
+    return tuple({"layout": layout, "base": BASE, **options} for layout in ("half", "interleaved"))
 
 
 class Rotated(NamedTuple):
