@@ -12,15 +12,10 @@ from .tools.deviation import Function, Real, Wrap, after, always, argument, befo
 from .tools.forms import form
 from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import VIEWS
 
 USUAL: dict[str, Any] = {"layout": "half"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-    "distant/plain",
-)
+LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 EVERY_SIZE = True
 

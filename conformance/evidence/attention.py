@@ -12,6 +12,7 @@ from .shared.logits import attention_case, attention_cases, attention_forms, att
 from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
 from .tools.hints import EACH_HEAD, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
+from .tools.omissions import ONE_PAIR
 
 FLAGS = {
     "attention-mask": Flag("True forbids in place of allowing", "torch's MultiheadAttention"),
@@ -25,13 +26,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {}
-LEFT_OUT = (
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-    "distant/plain",
-)
+LEFT_OUT = (*ONE_PAIR, "again/no-tokens", "again/strided", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 

@@ -10,15 +10,10 @@ from .tools.case import Make
 from .tools.deviation import argument, deviations_of, narrowed
 from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE
 from .tools.numbers import floats
+from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = {}
-LEFT_OUT = (
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-    "distant/plain",
-)
+LEFT_OUT = (*ONE_PAIR, "again/no-keys", "again/strided", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 

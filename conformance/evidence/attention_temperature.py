@@ -12,21 +12,14 @@ from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
+from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 FLAGS = {
     "factor-steps": Flag("steps for a smooth growth, or the reverse; quotients rounded, or rounded up"),
 }
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "length": 8, "offset": 0}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "length": 64, "offset": 0},)
 
 LLAMA, MINISTRAL = (

@@ -14,6 +14,7 @@ from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, 
 from .tools.forms import NONE, form
 from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import NO_BATCH
 
 FLAGS = {
     "fope-dropped": Flag("pairs of dropped bands not given cosine and sine 1: left as they are, or zero"),
@@ -25,11 +26,10 @@ FLAGS = {
 USUAL: dict[str, Any] = {"base": 500.0}
 WAY = 2
 LEFT_OUT = (
+    *NO_BATCH,
     "again/expanded-once-more",
     "again/fractional-once-more",
     "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
     "again/no-tokens",
     "again/one-token",
 )

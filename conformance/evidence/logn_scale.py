@@ -13,17 +13,10 @@ from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH
+from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"length": 16, "offset": 1, "at_least_one": True}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"length": 512, "offset": 0, "at_least_one": True},)
 
 

@@ -22,10 +22,24 @@ from posref.scaling import (
 
 from ..model import Case, Flag, Step
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_rotations
-from .shared.rotary import BASE, GIVEN, GIVEN_FACTOR, KIMI, MSCALES, SMALL, TRIPLES, TURNS, TURNS_NARROW, UNEQUAL, UNROUNDED
+from .shared.rotary import (
+    BASE,
+    GIVEN,
+    GIVEN_FACTOR,
+    KIMI,
+    MSCALES,
+    SMALL,
+    TRIPLES,
+    TURNS,
+    TURNS_NARROW,
+    UNEQUAL,
+    UNROUNDED,
+    in_layouts,
+)
 from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import VIEWS
 
 FLAGS = {
     "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
@@ -35,17 +49,9 @@ FLAGS = {
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (4, 2)
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token")
 GAPS = ("yarn-mscale-one",)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "arrangement": "chunked"},
-    {"layout": "interleaved", "base": 10000.0, "arrangement": "chunked"},
-)
+KERNEL = in_layouts(arrangement="chunked")
 
 QWEN2: dict[str, Any] = {"sections": [16, 24, 24], "arrangement": "chunked"}
 QWEN3: dict[str, Any] = {"sections": [24, 20, 20], "arrangement": "interleaved"}

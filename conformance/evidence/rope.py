@@ -35,6 +35,7 @@ from .shared.rotary import (
     UNSORTED,
     YARN_LENGTHS,
     Extended,
+    in_layouts,
     members,
     reads_writes,
     rotations,
@@ -45,25 +46,16 @@ from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, deviations_of
 from .tools.hints import ARANGE, EXPONENT, SLICE
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, NEGATIVE, VIEWS
 
 FLAGS = {
     "partial-exponent": Flag("the exponent divided by the head size, not by rotary_dim", "neuronx-distributed-inference #106"),
 }
 
 USUAL: dict[str, Any] = ROTARY
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, "again/no-batch-once-more", "again/no-tokens", "again/one-token")
 GAPS = ("yarn-mscale-one",)
-KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half", "base": 10000.0}, {"layout": "interleaved", "base": 10000.0})
+KERNEL = in_layouts()
 EVERY_SIZE = True
 
 

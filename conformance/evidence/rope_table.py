@@ -12,19 +12,10 @@ from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import FACTOR, ORDER
+from .tools.omissions import FRACTIONAL, NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"attention_factor": 1.25}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 EIGHT_BITS = tuple(n / 2**k for n, k in ((1, 0), (205, 9), (165, 10), (133, 11), (215, 13), (171, 14)))  # falling by about 2.5

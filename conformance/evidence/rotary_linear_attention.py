@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag, Step
-from .shared.rotary import BASE, ROTARY, UNSORTED
+from .shared.rotary import BASE, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
     FAR_K,
     FAR_Q,
@@ -26,6 +26,7 @@ from .tools.case import Make
 from .tools.deviation import Deviation, Real, always, deviations_of, option
 from .tools.hints import ARANGE, BRANCH, SKIPPED
 from .tools.numbers import floats, seed_of
+from .tools.omissions import ONE_PAIR
 
 FLAGS = {
     "linear-below": Flag("the denominator rotated like the numerator", "performer-pytorch"),
@@ -37,16 +38,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {**ROTARY, "causal": False}
 SIZES: dict[str, Any] = {"H": 2}
-LEFT_OUT = (
-    "again/fractional-once-more",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "causal": True},
-    {"layout": "interleaved", "base": 10000.0, "causal": True},
-)
+LEFT_OUT = (*ONE_PAIR, "again/fractional-once-more", "again/strided")
+KERNEL = in_layouts(causal=True)
 
 
 def _linear_step(

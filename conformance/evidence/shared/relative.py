@@ -116,6 +116,7 @@ def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, 
 
 
 BUCKETS: dict[str, Any] = {"bidirectional": True, "max_distance": 20}
+BOTH_DIRECTIONS = tuple({"bidirectional": both, "max_distance": 128} for both in (False, True))  # in the kernel tier
 WINDOW: dict[str, Any] = {"left": 2, "right": 1, "order": "key_minus_query"}
 
 
