@@ -7,6 +7,8 @@ import pytest
 
 from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
+from posref.conformance.evidence.every import lengths, second_cases
+from posref.conformance.evidence.every.facts import facts_of
 from posref.conformance.evidence.order import deviations_touching, evidence, evidence_of
 from posref.spec import REGISTRY
 
@@ -24,6 +26,12 @@ def test_cases_are_of_the_operation_alone(op: str) -> None:
     cases = list(evidence_of(op).cases())
     assert cases
     assert {case.op for case in cases} == {op}
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_cases_that_an_operation_leaves_out_would_be_made(op: str) -> None:
+    possible = {case.id.partition("/")[2] for module in (lengths, second_cases) for case in module.possible(op)}
+    assert facts_of(op).left_out <= possible
 
 
 def test_flags_of_an_operation_are_in_no_case_of_another() -> None:

@@ -24,8 +24,8 @@ def all_cases() -> Iterator[Case]:
             yield second_cases.small(op)
         yield from second_cases.cases(op)
         if hasattr(evidence_of(op), "more"):
-            makers = second_cases.one, second_cases.several, call
-            yield from evidence_of(op).more(Make(*(partial(make, op) for make in makers)))
+            one, several = partial(second_cases.one, op), partial(second_cases.several, op)
+            yield from evidence_of(op).more(Make(one, several, partial(call, op)))
 
 
 def all_flags() -> dict[str, Flag]:

@@ -45,6 +45,10 @@ class Facts:
         """The options of a generated call, to add others to."""
         return dict(self.usual or {})
 
+    def needs(self, case: str) -> bool:
+        """Return whether a generated case of this id is not left out."""
+        return case.partition("/")[2] not in self.left_out
+
 
 @cache
 def facts_of(op: str) -> Facts:

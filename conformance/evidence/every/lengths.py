@@ -95,12 +95,12 @@ def _distant(op: str) -> Iterator[Case]:
             yield _named(op, f"distant/{name}", "distant", "", params, places=far)
 
 
-def _is_needed(case: Case) -> bool:
-    op, _, name = case.id.partition("/")
-    return name not in facts_of(op).left_out
+def possible(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation, those that it leaves out too."""
+    if facts_of(op).usual is not None:
+        yield from (*_long(op), *_distant(op))
 
 
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation that it does not leave out."""
-    if facts_of(op).usual is not None:
-        yield from (case for make in (_long, _distant) for case in make(op) if _is_needed(case))
+    yield from (case for case in possible(op) if facts_of(op).needs(case.id))

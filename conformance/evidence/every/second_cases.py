@@ -214,14 +214,13 @@ def small(op: str) -> Case:
     return Case(f"{op}/again/small", *call(op, "again/small", H=2, Q=3, K=4), ("again",), "in no order", tier="smoke")
 
 
-def _is_needed(case: Case) -> bool:
-    op, _, name = case.id.partition("/")
-    return name not in facts_of(op).left_out
+def possible(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation, those that it leaves out too."""
+    if facts_of(op).usual is not None:
+        yield from (case for make in (_forms, _sequences, _places, _scaled, _axes, _tables) for case in make(op))
+    yield from _frequencies(op)
 
 
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation that it does not leave out."""
-    if facts_of(op).usual is not None:
-        makers = (_forms, _sequences, _places, _scaled, _axes, _tables)
-        yield from (case for make in makers for case in make(op) if _is_needed(case))
-    yield from (case for case in _frequencies(op) if _is_needed(case))
+    yield from (case for case in possible(op) if facts_of(op).needs(case.id))

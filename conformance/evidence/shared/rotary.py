@@ -230,10 +230,10 @@ FREQUENCIES = (1.0, 0.1171875, 0.013671875, 0.00390625)
 
 
 class Heads(NamedTuple):
-    """Heads of a size that narrow kernels rotate: channels, how many heads, and positions."""
+    """Heads of a size that narrow kernels rotate: how many channels and heads, and positions."""
 
     channels: int
-    count: int
+    heads: int
     positions: tuple[int, ...]
 
 
@@ -252,7 +252,7 @@ HEADS = {
 def usual_heads(layout: str) -> Iterator[tuple[str, Heads, Any]]:
     """Yield heads that narrow kernels rotate, by the last part of a case's id, and their x."""
     for name, heads in HEADS.items():
-        x = floats(heads.count, len(heads.positions), heads.channels, seed=seed_of(name + layout))
+        x = floats(heads.heads, len(heads.positions), heads.channels, seed=seed_of(name + layout))
         yield f"{layout.replace('_', '-')}-{name}", heads, x
 
 
