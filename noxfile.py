@@ -1,6 +1,7 @@
 """
 Sessions in environments of their own.
 
+`nox -s everything` runs all tests, where `.ci/run` takes a share of those that cover all pairs.
 `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md; `nox -s docs` builds the site.
 """
 
@@ -29,6 +30,15 @@ RELEASED = {  # adapter: what is installed, in order; a list is installed withou
     "vllm": [TORCH, "transformers==5.23.0", ["vllm==0.33.0"]],
     "x_transformers": [TORCH, "x-transformers==2.31.10"],
 }
+
+
+@nox.session
+def everything(session: nox.Session) -> None:
+    """Run every test, plain and thorough, with what judges all that is sampled together; it takes some hours on two cores."""
+    session.install(TORCH)
+    session.install(".[test]")
+    session.run("pytest", *session.posargs)
+    session.run("pytest", "-m", "thorough", "--everything", *session.posargs)
 
 
 @nox.session

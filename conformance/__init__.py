@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
 
         return golden
     if name == "golden_suite":
-        from .proof.own_data import golden_suite
+        from .proof.build import golden_suite
 
         return golden_suite
     msg = f"module {__name__!r} has no attribute {name!r}"

@@ -6,6 +6,8 @@ from typing import Any
 from posref.core.checks import quoted
 from posref.spec import REGISTRY
 
+from .model import NOT_JUDGED
+
 
 def no_operation(argument: str, name: Any, known: Iterable[str] = REGISTRY, *, hint: str = "") -> str:
     """Return the error for a name that is not an operation's, with near names, else a hint or where to find all names."""
@@ -46,6 +48,18 @@ class Stopped(Exception):
     def __init__(self, verdict: str, message: str) -> None:
         super().__init__(message)
         self.verdict = verdict
+
+
+class NotJudged(Exception):
+    """
+    A call about which nothing can be said, and why.
+
+    `verdict` is "not-judged", or "not-run" where something is missing; `doubt` says more where that is a fault of posref.
+    """
+
+    def __init__(self, reason: str, verdict: str = NOT_JUDGED, doubt: str = "") -> None:
+        super().__init__(reason)
+        self.verdict, self.doubt = verdict, doubt
 
 
 class Failure(Exception):

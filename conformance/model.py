@@ -32,6 +32,9 @@ class Flag:
 
 
 FUZZ = {"fuzz": Flag("a failure that posref fuzz found")}  # of calls that are drawn, not of this suite
+GOLDEN = {"golden": Flag("a call that posref golden was asked for")}
+WATCHED = {"watched": Flag("a call that posref.testing.watch saw")}
+OWN = FUZZ | GOLDEN | WATCHED  # of calls that are in no source of this suite
 
 
 @dataclass(frozen=True)

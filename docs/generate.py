@@ -63,10 +63,10 @@ QUALITY = """\
 5. **Phases**, if the operation rotates. The rotation angles of your output may show the layout, rotary_dim, gain, direction,
    base, and the scale and offset of positions. posref prints them only if the definition, called with them, reproduces the
    cases.
-6. **The trigonometry**, if inaccurate sines and cosines explain every failure. posref then prints the class that passes.
-7. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
-   cases of each.
-8. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
+6. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
+   cases of each. posref does not name a deviation that explains fewer than half of the failing cases, and only those with some
+   option or form.
+7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
@@ -153,7 +153,7 @@ def diagnosis(registry: str | None = None) -> str:
     registry = quality.registry() if registry is None else registry
 
     sets = {"first": quality.FIRST, "unseen": quality.UNSEEN}
-    rows = {name: [quality.row(file) for file in files] for name, files in sets.items()}
+    rows = {name: [quality.row(defect) for defect in defects] for name, defects in sets.items()}
     counts = []
     for name, found in rows.items():
         total, outside = quality.totals(found), sum(not r.planted and r.verdict in UNNAMED for r in found)
@@ -162,7 +162,7 @@ def diagnosis(registry: str | None = None) -> str:
     tables = []
     for name, found in rows.items():
         tables += [f"## Set: {name}\n", "| file | what is wrong | verdict | called |", "|---|---|---|---|"]
-        tables += [f"| `{r.file.stem}` | {cell(r.defect)} | {_verdict(r)} | {_called(r)} |" for r in found]
+        tables += [f"| `{r.name}` | {cell(r.defect)} | {_verdict(r)} | {_called(r)} |" for r in found]
         tables.append("")
     text = QUALITY.format(totals="\n".join(counts), registry=registry, tables="\n".join(tables))
     return text.rstrip("\n") + "\n"

@@ -7,7 +7,7 @@ functions return. A *table* has shape (T, d): row p is the encoding of position 
 
 from math import pi
 
-from posref.core.arrays import Array, namespace, wide
+from posref.core.arrays import Array, library, namespace, wide
 from posref.core.checks import check_integer, check_real
 from posref.types import ArrayOf, T
 
@@ -216,7 +216,7 @@ def frequency_ratio(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /) -> T:
     >>> frequency_ratio(halved, plain).tolist()
     [0.5, 0.5, 0.5, 0.5]
     """
-    return _frequencies("frequency_ratio", scaled) / _frequencies("frequency_ratio", inv_freq)
+    return _frequencies("frequency_ratio", scaled, "scaled") / _frequencies("frequency_ratio", inv_freq)
 
 
 def decay(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
@@ -337,7 +337,9 @@ def angle_error(inv_freq: ArrayOf[T], positions: ArrayOf[T], /, *, bits: int) ->
     >>> angle_error(np.asarray([1.0, 0.01]), np.asarray([1.0, 257.0]), bits=8).round(4).tolist()
     [0.0, 0.9589]
     """
-    true = _angles("angle_error", wide_enough("angle_error", inv_freq), wide_enough("angle_error", positions))
+    inv_freq = wide_enough("angle_error", inv_freq, "inv_freq")
+    positions = wide_enough("angle_error", positions, "positions")
+    true = _angles("angle_error", inv_freq, positions)
     held = rounded(rounded(positions, bits)[:, None] * rounded(inv_freq, bits), bits)
     xp = namespace(true)
     return xp.max(2 * xp.abs(xp.sin((held - true) / 2)), axis=-1)
@@ -364,9 +366,9 @@ def by_distance(bias: ArrayOf[T], /) -> T:
     return namespace(bias).flip(bias[..., -1, :], axis=-1)
 
 
-def wide_enough(function: str, x: Array) -> Array:
+def wide_enough(function: str, x: Array, argument: str = "x") -> Array:
     """Return `x`. Raise if it is not float64."""
-    xp = namespace(x)
+    xp = library(function, **{argument: x})
     if x.dtype != getattr(xp, "float64", None):
         msg = f"{function}: arrays must be float64 (it holds products of narrower numbers); got {x.dtype}."
         raise ValueError(msg)
@@ -383,7 +385,8 @@ def _table(function: str, table: Array) -> Array:
     return xp.astype(table, wide(table.dtype, xp))
 
 
-def _frequencies(function: str, inv_freq: Array) -> Array:
+def _frequencies(function: str, inv_freq: Array, argument: str = "inv_freq") -> Array:
+    library(function, **{argument: inv_freq})
     check_real(function, inv_freq=inv_freq)
     if inv_freq.ndim != 1:
         msg = f"{function}: frequencies must have one axis; got shape {tuple(inv_freq.shape)}."

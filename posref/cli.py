@@ -22,10 +22,10 @@ from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
 from posref.conformance.commands.fuzz import fuzz
 from posref.conformance.commands.golden import golden
-from posref.conformance.commands.plot import plot
 from posref.conformance.commands.protocol import protocol
 from posref.conformance.commands.vectors import vectors
 from posref.core.composition import stages
+from posref.plots.command import plot
 from posref.presets import MARKS, Preset
 from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY

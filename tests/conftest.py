@@ -7,34 +7,111 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
+from sampling import SHARE, select
 
 from posref import backends
 
+pytest.register_assert_rewrite("every_encoding")
 THOROUGH = Path(__file__).with_name("thorough")
-LONGEST = ("test_reference_on_jax", "test_jax_jit", "test_reference_on_dask", "test_compilers", "test_pairs")
+PLAIN = "not thorough"
+SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports
+SPLIT = 4  # parts of the test of every encoding that workers take
+LONGEST = (
+    "test_every_encoding",
+    "test_reference_on_jax",
+    "test_jax_jit",
+    "test_reference_on_dask",
+    "test_compilers",
+    "test_pairs",
+)
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("posref's own tests")
+    group.addoption("--part", metavar="NAME", help="run one part of the tests in tests/every_encoding")
+    group.addoption("--share", type=float, help=f"of sampled tests, run so many; {SHARE} unless given, all of what is named")
+    group.addoption("--seed", type=int, help="which of them; by the date unless given")
+    group.addoption("--everything", action="store_true", help="run all of them, and what judges all of them together")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Settle the share and the seed, in one process for all workers: of tests that are named, all are run."""
+    option = config.option
+    if hasattr(config, "workerinput"):
+        option.share, option.seed = config.workerinput["sampling"]
+        return
+    by_name = option.keyword or config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if option.everything or (by_name and option.share is None):
+        option.share = 1.0
+    elif option.share is None:
+        option.share = SHARE
+    if not 0 < option.share <= 1:
+        msg = f"--share must be above 0 and at most 1; got {option.share}"
+        raise pytest.UsageError(msg)
+    if option.seed is None:
+        option.seed = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist what was settled."""
+    node.workerinput["sampling"] = node.config.option.share, node.config.option.seed
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which share of the thorough tests is run, and how to run the same again."""
+    if config.option.share >= 1 or config.option.markexpr == PLAIN:
+        return None
+    return f"thorough tests: --share {config.option.share} --seed {config.option.seed} of those sampled; --everything runs all"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the folder of thorough tests unread in a plain run: what they import takes longer to load than most tests take."""
-    return True if collection_path == THOROUGH and config.option.markexpr == "not thorough" else None
+    return True if collection_path == THOROUGH and config.option.markexpr == PLAIN else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is in the folder of thorough tests, and begin with the files that take longest: a worker runs a whole file."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """
+    Mark what is in the folder of thorough tests, take the share that is run, and begin with the files that take longest.
+
+    A worker runs a whole file.
+    """
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    kept, left = select(items, config.option.share, config.option.seed)
+    if left:
+        config.hook.pytest_deselected(items=left)
+    items[:] = sorted(kept, key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give every worker whole files, whose tests share reports, or several of them; the test of every encoding in parts."""
+    if config.option.dist != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            if "every_encoding" in file:
+                return f"{file} {crc32(nodeid.encode()) % SPLIT}"
+            return "of shared reports" if Path(file).stem in SHARING else str(file)
+
+    return Scheduling(config, log)
 
 
 def interruptible() -> None:
@@ -84,12 +161,18 @@ def cache_is_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n == "jax_x64" else n for n in LIBRARIES])
-def library(request: pytest.FixtureRequest) -> Iterator[Library]:
-    name = request.param
+@contextmanager
+def opened(name: str, device: Any = None) -> Iterator[Library]:
+    """Yield a library; JAX with 64 bits while it is used, where its name says so."""
     with ExitStack() as stack:
         if name == "jax_x64":
             import jax
 
             stack.enter_context(jax.enable_x64(True))
-        yield Library(name, backends.load(name.removesuffix("_x64")))
+        yield Library(name, backends.load(name.removesuffix("_x64")), device)
+
+
+@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.thorough) if n == "jax_x64" else n for n in LIBRARIES])
+def library(request: pytest.FixtureRequest) -> Iterator[Library]:
+    with opened(request.param) as found:
+        yield found

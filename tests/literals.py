@@ -25,8 +25,6 @@ OTHER = {  # names that are also something else
     "posref/spec.py": {"attention"},  # a family
     "conformance/evidence/learned_logn_scale.py": {"learned", "learned_logn_scale"},  # the name of a group
     "posref/core/checks.py": {"mrope"},  # a library's word for an arrangement
-    "conformance/diagnosis/phases.py": {"rope", "apply_rope", "rotation_matrix"},  # whose phases it takes apart
-    "conformance/diagnosis/phase_fit.py": {"rope", "apply_rope", "rotation_matrix"},
 }
 
 

@@ -1,33 +1,34 @@
 """How well the diagnosis does: how it names implementations with a planted defect, and the registry's own mutants."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
+from planting import Defect, defects
+
 from posref.conformance import check
-from posref.conformance.diagnosis import diagnose, strength
+from posref.conformance.checking.narrow import RECORD
+from posref.conformance.diagnosis import explanation, strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.tools.deviation import together
 from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
-from posref.conformance.target.loading import load
 from posref.spec import REGISTRY
 
-FOLDER = Path(__file__).parent / "defects"
-FIRST, UNSEEN = sorted(FOLDER.glob("*.py")), sorted(FOLDER.glob("unseen/*.py"))
+FIRST, UNSEEN = defects("defects"), defects("defects.unseen")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
-TOLD = ("equals the definition", "nly ", "xactly the", "All ", "trigonometry")  # a number, cases, or places
+TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
 
 
 @dataclass(frozen=True)
 class Row:
     """One defect: what was planted (each set is one way to say it), and what it was called."""
 
-    file: Path
+    name: str
     defect: str
     planted: tuple[frozenset[str], ...]
     found: bool
@@ -52,23 +53,32 @@ class Row:
         return "named" if any(planted <= shown for planted in self.planted) else "partly named"
 
 
+def operations(defect: type[Defect]) -> list[str]:
+    """Return the operations that an implementation with a defect has."""
+    implementation = defect()
+    return [op for op in REGISTRY if callable(getattr(implementation, op, None))]
+
+
 @cache
-def report_on(file: Path) -> Report:
+def report_on(defect: type[Defect]) -> Report:
     """Return the report on a defect, made once; of one operation where it has no more, which spares reading all the suite."""
-    implementation: Any = load(str(file)).implementation
-    has = [op for op in REGISTRY if callable(getattr(implementation, op, None))]
-    return check(str(file), op=has[0] if len(has) == 1 else None)
+    has = operations(defect)
+    return check(defect(), op=has[0] if len(has) == 1 else None)
 
 
-def row(file: Path) -> Row:
-    """Return how the diagnosis does on one file."""
-    defect: Any = load(str(file)).implementation
+def named(name: str) -> type[Defect]:
+    """Return the defect of a name."""
+    return next(defect for defect in (*FIRST, *UNSEEN) if defect.__name__ == name)
+
+
+def row(defect: type[Defect]) -> Row:
+    """Return how the diagnosis does on one defect."""
     planted = tuple(frozenset((names,) if isinstance(names, str) else names) for names in defect.NAMES)
-    report = report_on(file)
+    report = report_on(defect)
     diagnoses = {op.op: op.diagnosis for op in report.operations if op.diagnosis is not None}
     called = {op: tuple(map(frozenset, d.get("explanations", ()))) for op, d in diagnoses.items()}
     told = any(word in d["text"].removeprefix("only gradients") for d in diagnoses.values() for word in TOLD)
-    return Row(file, defect.DEFECT, planted, bool(report.failures) and not report.conformant, called, told)
+    return Row(defect.__name__, defect.DEFECT, planted, bool(report.failures) and not report.conformant, called, told)
 
 
 def totals(rows: Iterable[Row]) -> Counter[str]:
@@ -100,6 +110,20 @@ def caught(deviation: Deviation, op: str) -> frozenset[str]:
 
 
 @cache
+def record() -> dict[str, dict[str, Any]]:
+    """Return the record of which cases catch which deviations, by operation, as the package has it."""
+    found: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def recorded(name: str, op: str) -> frozenset[str]:
+    """Return the cases of one operation that a deviation fails, by the record."""
+    bits = int(record()[op]["caught"].get(name, "0"), 16)
+    return frozenset(id_ for k, id_ in enumerate(record()[op]["cases"]) if bits >> k & 1)
+
+
+@cache
 def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
     """Return the diagnosis of a mutant."""
     asked = []
@@ -107,12 +131,12 @@ def diagnosed(deviation: Deviation, op: str) -> dict[str, Any]:
         answer = Answer(case, strength.DTYPE, answers(deviation, op)[case.id])
         if all(len(o) == len(c.expected) for o, c in zip(answer.outputs, case.calls, strict=True)):
             asked.append((answer, case.id in caught(deviation, op)))
-    return diagnose.diagnose(op, asked, strength.CLASS)
+    return explanation.diagnose(op, asked, strength.CLASS)
 
 
 def pairs(every: int = PAIRS_EVERY) -> list[tuple[Deviation, str]]:
     """Return some pairs of deviations at once, each with an operation that both change, spread evenly over the registry."""
-    found = [(a, b, op) for op in REGISTRY for a, b in combinations([d for d in DEVIATIONS if op in strength.touched(d)], 2)]
+    found = [(a, b, op) for op in REGISTRY for a, b in combinations([n for n, d in DEVIATIONS.items() if d.touches(op)], 2)]
     return [(together(DEVIATIONS[a], DEVIATIONS[b]), op) for a, b, op in found[::every]]
 
 

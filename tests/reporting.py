@@ -1,12 +1,28 @@
-"""Documents for the tests of reports: one with every verdict, and text that tries to be more than text."""
+"""Reports that several tests read, and documents: one with every verdict, and text that tries to be more than text."""
 
 import copy
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+from posref.conformance import Report, check
 
 HOSTILE = (
     '<script>document.title="owned"</script>"><img src=x onerror=alert(1)>\'\x1b[31m\x00\x9b\u202e]]>--><![CDATA[&amp;{{7*7}}'
 )
 MARKED = HOSTILE + " `code` ``| a | b | **bold** [link](https://evil.example) ![i](x) www.evil.example\n# Heading\n- item"
+
+
+@cache
+def of_reference(**options: Any) -> Report:
+    """Return the report on the reference, made once in a process."""
+    return check("posref", **options)
+
+
+@cache
+def of_the_example() -> Report:
+    """Return the report on the example that is wrong, made once in a process."""
+    return check(str(Path(__file__).parents[1] / "examples" / "broken_rope.py"))
 
 
 def case(name: str, verdict: str, op: str = "rope", dtype: str = "float32", **fields: Any) -> dict[str, Any]:

@@ -17,9 +17,15 @@ LARGEST = 4000  # numbers that a sampled case takes and gives: beyond, libraries
 
 
 @cache
+def stored(op: str) -> tuple[LoadedCase, ...]:
+    """Return every case of an operation in the installed suite, read once by a process."""
+    return tuple(case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases)
+
+
+@cache
 def cases(op: str) -> tuple[LoadedCase, ...]:
     """Return the value cases of an operation that are asked in every dtype and have elements, smallest first."""
-    every = [case for group in load_groups(INSTALLED, ops=(op,)) for case in group.cases if case.kind == "value"]
+    every = [case for case in stored(op) if case.kind == "value"]
     most = max(len(case.dtypes) for case in every)
     some = [case for case in every if len(case.dtypes) == most and 0 < size(case.calls[0]) <= LARGEST and not empty(case)]
     return tuple(sorted(some, key=lambda case: (size(case.calls[0]), case.id)))

@@ -19,6 +19,20 @@ def modules_of(tree: ast.Module) -> list[str]:
     return modules + [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
+def absolute_imports(tree: ast.Module, package: str) -> set[str]:
+    """Return the dotted names that a module of a package imports anywhere, relative ones resolved."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            base = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return found
+
+
 def assert_stands_alone(file: Path) -> None:
     """Fail where an implementation that the suite is tried on imports posref or does not say what it is."""
     tree = ast.parse(file.read_text(encoding="utf-8"))

@@ -5,13 +5,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from posref.about import ABOUT, FAMILIES, Word, without_words
+from posref.about import ABOUT, Word, without_words
 from posref.cli import cli
 from posref.spec import REGISTRY, Axes, OneOf, encoding
 
@@ -22,28 +21,6 @@ WORDS = [
     if isinstance(domain, OneOf)
     for word in domain.words
 ]
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_an_operation_has_a_title_and_an_idea(op: str) -> None:
-    file = Path(REGISTRY[op].function.__code__.co_filename).name
-    assert op in ABOUT, f"{file}: @encoding of {op} needs a title, the field's own name, and an idea."
-    assert [family for family, said in FAMILIES.items() if op in said.ABOUT] == [REGISTRY[op].family]
-    about = ABOUT[op]
-    assert about.title
-    assert 15 <= len(about.idea.split()) <= 60, f"{file}: the idea of {op} has {len(about.idea.split())} words, not 15 to 60."
-    assert about.idea.endswith("."), f"{file}: the idea of {op} does not end in a full stop."
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_each_word_of_each_option_has_a_meaning(op: str) -> None:
-    file = Path(REGISTRY[op].function.__code__.co_filename).name
-    for known, option, word in WORDS:
-        if known == op:
-            meaning = ABOUT[op].words.get(option, {}).get(word, Word("")).meaning
-            assert re.fullmatch(r"[A-Z].{10,}\.", meaning), (
-                f"{file}: {op} needs a sentence on {option}={word!r}; got {meaning!r}."
-            )
 
 
 def test_nothing_is_told_that_is_not_there() -> None:

@@ -1,37 +1,23 @@
 """
-Every definition on every array library: right within derived bounds, and in the caller's library, device and dtype.
+What holds of every array library: dtypes, rounding, shapes, and what its backend states.
 
-Calls and bounds are those of a few stored cases of every operation (`sample`); the thorough tests ask every case.
+That every operation is right on each of them is a part of `every_encoding`; the thorough tests ask the slow libraries too.
 """
 
-import functools
-import inspect
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from array_api_compat import device as device_of
-from conftest import LIBRARIES, Library
+from conftest import LIBRARIES, Library, opened
+from every_encoding.libraries import FEW, assert_smoke_is_right
 from sample import cases, sample, smoke, traits
 
 import posref
 from posref import backends
 from posref.backends.rounding import round_to
-from posref.conformance.calls import makes_constants, returns_reals
-from posref.conformance.errors import Failure, Stopped
-from posref.conformance.model import LoadedCase
-from posref.conformance.target.comparing import compare, errors
-from posref.conformance.target.python import load_python
 from posref.core import arrays
 from posref.spec import REGISTRY
-
-FEW = ("jax", "jax_x64", "dask")  # the smoke cases in one dtype: thorough tests ask every case of every operation
-EVERY = 7  # of so many operations one is asked here on JAX and Dask
-DEVICES = ("device1", "no_float64")  # of array-api-strict; the second stands in for hardware without float64
 
 
 @pytest.mark.thorough
@@ -43,116 +29,14 @@ def test_the_sample_has_every_trait_of_the_cases() -> None:
         assert smoke(op).tier == "smoke"
 
 
-def never(*_: Any, **__: Any) -> None:
-    msg = "a graph was computed"
-    raise AssertionError(msg)
-
-
-def building(library: Library) -> AbstractContextManager[Any]:
-    """Return a context in which nothing may be computed, where the library is lazy."""
-    if library.name != "dask":
-        return nullcontext()
-    import dask
-
-    return dask.config.set(scheduler=never)
-
-
-def assert_right(library: Library, case: LoadedCase, dtype: str) -> None:
-    """Assert all that must be true of one call in one dtype: values, dtype, namespace, device, inputs, bits that repeat."""
-    op, where = case.op, f"{case.id} in {dtype} on {library.name}"
-    function, results = REGISTRY[op].function, []
-
-    @functools.wraps(function)
-    def noted(*given: Any, **options: Any) -> Any:
-        if makes_constants(op):
-            made = {"xp": library.xp, "dtype": library.dtype(dtype), "device": library.device}
-            options |= {name: value for name, value in made.items() if name in inspect.signature(function).parameters}
-        with building(library):
-            found = function(*given, **options)
-        results.extend(found if isinstance(found, tuple) else (found,))
-        return found
-
-    target = load_python(SimpleNamespace(**{op: noted}), backend=library.backend.name, device=library.device)
-    here = library.array(np.asarray([1.0]), "float32")
-    (call,) = case.calls
-    try:
-        outputs = target.run(case, call, dtype)
-    except (Failure, Stopped) as error:
-        pytest.fail(f"{where}: {error}")
-    for result in results:
-        if not isinstance(result, float):
-            assert arrays.namespace(result) is arrays.namespace(here), where
-            assert device_of(result) == device_of(here), where
-    accuracy = "float64" if dtype == "float64" else "angle64"
-    if makes_constants(op) and dtype == "float32":  # the vectors ask for what they are before they are stored
-        for name, value in outputs.items():
-            error, width = errors(op, call, name, value, accuracy, dtype)
-            assert np.all(error <= width + 2.0**-24 * (np.abs(call.expected[name]) + width)), f"{where}: {name} {value}"
-        return
-    worst = compare(op, call, outputs, accuracy, dtype)
-    assert worst is None, f"{where}: {worst}"
-
-
-def asked_dtypes(library: Library, op: str) -> tuple[str, ...]:
-    """Return the dtypes in which an operation is tried: integers and masks are the same in all, constants never narrow."""
-    if not returns_reals(op):
-        return ("float32",)
-    wanted = ("float64", "float32") if makes_constants(op) else ("float64", "float32", "float16", "bfloat16")
-    if library.name in FEW:
-        wanted = ("float64",) if library.name == "jax_x64" else ("float32",)
-    return tuple(dtype for dtype in wanted if dtype in library.dtypes)
-
-
-@contextmanager
-def strictest(version: str = "2023.12") -> Iterator[None]:
-    """Have array-api-strict refuse whatever the standard leaves open: 2023.12 is the floor, and no shape depends on data."""
-    import array_api_strict as strict
-
-    strict.set_array_api_strict_flags(boolean_indexing=False, data_dependent_shapes=False, enabled_extensions=())
-    strict.set_array_api_strict_flags(api_version=version)
-    try:
-        yield
-    finally:
-        strict.reset_array_api_strict_flags()
-
-
-def asked() -> Iterator[Any]:
-    """Yield the libraries and operations of the next test: a plain run asks few operations of the slow libraries."""
-    for name in LIBRARIES:
-        for k, op in enumerate(REGISTRY):
-            plain = name not in FEW or (name != "jax_x64" and k % EVERY == 0)
-            yield pytest.param(name, op, marks=() if plain else pytest.mark.thorough)
-
-
-@pytest.mark.parametrize(("library", "op"), list(asked()), indirect=["library"])
-def test_every_operation_is_right(library: Library, op: str) -> None:
-    with ExitStack() as stack:
-        if library.name == "array_api_strict":
-            stack.enter_context(strictest())
-        for case in (smoke(op),) if library.name in FEW else sample(op):
-            for dtype in asked_dtypes(library, op):
-                assert_right(library, case, dtype)
-
-
-# ---- devices and versions of array-api-strict ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.sampled
+@pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
-def test_results_stay_on_the_device(op: str, device: str) -> None:
-    import array_api_strict as strict
-
-    library = Library("array_api_strict", backends.load("array_api_strict"), strict.Device(device))
-    for case in sample(op):
-        assert_right(library, case, "float32")
-
-
-@pytest.mark.parametrize("version", ["2024.12", "2025.12"])
-def test_newer_versions_of_the_standard_do_too(version: str) -> None:
-    library = Library("array_api_strict", backends.load("array_api_strict"))
-    with strictest(version):
-        for op in REGISTRY:
-            assert_right(library, smoke(op), "float32")
+@pytest.mark.parametrize("name", FEW)
+def test_every_operation_is_right_on_slow_libraries(name: str, op: str) -> None:
+    """Those that a plain run asks too: all operations, where that asks a few."""
+    with opened(name) as library:
+        assert_smoke_is_right(library, op)
 
 
 # ---- Dask ---------------------------------------------------------

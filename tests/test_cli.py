@@ -30,14 +30,6 @@ def test_list_names_every_operation_and_families_filter() -> None:
     assert "alibi/" in run("list", "--cases", "alibi").output
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_show_prints_the_specification(name: str) -> None:
-    result = run("show", name)
-    assert result.exit_code == 0
-    assert REGISTRY[name].source in result.output
-    assert "Parameters" in result.output
-
-
 @pytest.mark.parametrize("name", posref.presets)
 def test_show_prints_a_preset_and_a_call_that_runs(name: str) -> None:
     result = run("show", name)

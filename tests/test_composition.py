@@ -1,95 +1,20 @@
 """What operations are made of is read from their definitions; what is read is what is called."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
-from pathlib import Path
-from types import FrameType, FunctionType
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
+from every_encoding.composed import KNOWN, WITNESS
 from numpy.testing import assert_array_equal
 
 import posref
-from posref.conformance.diagnosis import hypotheses, strength
 from posref.conformance.errors import BuildError
-from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
-from posref.conformance.evidence.tools.deviation import after
-from posref.conformance.model import LoadedCase
-from posref.conformance.proof import prove
-from posref.conformance.suite import INSTALLED
+from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.core.composition import Observed, called, formula, is_known, noun, reaches, rebound, stages
 from posref.spec import PARTS, REGISTRY, Axes, Integer, encoding, part
-
-WITNESS = prove._transcription
-KNOWN = {**{name: record.function for name, record in REGISTRY.items()}, **{name: p.function for name, p in PARTS.items()}}
-
-
-@cache
-def measured() -> dict[str, list[LoadedCase]]:
-    return strength.cases()[0]
-
-
-def below(function: Callable[..., Any]) -> set[str]:
-    """Return every known function that a definition calls, through others too."""
-    direct = called(function)
-    return set(direct).union(*(below(KNOWN[name]) for name in direct))
-
-
-@contextmanager
-def watched(codes: dict[Any, str]) -> Iterator[set[str]]:
-    """Note which functions run, by their code."""
-    seen: set[str] = set()
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code in codes:
-            seen.add(codes[frame.f_code])
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        yield seen
-    finally:
-        sys.setprofile(before)
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_what_is_read_from_a_definition_is_what_it_calls(op: str) -> None:
-    """On every second core case; a call through an attribute, a table or a closure would be missed by reading."""
-    own, asked = [f for f in (REGISTRY[op].function, REGISTRY[op].equals) if f is not None], measured()[op]
-    codes = {f.__code__: name for name, f in KNOWN.items() if f not in own}
-    for function in own:
-        with hypotheses.quiet(), watched(codes) as seen:
-            for case in asked[::2]:
-                for call in case.calls:
-                    positional, keywords = hypotheses._arguments(op, call)
-                    function(*positional, **keywords)
-        assert seen == below(function), f"{op}: see the limits in posref/core/composition.py"
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_what_is_read_from_a_transcription_is_what_it_calls(op: str) -> None:
-    function = WITNESS(op)
-    folder = Path(str(sys.modules[function.__module__].__file__)).parent
-    names = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
-    modules = [import_module(f"{function.__module__.rpartition('.')[0]}.{name}") for name in names]
-    found = [f for m in modules for f in vars(m).values() if isinstance(f, FunctionType) and f.__module__ == m.__name__]
-    codes = {f.__code__: f.__name__ for f in found if is_known(f) and f is not function}
-
-    def deep(f: Callable[..., Any]) -> set[str]:
-        direct = called(f)
-        return set(direct).union(*(deep(next(g for g in found if g.__name__ == name)) for name in direct))
-
-    small = min(measured()[op], key=lambda case: sum(v.size for call in case.calls for v in call.expected.values()))
-    with mpmath.workprec(128), watched(codes) as seen:
-        for call in small.calls:
-            lists = {name: prove._to_lists(value) for name, value in call.inputs.items()}
-            prove._transcribed(op, lists, {name: prove._option(value) for name, value in call.params.items()})
-    assert seen == deep(function)
 
 
 def test_the_stages_of_rope_and_of_a_method_that_only_equals_its_map() -> None:
@@ -110,29 +35,6 @@ def test_names_of_parts_say_one_thing() -> None:
             for function in vars(module).values():
                 if isinstance(function, FunctionType) and function.__module__ == name and is_known(function):
                     assert function is KNOWN[function.__name__], f"{name}.{function.__name__} has the name of a part"
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_without_a_deviation_nothing_changes(op: str) -> None:
-    """Wraps that do nothing, on every operation and part: all is rebound, and gives the bits of the definition."""
-    nothing = Deviation("nothing", "", dict.fromkeys(KNOWN, after(lambda result, *args, **options: result)))
-    operations = nothing.operations()
-    for case in measured()[op][::4]:
-        for call in case.calls:
-            arguments = hypotheses._arguments(op, call)
-            changed = hypotheses._once(op, operations[op], *arguments)
-            plain = hypotheses._once(op, formula(op), *arguments)
-            for name in call.expected:
-                assert_array_equal(changed[name], plain[name])
-
-
-@pytest.mark.parametrize("op", [name for name, record in REGISTRY.items() if record.equals])
-def test_what_is_registered_as_equal_is(op: str) -> None:
-    """Within the tolerance of the class in which deviations are measured, on every fourth core case."""
-    for case in measured()[op][::4]:
-        given = strength.outputs(Deviation("nothing", "", {}), case)
-        assert all(given), case.id
-        assert not strength.fails(case, given), case.id
 
 
 def test_every_deviation_is_made_for_what_it_touches_alone() -> None:
@@ -184,16 +86,6 @@ def test_a_stage_is_what_is_called_once_has_a_name_and_is_used() -> None:
     assert twice.outputs() == {}
 
 
-def test_stages_are_those_of_the_stored_vectors() -> None:
-    """Every tensor of a stage that is stored has a registered name, and the definition gives it."""
-    nouns = {noun(name) for name in KNOWN} | {output for record in REGISTRY.values() for output in record.outputs}
-    for op, cases in measured().items():
-        for case in cases[:1]:
-            for call in case.calls:
-                _, mid = prove.golden_with_stages(op, call.inputs, call.params)
-                assert set(mid) <= nouns - {"out", ""}
-
-
 def test_two_parts_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def waves() -> None:
         """Of another module."""
@@ -222,11 +114,6 @@ def test_a_new_operation_has_stages_by_calling_others(monkeypatch: pytest.Monkey
 
 def _toy_helper(heads: int) -> Any:
     return posref.alibi_slopes(heads)
-
-
-def test_the_installed_suite_is_read() -> None:
-    assert INSTALLED.exists()
-    assert sum(map(len, measured().values())) > 1000
 
 
 def test_a_second_witness_that_is_missing_is_named_with_its_file() -> None:

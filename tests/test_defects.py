@@ -5,61 +5,76 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from quality import FIRST, UNSEEN, VERDICTS, diagnosed, report_on, row, totals
+from planting import FOLDER, Defect
+from quality import FIRST, UNSEEN, VERDICTS, diagnosed, named, operations, report_on, row, totals
+from reporting import of_the_example
 from sources import assert_stands_alone
 
-from posref.conformance import check
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.tools.deviation import together
-from posref.conformance.target.loading import load
 
 ROOT = Path(__file__).parents[1]
-FILES = [*FIRST, *UNSEEN]
+DEFECTS = [*FIRST, *UNSEEN]
 LONG = ("sinusoidal_always_interleaved", "layout_and_base_fixed", "offset_counted_twice")  # pairs of deviations are tried
-QUICK = [file for k, file in enumerate(FILES) if k % 12 == 4 and file.stem not in LONG]
-SOME = [pytest.param(file, marks=[] if file in QUICK else pytest.mark.thorough) for file in FILES]
+QUICK = [defect for k, defect in enumerate(DEFECTS) if k % 12 == 4 and defect.__name__ not in LONG]
+SOME = [pytest.param(defect, marks=[] if defect in QUICK else pytest.mark.thorough) for defect in DEFECTS]
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
-@pytest.mark.parametrize("file", SOME, ids=lambda file: file.stem)
-def test_found_and_explained(file: Path) -> None:
+@pytest.mark.sampled(of=operations)
+@pytest.mark.parametrize("defect", SOME, ids=lambda defect: defect.__name__)
+def test_found_and_explained(defect: type[Defect]) -> None:
     """Ties give the same values on every case asked: one of them must be the planted one."""
-    report, found = report_on(file), row(file)
+    report, found = report_on(defect), row(defect)
     assert found.found
     assert report.exit_code == 1
     assert found.verdict != "wrong", f"{found.defect} is not {found.called}"
 
 
+@pytest.mark.everything
 @pytest.mark.thorough
-@pytest.mark.parametrize("files", [FIRST, UNSEEN], ids=["first", "unseen"])
-def test_four_fifths_of_those_in_the_registry_are_named(files: list[Path]) -> None:
-    known = totals(row(file) for file in files if row(file).planted)
+@pytest.mark.parametrize("defects", [FIRST, UNSEEN], ids=["first", "unseen"])
+def test_four_fifths_of_those_in_the_registry_are_named(defects: list[type[Defect]]) -> None:
+    known = totals(row(defect) for defect in defects if defect.NAMES)
     assert known["named"] >= 0.8 * known["defects"], known
 
 
-@pytest.mark.thorough
 def test_there_are_doubles_and_defects_outside_the_registry() -> None:
-    rows = [row(file) for file in UNSEEN]
-    assert len(rows) >= 25
-    assert sum(any(len(planted) > 1 for planted in r.planted) for r in rows) >= 8
-    assert sum(not r.planted for r in rows) >= 6
+    assert len(FIRST) >= 105
+    assert len(UNSEEN) >= 95
+    assert sum(is_double(defect) for defect in UNSEEN) >= 8
+    assert sum(not defect.NAMES for defect in UNSEEN) >= 53
 
 
+def is_double(defect: type[Defect]) -> bool:
+    """Return whether several deviations are planted at once."""
+    return any(isinstance(names, tuple) and len(names) > 1 for names in defect.NAMES)
+
+
+@pytest.mark.everything
 @pytest.mark.thorough
 def test_all_doubles_in_the_registry_are_named() -> None:
-    doubles = [row(file) for file in FILES if any(len(planted) > 1 for planted in row(file).planted)]
-    assert {r.file.stem: r.verdict for r in doubles if r.verdict != "named"} == {}
+    doubles = [row(defect) for defect in DEFECTS if is_double(defect)]
+    assert {r.name: r.verdict for r in doubles if r.verdict != "named"} == {}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_defect_says_what_it_is_and_imports_nothing_of_posref(file: Path) -> None:
+@pytest.mark.parametrize("file", sorted(FOLDER.rglob("*.py")), ids=lambda file: str(file.relative_to(FOLDER)))
+def test_a_file_of_defects_imports_nothing_of_posref(file: Path) -> None:
     assert_stands_alone(file)
-    defect = load(str(file)).implementation
-    assert defect.DEFECT
-    planted = (names if isinstance(names, tuple | list | set | frozenset) else (names,) for names in defect.NAMES)
-    assert {name for names in planted for name in names} <= set(DEVIATIONS)
 
 
+def test_a_defect_says_what_it_is() -> None:
+    """By a name of its own, in the words of the registry, and in a sentence of its docstring with its source."""
+    assert len({defect.__name__ for defect in DEFECTS}) == len(DEFECTS)
+    for defect in DEFECTS:
+        assert defect.DEFECT, defect
+        assert defect.__doc__, defect
+        assert operations(defect), defect
+        planted = (names if isinstance(names, tuple) else (names,) for names in defect.NAMES)
+        assert {name for names in planted for name in names} <= set(DEVIATIONS), defect
+
+
+@pytest.mark.everything
 @pytest.mark.thorough
 def test_the_page_in_the_docs_is_what_is_measured() -> None:
     """But for what it says of the registry's own mutants: see `test_deviations`."""
@@ -74,7 +89,7 @@ def test_verdicts_are_judged_as_they_say() -> None:
     planted = (frozenset({"a", "b"}), frozenset({"c"}))
 
     def verdict(**called: tuple[frozenset[str], ...]) -> str:
-        return type(example)(example.file, "", planted, found=True, called=called).verdict
+        return type(example)(example.name, "", planted, found=True, called=called).verdict
 
     a, b, c, d = (frozenset({name}) for name in "abcd")
     assert verdict(rope=(a | b,)) == verdict(rope=(d, c)) == verdict(apply_rope=(a,), rope_table=(b,)) == "named"
@@ -85,7 +100,7 @@ def test_verdicts_are_judged_as_they_say() -> None:
 
 
 def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
-    report = check(str(ROOT / "examples" / "broken_rope.py"))
+    report = of_the_example()
     broken = {op.op: op for op in report.operations if op.diagnosis is not None}
     assert set(broken) == {"rope_table", "rope"}
     for operation in broken.values():
@@ -98,7 +113,7 @@ def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
 
 def test_a_stage_says_which_pair_it_is() -> None:
     """Each stage has a deviation of its own; what is composed of them has both."""
-    report = report_on(FIRST[0].parent / "unseen" / "stages_each_wrong.py")
+    report = report_on(named("stages_each_wrong"))
     said = {op.op: op.diagnosis["explanations"] for op in report.operations if op.diagnosis}
     assert said["rope_frequencies"] == [["inv-freq-bfloat16"]]
     assert said["apply_rope"] == [["in-place-update"]]

@@ -1,41 +1,48 @@
-"""The examples in docstrings run and print what they say."""
+"""The examples in docstrings run and print what they say, and every module is imported."""
 
 import doctest
-import inspect
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import posref
 
-MODULES = ["posref", *(module.name for module in pkgutil.walk_packages(posref.__path__, "posref."))]
+PACKAGES = ["posref", *(module.name for module in pkgutil.walk_packages(posref.__path__, "posref.") if module.ispkg)]
 ELSEWHERE = ("posref.backends.cupy", "posref.conformance.adapters.")  # need libraries that are not installed; have no examples
-RUNNABLE = [name for name in MODULES if not name.endswith("__main__") and not name.startswith(ELSEWHERE)]
-PAGES = ("Examples", "Returns", "Parameters")
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
-def test_examples_of(name: str) -> None:
-    module = import_module(name)
-    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert result.failed == 0
+def runnable(package: str) -> list[str]:
+    """Return a package and its modules, without those of its own packages."""
+    path = import_module(package).__path__
+    names = [package, *(module.name for module in pkgutil.iter_modules(path, f"{package}.") if not module.ispkg)]
+    return [name for name in names if not name.endswith("__main__") and not name.startswith(ELSEWHERE)]
 
 
-@pytest.mark.parametrize("name", posref.spec.REGISTRY)
-def test_a_definition_has_a_runnable_example_and_its_sections(name: str) -> None:
-    function = posref.spec.REGISTRY[name].function
-    assert doctest.DocTestFinder().find(function, name)[0].examples
-    for section in PAGES:
-        assert f"    {section}\n    {'-' * len(section)}\n" in function.__doc__, section
+def examples_that_fail(names: list[str]) -> dict[str, str]:
+    """Return what is wrong with the examples of each module, of those with which something is."""
+    wrong: dict[str, str] = {}
+    for name in names:
+        try:
+            done = doctest.testmod(import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+        except Exception as error:
+            wrong[name] = repr(error)
+        else:
+            if done.failed:
+                wrong[name] = f"{done.failed} of {done.attempted} examples fail"
+    return wrong
 
 
-@pytest.mark.parametrize("name", posref.spec.REGISTRY)
-def test_a_definition_has_one_name(name: str) -> None:
-    """The function, `posref.<name>` and its record agree; arrays are positional-only and options keyword-only."""
-    record = posref.spec.REGISTRY[name]
-    assert getattr(posref, name) is record.function
-    assert name in posref.__all__
-    parameters = inspect.signature(record.function).parameters.values()
-    assert {p.kind for p in parameters} <= {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY}
-    assert set(record.domains) <= {p.name for p in parameters}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_examples_of(package: str) -> None:
+    assert runnable(package)
+    assert examples_that_fail(runnable(package)) == {}
+
+
+def test_an_example_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wrong_example_of_a_test.py").write_text('"""\n>>> 1 + 1\n3\n"""\n')
+    (tmp_path / "not_imported_by_a_test.py").write_text("raise KeyError\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    names = ["wrong_example_of_a_test", "not_imported_by_a_test", "json"]
+    assert examples_that_fail(names) == {names[0]: "1 of 1 examples fail", names[1]: "KeyError()"}

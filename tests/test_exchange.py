@@ -14,12 +14,11 @@ from click.testing import CliRunner
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.accuracy import UNIT
-from posref.conformance.calls import returns_reals
+from posref.conformance.calls import from_json, returns_reals
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.reports.report import Report
 from posref.conformance.suite import tensors
 from posref.conformance.suite.copying import copy
-from posref.conformance.suite.options import from_json
 from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.schemas import validator
 from posref.conformance.target.python import load_python

@@ -13,7 +13,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import TargetError
-from posref.conformance.evidence.every import model_calls
+from posref.conformance.evidence.every import model_cases
 from posref.conformance.reports import terminal
 from posref.conformance.reports.document import told
 from posref.conformance.suite.schemas import validate
@@ -97,7 +97,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     assert report.exit_code == 0
     assert told(report.to_json()) == f"CONFORMANT for {LLAMA}"
     assert report.missing == ("rope_frequencies", "rope_table", "apply_rope", "rope_cos_sin")
-    own = [case for case in report.operations[0].cases if model_calls.is_of_model(case.id)]
+    own = [case for case in report.operations[0].cases if model_cases.is_of_model(case.id)]
     assert [case.verdict for case in own] == ["pass"] * 7
 
 
@@ -106,7 +106,7 @@ def test_what_a_model_would_notice_is_found(function) -> None:
     report = checked(function)
     assert report.exit_code == 1
     assert told(report.to_json()) == f"NOT CONFORMANT for {LLAMA}"
-    assert any(model_calls.is_of_model(case.id) and case.verdict == "fail" for case in report.failures)
+    assert any(model_cases.is_of_model(case.id) and case.verdict == "fail" for case in report.failures)
 
 
 def test_a_call_that_is_refused_is_told() -> None:
@@ -120,7 +120,7 @@ def test_a_failure_repeats(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def rope(x, positions, /, *, layout, base, scaling=None):\n    return x\n", encoding="utf-8")
     report = check(str(file), model=LLAMA)
-    repeat = next(case.reproduce for case in report.failures if model_calls.is_of_model(case.id))
+    repeat = next(case.reproduce for case in report.failures if model_cases.is_of_model(case.id))
     assert repeat.startswith(f"posref check {file} --for {LLAMA} --case rope/model/")
     again = CliRunner().invoke(cli, repeat.split()[1:])
     assert again.exit_code == 1
@@ -130,10 +130,10 @@ def test_a_failure_repeats(tmp_path: Path) -> None:
 def test_a_configuration_gives_sizes(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(CONFIG), encoding="utf-8")
-    model = model_calls.read(str(file))
+    model = model_cases.read(str(file))
     assert (model.sizes, model.original, model.longest) == (Sizes(8, 2, 64, 1000), 1000, 1000)
     assert model.options == {"layout": "half", "base": 20_000.0, "rotary_dim": 64, "scaling": None}
-    cases = {case.id: case for case in model_calls.cases(model, "rope")}
+    cases = {case.id: case for case in model_cases.cases(model, "rope")}
     assert np.shape(cases["rope/model/prompt"].inputs["x"]) == (2, 8, 257, 64)
     assert np.shape(cases["rope/model/prompt-keys"].inputs["x"]) == (2, 2, 257, 64)
     assert cases["rope/model/decode"].inputs["positions"].ravel().tolist() == [0, 1, 999]
@@ -155,18 +155,18 @@ def test_layers_that_differ_are_named(tmp_path: Path) -> None:
         },
     }  # fmt: skip
     file.write_text(json.dumps(config), encoding="utf-8")
-    assert model_calls.read(f"{file}:sliding_attention").options["base"] == 1e4
-    assert model_calls.read(f"{file}:full_attention").options["base"] == 1e6
+    assert model_cases.read(f"{file}:sliding_attention").options["base"] == 1e4
+    assert model_cases.read(f"{file}:full_attention").options["base"] == 1e6
     with pytest.raises(TargetError, match="layer_type"):
-        model_calls.read(str(file))
+        model_cases.read(str(file))
 
 
 def test_the_length_of_the_sequence_is_given_where_it_counts() -> None:
-    model = model_calls.read("phi-3.5-mini")
-    lengths = {case.id.split("/")[-1]: case.params["length"] for case in model_calls.cases(model, "rope")}
+    model = model_cases.read("phi-3.5-mini")
+    lengths = {case.id.split("/")[-1]: case.params["length"] for case in model_cases.cases(model, "rope")}
     assert lengths["prompt"] == 257
     assert lengths["up-to-original"] == model.original == 4096
-    assert lengths["beyond-original"] == 4096 + model_calls.BESIDE
+    assert lengths["beyond-original"] == 4096 + model_cases.BESIDE
     assert lengths["longest"] == model.longest == 131_072
 
 
@@ -195,7 +195,7 @@ def test_a_file_of_no_rotary_model_is_refused(tmp_path: Path) -> None:
     for content in ("[1]", "{", "null", '{"model_type": "bloom"}', '{"rope_scaling": 3}', "3e400"):
         file.write_text(content, encoding="utf-8")
         with pytest.raises(TargetError, match=r"config\.json"):
-            model_calls.read(str(file))
+            model_cases.read(str(file))
 
 
 def test_the_report_says_for_which_model() -> None:
@@ -211,7 +211,7 @@ def kinds() -> list[str]:
     """Return one preset for every layout, scaling and share of the lanes that rotates."""
     found = {}
     for name in posref.presets:
-        model = model_calls.read(name)
+        model = model_cases.read(name)
         share = model.lanes == model.sizes.head_size
         found[model.op, model.options["layout"], model.scalings, model.options.get("lanes"), share] = name
     return [*found.values()]
@@ -220,7 +220,7 @@ def kinds() -> list[str]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", kinds())
 def test_every_kind_of_preset_can_be_asked(name) -> None:
-    model = model_calls.read(name)
+    model = model_cases.read(name)
     assert check("posref", model=name, op=model.op, dtype="float32").exit_code == 0
 
 

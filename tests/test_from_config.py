@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,24 @@ def test_errors(config: Any, options: dict[str, Any], message: str) -> None:
         from_config(config, **options)
     assert message in str(error.value)
     assert len(str(error.value)) < 1000
+
+
+def test_equal_layers_are_read_once() -> None:
+    """The work of 32 equal layers crosses few files: calls of a function in another file than the call before are counted."""
+    config = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32}
+    files = [""]
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename != files[-1]:
+            files.append(frame.f_code.co_filename)
+
+    sys.setprofile(watch)
+    try:
+        found = from_config(config)
+    finally:
+        sys.setprofile(None)
+    assert len(found["text"]) == 1
+    assert len(files) - 1 <= 60
 
 
 def test_the_table_is_sound() -> None:

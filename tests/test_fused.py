@@ -9,9 +9,9 @@ import torch
 
 from posref.conformance import check
 from posref.conformance.accuracy import OF_HALF
-from posref.conformance.checking.systematic import measure
+from posref.conformance.judge import systematic as measure
 from posref.conformance.model import Call
-from posref.conformance.proof.computed import half_widths
+from posref.conformance.proof.running import half_widths
 
 HALF = ("bfloat16", "float16")
 

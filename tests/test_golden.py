@@ -16,13 +16,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import check, golden, golden_suite
 from posref.conformance.errors import TargetError
-from posref.conformance.evidence.catalogue import all_cases
-from posref.conformance.evidence.tools.numbers import floats
-from posref.conformance.model import Case
-from posref.conformance.proof import build, parts
 from posref.conformance.proof.verify import verify
-from posref.conformance.suite.rows import rows_of
-from posref.spec import REGISTRY
 
 ROPE = ("rope", "--preset", "llama-3.1-8b", "--positions", "0,8191,131071", "--shape", "2,3,128")
 
@@ -178,45 +172,6 @@ def test_stages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     # the proved values against the reference in float64: a power and the blend of Llama 3
     assert np.allclose(arrays["mid/inv_freq"], frequencies, rtol=4 * 2**-52, atol=0)
     assert arrays["mid/cos"].shape == (3, 64)
-
-
-FEW = (  # of operations whose own cases have too few rows
-    Case("cayley/parts/four", {}, {"skew": floats(4, 3, 3, seed=1)}),
-    Case("conv_positions/parts/four", {"groups": 2}, {"x": floats(4, 3, 2, seed=1), "weight": floats(2, 1, 3, seed=2),
-         "bias": floats(2, seed=3)}),
-    Case("peg/parts/four", {"residual": True}, {"x": floats(4, 2, 2, 2, seed=1), "weight": floats(2, 1, 3, 3, seed=2),
-         "bias": floats(2, seed=3)}),
-    Case("positions_from_mask/parts/four", {"padding": 1}, {"mask": np.tri(4, 5, 1)[:, ::-1] > 0}),
-    Case("positions_from_tokens/parts/four", {"padding_idx": 1}, {"tokens": 1 + np.tri(4, 5, 1, dtype=np.int64)[:, ::-1]}),
-    Case("packed_documents/parts/four", {}, {"positions": np.arange(20).reshape(4, 5) % 3}),
-    Case("rotation_matrix/parts/four", {"dim": 6, "base": 500.0, "layout": "half"}, {"position": [0, 7, 300, 5]}),
-)  # fmt: skip
-
-
-def small_of_several_parts(op: str) -> Case | None:
-    """Return a small case of an operation whose rows make several parts."""
-    for case in (*FEW, *all_cases()):
-        if case.op == op and case.kind == "value":
-            inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-            shapes = parts.shapes_of(op, inputs, case.params)
-            rows = rows_of(op, inputs, case.params, shapes)
-            if parts._cost(rows, shapes, {}) < 4000 and len(parts._split(rows, shapes, parts.PART)) > 1:
-                return case
-    return None
-
-
-@pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.rows])
-def test_a_call_in_parts_is_bit_for_bit_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 8)
-    case = small_of_several_parts(op)
-    assert case is not None
-    inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-    whole, _, widths = build.proved(op, inputs, case.params)
-    found, _, own = parts.proved_in_parts(op, inputs, case.params, parts.Effort(jobs=1))
-    assert parts.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
-    assert all(np.array_equal(found[n], x) and found[n].dtype == x.dtype for n, x in whole.items())
-    assert {c: set(of_class) for c, of_class in own.items()} == {c: set(of_class) for c, of_class in widths.items()}
-    assert all(np.array_equal(own[c][n], x) for c, of_class in widths.items() for n, x in of_class.items())
 
 
 @pytest.mark.thorough

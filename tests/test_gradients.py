@@ -18,11 +18,11 @@ import posref
 from posref.backends.adjoints import Adjoints
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
-from posref.conformance import Unsupported, check, golden
+from posref.conformance import Unsupported, check, golden, judge
 from posref.conformance.calls import array_names, differentiable
 from posref.conformance.errors import BuildError
 from posref.conformance.evidence.catalogue import all_cases
-from posref.conformance.evidence.every.sample import has_one_position
+from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.proof.build import build_group
@@ -31,7 +31,7 @@ from posref.conformance.proof.verify import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.copying import copy
 from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.target import array_forms, comparing
+from posref.conformance.target import array_forms
 from posref.conformance.target.python import load_python
 from posref.conformance.witness import learned as transcription
 from posref.core.matrices import cayley_transform, skew_symmetric
@@ -251,7 +251,7 @@ def test_automatic_differentiation_keeps_within_the_bounds(backend: str, dtypes:
             (call,) = case.calls
             accuracy = {"float64": "float64"}.get(dtype, "angle64")
             for name, gradient in target.run(case, call, dtype).items():
-                error, width = comparing.errors(case.op, call, name, gradient, accuracy, dtype)
+                error, width = judge.errors(case.op, call, name, gradient, accuracy, dtype)
                 assert np.all(error <= width), (case.id, dtype, name)
                 ratio = float(np.max(error[error > 0] / width[error > 0], initial=0.0))
                 worst[case.op, dtype] = max(ratio, worst.get((case.op, dtype), 0.0))

@@ -22,7 +22,7 @@ from posref.conformance import check_call
 from posref.conformance.errors import VectorError
 from posref.conformance.proof.verify import verify
 from posref.conformance.reports.document import state
-from posref.conformance.suite import strict_json, tensors
+from posref.conformance.suite import safe_reading, tensors
 from posref.conformance.suite.copying import copy
 from posref.conformance.suite.reading import parse
 from posref.conformance.suite.schemas import validator
@@ -510,15 +510,15 @@ def test_a_boolean_that_is_neither_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "9223372036854775807", "1e308", "-0.0", "5e-324", '"\\ud83d\\ude00"', "[[[]]]"])
 def test_strict_json_is_json_where_it_accepts(text: str) -> None:
-    assert strict_json.loads(text.encode()) == json.loads(text)
+    assert safe_reading.loads(text.encode()) == json.loads(text)
 
 
 def test_strict_json_refuses_what_is_too_long_and_too_deep() -> None:
-    assert strict_json.loads(b"[" * strict_json.DEPTH + b"]" * strict_json.DEPTH)
+    assert safe_reading.loads(b"[" * safe_reading.DEPTH + b"]" * safe_reading.DEPTH)
     with pytest.raises(ValueError, match="nested more than"):
-        strict_json.loads(b"[" * (strict_json.DEPTH + 2) + b"]" * (strict_json.DEPTH + 2))
+        safe_reading.loads(b"[" * (safe_reading.DEPTH + 2) + b"]" * (safe_reading.DEPTH + 2))
     with pytest.raises(ValueError, match="more than 5"):
-        strict_json.loads(b"[1, 2]", limit=5)
+        safe_reading.loads(b"[1, 2]", limit=5)
 
 
 def test_a_truncated_report_is_never_complete(tmp_path: Path) -> None:

@@ -3,38 +3,38 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
+from sources import absolute_imports
+
+from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 ARRAY_LIBRARIES = {"numpy", "torch", "jax", "dask", "cupy", "mlx", "array_api_strict", "flint", "mpmath"}
 DOWNWARD = {"cli.py", "__main__.py", "testing.py"}  # the only modules of posref that import backends and conformance
 
 
+@cache
 def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path, *, at_top: bool = False) -> set[str]:
     """Return the dotted names that a file imports, relative ones resolved; only those that run on import if `at_top`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     package = ["posref" if path.parts[len(ROOT.parts)] == "posref" else f"posref.{path.parts[len(ROOT.parts)]}"]
     package += path.parent.relative_to(ROOT).parts[1:]
-    found: set[str] = set()
-    nodes = [node for node in tree.body if not is_type_checking(node)] if at_top else list(ast.walk(tree))
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
-            module = ".".join(part for part in (base, node.module) if part)
-            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-    return found
-
-
-def is_type_checking(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    found = tree(path)
+    if at_top:
+        found = ast.Module([node for node in found.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+    return absolute_imports(found, ".".join(package))
 
 
 def tops(names: set[str]) -> set[str]:
@@ -57,42 +57,75 @@ def test_import_loads_no_array_library(module: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("path", files("posref"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_definitions_import_nothing_above_them(path: Path) -> None:
-    names = imported(path)
-    if not may_look_down(path):
-        assert not below(names, "posref.backends") | below(names, "posref.conformance")
+def named(paths: Iterable[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
 
 
-@pytest.mark.parametrize("path", files("posref"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_definitions_import_the_standard_only(path: Path) -> None:
-    """NumPy and torch inside functions of arrays.py, matplotlib inside those of plots; types.py is for checkers."""
+def test_definitions_import_nothing_above_them() -> None:
+    below_them = [path for path in files("posref") if not may_look_down(path)]
+    assert len(below_them) > len(REGISTRY)
+    up = [p for p in below_them if below(imported(p), "posref.backends") | below(imported(p), "posref.conformance")]
+    assert not named(up)
+
+
+def test_definitions_import_the_standard_only() -> None:
+    """NumPy and torch inside functions of arrays.py, matplotlib inside those of charts.py; types.py is for checkers."""
+    others = [path for path in files("posref") if foreign(path)]
+    assert not {str(path.relative_to(ROOT)): sorted(foreign(path)) for path in others}
+
+
+def foreign(path: Path) -> set[str]:
+    """Return what a module of posref imports that it may not."""
     allowed = set(sys.stdlib_module_names) | {"array_api_compat", "posref"}
-    inside = {"arrays.py": {"numpy", "torch"}, "types.py": {"numpy", "typing_extensions"}, "drawing.py": {"matplotlib"}}
+    inside = {
+        "arrays.py": {"numpy", "torch"},
+        "types.py": {"numpy", "typing_extensions"},
+        "charts.py": {"matplotlib"},
+        "command.py": {"numpy"},
+    }
     at_top = {"cli.py": {"click", "rich"}, "__main__.py": {"click", "rich"}}.get(path.name, set())
-    at_top |= {"numpy"} if path.parent.name == "plots" else set()
-    assert tops(imported(path, at_top=True)) <= allowed | at_top
+    if path.parent.name == "plots":
+        at_top = {"command.py": {"click"}}.get(path.name, {"numpy"})
+    found = tops(imported(path, at_top=True)) - allowed - at_top
     if not may_look_down(path) or path.parent.name == "plots":
-        assert tops(imported(path)) <= allowed | at_top | inside.get(path.name, set())
+        found |= tops(imported(path)) - allowed - at_top - inside.get(path.name, set())
+    return found
 
 
-@pytest.mark.parametrize("path", files("backends"), ids=lambda p: str(p.relative_to(ROOT)))
-def test_backends_do_not_import_conformance(path: Path) -> None:
-    assert not below(imported(path), "posref.conformance")
+def test_backends_do_not_import_conformance() -> None:
+    assert files("backends")
+    assert not named(path for path in files("backends") if below(imported(path), "posref.conformance"))
 
 
-@pytest.mark.parametrize("path", [*files("posref"), *files("backends"), *files("conformance")], ids=str)
-def test_the_installed_names_are_used(path: Path) -> None:
+def test_the_installed_names_are_used() -> None:
     """`posref.backends`, never `backends`: in a checkout both would load, as two modules."""
-    assert not tops(imported(path)) & {"backends", "conformance", "tests"}
+    every = [path for folder in ("posref", "backends", "conformance") for path in files(folder)]
+    assert not named(path for path in every if tops(imported(path)) & {"backends", "conformance", "tests"})
 
 
-@pytest.mark.parametrize("path", [p for p in files("conformance/witness") if p.name != "__init__.py"], ids=lambda p: p.stem)
-def test_second_witnesses_share_no_code_with_the_first(path: Path) -> None:
-    """They import mpmath, the standard library and each other."""
-    names = imported(path)
-    assert tops(names) <= set(sys.stdlib_module_names) | {"mpmath", "posref"}
-    assert below(names, "posref") == below(names, "posref.conformance.witness")
+@pytest.mark.parametrize(
+    ("folder", "line", "test"),
+    [
+        ("posref", "def f() -> None:\n    from posref.backends import load", test_definitions_import_nothing_above_them),
+        ("posref", "import numpy", test_definitions_import_the_standard_only),
+        ("posref", "def f() -> None:\n    import torch", test_definitions_import_the_standard_only),
+        ("backends", "from posref.conformance.model import Case", test_backends_do_not_import_conformance),
+        ("conformance", "import backends", test_the_installed_names_are_used),
+    ],
+)
+def test_a_wrong_import_is_named(
+    folder: str, line: str, test: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    for name in ("posref", "backends", "conformance"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "right.py").write_text("import json\n")
+    (tmp_path / folder / "wrong.py").write_text(f"{line}\n")
+    monkeypatch.setitem(globals(), "REGISTRY", ())
+    files.cache_clear()
+    with pytest.raises(AssertionError, match=rf"{folder}/wrong\.py"):
+        test()
+    files.cache_clear()
 
 
 def test_a_backend_loads_only_its_own_library() -> None:
@@ -113,7 +146,6 @@ def test_error_bounds_load_what_proves_only_where_it_is_needed(module: str) -> N
 
 def test_dir_shows_what_a_user_calls() -> None:
     import posref
-    from posref.spec import REGISTRY
 
     rest = {"configs", "positions", "presets", "scaling"}
     rest |= {"from_config", "mrope_from_config", "rope_from_config", "rope_from_gguf"}

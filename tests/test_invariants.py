@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from invariants import GENERIC
@@ -812,17 +811,6 @@ PROPERTIES: dict[str, dict[str, Callable[..., None]]] = {
     "permutation equivariant": dict.fromkeys(("attention", "attention_logits"), permutation_equivariant),
 }
 NAMED = [(name, invariant) for name, record in REGISTRY.items() for invariant in record.invariants]
-
-
-@pytest.mark.parametrize(("name", "invariant"), NAMED, ids=[f"{name}: {invariant}" for name, invariant in NAMED])
-def test_invariant(name: str, invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_any, of_this = GENERIC.get(invariant), PROPERTIES.get(invariant, {}).get(name)
-    remedy = "write it in tests/invariants.py, for any operation, and add it to GENERIC there"
-    assert of_any or of_this, f"{name} names {invariant!r}, which nothing tests: {remedy}."
-    if of_any:
-        of_any(name, monkeypatch)
-    if of_this:
-        of_this(name)
 
 
 def test_every_property_is_named_in_the_registry() -> None:

@@ -1,130 +1,30 @@
 """Live judging: the same verdicts as stored vectors, from rows whose bits are those of the whole, and never a silent pass."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from sizes import is_called_with_few
+from every_encoding.judging import check_values, check_verdicts, judge
+from sample import stored
 
-from posref.backends.live import live
-from posref.conformance.accuracy import tolerance_of
-from posref.conformance.calls import judged_as
-from posref.conformance.model import Arrays, Call, LoadedCase
-from posref.conformance.proof import choosing, screening
+from posref.conformance.model import Arrays
 from posref.conformance.proof import live as judging
-from posref.conformance.proof.live import judge
-from posref.conformance.proof.running import Pullback, as_reals, results_of
-from posref.conformance.proof.screening import plain
-from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.suite.rows import rows_of
-from posref.conformance.target import comparing
+from posref.conformance.proof.running import plain
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)
 POSITIONS = np.arange(4097) * 7
-CLAIMS = {"float64": "float64", "float32": "angle32", "bfloat16": "low", "float16": "low"}
 
 
-@cache
-def cases_of(op: str) -> list[LoadedCase]:
-    return [c for group in load_groups(INSTALLED, ops=[op]) for c in group.cases if c.kind in ("value", "vjp")]
-
-
-def some_cases(op: str, *, most: int) -> list[LoadedCase]:
-    """Return the largest cases of an operation, at most so many of a kind."""
-    cases = cases_of(op)
-    cases.sort(key=lambda c: -sum(x.size for x in c.calls[0].expected.values()))
-    return [*[c for c in cases if c.kind == "value"][:most], *[c for c in cases if c.kind == "vjp"][:most]]
-
-
-def check_values(case: LoadedCase) -> None:
-    """The truth lies within the bounds of class float64 around live values, for outputs and gradients."""
-    for call in case.calls:
-        pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
-        found = results_of(live("float64"), case.op, call.inputs, call.params, pullback)
-        for name, expected in call.expected.items():
-            if expected.dtype.kind != "f":
-                assert np.array_equal(np.broadcast_to(found[name].parts[0], expected.shape), expected)
-                continue
-            value, bound = as_reals(found[name], live("float64")).parts
-            assert np.all(np.abs(value - expected) <= bound + 2.0**-53 * np.abs(expected) * (bound > 0)), (case.id, name)
-
-
-def check_rows(case: LoadedCase) -> set[str]:
-    """All rows but the first have the bits that they have among all; return the letters that were cut."""
-    call = case.calls[0]
-    rows = rows_of(case.op, call.inputs, call.params, {n: x.shape for n, x in call.expected.items()})
-    some = {key: np.arange(1, size) for key, size in rows.sizes.items() if size > 2}
-    for accuracy in ("float64", "angle32"):
-        whole = results_of(live(accuracy), case.op, call.inputs, call.params, None)
-        part = results_of(live(accuracy), case.op, rows.cut(call.inputs, some), call.params, None)
-        for name, x in whole.items():
-            for mine, other in zip(x.parts, part[name].parts, strict=True):
-                cut = rows.cut_results({name: mine}, some)[name]
-                assert cut.shape == other.shape, case.id
-                assert cut.tobytes() == other.tobytes(), case.id
-    return {letter for letter, _ in some}
-
-
-def check_verdicts(case: LoadedCase, *, shift: float, dtypes: tuple[str, ...] = tuple(CLAIMS)) -> None:
-    """Outputs a little within or beyond their stored tolerance are judged live as they are by it."""
-    call = case.calls[0]
-    for dtype in [d for d in case.dtypes if d in dtypes]:
-        accuracy, kept = judged_as(case.op, CLAIMS[dtype], dtype, gradients=bool(call.cotangents))
-        outputs = {name: moved(call, name, accuracy, kept, shift) for name in call.expected}
-        wrong = comparing.compare(case.op, call, outputs, CLAIMS[dtype], dtype) is not None
-        found = judge(
-            case.op, call.inputs, call.params, outputs, CLAIMS[dtype], dtype, cotangents=call.cotangents or None
-        )  # fmt: skip
-        verdicts = {verdict.verdict for verdict in found}
-        assert ("fail" in verdicts) == wrong or "not-judged" in verdicts, (case.id, dtype, list(map(str, found)))
-
-
-def moved(call: Call, name: str, accuracy: str, dtype: str, shift: float) -> np.ndarray[Any, Any]:
-    expected = call.expected[name]
-    if expected.dtype.kind != "f":
-        return expected
-    stored = {c: widths[name] for c, widths in call.widths.items() if name in widths}
-    return expected + RNG.choice([-1.0, 1.0], expected.shape) * tolerance_of(stored, expected, accuracy, dtype) * (1 + shift)
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_live_judging_is_that_of_stored_vectors(op: str) -> None:
-    for case in some_cases(op, most=1):
-        check_values(case)
-        check_verdicts(case, shift=-0.01, dtypes=("float32",))
-        check_verdicts(case, shift=0.01, dtypes=("float32", "bfloat16"))
-
-
+@pytest.mark.sampled
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 def test_live_judging_is_that_of_all_stored_vectors(op: str) -> None:
-    for case in some_cases(op, most=10_000):
-        check_values(case)
-        for shift in (-1e-2, -1e-9, 1e-9, 1e-2):
-            check_verdicts(case, shift=shift)
-
-
-@pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.rows])
-def test_rows_have_the_bits_that_they_have_in_the_whole(op: str) -> None:
-    cut = [check_rows(case) for case in some_cases(op, most=8) if case.kind == "value"]
-    assert any(cut) or is_called_with_few(op)
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_shapes_and_farthest_rows_come_from_parts_as_from_the_whole(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening, "PART", 8)
-    for case in [c for c in some_cases(op, most=6) if c.kind == "value"]:
-        call = Call(case.calls[0].params, case.calls[0].inputs)
-        near = plain(op, call.inputs, call.params)
-        shapes = {n: x.shape for n, x in near.items()}
-        assert {n: x.shape for n, x in screening.shapes_of(op, call, shapes).items()} == shapes
-        assert {n: x.shape for n, x in screening.shapes_of(op, call, {n: (*x, 3) for n, x in shapes.items()}).items()} == shapes
-        rows = rows_of(op, call.inputs, call.params, shapes)
-        wrong = {n: x.astype(float) + 0.125 * RNG.standard_normal(x.shape) for n, x in near.items()}
-        whole, parts = choosing.farthest(rows, choosing.far_off(rows, wrong, near)), screening.farthest(op, call, rows, wrong)
-        assert {k: list(i) for k, i in whole.items()} == {k: list(i) for k, i in parts.items()}, case.id
+    for case in stored(op):
+        if case.kind in ("value", "vjp"):
+            check_values(case)
+            for shift in (-1e-2, -1e-9, 1e-9, 1e-2):
+                check_verdicts(case, shift=shift)
 
 
 def rope_call(shape: tuple[int, ...], positions: np.ndarray[Any, Any]) -> tuple[Arrays, dict[str, Any]]:

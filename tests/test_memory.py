@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from posref.conformance import check
-from posref.conformance.checking import kernel
+from posref.conformance.checking import choice
 from posref.conformance.checking.asking import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.model import CaseResult, LoadedCase
@@ -19,7 +19,7 @@ CORE = {c.id: c for group in load_groups(INSTALLED, ops=["rope"]) for c in group
 
 
 def case_of(name: str) -> LoadedCase:
-    return CORE[name] if name in CORE else next(iter(kernel.load(["rope"], name)))
+    return CORE[name] if name in CORE else next(iter(choice.load(["rope"], name)))
 
 
 def asked(name: str, rope: Any, **stated: Any) -> CaseResult:

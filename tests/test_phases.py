@@ -1,5 +1,6 @@
 """What the phases of a black box say: parameters that it has in place of those asked for, or nothing where they say nothing."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -42,7 +43,7 @@ def said(function: Rope, op: str = "rope", **options: Any) -> str:
     return str(operation.diagnosis["text"])
 
 
-TELL = "unexplained: no known mistake gives these values. The phases of your output say"
+UNEXPLAINED = "unexplained: no known mistake gives these values."
 EQUALS = "our output equals the definition, within angle32, "
 SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "base": ({"fixed": {"base": 123456.0}}, ("the frequencies are those of base 123456 (asked: 10000, ",)),
@@ -85,27 +86,27 @@ def test_parameters_are_recovered(name: str) -> None:
 
 
 @pytest.mark.thorough
-def test_what_is_reproduced_in_some_cases_is_said_of_those() -> None:
+def test_what_is_reproduced_in_most_cases_is_said_of_those() -> None:
     def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
         gain = 0.5 if layout == "half" else 0.25
         return turned(x, positions, layout=layout, base=base, gain=gain).astype(x.dtype)
 
     text = said(rope)
-    assert "if the gain is 0.5 times what it should be" in text
-    assert "if the gain is 0.25 times what it should be" in text
+    assert text.startswith("unexplained as a whole. ")
+    assert re.search(r"in \d+ of \d+ failing cases \(\S+, \.\.\.\), if the gain is 0\.25 times what it should be\.", text)
+    assert "0.5 times" not in text
 
 
 @pytest.mark.thorough
-def test_a_layout_and_a_gain_are_certain_where_angles_are_not() -> None:
-    """Angles that are no function of a scale and an offset of the positions."""
+def test_nothing_is_said_of_angles_that_no_scale_and_offset_give() -> None:
 
     def rope(x: Any, positions: Any, /, *, layout: str, base: float) -> Any:
         roots = np.sqrt(np.abs(positions))
         return turned(x, roots, layout="interleaved", base=base, gain=0.5).astype(x.dtype)
 
     text = said(rope)
-    assert text.startswith(f"{TELL}: every pair is rotated, in layout 'interleaved'; the gain is 0.5 times what it should be; ")
-    assert "no base, position scale and position offset give these angles." in text
+    assert text.startswith(UNEXPLAINED)
+    assert "equals the definition" not in text
 
 
 @pytest.mark.thorough
@@ -114,7 +115,9 @@ def test_frequencies_that_are_not_geometric_are_those_of_no_base() -> None:
         scaling = posref.scaling.Llama3(factor=8, original_length=64)
         return posref.rope(x, positions, layout=layout, base=base, scaling=scaling)
 
-    assert "every pair is rotated, in the layout asked for; no base, position scale and position offset" in said(rope)
+    text = said(rope)
+    assert text.startswith(UNEXPLAINED)
+    assert "equals the definition" not in text
 
 
 @pytest.mark.thorough
@@ -147,7 +150,7 @@ def one_lane_scaled(x: Any, positions: Any, /, *, layout: str, base: float) -> A
 @pytest.mark.parametrize("function", [noise, zeros, nothing_finite, one_lane_scaled], ids=lambda f: f.__name__)
 def test_nothing_is_said_of_what_is_no_rotation(function: Rope) -> None:
     text = said(function)
-    assert text.startswith("unexplained: no known mistake gives these values.")
+    assert text.startswith(UNEXPLAINED)
     assert "phases" not in text
     assert "equals the definition" not in text
 

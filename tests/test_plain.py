@@ -1,63 +1,14 @@
-"""Every operation has a plain implementation, written as a library writes it, and it stays inside the bounds."""
+"""Plain implementations: each is of an operation, and one that is not plain, or is wrong, fails."""
 
 import inspect
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors import safe_open
+from every_encoding.written import FOLDER, assert_inside, plain_file, value_cases
 from sources import assert_plain
 
-from posref.conformance import check
-from posref.conformance.model import BAD
-from posref.conformance.suite import INSTALLED
 from posref.spec import REGISTRY
-
-FOLDER = Path(__file__).parent / "plain"
-ENOUGH = 3  # value cases with elements that must pass
-
-
-def plain_file(op: str) -> Path:
-    """Return the file of an operation's plain implementation; fail where there is none."""
-    file = FOLDER / f"{op}.py"
-    assert file.is_file(), (
-        f"tests/plain/{op}.py is missing: write the operation as a library does, in NumPy or that library alone, "
-        "cite file and lines in its docstring; see CONTRIBUTING.md"
-    )
-    return file
-
-
-def value_cases(op: str) -> Iterator[tuple[dict[str, Any], bool]]:
-    """Yield the cases of values of an operation, and whether they have elements, as the suite's files say."""
-    for path in sorted((INSTALLED / op).glob("*/group.json")):
-        cases = [c for c in json.loads(path.read_text(encoding="utf-8"))["cases"] if c["kind"] not in ("reject", "vjp")]
-        with safe_open(path.with_name("data.safetensors"), "np") as data:
-            for case in cases:
-                names = [name for call in case.get("steps", [case]) for name in call["expected"].values()]
-                yield case, any(0 not in data.get_slice(name).get_shape() for name in names)
-
-
-def assert_inside(file: Path, op: str) -> None:
-    """Fail unless no case is outside the bounds, and enough is asked: values, and inputs that need float32."""
-    where = f"tests/plain/{file.name}"
-    cases = [case for operation in check(str(file), op=op).operations for case in operation.cases]
-    failing = [f"{c.id}: {c.message}" for c in cases if c.kind != "reject" and c.verdict in BAD and c.verdict != "selective"]
-    assert not failing, f"{where} is outside the bounds in {len(failing)} cases: {'; '.join(failing[:3])}"
-    passed = {case.id for case in cases if case.verdict == "pass" and case.dtype == "float32"}
-    full = [case for case, has_elements in value_cases(op) if has_elements]
-    found = sum(case["id"] in passed for case in full)
-    assert found >= ENOUGH, f"{where} passes {found} cases of values in float32; it must pass {ENOUGH}"
-    exact = [case["id"] for case in full if "float32" in case["dtypes"] and "bfloat16" not in case["dtypes"]]
-    assert not exact or passed & set(exact), f"{where} answers none of the cases that need float32: {', '.join(exact[:3])}"
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_a_plain_implementation_is_inside_the_bounds(op: str) -> None:
-    file = plain_file(op)
-    assert_plain(file, op)
-    assert_inside(file, op)
 
 
 def test_every_file_is_of_an_operation() -> None:
@@ -131,7 +82,7 @@ def test_one_that_is_wrong_or_answers_too_little_fails(refuses: str, more: str, 
         op
         for op in sorted(REGISTRY)
         if 'backend = "torch"' in plain_file(op).read_text(encoding="utf-8")
-        and any("bfloat16" not in case["dtypes"] and "float32" in case["dtypes"] for case, _ in value_cases(op))
+        and any("bfloat16" not in case.dtypes and "float32" in case.dtypes for case in value_cases(op))
     )
     file = tmp_path / f"{op}.py"
     text = plain_file(op).read_text(encoding="utf-8") + WRONG.format(op=op, refuses=refuses, more=more)

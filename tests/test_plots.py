@@ -112,17 +112,6 @@ def test_errors(call: Any, text: str) -> None:
 
 
 # ---- what each kind draws ---------------------------------------------------------------------------------------------------
-def test_every_operation_has_a_picture() -> None:
-    for op in REGISTRY:
-        kinds = plots.kinds_of(op)
-        assert kinds, op
-        chart = plots.chart(op)
-        assert chart.title
-        assert chart.x_label
-        assert chart.y_label
-        assert sum(array.size for array in chart.arrays().values()) > 1
-
-
 @pytest.mark.thorough
 def test_every_kind_is_drawn_of_some_operation(tmp_path: Path) -> None:
     left = set(plots.KINDS)
@@ -135,6 +124,7 @@ def test_every_kind_is_drawn_of_some_operation(tmp_path: Path) -> None:
     assert not left
 
 
+@pytest.mark.sampled
 @pytest.mark.thorough
 @pytest.mark.parametrize("op", REGISTRY)
 def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:
@@ -145,9 +135,9 @@ def test_every_picture_is_drawn(op: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("op", "kind"), [("sinusoidal", "from"), ("rope_frequencies", "scaling"), ("rope", "error")])
 def test_a_legend_hides_no_curve_and_is_not_cut(op: str, kind: str) -> None:
-    with plots.drawing._style(dark=False) as plt:
-        figure, place = plt.subplots(figsize=(plots.drawing.WIDTH, plots.drawing.HEIGHT))
-        plots.drawing._draw(place, plots.chart(op, kind), plots.drawing.COLOURS)
+    with plots.charts._style(dark=False) as plt:
+        figure, place = plt.subplots(figsize=(plots.charts.WIDTH, plots.charts.HEIGHT))
+        plots.charts._draw(place, plots.chart(op, kind), plots.charts.COLOURS)
         figure.draw_without_rendering()
         legend, whole = place.get_legend().get_window_extent(), figure.bbox
         label = place.xaxis.label.get_window_extent()

@@ -20,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import interruptible
 
+import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.calls import array_names
@@ -28,12 +29,14 @@ from posref.conformance.model import LoadedCase
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validator
+from posref.conformance.target.python import load_python
 from posref.conformance.target.remote import protocol
 from posref.conformance.target.remote.child import Child
 from posref.conformance.target.remote.lint import lint
 from posref.conformance.target.remote.session import RESTARTS, Session
 from posref.spec import REGISTRY
 
+SERVE = [sys.executable, "-P", "-m", "posref", "protocol", "serve"]
 HARNESSES = Path(__file__).parent / "harnesses"
 CASE = "sinusoidal/interleaved/small"  # one value case
 LIMITS: dict[str, Any] = {"timeout": 1.0, "memory": 0.25}
@@ -273,7 +276,7 @@ def test_messages_of_a_session_are_of_the_schema(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(protocol, "write", lambda message: sent.append(message) or write(message))
     monkeypatch.setattr(Child, "ask", listening)
-    assert check("posref", isolate=True, tier="smoke", dtype="float32").conformant
+    assert check(command=[*SERVE, "posref"], tier="smoke", dtype="float32").conformant
     assert len(sent) == len(received) + 1 > 2 * len(REGISTRY)  # stop has no reply
     for message in [*sent, *(json.loads(line) for line in received)]:
         validator("protocol").validate(message)
@@ -346,21 +349,23 @@ QUICK = ("numpy_alibi_mpt", "numpy_rotate_half")
     ],
     ids=lambda file: file.stem,
 )
-def test_isolated_targets_get_the_same_verdicts(file: Path) -> None:
+def test_a_name_an_object_and_a_program_get_the_same_verdicts(file: Path) -> None:
     op = next(op for op in REGISTRY if f"def {op}(" in file.read_text()) if file.stem.startswith(HEAVY) else None
     tier = "core" if op or file.stem in WHOLE else "smoke"
-    alone, together = (check(str(file), isolate=isolate, op=op, tier=tier) for isolate in (True, False))
-    assert verdicts(alone) == verdicts(together)
-    for key in ("name", "backend", "dtypes", "claims", "versions", "notes"):
+    alone, together = check(str(file), op=op, tier=tier), check(load_python(str(file)).implementation, op=op, tier=tier)
+    served = check(command=[*SERVE, str(file)], op=op, tier=tier)
+    assert verdicts(alone) == verdicts(together) == verdicts(served)
+    for key in ("backend", "dtypes", "claims", "versions", "notes"):
         assert alone.target[key] == together.target[key], key
     assert alone.missing == together.missing
     assert alone.exit_code == together.exit_code
 
 
 @pytest.mark.parametrize("op", [pytest.param(op, marks=pytest.mark.thorough) for op in ("learned", "apply_rope")])
-def test_isolated_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
-    alone, together = (check("posref", backend="torch", op=op, dtype="float32", isolate=i) for i in (True, False))
-    assert verdicts(alone) == verdicts(together)
+def test_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
+    alone, together = (check(given, backend="torch", op=op, dtype="float32", claim="angle64") for given in ("posref", posref))
+    served = check(command=[*SERVE, "posref", "--backend", "torch"], op=op, dtype="float32", claim="angle64")
+    assert verdicts(alone) == verdicts(together) == verdicts(served)
     assert alone.conformant
 
 
@@ -377,7 +382,7 @@ def test_isolated_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
         ("allocate", "error", "Unable to allocate 2.00 GiB"),
         ("default", "fail", "off by"),  # its own default for an option that the case leaves out
         ("list", "fail", "out must be an array of numpy; got list"),
-        ("complex", "fail", "out must be an array of numbers; got complex64"),
+        ("complex", "fail", "out must be real and at least float32; got complex64"),
     ],
 )
 def test_unruly_python_targets_get_a_verdict(how: str, verdict: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,28 +8,10 @@ import pytest
 from literals import choices, choices_of_tests, literals, names_in
 from test_fuzz import matches
 
-from posref.conformance.calls import positions_of
 from posref.conformance.model import Call
-from posref.conformance.suite import INSTALLED, load_groups, value_positions
+from posref.conformance.suite import INSTALLED, load_groups
+from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, Axes, encoding
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_results_have_the_axes_that_the_registry_says(op: str) -> None:
-    """Together with the arguments' axes, on the calls of the suite: one size for every letter."""
-    record = REGISTRY[op]
-    calls = [
-        c
-        for g in load_groups(INSTALLED, ops=(op,))
-        for case in g.cases
-        if case.kind in ("value", "sequence")
-        for c in case.calls
-    ]
-    assert calls
-    for call in calls:
-        for output, axes in zip(record.outputs, record.result, strict=True):
-            shape = call.expected[output].shape
-            assert matches(op, dict(call.params), call.inputs, {axes: np.zeros(shape)}), f"{op}: {output} has shape {shape}"
 
 
 def test_a_result_of_other_axes_is_told() -> None:
@@ -126,7 +108,7 @@ def call_of(op: str, case: str) -> Call:
 
 def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
     call = call_of("alibi", "alibi/distance/rows")
-    found = value_positions.places("alibi", call, "out")
+    found = places("alibi", call, "out")
     q, k = (np.abs(call.inputs[name]) for name in ("q_positions", "k_positions"))
     assert found is not None
     for index in np.ndindex(found.shape):
@@ -137,14 +119,7 @@ def test_values_of_pairs_stand_at_the_farther_of_query_and_key() -> None:
 
 def test_values_of_several_axes_stand_at_the_largest_of_their_coordinates() -> None:
     call = call_of("mrope", next(c.id for g in load_groups(INSTALLED, ops=("mrope",)) for c in g.cases if c.kind == "value"))
-    found = value_positions.places("mrope", call, "out")
+    found = places("mrope", call, "out")
     assert found is not None
     largest = np.max(np.abs(call.inputs["positions"]), axis=0)
     np.testing.assert_array_equal(found, np.broadcast_to(largest[..., None], call.expected["out"].shape))
-
-
-@pytest.mark.parametrize("op", [op for op in REGISTRY if positions_of(op)])
-def test_every_operation_with_positions_says_where_its_values_stand(op: str) -> None:
-    """A report says "at position" and the first failing position of them all."""
-    calls = [c for g in load_groups(INSTALLED, ops=(op,)) for case in g.cases if case.kind == "value" for c in case.calls]
-    assert any(value_positions.places(op, call, output) is not None for call in calls for output in call.expected)

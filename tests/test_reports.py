@@ -17,18 +17,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from reporting import case, document, every_verdict, hostile, operation, unfinished
+from planting import written
+from quality import named
+from reporting import case, document, every_verdict, hostile, of_reference, of_the_example, operation, unfinished
 from rich.console import Console
 
 import posref
-from posref.conformance import check
+from posref.conformance import check, judge
 from posref.conformance.accuracy import OF_DTYPE
-from posref.conformance.checking import curves
+from posref.conformance.checking import summary
 from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, Operation
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
-from posref.conformance.suite import value_positions
+from posref.conformance.suite import axes
 from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
 from posref.spec import REGISTRY
@@ -39,12 +41,12 @@ FORMS = (summaries.markdown, summaries.junit, summaries.badge, html.render)
 
 @pytest.fixture(scope="module")
 def broken() -> dict[str, Any]:
-    return check(str(ROOT / "examples/broken_rope.py")).to_json()
+    return of_the_example().to_json()
 
 
 @pytest.fixture(scope="module")
 def itself() -> dict[str, Any]:
-    return check("posref", dtype="float32").to_json()
+    return of_reference(dtype="float32").to_json()
 
 
 def found(report: dict[str, Any], op: str) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def found(report: dict[str, Any], op: str) -> dict[str, Any]:
 
 @given(error=st.floats(0) | st.just(float("nan")), width=st.floats(0, allow_infinity=False))
 def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error: float, width: float) -> None:
-    ratio = curves.ratios(np.asarray([error]), np.asarray([width]))[0]
+    ratio = judge.ratios(np.asarray([error]), np.asarray([width]))[0]
     assert (ratio > 1) == (not error <= width)
     assert not np.isnan(ratio)
 
@@ -64,7 +66,7 @@ def test_a_ratio_is_above_one_just_where_an_error_is_beyond_its_tolerance(error:
 def test_every_operation_has_a_map_and_those_with_positions_a_curve(itself: dict[str, Any]) -> None:
     for op in itself["operations"]:
         with_places = any(
-            value_positions.places(op["op"], call, name) is not None
+            axes.places(op["op"], call, name) is not None
             for group in load_groups(INSTALLED, ops=(op["op"],))
             for entry in group.cases
             if entry.kind == "value" and op["dtype"] in entry.dtypes
@@ -96,7 +98,7 @@ def fill(values: Callable[[Call], np.ndarray], calls: list[Call], op: str = "rop
     for k, call in enumerate(calls):
         entry = LoadedCase(f"{op}/made/{k}", op, "value", "core", (), "", ("float32",), (call,))
         answers.append(Answer(entry, "float32", [{"out": values(call)}]))
-    curves.fill(result, answers)
+    summary.draw(result, answers)
     return result
 
 
@@ -133,13 +135,13 @@ def test_figures_are_bounded_and_reduce_by_the_maximum() -> None:
     errors = np.full((3000, 500), 1e-8)
     errors[1234, 321] = 4.5e-7
     result = fill(lambda call: errors, [made(positions, 500)])
-    assert len(result.curve) <= curves.POINTS
+    assert len(result.curve) <= summary.POINTS
     assert [p["position"] for p in result.curve if p["ratio"] > 1] == [1234.0**2]
     heat = result.heat
     assert heat is not None
     assert (
         np.asarray(heat["values"]).shape
-        == (curves.ROWS, curves.COLUMNS)
+        == (summary.ROWS, summary.COLUMNS)
         == (len(heat["row_labels"]), len(heat["column_labels"]))
     )
     (row, column), *others = np.argwhere(np.asarray(heat["values"]) > 1).tolist()
@@ -172,7 +174,7 @@ def test_rows_without_one_position_are_named_by_their_index() -> None:
 def test_an_answer_that_is_not_whole_is_not_drawn() -> None:
     result = Operation("rope", "float32", "angle32", [])
     entry = LoadedCase("rope/made/0", "rope", "sequence", "core", (), "", ("float32",), (made(np.asarray([1]), 2),) * 2)
-    curves.fill(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
+    summary.draw(result, [Answer(entry, "float32", [{"out": np.ones((1, 2))}])])
     assert (result.curve, result.heat) == ([], None)
 
 
@@ -342,13 +344,14 @@ def snippet(report: dict[str, Any], op: str) -> str:
 @pytest.mark.parametrize(
     ("target", "op", "expected"),
     [
-        ("examples/broken_rope.py", "rope_table", "sin[0, 0]: expected np.float64(0.6300284"),
-        ("tests/defects/alibi_sign.py", "alibi", "out["),
-        ("tests/defects/positions_bfloat16.py", "rope", "out["),
+        ("broken_rope", "rope_table", "sin[0, 0]: expected np.float64(0.6300284"),
+        ("alibi_sign", "alibi", "out["),
+        ("positions_bfloat16", "rope", "out["),
     ],
 )
-def test_the_snippet_of_a_failure_repeats_it(target: str, op: str, expected: str) -> None:
-    report = check(str(ROOT / target)).to_json()
+def test_the_snippet_of_a_failure_repeats_it(target: str, op: str, expected: str, tmp_path: Path) -> None:
+    file = ROOT / "examples" / "broken_rope.py" if target == "broken_rope" else written(named(target), tmp_path)
+    report = check(str(file)).to_json()
     done = subprocess.run([sys.executable, "-P", "-c", snippet(report, op)], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.startswith(f"{op} {{")

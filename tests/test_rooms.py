@@ -24,7 +24,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python_only = shutil.ignore_patterns("vectors", "templates", "__pycache__")
     shutil.copytree(ROOT / "posref", folder / "posref", ignore=python_only)
     for name in ("backends", "conformance"):
-        shutil.copytree(ROOT / name, folder / "posref" / name, ignore=python_only)
+        shutil.copytree(ROOT / name, folder / "posref" / name, ignore=python_only, dirs_exist_ok=True)
     return folder
 
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import posref
 from posref.cli import cli
 from posref.conformance import Unsupported, check
-from posref.conformance.checking import narrow, wording
+from posref.conformance.checking import narrow, supports
 from posref.conformance.checking.scope import Asked, infer
 from posref.conformance.checking.traits import Traits
 from posref.conformance.errors import TargetError
@@ -190,7 +190,7 @@ def test_words_that_no_answered_case_shows_are_not_in_the_scope() -> None:
     asked = table((HALF | {"scaling": None}, True), *2 * [(INTER | {"scaling": "YaRN"}, False)])
     restrictions, left = infer("rope", asked)
     assert (len(restrictions), left) == (1, [])
-    assert wording.supports("rope", restrictions, asked) == {"layout": ["half"], "scaling": [None]}
+    assert supports.as_supports("rope", restrictions, asked) == {"layout": ["half"], "scaling": [None]}
 
 
 def test_limits_come_before_choices() -> None:

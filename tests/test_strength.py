@@ -8,6 +8,7 @@ from io import StringIO
 from unittest.mock import patch
 
 import pytest
+from quality import record, recorded
 from rich.console import Console
 
 from posref.conformance.diagnosis import strength
@@ -15,13 +16,19 @@ from posref.conformance.diagnosis.strength import Strength
 from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 
+EVERY = 90
+
 
 @cache
-def measured(every: int = 90) -> Strength:
-    """Return the measurement with a deviation of which much is known, and one in so many."""
-    first = {"sign-flipped": DEVIATIONS["sign-flipped"]}
-    some = first | dict(list(DEVIATIONS.items())[5::every]) if every > 1 else DEVIATIONS
-    with patch.object(strength, "DEVIATIONS", some):
+def some() -> dict[str, Deviation]:
+    """Return a deviation of which much is known, and one in so many."""
+    return {"sign-flipped": DEVIATIONS["sign-flipped"]} | dict(list(DEVIATIONS.items())[5::EVERY])
+
+
+@cache
+def measured() -> Strength:
+    """Return the measurement with some deviations."""
+    with patch.object(strength, "DEVIATIONS", some()):
         return strength.measure()
 
 
@@ -32,14 +39,28 @@ def shown(found: Strength, *, terminal: bool) -> str:
     return out.getvalue()
 
 
-@pytest.mark.thorough
 def test_every_deviation_is_caught_and_every_case_catches_one() -> None:
-    found = measured(1)
-    assert not found.weak
-    assert not found.idle
-    assert found.exit_code == 0
-    assert found.measured > 400
-    assert [line.name for line in found.lines] == list(DEVIATIONS)
+    """By the record, of which `test_deviations` says that it is current."""
+    at_stage = {name: recorded(name, strength.stage(name)) for name in DEVIATIONS}
+    assert [name for name, cases in at_stage.items() if len(cases) < strength.LEAST] == []
+    catching = frozenset[str]().union(*(recorded(name, op) for name in DEVIATIONS for op in strength.touched(name)))
+    every = [id_ for of in record().values() for id_ in of["cases"]]
+    assert [id_ for id_ in every if id_ not in catching] == []
+    assert len(every) == measured().measured > 1000
+
+
+def test_the_measurement_is_that_of_the_record() -> None:
+    assert [line.name for line in measured().lines] == list(some())
+    assert replace(measured(), idle=()).exit_code == 0
+    for line in measured().lines:
+        assert line.caught == {op: len(recorded(line.name, op)) for op in strength.touched(line.name)}
+
+
+def test_the_record_of_some_deviations_is_a_part_of_the_whole() -> None:
+    with patch.object(strength, "DEVIATIONS", some()):
+        found = json.loads(strength.record())
+    for op, of in record().items():
+        assert found[op] == {"cases": of["cases"], "caught": {n: b for n, b in of["caught"].items() if n in some()}}
 
 
 def test_some_deviations_are_caught() -> None:

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from quality import named, report_on
 
 import posref
 from posref.conformance import PosrefError, check
-from posref.conformance.checking.telling import told
+from posref.conformance.checking.summary import call_in_words
 from posref.conformance.model import Call, LoadedCase
 from posref.scaling import LongRoPE
 
@@ -21,7 +22,7 @@ def test_a_call_is_told_by_what_it_does_not_leave_at_its_default() -> None:
     scaling = LongRoPE((1.0, 1.1, 1.2, 1.3, 1.4), (2.0,) * 5, 4096, factor=32.0)
     arrays = {"positions": np.asarray([7, 2, 4095]), "x": np.zeros((2, 3, 10))}
     call = Call({"base": 500000.0, "layout": "half", "scaling": scaling, "inverse": False}, arrays)
-    assert told(case("rope", call)) == (
+    assert call_in_words(case("rope", call)) == (
         "layout=half, base=500000, scaling=LongRoPE(short_factor=(1, 1.1, 1.2, 1.3, ... 5 in all), "
         "long_factor=(2, 2, 2, 2, ... 5 in all), original_length=4096, factor=32), x (2, 3, 10), positions (3,) from 2 to 4095"
     )
@@ -30,14 +31,14 @@ def test_a_call_is_told_by_what_it_does_not_leave_at_its_default() -> None:
 def test_calls_of_a_sequence_are_told_one_by_one() -> None:
     places = {"q_positions": np.asarray([4]), "k_positions": np.zeros(0)}
     calls = [Call({"heads": heads, "form": "causal"}, places) for heads in (2, 3)]
-    assert told(case("alibi", *calls)) == (
+    assert call_in_words(case("alibi", *calls)) == (
         "call 1: heads=2, form=causal, q_positions (1,) at 4, k_positions (0,); "
         "call 2: heads=3, form=causal, q_positions (1,) at 4, k_positions (0,)"
     )
 
 
 def test_failing_cases_alone_have_their_call_in_the_report() -> None:
-    report = check(str(Path(__file__).parent / "defects/alibi_sign.py"))
+    report = report_on(named("alibi_sign"))
     for found in report.to_json()["cases"]:
         assert bool(found["call"]) == (found["kind"] != "reject" and found["verdict"] == "fail"), found["id"]
 

@@ -1,19 +1,23 @@
 """What an operation is asked, it is asked twice: else code that lacks it cannot be told from code that fails it."""
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import numpy as np
+from sample import stored
 
 from posref.conformance.calls import positions_of
 from posref.conformance.checking.scope import is_fixed
 from posref.conformance.checking.traits import traits_of
-from posref.conformance.evidence.every.sample import has_one_position, is_bounded
+from posref.conformance.evidence.every.made_calls import has_one_position, is_bounded
 from posref.conformance.model import LoadedCase
-from posref.conformance.suite.reading import INSTALLED, load_groups
 from posref.spec import REGISTRY
 
-CASES = tuple(case for group in load_groups(INSTALLED) for case in group.cases)
+
+@cache
+def cases() -> tuple[LoadedCase, ...]:
+    return tuple(case for op in REGISTRY for case in stored(op))
 
 
 def words(case: LoadedCase) -> set[tuple[str, Any]]:
@@ -24,14 +28,14 @@ def words(case: LoadedCase) -> set[tuple[str, Any]]:
 
 
 def test_nothing_is_asked_once() -> None:
-    counts = Counter((case.op, *pair) for case in CASES if case.kind != "reject" for pair in words(case))
+    counts = Counter((case.op, *pair) for case in cases() if case.kind != "reject" for pair in words(case))
     assert len(counts) > 1000
     assert [pair for pair, count in counts.items() if count == 1] == []
 
 
 def test_every_operation_with_tokens_has_long_and_distant_cases() -> None:
     longest, farthest = Counter[str](), Counter[str]()
-    for case in CASES:
+    for case in cases():
         for call in case.calls:
             sizes = [size for x in call.inputs.values() for size in x.shape]
             longest[case.op] = max(longest[case.op], *sizes, 0)
@@ -48,7 +52,7 @@ def test_every_operation_with_tokens_has_long_and_distant_cases() -> None:
 
 
 def test_no_smoke_case_is_answered_by_counting() -> None:
-    smoke = [case for case in CASES if case.tier == "smoke"]
+    smoke = [case for case in cases() if case.tier == "smoke"]
     assert len({case.op for case in smoke}) == len(smoke) == len(REGISTRY)
     for case in smoke:
         for name in positions_of(case.op):

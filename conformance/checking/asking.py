@@ -1,23 +1,27 @@
-"""Asking a target one case, and judging what it answers."""
+"""One case put to a target, and the answer given to the judge."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from posref.scaling import Scaling
 
 from ..accuracy import UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
 from ..errors import Failure, Stopped, Unsupported
-from ..model import Answer, CaseResult, LoadedCase, number
-from ..proof.live import NotJudged, Settled
-from ..suite import value_positions
-from ..target import comparing
+from ..evidence.every.kernel_cases import GROUP
+from ..judge import judge
+from ..model import Answer, CaseResult, LoadedCase, Operation
+from ..proof.rows import Budget, Sample, choose, rows_of
+from ..proof.running import moved_by_trigonometry
 from ..target.array_forms import OWN_DTYPE
 from ..target.base import Target
-from . import kernel, systematic
+
+TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
+FEW = Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
+ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
 
 
 def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
@@ -81,50 +85,62 @@ def _first_dtype(target: Target, case: LoadedCase, dtype: str) -> str:
 
 
 def _judged(answer: Answer, claim: str, result: CaseResult) -> CaseResult:
-    """Return the result judged, from what is stored of the case or else live."""
-    if answer.case.tier != kernel.TIER:
-        return _judge(answer, claim, result)
-    try:
-        settled = kernel.judged(answer, claim, result)
-    except NotJudged as none:
-        return replace(result, verdict=none.verdict, message=str(none))
-    assert answer.part is not None
-    return _judge(answer.part, claim, result, settled)
-
-
-def _judge(answer: Answer, claim: str, result: CaseResult, settled: Settled | None = None) -> CaseResult:
-    """Return the result with the tightest class that holds, and the worst value if the claimed one does not."""
+    """Return the result with the tightest class in which the answer holds, and the worst value if the claimed one does not."""
     case, dtype = answer.case, answer.dtype
+    made = case.tier == TIER
+    judgements = [
+        judge(case.op, call, outputs, claim, dtype, truth="live" if made else "stored", balls=ON_BALLS)
+        for call, outputs in zip(case.calls, answer.outputs, strict=True)
+    ]
+    for judgement in judgements if made else ():
+        if judgement.sample is None:
+            return replace(result, verdict=judgement.verdict, message=judgement.reason)
+        divide(answer, judgement.sample)
+        result.message = judgement.counted
     classes = ladder(case.op, dtype, claim)
-    for accuracy in classes:
-        if all(
-            comparing.compare(case.op, c, o, accuracy, dtype) is None for c, o in zip(case.calls, answer.outputs, strict=True)
-        ):
-            result.achieved = accuracy
-            break
-    if result.achieved is not None and classes.index(result.achieved) <= classes.index(claim):
-        off = systematic.beyond(case, answer, claim, dtype)
-        return result if off is None else replace(result, verdict="fail", message=off)
-    worst, step = None, 0
-    for k, (call, outputs) in enumerate(zip(case.calls, answer.outputs, strict=True)):
-        found = comparing.compare(case.op, call, outputs, claim, dtype)
-        if found is not None and (worst is None or found.ratio > worst.ratio):
-            worst, step = found, k
-    assert worst is not None
-    where = value_positions.places(case.op, case.calls[step], worst.output)
-    position = None if where is None else float(where[worst.index])
-    index = settled.place(worst.output, worst.index) if settled else worst.index
-    at = f"[{', '.join(map(str, index))}]" if index else ""
-    of = f" of call {step + 1}" if len(case.calls) > 1 else ""
-    place = "" if position is None else f" at position {position:g}"
-    limit = "must be exact" if worst.tolerance == 0 else f"{claim} allows {worst.tolerance:.2g}"
-    limit = limit if np.isfinite(worst.got) else "must be finite"
-    text = (
-        f"{worst.output}{at}{of}{place}: got {worst.got:.9g}, expected {worst.expected:.9g}; off by {worst.error:.2g}, {limit}"
-    )
+    result.achieved = next((accuracy for accuracy in classes if all(one.holds(accuracy) for one in judgements)), None)
+    if result.achieved in classes[: classes.index(claim) + 1]:
+        off = next((one.systematic for one in judgements if one.systematic), "")
+        return replace(result, verdict="fail", message=off) if off else result
+    failures = [(one.worst, k) for k, one in enumerate(judgements, 1) if one.worst is not None]
+    worst, step = max(failures, key=lambda pair: pair[0].ratio)
+    text = worst.message(claim, f" of call {step}" if len(case.calls) > 1 else "")
     text += f" ({result.message})" if result.message else ""
-    record = {
-        "output": worst.output, "index": list(index), "position": position, "expected": worst.expected,
-        "got": number(worst.got), "error": number(worst.error), "tolerance": worst.tolerance, "ratio": number(worst.ratio),
-    }  # fmt: skip
-    return replace(result, verdict="fail", message=text, worst=record)
+    return replace(result, verdict="fail", message=text, worst=worst.to_json())
+
+
+# ---- the judged part of a large answer -------------------------------------------------------------------------------------
+def divide(answer: Answer, sample: Sample) -> None:
+    """Give an answer its part that was judged."""
+    shapes = {n: x.shape for n, x in answer.case.calls[0].expected.items()}
+    rows, selection = sample.rows, sample.selection
+    lies = {n: (tuple(axis.ravel() for axis in rows.indices(n, shape, selection)), shape) for n, shape in shapes.items()}
+    case = replace(answer.case, calls=(sample.call,))
+    answer.part = Answer(case, answer.dtype, [sample.outputs], asked=answer.case, lies=lies)
+
+
+def with_few(answer: Answer) -> Answer:
+    """Return an answer that has few rows besides, those that are farthest off among them, if there are many."""
+    judged = answer.part
+    if judged is None or answer.few is not None:
+        return answer
+    (call,), (outputs,) = judged.case.calls, judged.outputs
+    rows = rows_of(judged.case.op, call.inputs, call.params, {n: x.shape for n, x in call.expected.items()})
+    selection = choose(rows, outputs, call.expected, FEW)
+    widths = {c: rows.cut_results(dict(w), selection) for c, w in call.widths.items()}
+    cut = replace(
+        call, inputs=rows.cut(call.inputs, selection), expected=rows.cut_results(call.expected, selection), widths=widths,
+        computed={},
+    )  # fmt: skip
+    cut = replace(cut, widths={**widths, **moved_by_trigonometry(answer.case.op, cut)})
+    few = Answer(replace(judged.case, calls=(cut,)), answer.dtype, [rows.cut_results(outputs, selection)], judged)
+    return replace(answer, few=replace(few, asked=answer.case))
+
+
+def notes_on_unjudged(operation: Operation) -> Iterator[str]:
+    """Yield what a report says of cases that were not judged."""
+    reasons = Counter(result.message for result in operation.unjudged)
+    for reason, count in reasons.items():
+        cases = f"{count} kernel {'case' if count == 1 else 'cases'}"
+        judges = " (--claim fused judges them)" if operation.claim.startswith("low") else ""
+        yield f"{operation.op} {operation.dtype}: {cases} not judged: {reason}{judges}"

@@ -5,24 +5,23 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from ..calls import held_to
-from ..evidence.every import model_calls
+from ..errors import TargetError
+from ..evidence.every import model_cases
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
 from ..suite.reading import INSTALLED, load_manifest
 from ..target.base import Target
 from ..target.loading import load
-from . import demands, kernel
-from .apart import Told, Watch, check_apart
-from .asking import ask, asked_dtypes, asked_in, unasked
+from . import supports
+from .asking import ask, asked_dtypes, asked_in, notes_on_unjudged
 from .choice import Choice
-from .guard import Guard
+from .narrow import Watch
 from .scope import ENOUGH
 from .settling import settle, stated_scope
 from .summary import finish
@@ -65,10 +64,8 @@ def check(
         Instead, a program that speaks the protocol over its standard input and output.
     outputs : path, optional
         Instead, a folder of exported requests with the results that someone computed for them.
-    isolate : bool
-        Run a Python target in a process of its own.
     timeout, memory : float
-        Seconds for each call, and GiB, of a program or an isolated target; memory 0 is no limit.
+        Seconds for each call, and GiB, of a program or a target that is given by name; memory 0 is no limit.
     op : str or list of str, optional
         Only these operations.
     case : str, optional
@@ -88,28 +85,20 @@ def check(
         What its scope must have: words, a JSON file, or a dict as of `supports`.
     progress : callable, optional
         Called with the id of every case as it begins.
-    child : bool
-        Work with a Python target that is given by name in a process of its own, as ``posref check`` does: whatever it does to
-        that process is a verdict, and each call has `timeout` seconds. An isolated target has such a process in any case.
+    isolate, child : bool
+        Refuse a target that is not given by name. A name is loaded in a process of its own, which computes and is never told an
+        expected value: whatever it does there is a verdict. A module or object stays in this process, and is trusted.
 
     Raises
     ------
     TargetError, VectorError, BackendMissing
         If the check cannot run.
     """
-    options: dict[str, Any] = {
-        "op": op, "case": case, "tier": tier, "suite": Path(suite), "timeout": timeout, "backend": backend, "dtype": dtype,
-        "claim": claim, "trig": trig, "device": device, "model": model,
-    }  # fmt: skip
-    required = demands.read(require, Path(suite), op=op, case=case, tier=tier)
-
-    watch = Told(progress)
-    if child and command is None and outputs is None and not isolate:
-        report = check_apart(target, options, watch)
-    else:
-        report = checked(target, command=command, outputs=outputs, isolate=isolate, memory=memory, watch=watch, **options)
-    report.unmet += demands.unmet(required, report)
-    return report
+    options = {"timeout": timeout, "memory": memory, "backend": backend, "dtype": dtype, "claim": claim, "trig": trig}
+    return checked(
+        target, command=command, outputs=outputs, isolate=isolate, child=child, op=op, case=case, tier=tier, device=device,
+        suite=suite, model=model, require=require, progress=progress, **options,
+    )  # fmt: skip
 
 
 def checked(
@@ -119,40 +108,56 @@ def checked(
     case: str | None,
     tier: str,
     suite: Path,
-    watch: Watch,
-    loading: Any = load,
-    model: str | None = None,
+    model: str | None,
+    require: str | Mapping[str, Any] | None,
+    progress: Progress | None,
+    child: bool,
     **options: Any,
 ) -> Report:
-    """Return the report of a check, in this process; `watch` hears of every step, and `loading` returns the target."""
-    choice = Choice(suite, tier, op, case, None if model is None else model_calls.read(model))
+    """Return the report of a check; `options` are those of `load`, `ahead` among them, and the others those of `check`."""
+    suite = Path(suite)
+    required = supports.require(require, suite, op=op, case=case, tier=tier)
+    if child and not isinstance(target, str) and options["command"] is None and options["outputs"] is None:
+        kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
+        msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
+        raise TargetError(msg)
+    choice = Choice(suite, tier, op, case, None if model is None else model_cases.read(model))
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
-        guard = Guard()
-        loaded = loading(target, suite=suite, **options)
+        loaded = load(target, suite=suite, **options)
         try:
             missing = tuple(name for name in names if not loaded.has(name))
             cases = choice.cases([name for name in names if name not in missing])
-            guard.hold(cases)
             if choice.suite != INSTALLED:
                 loaded.reproduce += f" --suite {shlex.quote(str(choice.suite))}"
             if choice.model is not None:
                 loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
-            return _trusted(_check(loaded, choice, cases, missing, watch), guard.changed())
+            report = _check(loaded, choice, cases, missing, Told(progress))
         finally:
             loaded.close()
-
-
-def _trusted(report: Report, changed: str) -> Report:
-    """Return a report, in which nothing passes if the implementation changed something of the check itself."""
-    for case in [case for operation in report.operations for case in operation.cases] if changed else ():
-        case.verdict, case.message = "protocol", f"the implementation changed what judges it: {changed}"
+    report.unmet += supports.unmet(required, report)
     return report
 
 
-def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Watch) -> Report:
+class Told:
+    """Who follows a check: a function that is called with the id of every case as it begins."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+
+    def expect(self, total: int) -> None:
+        """Tell how many cases there are, if the function has a method for that, `expect`."""
+        getattr(self.progress, "expect", lambda _: None)(total)
+
+    def __call__(self, word: str, value: Any) -> None:
+        """Pass on which case begins."""
+        if self.progress and word == "asking":
+            self.progress(value[0])
+
+
+def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Told) -> Report:
     """Return the report on loaded cases."""
     stated = stated_scope(target)
     operations = [
@@ -161,7 +166,7 @@ def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tup
         for width in asked_dtypes(target, name)
         if any(c.op == name and asked_in(c, width) for c in cases)
     ]
-    watch("planned", _planned(target, choice, operations, cases, missing))
+    watch.expect(sum(asked_in(c, o.dtype) for o, _ in operations for c in cases if c.op == o.op))
     complete = True
     try:
         for refusals in (False, True):  # what must be refused comes last: a program may end on each, and be asked no more
@@ -180,7 +185,7 @@ def _report(
     target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], *, complete: bool = True
 ) -> Report:
     """Return the report of a target's operations."""
-    notes = [*target.remarks(), *(note for operation in operations for note in kernel.notes(operation))]
+    notes = [*target.remarks(), *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
@@ -193,11 +198,11 @@ def _report(
     return report if choice.model is None else _for_model(report, choice.model)
 
 
-def _for_model(report: Report, model: model_calls.Model) -> Report:
+def _for_model(report: Report, model: model_cases.Model) -> Report:
     """Return a report that is about one model, all of whose calls must be answered."""
     report.model = model.name
     for name in dict.fromkeys(operation.op for operation in report.operations):
-        own = [case for o in report.operations for case in o.cases if case.op == name and model_calls.is_of_model(case.id)]
+        own = [case for o in report.operations for case in o.cases if case.op == name and model_cases.is_of_model(case.id)]
         refused = [case for case in own if case.verdict in ("unsupported", "selective")]
         if refused:
             text = f"{name} refuses {len(refused)} of {len(own)} calls of {model.name}: {refused[0].message}"
@@ -216,18 +221,6 @@ def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Repo
     return check(implementation, op=op, **options)
 
 
-def _planned(
-    target: Target, choice: Choice, operations: list[tuple[Operation, list[Answer]]], cases: list[LoadedCase],
-    missing: tuple[str, ...],
-) -> Report:  # fmt: skip
-    """Return the report as it is if nothing is asked."""
-    planned = [
-        replace(o, cases=[unasked(target, c, o.dtype) for c in cases if c.op == o.op and asked_in(c, o.dtype)])
-        for o, _ in operations
-    ]
-    return _report(target, choice, planned, missing)
-
-
 def _fill(operation: Operation, answers: list[Answer], target: Target, cases: list[LoadedCase], watch: Watch) -> None:
     """Ask one operation's cases in one dtype."""
     for case in cases:
@@ -241,4 +234,3 @@ def _fill(operation: Operation, answers: list[Answer], target: Target, cases: li
             continue
         operation.cases.append(result)
         answers.append(answer)
-        watch("answered", result)

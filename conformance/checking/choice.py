@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation
-from ..evidence.every import model_calls
-from ..model import LoadedCase
+from ..evidence.every import kernel_cases, model_cases
+from ..model import Call, Case, LoadedCase
+from ..proof.running import askable, plain
 from ..suite.quoting import shown
 from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
-from . import kernel
+from .asking import TIER
 
 TIERS = ("smoke", "core", "kernel")
 WITNESSES = 2
@@ -29,7 +32,7 @@ class Choice:
     tier: str = "core"
     op: str | Sequence[str] | None = None
     case: str | None = None
-    model: model_calls.Model | None = None
+    model: model_cases.Model | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -62,10 +65,10 @@ class Choice:
             msg = f"check: the suite in {self.suite} has no cases of {lacking[0]!r}."
             raise TargetError(msg)
         if self.model is not None:
-            held = {name: None for name in held if name in self._calls_of_model(self.model, wanted)}
+            held = {name: None for name in held if name in self._of_model(self.model, wanted)}
         return [name for name in held if wanted is None or name in wanted]
 
-    def _calls_of_model(self, model: model_calls.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
+    def _of_model(self, model: model_cases.Model, wanted: Sequence[str] | None) -> tuple[str, ...]:
         """Return the operations that a model asks, or raise for one that it does not."""
         strange = [name for name in wanted or () if name not in model.operations]
         if strange:
@@ -82,17 +85,17 @@ class Choice:
         if self.case in withdrawn:
             msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
             raise TargetError(msg)
-        made = [] if self.model is None else [c for op in ops for c in model_calls.cases(self.model, op)]
-        own = [*kernel.made(case for case in made if self.case in (None, case.id))]
+        asked = [] if self.model is None else [c for op in ops for c in model_cases.cases(self.model, op)]
+        own = [*made(case for case in asked if self.case in (None, case.id))]
         if own and self.case is not None:
             return own
-        if kernel.is_kernel(self.case):
-            return list(kernel.load(ops, self.case))
+        if is_kernel(self.case):
+            return list(load(ops, self.case))
         smoke = smoke_cases(self.suite) if self.tier == "smoke" else frozenset()
         entries = [entry for entry in load_manifest(self.suite)["groups"] if entry["op"] in ops and self._holds(entry, smoke)]
         found = [c for entry in entries for c in self._proved(entry) if self._wants(c)]
         found = [c for c in found if c.id not in withdrawn]
-        found += kernel.load(ops) if self.tier == kernel.TIER and self.case is None else []
+        found += load(ops) if self.tier == TIER and self.case is None else []
         found = found if self.model is None else [*(c for c in found if self.model.asks(c)), *own]
         if self.case is not None and ops and not found:
             msg = f"check: no case {self.case!r} in the {self.tier} tier; posref list --cases {ops[0]} lists them."
@@ -117,3 +120,28 @@ class Choice:
 
     def _wants(self, case: LoadedCase) -> bool:
         return case.id == self.case if self.case is not None else self.tier != "smoke" or case.tier == "smoke"
+
+
+# ---- the kernel tier -------------------------------------------------------------------------------------------------------
+def is_kernel(case: str | None) -> bool:
+    """Return whether an id is that of a case of this tier."""
+    return case is not None and f"/{TIER}/" in case
+
+
+def load(ops: Sequence[str], only: str | None = None) -> Iterator[LoadedCase]:
+    """Yield the cases of some operations, or `only` one of them. What is expected is near the truth: it is not judged by."""
+    if only is not None and ops and all(only not in kernel_cases.names(op) for op in ops):
+        msg = f"check: no case {only!r} in the kernel tier; posref list --cases {ops[0]} --tier kernel lists them."
+        raise TargetError(msg)
+    for op in ops:
+        yield from made(kernel_cases.cases(op, only))
+
+
+def made(cases: Iterable[Case]) -> Iterator[LoadedCase]:
+    """Yield cases that are judged live."""
+    for case in cases:
+        inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
+        near = {n: x.astype(np.int64) if x.dtype.kind in "bi" else x for n, x in plain(case.op, inputs, case.params).items()}
+        call = Call(case.params, inputs, near)
+        dtypes = tuple(askable(case.op, inputs, near))
+        yield LoadedCase(case.id, case.op, case.kind, TIER, case.flags, case.comment, dtypes, (call,))

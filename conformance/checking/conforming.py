@@ -16,10 +16,12 @@ from posref.spec import REGISTRY
 from ..accuracy import DEFAULT_CLAIM, OF_DTYPE
 from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError, no_operation
+from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
-from ..proof import live, screening
+from ..proof.rows import Sample, shapes_of
+from ..proof.running import wide
 from ..target import calling
-from . import kernel
+from .asking import TIER, divide, with_few
 
 NAME = "assert_conforms"
 
@@ -55,23 +57,21 @@ def fault_in(
     if accuracy.partition("(")[0] not in OF_DTYPE[dtype]:
         msg = f"{who}: claim must be one of {', '.join(OF_DTYPE[dtype])} for {dtype}; got {claim!r}."
         raise TargetError(msg)
-    try:
-        settled = live.settle(op, call, outputs, accuracy, dtype, everything=everything)
-    except live.NotJudged as none:
-        msg = f"{who}: {op} in {dtype} cannot be judged by {accuracy}: {none}."
-        raise TargetError(msg) from none
-    silent = [name for name, judged in settled.judged.items() if not judged and settled.of(name)]
+    judgement = judge(op, call, outputs, accuracy, dtype, truth="live", everything=everything)
+    if judgement.sample is None:
+        msg = f"{who}: {op} in {dtype} cannot be judged by {accuracy}: {judgement.reason}."
+        raise TargetError(msg)
+    silent = [one.output for one in judgement.verdicts if not one.judged and one.of]
     if silent:
         msg = f"{who}: no value of {', '.join(silent)} can be decided in {accuracy}; ask for fewer at once."
         raise TargetError(msg)
-    verdicts = [live.verdict(op, settled, name, accuracy, dtype) for name in outputs]
-    wrong = [verdict for verdict in verdicts if verdict.verdict == "fail"]
+    wrong = judgement.failures
     if not wrong:
         return None
     exact = all(outputs[verdict.output].dtype.kind != "f" for verdict in wrong)  # masks and indices have no accuracy
     first = f"{op} is not right:" if exact else f"{op} in {dtype} is not within {accuracy}:"
     lines = [first, *(f"  {verdict}" for verdict in wrong)]
-    lines += [f"  diagnosis: {_diagnosis(op, call, settled, accuracy, dtype)}"] if why else []
+    lines += [f"  diagnosis: {_diagnosis(op, call, judgement.sample, accuracy, dtype)}"] if why else []
     return "\n".join(lines)
 
 
@@ -139,7 +139,7 @@ def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> calling.Coll
 
 def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
-    expected = screening.shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
+    expected = shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
     call = replace(call, expected=expected)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"
@@ -147,13 +147,13 @@ def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Array
     return dtype, outputs
 
 
-def _diagnosis(op: str, call: Call, settled: live.Settled, accuracy: str, dtype: str) -> str:
+def _diagnosis(op: str, call: Call, sample: Sample, accuracy: str, dtype: str) -> str:
     """Return what `posref check` would say of a case that fails so."""
-    from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
 
-    shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in settled.shapes.items()}
-    call = replace(call, inputs=screening.wide(call.inputs), expected=shapes)
-    case = LoadedCase(f"{op}/your/call", op, "value", kernel.TIER, (), "", (dtype,), (call,))
-    answer = Answer(case, dtype, [settled.outputs])
-    kernel.divide(answer, settled)
-    return str(diagnose(op, [(kernel.with_few(answer).few or answer, True)], accuracy)["text"])
+    shapes = {n: np.broadcast_to(np.zeros(()), shape) for n, shape in sample.shapes.items()}
+    call = replace(call, inputs=wide(call.inputs), expected=shapes)
+    case = LoadedCase(f"{op}/your/call", op, "value", TIER, (), "", (dtype,), (call,))
+    answer = Answer(case, dtype, [sample.outputs])
+    divide(answer, sample)
+    return str(diagnose(op, [(with_few(answer).few or answer, True)], accuracy)["text"])

@@ -1,6 +1,9 @@
 """
 Is what an operation answered enough to speak of it? What it passed must fail zeros, what it was given, and known mistakes.
 
+The limits of the scope are tried on both sides, with drawn calls: inside they must be answered and right, outside not wrong. A
+drawn call is a case that passed, at the limit, with its positions moved or its tokens and channels cut or repeated.
+
 Which cases catch which deviation is recorded (`caught.json`, made with the docs). A deviation that no answered case catches
 does not act in the scope where one choice alone excludes every case that does: a mistake of YaRN, without scalings. Otherwise,
 and where sizes exclude them, a case that catches it is moved into the scope; if the deviation still shows there, the moved case
@@ -10,8 +13,8 @@ is asked too, and judged live.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,15 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
-from ..calls import positions_of
-from ..model import Answer, Call, LoadedCase, Operation
-from ..target import comparing
-from .drawn import Asker
+from .. import judge
+from ..calls import held_to, positions_of
+from ..errors import Failure, Stopped, Unsupported
+from ..model import Answer, Call, CaseResult, LoadedCase, Operation
+from ..proof.running import plain
+from ..target.base import Target
+from .asking import asked_in
 from .scope import Bound, Restriction, is_known
-from .traits import Traits, defaults, letters, main_array, traits_of
+from .traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, letters, main_array, traits_of
 
 SIZES = {"tokens": "T", "queries": "Q", "keys": "K", "head_size": "D"}
 REFUSED = 3  # calls of a kind, after which nobody asks for it again
@@ -33,8 +39,72 @@ PLAIN = 0.01  # of the largest value: what a mistake must change in a case that 
 RECORD = Path(__file__).parents[1] / "evidence" / "caught.json"
 Own = Sequence[tuple[Operation, list[Answer]]]  # what was asked of the operation, dtype by dtype
 Passed = list[tuple[LoadedCase, str, str]]  # with the dtype and the class in which it passed
+Change = Callable[[LoadedCase, float], Call | None]
+LARGEST = 1 << 14  # numbers of a drawn call
+Watch = Callable[[str, Any], None]
 
 
+def quietly(word: str, value: Any) -> None:
+    """Tell nobody."""
+
+
+@dataclass
+class Asker:
+    """A target that can still be asked, and what it said to drawn calls of one operation."""
+
+    target: Target
+    op: str
+    dtype: str
+    answered: tuple[Traits, ...] = ()  # what the stored cases have that it answered
+    watch: Watch = quietly  # is told what is asked
+    results: dict[str, CaseResult] = field(default_factory=dict)
+    right: list[tuple[Call, ...]] = field(default_factory=list)  # what it answered, and rightly
+
+    def ask(self, name: str, *calls: Call) -> CaseResult | None:
+        """
+        Return the verdict of drawn calls, asked in order as one case; each name is asked once.
+
+        None where nothing can be said: results are in files, or the class has no single answer.
+        """
+        if self.target.kind == "outputs":
+            return None
+        if name not in self.results:
+            found = self._asked(name, calls)
+            if found is None:
+                return None
+            self.results[name] = found
+            if found.verdict == "pass":
+                self.right.append(calls)
+        return self.results[name]
+
+    def _asked(self, name: str, calls: tuple[Call, ...]) -> CaseResult | None:
+        expected = [replace(c, expected=plain(self.op, c.inputs, c.params), widths={}, computed={}) for c in calls]
+        kind = "value" if len(calls) == 1 else "sequence"
+        case = LoadedCase(name, self.op, kind, "core", ("drawn",), "", (self.dtype,), tuple(expected))
+        result = CaseResult(name, self.op, kind, "core", self.dtype, "pass", flags=case.flags)
+        if not asked_in(case, self.dtype):
+            return None
+        claim = held_to(self.op, self.target.claims[self.dtype])
+        self.watch("asking", [name, self.dtype])
+        try:
+            self.target.begin(case)
+            outputs = [self.target.run(case, call, self.dtype) for call in case.calls]
+        except Unsupported as error:
+            return replace(result, verdict="unsupported", message=str(error) or "not implemented")
+        except Failure as failure:
+            return replace(result, verdict="fail", message=str(failure))
+        except Stopped as stopped:
+            return replace(result, verdict=stopped.verdict, message=str(stopped))
+        for call, given in zip(case.calls, outputs, strict=True):
+            judgement = judge.judge(self.op, replace(call, expected={}), given, claim, self.dtype, truth="live")
+            if judgement.failures:
+                return replace(result, verdict="fail", message=str(judgement.failures[0]))
+            if judgement.verdict != "pass":
+                return None
+        return result
+
+
+# ---- is enough inside it? --------------------------------------------------------------------------------------------------
 def reason(op: str, own: Own, traits: Mapping[str, Traits], restrictions: Sequence[Restriction], asker: Asker) -> str:
     """
     Return what the cases that passed do not tell from a right implementation; empty if they tell all.
@@ -70,7 +140,7 @@ def _given(op: str, call: Call) -> dict[str, Any] | None:
 
 def _differs(case: LoadedCase, dtype: str, claim: str, given: Any) -> bool:
     """Return whether outputs that nobody computed fail a case."""
-    return any(comparing.compare(case.op, call, given(case.op, call), claim, dtype) is not None for call in case.calls)
+    return any(judge.compare(case.op, call, given(case.op, call), claim, dtype) is not None for call in case.calls)
 
 
 # ---- deviations -----------------------------------------------------------------------------------------------------------
@@ -200,3 +270,119 @@ def _within(p: Any, axis: str, allowed: Any) -> Any:
     if axis == "negative":
         return np.abs(p)
     return np.floor(p).astype(np.int64) if axis == "numbers" else p
+
+
+# ---- its limits, tried on both sides: inside calls must be answered and right, outside not wrong ---------------------------
+def wrong_at_limit(op: str, passed: Sequence[LoadedCase], restrictions: Sequence[Restriction], asker: Asker) -> str:
+    """Return what is wrong at a limit; empty if nothing is."""
+    for restriction in restrictions:
+        change = CHANGES.get(restriction.axis[0]) if len(restriction.axis) == 1 else None
+        if change is None or not isinstance(restriction.allowed, Bound) or restriction.allowed.high is None:
+            continue
+        found = _tried(op, passed, restriction, change, restrictions, asker)
+        if found:
+            return found
+    return ""
+
+
+def _tried(
+    op: str, passed: Sequence[LoadedCase], restriction: Restriction, change: Change,
+    restrictions: Sequence[Restriction], asker: Asker,
+) -> str:  # fmt: skip
+    """Return what is wrong on either side of one limit."""
+    [axis], high = restriction.axis, float(restriction.allowed.high)
+    case = _at_limit(passed, axis, high, asker.dtype)
+    if case is None:
+        return ""
+    for value, inside in _values(axis, high, restriction):
+        call = change(case, value)
+        if call is None or sum(a.size for a in call.inputs.values()) > LARGEST:
+            continue
+        traits = traits_of(replace(case, calls=(call,)), asker.dtype)
+        if any(other.excludes(traits) for other in restrictions if inside or other is not restriction):
+            continue
+        result = asker.ask(f"{case.id}.{axis.replace('_', '-')}-{value:.0f}", call)
+        if result is None or result.verdict == "pass" or (not inside and result.verdict == "unsupported"):
+            continue
+        told = f"{axis.replace('_', ' ')} {value:g}"
+        if result.verdict == "unsupported" and not is_known(traits, asker.answered):
+            continue
+        if result.verdict == "unsupported":
+            return f"it refuses {told}, inside its limit ({case.id}, moved): {result.message}"
+        side = "inside" if inside else "beyond"
+        return f"{side} its limit, at {told}, it is wrong ({case.id}, moved): {result.message}"
+    return ""
+
+
+def _at_limit(passed: Sequence[LoadedCase], axis: str, high: float, dtype: str) -> LoadedCase | None:
+    """Return the smallest of the cases nearest to a limit that have one call, and no option that goes with its length."""
+    found = [
+        (high - traits_of(case, dtype).sizes.get(axis, (0.0, 0.0))[1], sum(a.size for a in case.calls[0].inputs.values()), case)
+        for case in passed
+        if not any(case.calls[0].params.get(name) is not None for name in RELATIONS)
+    ]
+    return min(found, key=lambda one: (*one[:2], one[2].id), default=(0, 0, None))[2]
+
+
+def _values(axis: str, high: float, restriction: Restriction) -> Iterator[tuple[float, bool]]:
+    """Yield values to try, and whether they lie inside."""
+    refused = min((one.traits.sizes[axis][1] for one in restriction.outside if one.traits.sizes[axis][1] > high), default=high)
+    if axis != "head_size":
+        yield high - 1, True
+    step = 2 if axis == "head_size" else 1
+    yield from ((value, False) for value in (refused, refused + step * max(1, int(refused) // 3)) if value > high)
+
+
+# ---- drawn calls ----------------------------------------------------------------------------------------------------------
+def _farther(case: LoadedCase, value: float) -> Call | None:
+    """Return a call whose positions are moved so that the largest is `value`, as far apart as before but for a start at 0."""
+    [call] = case.calls
+    given = {n: call.inputs[n] for n in positions_of(case.op) if n in call.inputs and call.inputs[n].size}
+    if not given or any(np.any(p < 0) or p.dtype.kind == "f" for p in given.values()):
+        return None
+    shift = int(value) - max(int(p.max()) for p in given.values())
+    return replace(call, inputs={**call.inputs, **{n: np.maximum(p + shift, 0) for n, p in given.items()}})
+
+
+def _longer(letter: str) -> Change:
+    """Return what gives a call with another number of tokens: cut off, or repeated at the positions that follow."""
+
+    def change(case: LoadedCase, value: float) -> Call | None:
+        [call] = case.calls
+        inputs: dict[str, Any] = dict(call.inputs)
+        for name, sizes in letters(case.op, call).items():
+            if letter not in sizes or sizes[letter] == (1,):
+                continue
+            before = [*sizes][: [*sizes].index(letter)]
+            if any(key.startswith("*") for key in before):
+                return None
+            axis = inputs[name].ndim - 1 - len(before)
+            inputs[name] = _resized(inputs[name], axis, int(value), follows=name in positions_of(case.op))
+        return None if all(inputs[n] is a for n, a in call.inputs.items()) else replace(call, inputs=inputs)
+
+    return change
+
+
+def _resized(array: Any, axis: int, size: int, *, follows: bool) -> Any:
+    """Return an array with another size of an axis; positions go on as they began."""
+    given = array.shape[axis]
+    index = np.arange(size) % given
+    found = np.take(array, index, axis=axis)
+    if follows and np.issubdtype(array.dtype, np.integer):
+        span = int(array.max() - array.min()) + 1
+        rounds = (np.arange(size) // given).reshape([-1 if a == axis else 1 for a in range(array.ndim)])
+        found = found + span * rounds
+    return found
+
+
+def _wider(case: LoadedCase, value: float) -> Call | None:
+    """Return a call with a larger head, whose channels are repeated."""
+    [call] = case.calls
+    if has_coordinates(case.op) or call.params.get("rotary_dim") is not None:
+        return None
+    return _longer("D")(case, value)
+
+
+CHANGES: dict[str, Change] = {
+    "position": _farther, "head_size": _wider, **{name: _longer(letter) for letter, name in LETTERS.items()},
+}  # fmt: skip

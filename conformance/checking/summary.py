@@ -1,19 +1,40 @@
-"""What all answers of an operation say together: achieved classes, positions, diagnoses."""
+"""What all answers of an operation say together: classes, positions, curves, coverage and diagnoses, as reports show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from posref.core.composition import stages
+from posref.core.composition import has_frequencies, stages
+from posref.scaling import Scaling
+from posref.spec import REGISTRY, Record
 
-from ..calls import ladder
-from ..model import Answer, Operation, decides
-from ..suite import value_positions
-from ..target import comparing
-from . import coverage, curves, kernel, meaning, systematic, telling
+from .. import judge
+from ..accuracy import COMPUTED, UNIT
+from ..calls import ladder, positions_of
+from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
+from ..suite.axes import BANDS, in_band, places
+from .asking import with_few
+from .traits import defaults, is_word
+
+POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
+ROWS, COLUMNS = 64, 128  # of a map, at most
+
+Reals = npt.NDArray[np.float64]
+FINEST = {"float64": 1e-16, "float32": 1e-7, "bfloat16": 4e-3, "float16": 5e-4}  # one rounding of a cosine
+REMEDY = {
+    "float64": "form angles in float64",
+    "frequency32": "keep frequencies as two floats",
+    "product32": "keep frequencies as two floats and add the products",
+}
+POSITIONS = "positions"
+SHOWN = 4  # numbers of a list
 
 
 def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
@@ -22,7 +43,7 @@ def finish(operations: list[tuple[Operation, list[Answer]]]) -> None:
     for operation, answers in judged:
         _summarise(operation, answers)
     for operation, answers in operations:
-        coverage.fill(operation, answers)
+        _cover(operation, answers)
         _tell(operation, answers)
     _explain(operations)
 
@@ -32,7 +53,7 @@ def _tell(operation: Operation, answers: list[Answer]) -> None:
     asked = {answer.case.id: answer.asked or answer.case for answer in answers}
     for case in operation.cases:
         if decides(case.kind, case.verdict) and case.id in asked:
-            case.call = telling.told(asked[case.id])
+            case.call = call_in_words(asked[case.id])
 
 
 def _summarise(operation: Operation, answers: list[Answer]) -> None:
@@ -42,7 +63,7 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     operation.achieved = _loosest([c.achieved for c in judged], classes)
     by_id = {a.case.id: a for a in answers}
     complete = [by_id[c.id] for c in judged if len(by_id[c.id].outputs) == len(by_id[c.id].case.calls)]
-    for low, high in value_positions.BANDS:
+    for low, high in BANDS:
         found = [cls for answer in complete for cls in _classes_in_band(answer, operation, (low, high), classes)]
         if found:
             operation.bands.append({"from": low, "to": high, "achieved": _loosest(found, classes)})
@@ -50,11 +71,11 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     for answer in complete:
         for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
             for name, output in outputs.items():
-                error, width = comparing.errors(operation.op, call, name, output, operation.claim, answer.dtype)
-                ratio = curves.ratios(error, width)
+                error, width = judge.errors(operation.op, call, name, output, operation.claim, answer.dtype)
+                ratio = judge.ratios(error, width)
                 if np.any((width > 0) | (ratio > 0)):
                     ratios.append(float(np.max(ratio)))
-                where = value_positions.places(operation.op, call, name)
+                where = places(operation.op, call, name)
                 if where is not None and where.shape == error.shape and np.any(ratio > 1):
                     failing.append(float(np.min(where[ratio > 1])))
     operation.worst_ratio = max(ratios, default=None)
@@ -62,9 +83,9 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
     if operation.first_failing_position:
         below = [c for a in complete for c in _classes_in_band(a, operation, (0, operation.first_failing_position), classes)]
         operation.achieved_below = _loosest(below, classes)
-    curves.fill(operation, answers)
-    meaning.fill(operation, complete)
-    systematic.fill(operation, complete)
+    draw(operation, answers)
+    _interpret(operation, complete)
+    _measure_systematic(operation, complete)
 
 
 def _classes_in_band(
@@ -73,14 +94,14 @@ def _classes_in_band(
     """Yield the tightest class that holds for the values of one case that stand at positions of a band."""
     for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
         for name, output in outputs.items():
-            where = value_positions.places(operation.op, call, name)
+            where = places(operation.op, call, name)
             if where is None:
                 continue
-            chosen = value_positions.in_band(where, band)
+            chosen = in_band(where, band)
             if not np.any(chosen):
                 continue
             for accuracy in classes:
-                error, width = comparing.errors(operation.op, call, name, output, accuracy, answer.dtype)
+                error, width = judge.errors(operation.op, call, name, output, accuracy, answer.dtype)
                 if np.all(error[chosen] <= width[chosen]):
                     yield accuracy
                     break
@@ -100,7 +121,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     if not failing:
         return
-    from ..diagnosis.diagnose import diagnose  # the deviations take long to load, and what conforms needs none
+    from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
 
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
@@ -111,21 +132,319 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         operation.diagnosis = diagnose(
             operation.op, relevant, operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
-            before=[a.case for answers in _before(operations, operation) for a in answers],
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
 
 
-def _before(operations: list[tuple[Operation, list[Answer]]], operation: Operation) -> Iterator[list[Answer]]:
-    """Yield the answers of the same operation in the dtypes that were asked before."""
-    for other, answers in operations:
-        if other is operation:
-            return
-        if other.op == operation.op:
-            yield answers
-
-
 def _few(answer: Answer) -> Answer:
     """Return what hypotheses are tried on: of a large case some rows."""
-    return kernel.with_few(answer).few or answer
+    return with_few(answer).few or answer
+
+
+# ---- the error against position, and a map of the worst case, both of bounded size -----------------------------------------
+@dataclass(frozen=True)
+class _Measured:
+    """One output of one call: its errors, these over what the claimed class allows, and where every value stands."""
+
+    answer: Answer
+    step: int
+    name: str
+    error: Reals
+    ratio: Reals
+    where: Reals | None
+
+    def width(self, op: str, accuracy: str) -> Reals:
+        """Return what a class allows every value."""
+        output = self.answer.outputs[self.step][self.name]
+        return judge.errors(op, self.answer.case.calls[self.step], self.name, output, accuracy, self.answer.dtype)[1]
+
+    @property
+    def severity(self) -> tuple[float, float]:
+        """The largest ratio, then the largest error; what is not a number is worse than any."""
+        return float(self.ratio.max()), float(_known(self.error).max())
+
+
+def draw(operation: Operation, answers: Sequence[Answer]) -> None:
+    """
+    Add to an operation its curve and its map, from the answers that it gave whole.
+
+    Of the classes that are not stored, those claimed or achieved are drawn.
+    """
+    named = (operation.claim, operation.achieved)
+    classes = ladder(operation.op, operation.dtype, operation.claim)
+    classes = tuple(c for c in classes if c not in COMPUTED or c in named)
+    measured = [m for answer in answers for m in _measure(operation.op, answer, operation.claim)]
+    operation.curve = _curve(operation.op, [m for m in measured if m.where is not None], classes, operation.claim)
+    operation.heat = _map(max(measured, key=lambda m: m.severity)) if measured else None
+
+
+def _measure(op: str, answer: Answer, claim: str) -> Iterator[_Measured]:
+    """Yield every output that has values, of a case whose calls were all answered."""
+    if len(answer.outputs) != len(answer.case.calls):
+        return
+    for step, (call, outputs) in enumerate(zip(answer.case.calls, answer.outputs, strict=True)):
+        for name, output in outputs.items():
+            error, width = judge.errors(op, call, name, output, claim, answer.dtype)
+            if error.size:
+                where = places(op, call, name)
+                fits = where is not None and where.shape == error.shape
+                yield _Measured(answer, step, name, error, judge.ratios(error, width), where if fits else None)
+
+
+def _curve(op: str, measured: Sequence[_Measured], classes: Sequence[str], claim: str) -> list[dict[str, Any]]:
+    """
+    Return the worst value at every position, and what each class allows that value, in the order of positions.
+
+    The worst is the largest error of those beyond their own tolerance, else of all: a curve shows how errors grow. Where
+    there are too many positions to draw, equal stretches of a logarithmic axis count as one.
+    """
+    if not measured:
+        return []
+    where = _joined(m.where for m in measured if m.where is not None)
+    group = np.unique(where, return_inverse=True)[1]
+    if group.max() >= POINTS:
+        group = np.floor((POINTS - 1) * np.log1p(where) / np.log1p(where.max())).astype(int)
+        group = np.unique(group, return_inverse=True)[1]
+    ratio, error = (_known(_joined(getattr(m, n) for m in measured)) for n in ("ratio", "error"))
+    bounds = {accuracy: _joined(m.width(op, accuracy) for m in measured) for accuracy in classes}
+    worst = np.lexsort((-bounds[claim], -error, ratio <= 1, group))
+    worst = worst[np.unique(group[worst], return_index=True)[1]]
+    source = np.repeat(np.arange(len(measured)), [m.error.size for m in measured])
+    return [
+        {
+            "position": float(where[k]), "error": number(float(error[k])), "ratio": number(float(ratio[k])),
+            "bounds": {c: float(width[k]) for c, width in bounds.items()}, "case": measured[source[k]].answer.case.id,
+        }
+        for k in worst
+    ]  # fmt: skip
+
+
+def _known(error: Reals) -> Reals:
+    """Return errors with infinity for those that are not a number."""
+    return np.where(np.isnan(error), np.inf, error)
+
+
+def _joined(arrays: Iterable[Reals]) -> Reals:
+    """Return the values of several arrays in one."""
+    return np.concatenate([array.ravel() for array in arrays])
+
+
+def _map(m: _Measured) -> dict[str, Any]:
+    """Return error over tolerance as rows (positions, if each row has one) by the last axis, reduced by the maximum."""
+    table = m.ratio.reshape(-1, m.ratio.shape[-1] if m.ratio.ndim else 1)
+    where = None if m.where is None else m.where.reshape(table.shape)
+    if where is not None and table.shape[1] > 1 and np.all(where == where[:, :1]):
+        positions, group = np.unique(where[:, 0], return_inverse=True)
+        merged = np.zeros((len(positions), table.shape[1]))
+        np.maximum.at(merged, group, table)
+        table, rows, labels = merged, "position", [f"{p:g}" if p != int(p) else str(int(p)) for p in positions]
+    else:
+        rows, labels = "row", [_index(i, m.ratio.shape[:-1]) for i in range(len(table))]
+    table, labels = _shrink(table, labels, ROWS)
+    wide, columns = _shrink(table.T, [str(i) for i in range(table.shape[1])], COLUMNS)
+    return {
+        "case": m.answer.case.id, "call": m.step, "output": m.name, "rows": rows, "row_labels": labels,
+        "columns": "entry of the last axis", "column_labels": columns, "values": [[_brief(v) for v in row] for row in wide.T],
+    }  # fmt: skip
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> str:
+    """Return the leading indices of a row, as they are written: ``2, 0``."""
+    return ", ".join(str(int(i)) for i in np.unravel_index(flat, shape)) if shape else ""
+
+
+def _shrink(table: Reals, labels: list[str], most: int) -> tuple[Reals, list[str]]:
+    """Return at most `most` rows, each the maximum of its neighbours, labelled from the first to the last of them."""
+    if len(table) <= most:
+        return table, labels
+    starts = np.linspace(0, len(table), most, endpoint=False).astype(int)
+    last = [*(starts[1:] - 1), len(table) - 1]
+    named = [labels[a] if a == b else f"{labels[a]} to {labels[b]}" for a, b in zip(starts, last, strict=True)]
+    return np.maximum.reduceat(table, starts, axis=0), named
+
+
+def _brief(ratio: float) -> float | str | None:
+    """Return three digits of a ratio, never so that one beyond the tolerance looks as if it were within."""
+    short = float(f"{ratio:.3g}")
+    return number(max(short, 1.01) if ratio > 1 else short)
+
+
+# ---- what a class means, in words ------------------------------------------------------------------------------------------
+def gives_waves(op: str) -> bool:
+    """Return whether results are cosines and sines themselves: nothing is rotated by them."""
+    return all(axes.kind != "real" for axes in REGISTRY[op].arrays.values())
+
+
+def _interpret(operation: Operation, answers: Sequence[Answer]) -> None:
+    """Add to an operation what its class means at the longest position, and the next tighter class with the worst ratio."""
+    complete = [a for a in answers if len(a.outputs) == len(a.case.calls)]
+    if operation.achieved is None or not complete:
+        return
+    operation.meaning = _meaning(operation, complete)
+    classes = ladder(operation.op, operation.dtype, operation.claim)
+    place = classes.index(operation.achieved)
+    if place:
+        missed = classes[place - 1]
+        worst = max(float(np.max(r, initial=0.0)) for a in complete for r in _ratios(operation.op, a, missed))
+        operation.missed = {"class": missed, "ratio": worst}
+
+
+def _ratios(op: str, answer: Answer, accuracy: str) -> Iterator[Any]:
+    for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
+        for name, output in outputs.items():
+            yield judge.ratios(*judge.errors(op, call, name, output, accuracy, answer.dtype))
+
+
+def _meaning(operation: Operation, answers: Sequence[Answer]) -> dict[str, Any] | None:
+    """Return the longest position, the error there, and a sentence; None for an operation without frequencies or positions."""
+    if not has_frequencies(operation.op):
+        return None
+    found = [pair for answer in answers for pair in _farthest(operation, answer)]
+    if not found:
+        return None
+    longest = max(position for position, _ in found)
+    error = max(error for position, error in found if position == longest)
+    noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
+    text = f"at position {longest:,.0f} your {noun} within {_rounded_up(error)}"
+    finest = FINEST[operation.dtype]
+    if error > (2 if operation.dtype in UNIT else 10) * finest:
+        remedy = REMEDY["float64"] if operation.dtype == "float64" else REMEDY.get(str(operation.achieved), REMEDY["product32"])
+        text += f"; {remedy} for {_rounded_up(finest)}"
+    return {"position": longest, "error": error, "text": text}
+
+
+def _farthest(operation: Operation, answer: Answer) -> Iterator[tuple[float, float]]:
+    """Yield the farthest position of each output of values, and the largest error there."""
+    for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
+        for name, output in outputs.items() if not call.cotangents else ():
+            where = places(operation.op, call, name)
+            expected = call.expected[name]
+            if where is None or where.shape != expected.shape or not expected.size:
+                continue
+            error, _ = judge.errors(operation.op, call, name, output, operation.claim, answer.dtype)
+            size = 1.0 if gives_waves(operation.op) else float(np.max(np.abs(expected)))
+            last = where == np.max(where)
+            if size and np.all(np.isfinite(error[last])):
+                yield float(np.max(where)), float(np.max(error[last])) / size
+
+
+def _rounded_up(error: float) -> str:
+    """Return an error in one digit, never too small."""
+    if not error:
+        return "0"
+    power = math.floor(math.log10(error))
+    digit = math.ceil(error / 10.0**power - 1e-9)
+    return f"{digit * 10.0**power:.1g}".replace("e-0", "e-")
+
+
+# ---- the systematic error of the call where it is largest ------------------------------------------------------------------
+def _measure_systematic(operation: Operation, answers: Sequence[Answer]) -> None:
+    """Add to an operation the systematic error of the call where it is largest, for its class."""
+    worst, share = None, 0.0
+    for answer in answers:
+        for call, outputs in zip(answer.case.calls, answer.outputs, strict=True):
+            for name, found in _slopes(operation.op, call, outputs, operation.claim, answer.dtype):
+                if found >= share:
+                    worst, share = (answer, call, outputs, name), found
+    if worst is None:
+        return
+    answer, call, outputs, name = worst
+    measured = judge.systematic(operation.op, call, name, outputs[name], operation.claim, answer.dtype)
+    if measured is not None:
+        values = {n: number(getattr(measured, n)) for n in ("slope", "slope_bound", "offset", "offset_bound")}
+        operation.systematic = {"case": answer.case.id, "output": name, **values}
+
+
+def _slopes(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> Iterator[tuple[str, float]]:
+    """Yield the slope of every output, over the worst that its class allows."""
+    for name, output in outputs.items() if not call.cotangents else ():
+        found = judge.weighted(op, call, name, output, accuracy, dtype)
+        if found is not None:
+            (weights, _), error, width = found
+            yield name, abs(float(np.sum(weights * error))) / float(np.sum(np.abs(weights) * width))
+
+
+# ---- how many cases were asked, answered and passed ------------------------------------------------------------------------
+def _cover(operation: Operation, answers: Sequence[Answer]) -> None:
+    """Add to an operation its coverage: a row for every word of an option and every band of positions that was asked."""
+    verdicts = {case.id: case.verdict for case in operation.cases if case.kind != "reject"}
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for answer in answers:
+        verdict = verdicts.get(answer.case.id)
+        if verdict is None:
+            continue
+        for axis, value in {*_words_of(answer.asked or answer.case), *_band(answer.asked or answer.case)}:
+            row = rows.setdefault((axis, value), {"axis": axis, "value": value, "asked": 0, "answered": 0, "passed": 0})
+            row["asked"] += 1
+            row["answered"] += verdict not in ("unsupported", "selective")
+            row["passed"] += verdict == "pass"
+    axes = [*REGISTRY[operation.op].domains, POSITIONS]
+    far = [band_name(*band) for band in BANDS]
+    operation.coverage = sorted(
+        rows.values(), key=lambda row: (axes.index(row["axis"]), _rank(far, row["value"]), row["value"])
+    )
+
+
+def _rank(known: Sequence[str], value: str) -> int:
+    return known.index(value) if value in known else 0
+
+
+def band_name(low: float, high: float | None) -> str:
+    """Return a band of positions in words."""
+    return f"{low:g} and beyond" if high is None else f"{low:g} to {high:g}"
+
+
+def _words_of(case: LoadedCase) -> Iterator[tuple[str, str]]:
+    """Yield the words that a case's options are, and the kinds of its records; numbers are no words."""
+    for call in case.calls:
+        for name, domain in REGISTRY[case.op].domains.items():
+            value = call.params.get(name, defaults(case.op).get(name))
+            if is_word(domain):
+                yield name, type(value).__name__ if isinstance(domain, Record) and value is not None else str(value)
+
+
+def _band(case: LoadedCase) -> Iterator[tuple[str, str]]:
+    """Yield the band in which the farthest position of a case lies."""
+    found = [abs(call.inputs[name]).max() for call in case.calls for name in positions_of(case.op) if call.inputs[name].size]
+    if found:
+        yield POSITIONS, next(band_name(low, high) for low, high in BANDS if high is None or max(found) < high)
+
+
+# ---- a call in words -------------------------------------------------------------------------------------------------------
+def call_in_words(case: LoadedCase) -> str:
+    """Return the calls of a case in words, each with the options and arrays that it has."""
+    calls = [", ".join((*_options(case.op, call), *_arrays(case.op, call))) for call in case.calls]
+    return calls[0] if len(calls) == 1 else "; ".join(f"call {k}: {text}" for k, text in enumerate(calls, 1))
+
+
+def _options(op: str, call: Call) -> list[str]:
+    """Return the options of a call that it does not leave at their defaults."""
+    given = [(name, call.params[name]) for name in REGISTRY[op].domains if name in call.params]
+    return [f"{name}={_value(value)}" for name, value in given if name not in defaults(op) or value != defaults(op)[name]]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Scaling):
+        parts = [
+            f"{one.name}={_value(getattr(value, one.name))}"
+            for one in dataclasses.fields(value)
+            if one.default is dataclasses.MISSING or getattr(value, one.name) != one.default
+        ]
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, list | tuple) and len(value) > SHOWN:
+        return f"({', '.join(map(_value, value[:SHOWN]))}, ... {len(value)} in all)"
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
+
+
+def _arrays(op: str, call: Call) -> list[str]:
+    arrays = [(name, call.inputs[name]) for name in REGISTRY[op].arrays if name in call.inputs]
+    return [f"{name} {x.shape}" + (_span(x) if name in positions_of(op) else "") for name, x in arrays]
+
+
+def _span(positions: np.ndarray[Any, Any]) -> str:
+    """Return from where to where positions go."""
+    if not positions.size:
+        return ""
+    low, high = positions.min(), positions.max()
+    return f" at {low:.8g}" if low == high else f" from {low:.8g} to {high:.8g}"

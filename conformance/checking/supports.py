@@ -1,17 +1,42 @@
-"""A scope as it is stated: the JSON of `supports`, checked, and in the terms of traits."""
+"""A scope as it is stated, required and told: the JSON of `supports`, the words of --require, and the words of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from posref.spec import REGISTRY
 
-from ..errors import TargetError
-from .scope import Bound
+from ..errors import TargetError, VectorError
+from ..model import Record
+from ..suite import safe_reading
+from ..suite.reading import DOCUMENT, load_manifest, parse
+from ..target.base import settle_supports
+from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
 from .traits import DEFAULT, FORMS, GIVEN, LISTS, defaults, vocabulary
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
+TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
+WORDS = {"null": None, "none": None, "true": True, "false": False}
+ALL = {0: "positions 0, 1, 2, ... alone", 1: "consecutive positions", 2: "sorted positions"}
+OF_FORM = {0: "0, 1, 2, ...", 1: "consecutive from elsewhere", 2: "sorted with gaps", 3: "unsorted"}
+LACKS = {
+    "sequence": "no calls in sequence", "strided": "contiguous arrays",
+    "partial": "no partial rotation", "negative": "no negative positions",
+    "per_row": "the same positions in all rows", "shared_rows": "positions without an axis for rows",
+    "unequal": "equal sections", "unequal_old_size": "a square table", "unequal_size": "a square new size",
+    "unequal_coordinates": "the same coordinate along every axis",
+    "odd_dim": "even widths", "odd_taps": "an even number of taps",
+    "step": "no ramp that begins where it ends",
+    "tokens_before_heads": "heads before tokens", "other_length": "length one more than the largest position",
+    "heads_not_power_of_two": "heads a power of two", "other_centre": "centre at half of all positions",
+}  # fmt: skip
+NAMES = {"position": "positions", "head_size": "head size", "rows": "rows of a table"}
+SHOWN = 4  # pairs that are told one by one
+FEW = 3  # words that are told where more are refused
 
 
 def read(name: str, document: Mapping[str, Any]) -> Stated:
@@ -126,3 +151,279 @@ def implied(op: str, stated: Mapping[str, Any], scalings: tuple[str, ...], gradi
     if not gradients:
         found["gradient"] = frozenset[Any]()
     return found
+
+
+# ---- a scope in words, and as an implementation may state it ---------------------------------------------------------------
+def quantity(value: float) -> str:
+    """Return a number in plain digits: integers whole."""
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
+
+
+def in_words(op: str, restriction: Restriction, asked: Sequence[Asked]) -> str:
+    """Return a restriction in words, a limit with both of its sides."""
+    if len(restriction.axis) > 1:
+        return _pairs(restriction)
+    [axis] = restriction.axis
+    if isinstance(restriction.allowed, Bound):
+        return _bound(axis, restriction.allowed, restriction.outside)
+    return _words(op, axis, restriction.allowed, asked)
+
+
+def is_limit(restriction: Restriction) -> bool:
+    """Return whether a restriction is a limit rather than a choice: limits are told first."""
+    return isinstance(restriction.allowed, Bound) or restriction.axis == ("one",)
+
+
+def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[Asked]) -> dict[str, Any]:
+    """Return restrictions as an implementation states them, and of options those words alone that were answered."""
+    found: dict[str, Any] = {axis: _stated(op, axis, words) for axis, words in shown(op, asked).items()}
+    for restriction in restrictions:
+        if len(restriction.axis) > 1:
+            pairs = [[_words_of(w) for w in pair] for pair in sorted(restriction.allowed, key=str)]
+            found.setdefault("not", []).extend(dict(zip(restriction.axis, pair, strict=True)) for pair in pairs)
+            continue
+        [axis] = restriction.axis
+        found[axis] = _stated(op, axis, restriction.allowed)
+    return found
+
+
+def _words_of(word: Any) -> Any:
+    """Return a word of a pair, or several."""
+    if word == frozenset({True}):
+        return True
+    return [*map(_whole, sorted(word, key=str))] if isinstance(word, frozenset) else word
+
+
+def _stated(op: str, axis: str, allowed: Any) -> Any:
+    if axis == "positions":
+        return FORMS[int(allowed.high)]
+    if isinstance(allowed, Bound):
+        ends = {"min": allowed.low, "max": allowed.high, "multiple_of": allowed.multiple_of}
+        return {name: _whole(value) for name, value in ends.items() if value is not None}
+    if axis in LACKS or not allowed or (_is_yes(allowed) and not is_option(op, axis)):
+        return True in allowed
+    return sorted(map(_whole, allowed), key=lambda w: (w is not None, isinstance(w, str), 0 if w is None else w))
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _pairs(restriction: Restriction) -> str:
+    pairs = sorted(restriction.allowed, key=str)
+    texts = [
+        f"not {' with '.join(_pairword(a, w) for a, w in zip(restriction.axis, pair, strict=True))}" for pair in pairs[:SHOWN]
+    ]
+    more = len(pairs) - SHOWN
+    return ", ".join(texts) + (f" and {more} more such pairs" if more > 0 else "")
+
+
+def _pairword(axis: str, word: Any) -> str:
+    words = word if isinstance(word, frozenset) else frozenset({word})
+    return axis if words == {True} else f"{axis} {', '.join(sorted(map(_plain, words)))}"
+
+
+def _plain(word: Any) -> str:
+    if word is None:
+        return "none"
+    return quantity(word) if isinstance(word, int | float) and not isinstance(word, bool) else str(word)
+
+
+def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
+    """Return a limit, and on its other side the nearest that was refused."""
+    found = [one.traits.sizes[axis] for one in outside if axis in one.traits.sizes]
+    above = min((high for _, high in found if bound.high is not None and high > bound.high), default=None)
+    below = max((low for low, _ in found if bound.low is not None and low < bound.low), default=None)
+    if axis == "positions":
+        return ALL[int(bound.high or 0)] + ("" if above is None else f" (refused: {OF_FORM[int(above)]})")
+    name = NAMES.get(axis, axis)
+    if bound.low is not None and bound.low == bound.high:
+        text = f"{name} {quantity(bound.low)}"
+    elif bound.low is not None and bound.high is not None:
+        text = f"{name} {quantity(bound.low)} to {quantity(bound.high)}"
+    elif bound.high is not None:
+        text = f"{name} up to {quantity(bound.high)}"
+    else:
+        text = "" if bound.low is None else f"{name} from {quantity(bound.low)}"
+    if bound.multiple_of is not None:
+        text = f"{text or name}, a multiple of {bound.multiple_of}" if text else f"{name} a multiple of {bound.multiple_of}"
+    sides = [] if below is None else [f"{quantity(below)} and less"]
+    sides += [] if above is None else [f"{quantity(above)} and more"]
+    return text + (f" (refused: {', '.join(sides)})" if sides else "")
+
+
+def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) -> str:
+    """Return what an axis has, or what it lacks where that is shorter."""
+    every = frozenset[Any]().union(*(one.traits.words.get(axis, ()) for one in asked))
+    missing = every - allowed
+    if axis in LACKS:
+        return LACKS[axis]
+    if axis == "one":
+        return " and ".join(f"more than one {word}" for word in sorted(missing))
+    if axis == "gradient":
+        return f"gradients of {', '.join(sorted(allowed))} alone" if allowed else "no gradients"
+    if axis in ("empty", "expanded"):
+        return f"no {'views of one row as' if axis == 'expanded' else 'empty'} {', '.join(sorted(missing))}"
+    if axis == "per_head":
+        return f"the same {', '.join(sorted(missing))} for all heads"
+    if axis == "numbers":
+        return f"no {', '.join(sorted(missing))} as positions"
+    if not is_option(op, axis):
+        return _trait(op, axis, allowed)
+    if every <= {True, False}:
+        return f"no {axis}" if allowed == {False} else f"{axis} alone"
+    if allowed & every == {None}:
+        return f"no {axis}"
+    if len(missing) < len(allowed & every) or len(allowed & every) > FEW:  # what is refused has its name there
+        return f"{axis}: all but {', '.join(sorted(map(_plain, missing)))}"
+    return f"{axis} {', '.join(sorted(map(_plain, allowed)))}" if axis != "dtype" else ", ".join(sorted(allowed))
+
+
+def _is_yes(words: frozenset[Any]) -> bool:
+    """Return whether there is one word, and it is True: not the number 1."""
+    return any(word is True for word in words) and len(words) == 1
+
+
+def _trait(op: str, axis: str, allowed: frozenset[Any]) -> str:
+    if allowed <= {DEFAULT} and not is_fixed(op, axis) and axis not in ("rank", "axes"):
+        return f"{axis} at its default" if allowed else f"no {axis}"
+    if _is_yes(allowed):
+        return f"{axis} alone"
+    if not allowed:
+        return f"no {axis}"
+    words = sorted(allowed, key=lambda w: (isinstance(w, str), w))
+    return f"{NAMES.get(axis, axis)} {', '.join(map(_plain, words))}"
+
+
+# ---- what a scope is required to have --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Demands:
+    """A scope that is required, by operation, and the operations that were named."""
+
+    scope: Stated = field(default_factory=dict)
+    named: tuple[str, ...] = ()
+
+
+def require(
+    required: str | Mapping[str, Any] | None, suite: Path, *, op: str | Collection[str] | None, case: str | None, tier: str
+) -> Demands:
+    """
+    Return what is required of a check of some operations: a scope, the name of a JSON file that holds one, or words.
+
+    Words are operations (all, if there are none) and what their scope must have: ``"rope layout=half,interleaved
+    scaling=none,YaRN position<=131071 positions=any gradient=x"``.
+
+    Raises
+    ------
+    TargetError
+        If it names an operation, an axis or a word that does not exist or is not asked, or the file cannot be read.
+    """
+    if required is None:
+        return Demands()
+    if case is not None or tier == "smoke":
+        msg = "require: a scope is known only when all core cases of an operation are asked; drop --case and --tier smoke."
+        raise TargetError(msg)
+    document = settle_supports("require", required if isinstance(required, Mapping) else _file(required) or _terms(required))
+    named = tuple(op for op in document or () if op != "*")
+    scope = read("require", document or {})
+    held = {entry["op"] for entry in load_manifest(suite)["groups"]}
+    asked = held if op is None else held & ({op} if isinstance(op, str) else {*op})
+    strange = [name for name in named if name not in asked]
+    if strange:
+        msg = f"require: must name operations that are asked; got {strange[0]!r}."
+        raise TargetError(msg)
+    return Demands(scope, named)
+
+
+def _file(required: str) -> Any:
+    """Return the content of a JSON file, or None if no file is named."""
+    if not required.endswith(".json"):
+        return None
+    try:
+        return parse(Path(required), safe_reading.read(Path(required), DOCUMENT))
+    except VectorError as error:
+        raise TargetError(str(error)) from error
+
+
+def _terms(required: str) -> dict[str, Any]:
+    """Return words as a scope."""
+    ops: list[str] = []
+    axes: dict[str, Any] = {}
+    for word in re.split(r"[\s;]+", required.strip()):
+        term = TERM.fullmatch(word)
+        if term is not None:
+            axis, sign, value = term.groups()
+            axes[axis] = _required_bound(axis, sign, value, axes.get(axis)) if sign != "=" else _value(axis, value)
+        elif word in REGISTRY:
+            ops.append(word)
+        else:
+            msg = f"require: must be operations and terms such as layout=half,interleaved or position<=4096; got {word!r}."
+            raise TargetError(msg)
+    return dict.fromkeys(ops or ["*"], axes)
+
+
+def _value(axis: str, text: str) -> Any:
+    if axis == "positions":
+        return next((form for form in FORMS if form.replace(" ", "_") == text.replace("-", "_")), text)
+    words = [_word(word) for word in text.split(",")]
+    options = {name for record in REGISTRY.values() for name in record.domains}
+    return words[0] if axis not in options and len(words) == 1 and isinstance(words[0], bool) else words
+
+
+def _word(text: str) -> Any:
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        return text
+
+
+def _required_bound(axis: str, sign: str, value: str, before: Any) -> dict[str, Any]:
+    try:
+        limit = float(value)
+    except ValueError:
+        msg = f"require: {axis}{sign} must be followed by a number; got {value!r}."
+        raise TargetError(msg) from None
+    return {**(before if isinstance(before, dict) else {}), "max" if sign == "<=" else "min": limit}
+
+
+def unmet(required: Demands, report: Record) -> tuple[str, ...]:
+    """Return what is required of a scope and not in it, in words."""
+    scopes = report.scopes
+    found = [f"{op} is not offered" for op in required.named if op in report.missing]
+    if not report.complete:
+        return ()
+    if required.scope and not any(required.scope.get(scope.op) or scope.op in required.named for scope in scopes):
+        found.append("no operation that is offered has what is required")
+    for scope in scopes:
+        wanted = required.scope.get(scope.op, {})
+        has = read(scope.op, {scope.op: scope.supports}).get(scope.op, {})
+        found += [f"{scope.op} lacks {text}" for text in _lacking(wanted, has)]
+        if wanted and not scope.answered:
+            found.append(f"{scope.op} answers nothing")
+    return tuple(found)
+
+
+def _lacking(wanted: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wanted of one operation and not there."""
+    for axis, wish in wanted.items():
+        if axis == "not" or axis not in has:
+            continue
+        if isinstance(wish, Bound):
+            for end, sign in ((wish.low, "from"), (wish.high, "up to")):
+                if end is not None and not _allows(has[axis], end):
+                    yield f"{axis} {sign} {FORMS[int(end)] if axis == 'positions' else f'{end:g}'}"
+        else:
+            lacking = [word for word in wish if not _allows(has[axis], word)]
+            if lacking:
+                yield f"{axis} {', '.join(sorted('none' if w is None else str(w) for w in lacking))}"
+    for pair in has.get("not", ()):
+        if all(axis in wanted and not isinstance(wanted[axis], Bound) and wanted[axis] & words for axis, words in pair.items()):
+            told = (f"{axis} {', '.join(sorted(map(str, words & wanted[axis])))}" for axis, words in pair.items())
+            yield " with ".join(told)
+
+
+def _allows(allowed: Any, word: Any) -> bool:
+    """Return whether an axis allows a word or a number."""
+    return allowed.holds((word, word)) if isinstance(allowed, Bound) else word in allowed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..suite.safe_reading import OURS
+from ..target.connection import ahead
 from ..target.remote.child import adopt
 from .console import FILE, FOLDER, Show, console, errors, needs, progress, writable
 
@@ -45,11 +46,11 @@ def renderings(command: Any) -> Any:
 @click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
 @click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines.")
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
-@click.option("--isolate", is_flag=True, help="Run TARGET apart from the code that judges it, within a memory limit.")
+@click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
 @click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
               help="Seconds for each call; ten times as many to start.")  # fmt: skip
 @click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
-              help="Memory limit of --command and --isolate; 0 is no limit.")  # fmt: skip
+              help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--for", "model", metavar="MODEL",
               help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
 @click.option(
@@ -92,18 +93,16 @@ def _prepare(json_file: Path | None, **forms: Path | None) -> None:
 
 
 def _checked(options: dict[str, Any], show: Show | None) -> Report:
-    """Return the report of a check: of a Python target in a process of its own, while this one stays small."""
-    apart = options["target"] is not None and not any(options[name] for name in ("command", "outputs", "isolate", "require"))
-    if apart:
-        from ..checking.apart import Told, check_apart
+    """Return the report of a check; the process of a Python target is started before anything is read."""
+    by_name = options["target"] is not None and options["command"] is None and options["outputs"] is None
+    ready = ahead(options["memory"]) if by_name else None
+    try:
+        from ..checking.checker import checked
 
-        own = {
-            name: value for name, value in options.items() if name not in ("command", "outputs", "isolate", "memory", "require")
-        }
-        return check_apart(own.pop("target"), own, Told(show))
-    from ..checking.checker import check
-
-    return check(progress=show, child=True, **options)
+        return checked(progress=show, child=True, ahead=ready, **options)
+    finally:
+        if ready is not None:
+            ready.kill()
 
 
 @click.command()

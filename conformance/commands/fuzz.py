@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..target.remote.child import adopt
-from .console import Show, console, errors, needs, needs_vectors, progress
+from .console import console, errors, needs, needs_vectors, progress
 
 
 @click.command()
@@ -25,11 +25,11 @@ from .console import Show, console, errors, needs, needs_vectors, progress
 @click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
 @click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines.")
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
-@click.option("--isolate", is_flag=True, help="Run TARGET apart from the code that judges it, within a memory limit.")
+@click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
 @click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
-              help="Seconds for each call of a program or isolated target.")  # fmt: skip
+              help="Seconds for each call; ten times as many to start.")  # fmt: skip
 @click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
-              help="Memory limit of --command and --isolate; 0 is no limit.")  # fmt: skip
+              help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the draws over a dask.distributed cluster.")
 @click.option("--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
               help="Where to write failures as vectors  [default: posref-fuzz-S].")  # fmt: skip
@@ -52,47 +52,10 @@ def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) 
             needs("fuzz", distributed="distributed")
         place = output or Path(f"posref-fuzz-{seed}")
         with progress("drawing") as tell:
-            if scheduler is None and options["command"] is None and not options["isolate"]:
-                code, text = _apart(options | {"seed": seed, "output": str(place)}, tell)
-                click.echo(text, nl=False)
-            else:
-                code = _here(seed=seed, scheduler=scheduler, output=place, progress=tell, **options)
-    sys.exit(code)
+            from ..fuzzing.fuzz import fuzz as search
 
+            findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, **options)
+        from ..fuzzing.found import show
 
-def _here(**options: Any) -> int:
-    """Search in this process, show what was found, and return the exit code."""
-    from ..fuzzing.found import show
-    from ..fuzzing.fuzz import fuzz as search
-
-    findings = search(**options)
-    show(findings, console())
-    return findings.exit_code
-
-
-def _apart(options: dict[str, Any], tell: Show | None) -> tuple[int, str]:
-    """Search in a process of its own; return the exit code, and what was found or how the process ended, as text."""
-    from ..errors import Stopped, TargetError
-    from ..target.remote.apart import Apart
-
-    screen = console()
-    terminal = {"force_terminal": screen.is_terminal, "width": screen.width, "soft_wrap": screen.soft_wrap}
-    work = Apart("fuzz", options | {"console": terminal}, options["timeout"])
-    asking = ""
-    try:
-        for word, value in work.told():
-            if word == "done":
-                return value["exit_code"], value["text"]
-            if word == "asking":
-                asking = value[0]
-                if tell:
-                    tell(*value)
-    except Stopped as stopped:
-        if not asking:
-            msg = f"{options['target']}: could not be loaded: its process {stopped}."
-            raise TargetError(msg) from stopped
-        again = "posref fuzz --isolate draws on, and finds the smallest such call"
-        return 1, f"{asking}: {stopped.verdict}: {stopped}\n1 FAIL: the process of the target ended; {again}\n"
-    finally:
-        work.close()
-    raise AssertionError
+        show(findings, console())
+    sys.exit(findings.exit_code)

@@ -39,13 +39,9 @@ def lint_command(command: tuple[str, ...], timeout: float, memory: float) -> Non
 @click.option("--dtype", metavar="D", help="Offer only float64, float32, bfloat16 or float16.")
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 def serve_command(target: str, backend: str | None, dtype: str | None, device: str | None) -> None:
-    """Answer the protocol on standard input and output for the Python TARGET. posref check --isolate uses this."""
+    """Answer the protocol on standard input and output for the Python TARGET, as a program in another language does."""
     from ..target.remote.serve import serve
 
     sys.path.insert(0, "")
     with errors():
         serve(target, backend=backend, dtype=dtype, device=device)
-
-
-if __name__ == "__main__":  # what an isolated target runs in
-    serve_command(prog_name="posref protocol serve")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
+from .. import judge
 from ..calls import bind, takes_dtype
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, Call
-from ..target import comparing
 
 if TYPE_CHECKING:
     from ..model import Answer
@@ -32,32 +32,36 @@ if TYPE_CHECKING:
 JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
-HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner are not asked for: two bfloat16 roundings
+HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
 Array = npt.NDArray[Any]
 Outputs = list[Arrays]
 Predict = Callable[[float], Outputs]  # what is predicted for the calls of a case, of a jitter
 
 
 @dataclass(frozen=True)
-class OneOutput:
-    """One output of one call: what is to be reproduced (the expected value where the case passed), and its tolerance."""
+class Observation:
+    """
+    One output of one call: the expected value, the value that a mistake must reproduce, and the tolerance.
+
+    Where the case passed, the value to reproduce is the expected one.
+    """
 
     call: int
     name: str
     expected: Array
-    wanted: Array
+    observed: Array
     width: Array
     failed: bool
 
 
 class Question:
-    """A case as it was asked: its calls with their arguments in order, and what is to be reproduced."""
+    """A case with the answer to it: its calls with their arguments in order, and the values to reproduce."""
 
     def __init__(self, op: str, answer: Answer, *, failed: bool, claim: str, turn: int = 0) -> None:
         self.op, self.answer, self.failed, self.claim, self.turn = op, answer, failed, claim, turn
         self.id, self.dtype, self.calls = answer.case.id, answer.dtype, answer.case.calls
         self.size = sum(value.size for call in self.calls for value in call.expected.values())
-        self.asked = answer.asked or answer.case
+        self.case = answer.asked or answer.case  # all of it, where the values of some rows are looked at
 
     @cached_property
     def whole(self) -> Question:
@@ -66,22 +70,22 @@ class Question:
         return self if part is None else Question(self.op, part, failed=self.failed, claim=self.claim, turn=self.turn)
 
     @cached_property
-    def found(self) -> list[OneOutput]:
+    def found(self) -> list[Observation]:
         """What the implementation gave, and where the case passed what the definition gives."""
-        return self._asked(failed=self.failed)
+        return self._observations(failed=self.failed)
 
     @cached_property
-    def true(self) -> list[OneOutput]:
+    def true(self) -> list[Observation]:
         """What the definition gives."""
-        return self._asked(failed=False)
+        return self._observations(failed=False)
 
-    def _asked(self, *, failed: bool) -> list[OneOutput]:
+    def _observations(self, *, failed: bool) -> list[Observation]:
         found = []
         for k, call in enumerate(self.calls):
             for name, expected in call.expected.items():
-                wanted = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
-                _, width = comparing.errors(self.op, call, name, expected, self.claim, self.dtype)
-                found.append(OneOutput(k, name, expected, wanted, width, failed))
+                observed = np.broadcast_to(self.answer.outputs[k][name], expected.shape) if failed else expected
+                _, width = judge.errors(self.op, call, name, expected, self.claim, self.dtype)
+                found.append(Observation(k, name, expected, observed, width, failed))
         return found
 
     @cached_property
@@ -91,14 +95,14 @@ class Question:
 
     def outputs(self, function: Any) -> Outputs:
         """Return the outputs of every call, by name."""
-        return [_once(self.op, function, *arguments) for arguments in self.arguments]
+        return [_call(self.op, function, *arguments) for arguments in self.arguments]
 
 
 def predict(deviation: Deviation, op: str, calls: Sequence[Call]) -> Outputs:
     """Return what an implementation with a deviation would give for the calls of one case, in float64."""
     function = deviation.operations()[op]
     with quiet():
-        return [_once(op, function, *_arguments(op, call)) for call in calls]
+        return [_call(op, function, *_arguments(op, call)) for call in calls]
 
 
 @contextmanager
@@ -114,7 +118,7 @@ def _arguments(op: str, call: Call) -> tuple[list[Any], dict[str, Any]]:
     return positional, keywords | ({"dtype": np.float64} if takes_dtype(op) else {})
 
 
-def _once(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
+def _call(op: str, function: Any, positional: list[Any], keywords: dict[str, Any]) -> Arrays:
     """Return the outputs of one call by name; none where the deviation makes no sense for it."""
     try:
         result = function(*positional, **keywords)
@@ -127,13 +131,7 @@ def _once(op: str, function: Any, positional: list[Any], keywords: dict[str, Any
 
 def predicted_by(op: str, call: Call) -> Arrays:
     """Return what the definition gives for a call, in float64."""
-    return _once(op, REGISTRY[op].function, *_arguments(op, call))
-
-
-def distance_of(question: Question, call: int, predicted: Arrays) -> float:
-    """Return how far, in units of what rounding may have done, the outputs of one call of a failing case are from others."""
-    wanted = [replace(asked, call=0) for asked in question.found if asked.call == call]
-    return _distance(question, wanted, [[predicted]])
+    return _call(op, REGISTRY[op].function, *_arguments(op, call))
 
 
 class Hypothesis:
@@ -155,7 +153,7 @@ class Hypothesis:
         return score(self.questions[n], self.questions[n].found, self.predicted(n))
 
 
-class Kept(Hypothesis):
+class StatefulHypothesis(Hypothesis):
     """A deviation whose state lives on from case to case: all of them, in the order of asking."""
 
     def __init__(self, deviation: Deviation, questions: Sequence[Question]) -> None:
@@ -165,68 +163,68 @@ class Kept(Hypothesis):
     def _predicted(self, n: int, jitter: float) -> Outputs:
         if jitter not in self.found:
             function = self.deviation.operations(jitter)[self.questions[n].op]
-            asked = sorted(self.questions, key=lambda q: q.turn)
-            self.found[jitter] = {q.turn: q.outputs(function) for q in asked}
+            in_order = sorted(self.questions, key=lambda q: q.turn)
+            self.found[jitter] = {q.turn: q.outputs(function) for q in in_order}
         return self.found[jitter][self.questions[n].turn]
 
 
-def score(question: Question, wanted: list[OneOutput], told: Predict) -> float:
+def score(question: Question, observations: list[Observation], predict: Predict) -> float:
     """
-    Return the distance, in tolerances, of the values that are wanted from what is predicted.
+    Return the distance, in tolerances, of observed values from what is predicted.
 
     A prediction is an interval: the hypothesis with angles a little smaller and larger, as honest roundings may have made them.
     """
-    predicted = [told(0.0)]
-    found = _distance(question, wanted, predicted)
+    predicted = [predict(0.0)]
+    found = _distance(question, observations, predicted)
     if 1 < found < np.inf:
         for outer, j in enumerate(SAMPLES):
-            predicted.append(told(j * JITTER[question.dtype]))
+            predicted.append(predict(j * JITTER[question.dtype]))
             if outer % 2:
-                found = _distance(question, wanted, predicted)
+                found = _distance(question, observations, predicted)
                 if not 1 < found < HOPELESS:
                     break
     return found
 
 
-def plausible(question: Question, told: Predict) -> bool:
-    """Return whether at least half of the values that are wrong are predicted without any jitter: a quick look."""
+def plausible(question: Question, predict: Predict) -> bool:
+    """Return whether at least half of the wrong values are predicted without any jitter: a quick look."""
     near, count = 0, 0
-    for asked in question.found:
-        wrong = ~(np.abs(asked.wanted - asked.expected) <= asked.width)
-        ratios = _ratios(question, asked, [told(0.0)[asked.call].get(asked.name)])
+    for observation in question.found:
+        wrong = ~(np.abs(observation.observed - observation.expected) <= observation.width)
+        ratios = _ratios(question, observation, [predict(0.0)[observation.call].get(observation.name)])
         near, count = near + int(np.sum(ratios[wrong] <= 1)), count + int(np.sum(wrong))
     return 2 * near >= count
 
 
-def _distance(question: Question, wanted: list[OneOutput], predicted: list[Outputs]) -> float:
+def _distance(question: Question, observations: list[Observation], predicted: list[Outputs]) -> float:
     """Return the largest distance of a case's outputs from a prediction, in units of what rounding may have done."""
     found = 0.0
-    for asked in wanted:
-        ratios = _ratios(question, asked, [p[asked.call].get(asked.name) for p in predicted])
+    for observation in observations:
+        ratios = _ratios(question, observation, [p[observation.call].get(observation.name) for p in predicted])
         found = max(found, float(np.max(ratios, initial=0.0)))
         if found == np.inf:
             break
     return found
 
 
-def _ratios(question: Question, asked: OneOutput, told: list[Any]) -> Array:
+def _ratios(question: Question, observation: Observation, predicted: list[Any]) -> Array:
     """Return every value's distance from a prediction; infinite where they cannot be compared."""
-    hopeless = np.full(asked.expected.shape, np.inf)
-    if any(value is None for value in told):
+    hopeless = np.full(observation.expected.shape, np.inf)
+    if any(value is None for value in predicted):
         return hopeless
     try:
-        values = [np.broadcast_to(value, asked.expected.shape) for value in told]
+        values = [np.broadcast_to(value, observation.expected.shape) for value in predicted]
     except ValueError:
         return hopeless
     value = values[0]
-    if asked.expected.dtype.kind != "f":
-        return np.where(value == asked.wanted, 0.0, np.inf)
-    if not np.array_equal(np.isfinite(value), np.isfinite(asked.wanted)):
+    if observation.expected.dtype.kind != "f":
+        return np.where(value == observation.observed, 0.0, np.inf)
+    if not np.array_equal(np.isfinite(value), np.isfinite(observation.observed)):
         return hopeless
-    return _compared(question, asked, values)
+    return _compared(question, observation, values)
 
 
-def _compared(question: Question, asked: OneOutput, values: list[Array]) -> Array:
+def _compared(question: Question, observation: Observation, values: list[Array]) -> Array:
     """Return every value's distance from the interval of a prediction."""
     value = values[0]
     finite = np.isfinite(value)
@@ -234,18 +232,18 @@ def _compared(question: Question, asked: OneOutput, values: list[Array]) -> Arra
     size = np.where(finite, np.abs(value), 0.0)
     size = np.max(size, axis=-1, keepdims=True) if sums else size
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
-    outside = np.maximum(np.maximum(low - asked.wanted, asked.wanted - high), 0.0)
-    shift = np.abs(value - asked.expected)
+    outside = np.maximum(np.maximum(low - observation.observed, observation.observed - high), 0.0)
+    shift = np.abs(value - observation.expected)
     touched = shift > UNITS["float64"] * size  # elsewhere the prediction is what was expected, with the case's own tolerance
-    allowed = np.where(touched, asked.width + UNITS[question.dtype] * size, asked.width)
-    distance = np.where(touched, outside, np.abs(asked.expected - asked.wanted))
-    if asked.failed and value.size:  # the worst value must be one that the deviation moves, or it is not what is wrong
-        worst = np.argmax(_quotient(np.abs(asked.wanted - asked.expected), asked.width))
-        if shift.flat[worst] <= asked.width.flat[worst]:
+    allowed = np.where(touched, observation.width + UNITS[question.dtype] * size, observation.width)
+    distance = np.where(touched, outside, np.abs(observation.expected - observation.observed))
+    if observation.failed and value.size:  # the worst value must be one that the deviation moves, or it is not what is wrong
+        worst = np.argmax(_quotient(np.abs(observation.observed - observation.expected), observation.width))
+        if shift.flat[worst] <= observation.width.flat[worst]:
             distance, allowed = np.array(distance), np.array(allowed)
-            distance.flat[worst] = np.abs(value - asked.wanted).flat[worst]
-            allowed.flat[worst] = asked.width.flat[worst]
-    same = (value == asked.wanted) | (np.isnan(value) & np.isnan(asked.wanted))
+            distance.flat[worst] = np.abs(value - observation.observed).flat[worst]
+            allowed.flat[worst] = observation.width.flat[worst]
+    same = (value == observation.observed) | (np.isnan(value) & np.isnan(observation.observed))
     return np.where(finite, _quotient(distance, allowed), np.where(same, 0.0, np.inf))
 
 

@@ -1,9 +1,14 @@
-"""The search for deviations that explain a failure: one, several in different cases, or two at once in the same ones."""
+"""
+Searches for known mistakes that explain the failures of one operation.
+
+A mistake may explain all failing cases by itself. Two or three may share the cases out among themselves, or two may be at work
+in the same cases. Else each group of failing cases, told apart by an option or a form of input, is explained by itself.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -12,10 +17,14 @@ import numpy as np
 from ..evidence.opposites import contradict
 from ..evidence.order import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
-from .hypotheses import Hypothesis, Kept, Question, plausible, score
+from . import features
+from .hypotheses import Hypothesis, Question, StatefulHypothesis, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
+LEAST = 2  # failing cases that a group must have
+ENOUGH = 3  # failing cases, all explained, after which passing cases that are otherwise are told as the exception
+CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
 Together = tuple[Deviation, ...]
 
 
@@ -25,6 +34,28 @@ class Part:
 
     ties: tuple[Deviation, ...]
     cases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """Deviations (ties) that explain every failing case, and the passing cases in which they would show and do not."""
+
+    ties: tuple[Deviation, ...]
+    passing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Failing cases that deviations (ties) explain: wherever they act, or only in the cases with a feature."""
+
+    ties: tuple[Deviation, ...]
+    cases: tuple[str, ...]
+    where: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the ties."""
+        return frozenset(d.name for d in self.ties)
 
 
 def ordered(questions: Sequence[Question]) -> list[Question]:
@@ -37,16 +68,16 @@ def touching(op: str) -> list[Deviation]:
     return [*deviations_touching(op)]
 
 
-def one(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], float]:
+def single(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], float]:
     """
     Return the deviations that explain all cases by themselves with their scores, and the score of the best of the others.
 
-    Best first: always the hypothesis with the lowest score so far is asked about its next case, so that most are dropped after
+    Best first: always the hypothesis with the lowest score so far is tried on its next case, so that most are dropped after
     one small case and the best of those that do not fit is still known exactly.
     """
     heap: list[tuple[float, int, int, Hypothesis]] = []
     for deviation in touching(questions[0].op):
-        for kind in (Hypothesis, Kept) if deviation.stateful else (Hypothesis,):
+        for kind in (Hypothesis, StatefulHypothesis) if deviation.stateful else (Hypothesis,):
             heap.append((0.0, len(heap), 0, kind(deviation, questions)))
     fitting: list[tuple[float, Deviation]] = []
     while heap:
@@ -60,7 +91,7 @@ def one(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], f
     return fitting, np.inf
 
 
-def apart(questions: Sequence[Question], parts: Sequence[Part]) -> list[Part]:
+def partition(questions: Sequence[Question], parts: Sequence[Part]) -> list[Part]:
     """Return two or three of deviations that are `consistent` which together explain all failures; none if none do."""
     failing = frozenset(q.id for q in questions if q.failed)
     found = {frozenset(part.cases): part for part in parts}
@@ -85,10 +116,10 @@ def _explained(hypothesis: Hypothesis) -> frozenset[str]:
     """Return the failing cases that a deviation explains, it leaving all others as they must be; else none."""
     mine = []
     for n, question in enumerate(hypothesis.questions):
-        told = hypothesis.predicted(n)
-        if score(question, question.true, told) <= 1:
+        predict = hypothesis.predicted(n)
+        if score(question, question.true, predict) <= 1:
             continue
-        if not question.failed or score(question, question.found, told) > 1:
+        if not question.failed or score(question, question.found, predict) > 1:
             return frozenset()
         mine.append(question.id)
     return frozenset(mine)
@@ -105,7 +136,7 @@ def _covers(left: frozenset[str], sets: Sequence[frozenset[str]], count: int) ->
                     yield (chosen, *rest)
 
 
-def at_once(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
+def combined(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
     """
     Return deviations that explain all cases together, none of them alone: ties, the best first.
 
@@ -160,3 +191,89 @@ def _worst(hypothesis: Hypothesis) -> float:
         if worst > 1:
             return np.inf
     return worst
+
+
+def grouped(questions: Sequence[Question], parts: Sequence[Part], more: Sequence[Deviation]) -> list[Group]:
+    """
+    Return groups of failing cases that deviations of the registry, or `more`, explain; the rest of the cases is left over.
+
+    `parts` are the deviations of the registry that leave all other cases as they must be. The largest group comes first. A
+    deviation that contradicts one already named is not named.
+    """
+    options = [Group(part.ties, part.cases) for part in (*parts, *consistent(questions, more))]
+    options += _by_feature(questions, [*touching(questions[0].op), *more])
+    left, chosen = {q.id for q in questions if q.failed}, list[Group]()
+    for group in sorted(options, key=lambda g: (-len(g.cases), bool(g.where))):
+        named = frozenset[str]().union(group.names, *(g.names for g in chosen))
+        if left.issuperset(group.cases) and not contradict(named):
+            chosen.append(group)
+            left.difference_update(group.cases)
+    return _joined(chosen)
+
+
+def with_exceptions(questions: Sequence[Question], more: Sequence[Deviation]) -> Exceptions | None:
+    """
+    Return the deviations of the registry, or of `more`, that explain every failing case, at least three, but not all others.
+
+    Of several those are returned that the fewest passing cases speak against.
+    """
+    failing = [q for q in questions if q.failed]
+    if len(failing) < ENOUGH:
+        return None
+    fitting = [d for d in (*touching(questions[0].op), *more) if _fits(d, failing)]
+    found: dict[tuple[str, ...], list[Deviation]] = {}
+    for deviation in fitting:
+        against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
+        found.setdefault(tuple(against), []).append(deviation)
+    passing = min(found, key=len, default=None)
+    if passing is None or contradict(frozenset(d.name for d in found[passing])):
+        return None
+    return Exceptions(tuple(found[passing]), passing)
+
+
+def _joined(groups: Sequence[Group]) -> list[Group]:
+    """Return groups with those of one explanation as one."""
+    found: dict[tuple[str, ...], Group] = {}
+    for group in groups:
+        key = tuple(d.name or d.text for d in group.ties)
+        first = found.get(key)
+        where = " or ".join(w for w in (first.where if first else "", group.where) if w)
+        found[key] = Group(group.ties, (*(first.cases if first else ()), *group.cases), where)
+    return list(found.values())
+
+
+def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Iterator[Group]:
+    """Yield groups of failing cases with a feature that deviations explain, if they change no passing case with it."""
+    failing = {q.id for q in questions if q.failed}
+    clusters: dict[frozenset[str], list[tuple[str, frozenset[str]]]] = {}
+    for words, ids in features.clusters([q.case for q in questions if q.size]).items():
+        clusters.setdefault(ids & failing, []).append((words, ids))
+    largest = sorted((mine for mine in clusters if len(mine) >= LEAST), key=len, reverse=True)
+    for mine in largest[:CLUSTERS]:
+        own = [q for q in questions if q.id in mine]
+        fitting = [d for d in deviations if _fits(d, own)]
+        for words, ids in clusters[mine] if fitting else ():
+            others = [q for q in questions if q.id in ids and not q.failed]
+            ties = tuple(d for d in fitting if _leaves(d, others))
+            if ties:
+                yield Group(ties, tuple(q.id for q in own), words)
+                break
+
+
+def _fits(deviation: Deviation, own: Sequence[Question]) -> bool:
+    """Return whether a deviation explains all of some failing cases, tried on the smallest first."""
+    hypothesis = Hypothesis(deviation, own)
+    if not plausible(own[0], hypothesis.predicted(0)):
+        return False
+    return all(hypothesis.score(n) <= 1 for n in range(len(own)))
+
+
+def _leaves(deviation: Deviation, others: Sequence[Question]) -> bool:
+    hypothesis = Hypothesis(deviation, others)
+    return all(score(q, q.true, hypothesis.predicted(n)) <= 1 for n, q in enumerate(others))
+
+
+def remaining(questions: Sequence[Question], groups: Iterable[Group]) -> list[Question]:
+    """Return the failing cases that no group explains, with the passing ones."""
+    explained = {id_ for group in groups for id_ in group.cases}
+    return [q for q in questions if q.id not in explained]

@@ -1,19 +1,20 @@
-"""The axes of a call in words: which are tokens, keys, heads, and how many there are of each."""
+"""Names the axes of a call (tokens, keys, heads), its channel pairs and the rows of its table, from what the registry says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from posref.core.composition import stages
 from posref.spec import REGISTRY
 
 from ..evidence.shared.rotary import reads_writes
 from ..model import Call
 from ..suite.axes import alternatives, is_star, names_in, result_axes
+from .hypotheses import predicted_by
 
 Array = npt.NDArray[Any]
 WORDS = {
@@ -67,29 +68,28 @@ def pairs_of(op: str, call: Call, channels: int) -> Array | None:
     return found
 
 
-def rows_of_table(op: str, call: Call, shape: tuple[int, ...]) -> tuple[Array, int] | None:
-    """Return the row of a learned table that every value is made of, and how many rows there are; None without such rows."""
-    domains, arrays = REGISTRY[op].domains, REGISTRY[op].arrays
-    if "offset" in domains and {"positions", "table"} <= {*arrays}:
-        rows, table = call.inputs["positions"] + call.params.get("offset", 0), call.inputs["table"]
-        rows = np.clip(rows, 0, len(table) - 1) if call.params.get("clip") else rows
-        return np.broadcast_to(np.asarray(rows)[..., None], shape), len(table)
-    buckets = next((REGISTRY[name].function for name in stages(op) if REGISTRY[name].noun == "buckets"), None)
-    if buckets is None and "key_table" not in arrays:
+def rows_of_table(op: str, call: Call, output: str) -> tuple[Array, int] | None:
+    """
+    Return the row of a learned table that every value is made of, and how many rows there are; None without such rows.
+
+    The definition tells: a value moves by some amount if a vector is added to every row of the table, and by the row's number
+    times that amount if the vector is added so many times. Values that do not depend on the table have row -1.
+    """
+    name = next((n for n in call.inputs if n.rpartition("_")[2] == "table" and call.inputs[n].ndim == 2), None)
+    if name is None:
         return None
-    q, k = (np.asarray(call.inputs[n]) for n in ("q_positions", "k_positions"))
-    apart = k[..., None, :] - q[..., :, None]
-    if buckets is not None:
-        table = call.inputs["table"]
-        options = {n: call.params[n] for n in ("bidirectional", "max_distance") if n in call.params}
-        rows = buckets(apart, num_buckets=len(table), **options)
-        return np.broadcast_to(np.asarray(rows)[..., None, :, :], shape), len(table)
-    left, right = call.params["left"], call.params["right"]
-    apart = apart if call.params["order"] == "key_minus_query" else -apart
-    rows = np.clip(apart, -left, right) + left
-    while rows.ndim < len(shape) and rows.ndim > 2:
-        rows = rows[..., None, :, :]
-    return np.broadcast_to(rows, shape), left + right + 1
+    table = np.asarray(call.inputs[name], dtype=np.float64)
+    vector = 2 + np.cos(np.arange(table.shape[1]))
+    tables = (table, table + vector, table + np.arange(len(table))[:, None] * vector)
+    values = [predicted_by(op, replace(call, inputs={**call.inputs, name: t})).get(output, np.zeros(0)) for t in tables]
+    if any(v.shape != call.expected[output].shape for v in values):
+        return None
+    before, added, numbered = values
+    moved = added != before
+    rows = np.where(moved, (numbered - before) / np.where(moved, added - before, 1), -1)
+    if not np.any(moved) or np.any(np.abs(rows - np.round(rows)) > 2.0**-10):  # several rows make a value
+        return None
+    return np.round(rows), len(table)
 
 
 def _way(shape: str, op: str, which: int) -> list[str]:

@@ -21,13 +21,14 @@ from rich.table import Table
 from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
+from .. import judge
 from ..evidence.catalogue import all_flags
-from ..evidence.deviations import DEVIATIONS, Deviation
+from ..evidence.deviations import DEVIATIONS
+from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reading import INSTALLED, load_groups
-from ..target import comparing
 from . import hypotheses
-from .backward import as_rotation
+from .phases import as_rotation
 
 CLASS, DTYPE = "angle32", "float32"
 LEAST = 2  # cases that must catch a deviation at its stage
@@ -133,7 +134,7 @@ def fails(case: LoadedCase, given: list[Arrays]) -> bool:
     for call, output in zip(case.calls, given, strict=True):
         if any(n not in output or not fits(output[n], e) for n, e in call.expected.items()):
             return True
-        if comparing.compare(case.op, call, output, CLASS, DTYPE) is not None:
+        if judge.compare(case.op, call, output, CLASS, DTYPE) is not None:
             return True
     return False
 
@@ -148,16 +149,16 @@ def fits(value: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> bool:
 
 def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Strength:
     """Return how many cases catch every deviation; `progress` is called with the name of each as its turn comes."""
-    asked, others = cases(suite)
+    by_operation, others = cases(suite)
     seen: set[str] = set()
     lines = []
     for name, deviation in DEVIATIONS.items():
         if progress:
             progress(name)
-        by_op = {op: {c.id for c in asked[op] if fails(c, outputs(deviation, c))} for op in touched(name)}
+        by_op = {op: {c.id for c in by_operation[op] if fails(c, outputs(deviation, c))} for op in touched(name)}
         seen |= set[str]().union(*by_op.values())
         lines.append(Line(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
-    every = [case for found in asked.values() for case in found]
+    every = [case for found in by_operation.values() for case in found]
     idle = tuple(Idle(case.id, case.flags) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
 
@@ -165,13 +166,13 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Streng
 def record(suite: Path = INSTALLED) -> str:
     """Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k."""
     lines = []
-    for op, asked in sorted(cases(suite)[0].items()):
+    for op, own in sorted(cases(suite)[0].items()):
         caught = {}
         for name, deviation in sorted(DEVIATIONS.items()):
-            bits = sum(1 << k for k, c in enumerate(asked) if deviation.touches(op) and fails(c, outputs(deviation, c)))
+            bits = sum(1 << k for k, c in enumerate(own) if deviation.touches(op) and fails(c, outputs(deviation, c)))
             if bits:
                 caught[name] = f"{bits:x}"
-        ids = json.dumps([case.id for case in asked])
+        ids = json.dumps([case.id for case in own])
         lines.append(f' {json.dumps(op)}: {{"cases": {ids},\n  "caught": {json.dumps(caught)}}}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

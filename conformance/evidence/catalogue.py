@@ -8,7 +8,7 @@ from posref.spec import REGISTRY
 from ..model import Case, Flag
 from .every import lengths, second_cases
 from .every.facts import facts_of
-from .every.sample import call
+from .every.made_calls import call
 from .order import evidence, evidence_of
 from .tools import cotangents, forms
 from .tools.case import Make

@@ -12,7 +12,7 @@ from posref.core.composition import stages
 from posref.spec import REGISTRY
 
 from ..model import FUZZ, Case
-from ..proof.own_data import write_suite
+from ..proof.build import write_suite
 from ..reports.terminal import plain
 from .hunt import Find, case_id
 from .judging import written

@@ -8,7 +8,7 @@ did and more, and a cluster what one process does.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,8 +16,6 @@ from typing import Any, Protocol
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation
-from ..target.base import Target
-from ..target.loading import load
 from .hunt import Hunt, Progress, Searched
 from .judging import Asking, Tally
 from .plan import Findings, Plan, Task, opened, plan_of
@@ -36,7 +34,6 @@ def fuzz(
     scheduler: str | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
-    loading: Callable[..., Target] = load,
     **options: Any,
 ) -> Findings:
     """
@@ -62,8 +59,6 @@ def fuzz(
         The folder of a suite with the failures, written if there are any; one that is there is replaced.
     progress : callable, optional
         Called with what is being asked.
-    loading : callable
-        What loads the target in this process.
     options
         Of the target: ``command``, ``isolate``, ``timeout``, ``memory``, ``backend``, ``dtype``, ``claim``, ``trig`` and
         ``device``, as for `check`.
@@ -81,7 +76,7 @@ def fuzz(
     until = None if seconds is None else time.monotonic() + seconds
     given = {"target": target, **options}
     if scheduler is None:
-        asking = opened(given, loading)
+        asking = opened(given)
         try:
             findings = _run(plan_of(asking.target, wanted), seed, examples, until, _Here(asking, seed, until, progress))
         finally:

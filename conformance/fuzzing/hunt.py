@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
-from ..diagnosis import diagnose
+from ..diagnosis import explanation
+from ..errors import NotJudged
 from ..model import BAD, Answer, CaseResult
-from .judging import Asking, NotJudged, Tally, case_of
+from .judging import Asking, Tally, case_of
 from .strategies import Drawn, calls
 
 ENTROPY = 1 << 13  # bytes that a draw is made of
@@ -124,7 +125,7 @@ class Hunt:
         try:
             case = case_of(case_id(self.op, self.seed, self.dtype), self.dtype, drawn)
         except NotJudged as unknown:
-            tally.reasons[unknown.reason] += 1
+            tally.reasons[str(unknown)] += 1
             tally.doubts += [unknown.doubt] if unknown.doubt else []
             hypothesis.reject()
         answer = Answer(case, self.dtype)
@@ -173,7 +174,7 @@ class Hunt:
             self._draw(index)
         seen = [s for s in (*self._evidence, self._last) if s.result.verdict in ("pass", "fail")]
         told = [(s.answer, s.result.verdict == "fail") for s in seen]
-        return str(diagnose.diagnose(self.op, told, self.asking.target.claims[self.dtype])["text"])
+        return str(explanation.diagnose(self.op, told, self.asking.target.claims[self.dtype])["text"])
 
 
 @contextmanager

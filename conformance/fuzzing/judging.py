@@ -11,20 +11,12 @@ from posref.backends.numbers import Undecided
 
 from ..accuracy import UNIT
 from ..checking import asking
-from ..errors import Disagreement, TargetError
+from ..errors import Disagreement, NotJudged, TargetError
 from ..model import Answer, Call, CaseResult, LoadedCase
-from ..proof import build
+from ..proof import prove
 from ..proof.running import askable
 from ..target.base import Target
 from .strategies import Drawn
-
-
-class NotJudged(Exception):
-    """A draw of which nothing can be said: `reason` why, and `doubt` where that is a fault of posref."""
-
-    def __init__(self, reason: str, doubt: str = "") -> None:
-        super().__init__(reason)
-        self.reason, self.doubt = reason, doubt
 
 
 @dataclass
@@ -64,7 +56,7 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
     """Return a drawn call as a case of id `name` with proved values; `NotJudged` if there are none for `dtype`."""
     op = name.split("/", maxsplit=1)[0]
     try:
-        expected, mid, widths = build.proved(op, drawn.inputs, drawn.params)
+        expected, mid, widths = prove.proved(op, drawn.inputs, drawn.params)
     except Exception as error:
         raise _not_judged(op, drawn, error) from error
     held = askable(op, drawn.inputs, expected)
@@ -86,7 +78,7 @@ def _not_judged(op: str, drawn: Drawn, error: Exception) -> NotJudged:
     if any(value.size == 0 for value in drawn.inputs.values()):
         return NotJudged("no elements: lists do not tell the second witness their shape")
     what = "the witnesses disagree" if isinstance(error, Disagreement) else f"posref raises {type(error).__name__}"
-    return NotJudged(what, f"{what} on {written(op, drawn)}: {error}")
+    return NotJudged(what, doubt=f"{what} on {written(op, drawn)}: {error}")
 
 
 def written(op: str, drawn: Drawn) -> str:

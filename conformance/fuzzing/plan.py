@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,11 @@ class Findings:
         return 0 if self.complete and judged else 2
 
 
-def opened(options: Options, loading: Callable[..., Target] = load) -> Asking:
-    """Return a target that can be opened again; `loading` opens it."""
+def opened(options: Options) -> Asking:
+    """Return a target that can be opened again."""
 
     def opener() -> Target:
-        return loading(**options)
+        return load(**options)
 
     return Asking(opener, opener())
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,15 +15,15 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..accuracy import BASE, OF_DTYPE, UNIT
-from ..calls import differentiable
-from ..errors import BuildError, Disagreement, VectorError
+from ..calls import differentiable, to_json
+from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..evidence.catalogue import all_cases, all_flags, groups
-from ..model import FUZZ, Arrays, Case, Flag, LoadedGroup
+from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
 from ..suite.atomic import whole_directory
-from ..suite.options import to_json
 from ..suite.reading import document, load_manifest
 from ..suite.writing import (
+    LARGEST,
     SCHEMA,
     STATIC,
     SUITE,
@@ -33,18 +34,13 @@ from ..suite.writing import (
     recorded_sums,
     write_json,
 )  # fmt: skip
-from . import prove, workers
+from . import workers
+from .prove import Effort, Proof, Show, proved, proved_in_parts, shapes_of
 from .reuse import Product, Store
 from .running import Pullback, askable, golden
 
 Progress = Callable[[str, int], None]
-Proof = tuple[Arrays, Arrays, dict[str, Arrays]]  # expected values, stages, half-widths by class
 Prover = Callable[..., Proof]  # with the arguments of `proved`
-
-
-GOLDEN = {"golden": Flag("a call that posref golden was asked for")}
-WATCHED = {"watched": Flag("a call that posref.testing.watch saw")}
-OWN = FUZZ | GOLDEN | WATCHED  # of calls that are in no source of this suite
 
 
 @dataclass
@@ -296,48 +292,6 @@ def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: Gro
     return kept
 
 
-def proved(
-    op: str, inputs: Arrays, params: Mapping[str, Any], pullback: Pullback | None = None, *, witnesses: int = 2
-) -> Proof:
-    """
-    Return a call's expected values, stages and half-widths by class, and as "trig" its sensitivity to sines and cosines.
-
-    The second of two `witnesses` may be left out. With a `pullback` the expected values are gradients, by the names of inputs,
-    and there are no stages.
-
-    Raises
-    ------
-    BuildError
-        If the two witnesses disagree or a decision lies within its tolerance.
-    """
-    if pullback is None:
-        expected, mid = prove.golden_with_stages(op, inputs, params)
-    else:
-        expected, mid = golden(op, inputs, params, pullback), {}
-    problem = prove.disagreement(op, inputs, params, expected, mid, pullback) if witnesses > 1 else None
-    if problem:
-        msg = f"the witnesses disagree at {problem}."
-        raise Disagreement(msg)
-    widths: dict[str, Arrays] = {}
-    for accuracy in BASE:
-        low = accuracy.startswith("low-")
-        try:
-            found = prove.half_widths(op, inputs, params, accuracy, expected, pullback)
-        except BuildError:
-            if not low:  # at 8 bits nothing may be left to say: then it is not asked there
-                raise
-            continue
-        if not (low and pullback) or _telling(found, expected):
-            widths[accuracy] = found
-    moved = prove.sensitivity(op, inputs, params, expected, pullback)
-    return expected, mid, widths | ({"trig": moved} if moved else {})
-
-
-def _telling(widths: Arrays, expected: Arrays) -> bool:
-    """Return whether half-widths rule out an answer of zeros, for every gradient that is not zero."""
-    return all(not np.any(value) or np.any(np.abs(value) > widths[name]) for name, value in expected.items())
-
-
 def _store(data: tensors.Tensors, prefix: str, arrays: Arrays) -> dict[str, str]:
     """Put arrays into `data` and return their names there."""
     for name, value in arrays.items():
@@ -388,3 +342,89 @@ def plain(group: Group | LoadedGroup, case: Mapping[str, Any]) -> dict[str, Any]
         "id": case["id"], "op": group.manifest["op"], "params": case["params"], "inputs": lists(case["inputs"], group.data),
         "expected": lists(case["expected"], group.data), "tolerance": widths,
     }  # fmt: skip
+
+
+# ---- suites of your own calls ---------------------------------------------------------------------------------------------
+OF_SUITE = 32  # bytes that a suite's largest file has for each value, at most
+
+
+def golden_suite(
+    calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]], directory: str | Path, *, jobs: int | None = None,
+    minutes: float = 10.0,
+) -> Path:  # fmt: skip
+    """
+    Prove calls of your own by two witnesses, and write them as a suite for ``posref check --suite``.
+
+    Parameters
+    ----------
+    calls : iterable of (op, arrays, options)
+        The operation's name, NumPy arrays by the name of the argument, and options by name (``dim`` and the like among them).
+    directory : path
+        New, empty, or a suite that is replaced.
+    jobs : int, optional
+        The number of processes that prove a large call, at most; by default one for each core.
+    minutes : float
+        A call that would take longer is refused.
+
+    Returns
+    -------
+    Path
+        The directory.
+
+    Raises
+    ------
+    TargetError, BuildError
+        If there is no such operation, an argument or option is unknown or missing, or a value cannot be proved.
+
+    Examples
+    --------
+    >>> calls = [("rope", {"x": x, "positions": positions}, {"layout": "half", "base": 10000.0})]  # doctest: +SKIP
+    >>> golden_suite(calls, "golden/")  # doctest: +SKIP
+    """
+    by_op: dict[str, list[Case]] = {}
+    for op, arrays, options in calls:
+        own = by_op.setdefault(op, [])
+        if op not in REGISTRY:
+            raise TargetError(no_operation("golden_suite: op", op))
+        inputs = {name: np.asarray(value) for name, value in arrays.items()}
+        try:
+            shapes = shapes_of(op, inputs, options)
+        except (TypeError, ValueError, IndexError) as error:
+            msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
+            raise TargetError(msg) from error
+        require_room("golden_suite", shapes)
+        wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
+        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
+    write_suite("golden_suite", Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
+    return Path(directory)
+
+
+def require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise unless results fit into the files of a suite."""
+    values = sum(math.prod(shape) for shape in shapes.values())
+    if values * OF_SUITE > LARGEST:
+        msg = f"{who}: a suite holds at most {LARGEST // OF_SUITE} values of a call; got {values}. Write .npz or .safetensors."
+        raise TargetError(msg)
+
+
+def write_suite(
+    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
+    show: Show | None = None,
+) -> None:  # fmt: skip
+    """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
+    spent = effort or Effort(minutes=math.inf)
+
+    def prover(op: str, arrays: Arrays, params: Mapping[str, Any], *, witnesses: int) -> Proof:
+        assert witnesses == spent.witnesses
+        return proved_in_parts(op, arrays, params, spent, show)
+
+    with whole_directory(directory, replace=True) as new:
+        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
+            msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
+            raise TargetError(msg)
+        made = (build_group(cases, witnesses=spent.witnesses, prover=prover) for cases in by_op.values() if cases)
+        entries = [write_group(new, group) for group in made]
+        copy_static(STATIC, new)
+        write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
+        write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
+        finish(new, entries)

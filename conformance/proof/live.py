@@ -1,17 +1,15 @@
 """
-Live judging: any call of an operation judged on the spot, by the same truth and the same tolerances as stored vectors.
+The truth of any call, computed on the spot: expected values and tolerances as suites store them, for some rows of the call.
 
 The definition runs on live bounds (`posref.backends.live`): for class float64 they give values and how far these may be from
 the truth, for the claimed class the tolerances. What that leaves undecided is decided on balls, and so is what is claimed in
-float64: that needs python-flint. A large call is judged on some of its rows; a verdict says how many values those are.
+float64: that needs python-flint.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,143 +23,16 @@ from posref.backends.rounding import LARGEST
 from posref.spec import REGISTRY
 
 from ..accuracy import TRIG, base_of, tolerance_of
-from ..calls import judged_as
-from ..model import NOT_JUDGED, Arrays, Call
-from ..suite.rows import Key, Rows, Selection, rows_of
-from . import choosing, screening
-from .running import Pullback, as_reals, golden, results_of
+from ..errors import NotJudged
+from ..model import Arrays, Call
+from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
+from .running import Pullback, as_reals, golden, results_of, wide
 
-ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
 HALVINGS, PROBES = 5, 8  # of an axis, to find the rows where a class leaves a decision open
-ON_BOUNDS = choosing.Budget(values=1 << 20, terms=1 << 25)
 NEEDED = "deciding it needs python-flint: pip install 'posref[vectors]'"
 
 
-class NotJudged(Exception):
-    """A call of which nothing can be said, and why; `verdict` is "not-judged", or "not-run" where something is missing."""
-
-    def __init__(self, reason: str, verdict: str = NOT_JUDGED) -> None:
-        super().__init__(reason)
-        self.verdict = verdict
-
-
-@dataclass(frozen=True)
-class Settled:
-    """The judged part of a call: true values where these matter, tolerances, the outputs, and where it lies in the whole."""
-
-    call: Call
-    outputs: Arrays
-    rows: Rows
-    selection: Selection
-    judged: Mapping[str, int]  # values by output
-    shapes: Mapping[str, tuple[int, ...]]  # of the whole
-
-    def of(self, output: str) -> int:
-        """Return how many values an output has."""
-        return math.prod(self.shapes[output])
-
-    def place(self, output: str, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the index in the whole output of an index in the judged part."""
-        mesh = self.rows.indices(output, self.shapes[output], self.selection)
-        return tuple(int(axis.ravel()[i]) for axis, i in zip(mesh, index, strict=True))
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What is said of one output: "pass", "fail", "not-judged" or "not-run"; of how many values; and the worst of them."""
-
-    output: str
-    verdict: str
-    judged: int
-    of: int
-    reason: str = ""
-    index: tuple[int, ...] = ()
-    got: float = 0.0
-    expected: float = 0.0
-    error: float = 0.0
-    tolerance: float = 0.0
-
-    def __str__(self) -> str:
-        """Return the verdict in one line."""
-        counted = f"{self.judged} of {self.of} values judged"
-        if self.verdict == "fail":
-            at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
-            allowed = "it must be exact" if self.tolerance == 0 else f"{self.tolerance:.2g} is allowed"
-            return (
-                f"{self.output}{at}: got {self.got:.9g}, expected {self.expected:.9g}; off by {self.error:.2g}, {allowed} "
-                f"({counted})"
-            )
-        return f"{self.output}: {self.verdict}{': ' if self.reason else ''}{self.reason} ({counted})"
-
-
-def judge(
-    op: str, inputs: Arrays, params: Mapping[str, Any], outputs: Arrays, accuracy: str, dtype: str, *,
-    cotangents: Arrays | None = None, everything: bool = False,
-) -> tuple[Verdict, ...]:  # fmt: skip
-    """
-    Return a verdict for every output of a call.
-
-    Parameters
-    ----------
-    op : str
-        The operation.
-    inputs, params : dict
-        The call's arrays as NumPy, with the values that the implementation was given, and its options.
-    outputs : dict
-        What it returned, by name, reals widened to float64; with `cotangents` the gradients, by the names of inputs.
-    accuracy, dtype : str
-        The class that it claims, and the dtype of the call.
-    cotangents : dict, optional
-        Of the outputs by name: gradients are judged.
-    everything : bool
-        Judge all rows, however many.
-    """
-    call = Call(params, inputs, cotangents=cotangents or {})
-    try:
-        settled = settle(op, call, outputs, accuracy, dtype, everything=everything)
-    except NotJudged as none:
-        return tuple(Verdict(n, none.verdict, 0, y.size, str(none)) for n, y in outputs.items())
-    return tuple(verdict(op, settled, name, accuracy, dtype) for name in outputs)
-
-
-def settle(
-    op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, *, everything: bool = False, balls: int = ON_BALLS
-) -> Settled:
-    """
-    Return the part of a call to judge, with its expected values and tolerances: enough to compare with.
-
-    `call.expected` may hold what the definition gives in float64; reals may come in any dtype of NumPy. Values near the edge of
-    their tolerance are true ones, proved on balls.
-
-    Raises
-    ------
-    NotJudged
-        If the class says nothing of this call, or something is not installed.
-    """
-    accuracy, kept = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
-    whole = call.expected or _shapes(op, call, outputs)
-    outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
-    proved = accuracy == "float64" and kept == "float64" and REGISTRY[op].returns == "real"
-    rows = Rows({}, {}, {})
-    selection: Selection = {}
-    if call.cotangents:
-        if choosing.cost(rows, whole, {})[0] > ON_BOUNDS.values and not everything:
-            msg = f"gradients of more than {ON_BOUNDS.values} values"
-            raise NotJudged(msg)
-    else:
-        rows = rows_of(op, call.inputs, call.params, {n: x.shape for n, x in whole.items()})
-        budget = choosing.Budget(balls, balls) if proved else ON_BOUNDS
-        screen = None if call.expected else partial(screening.farthest, op, call, rows, outputs)
-        selection = selection if everything else choosing.choose(rows, outputs, whole, budget, screen)
-    return _Judging(op, call, outputs, accuracy, kept, rows, balls).settled(selection, proved=proved)
-
-
-def _shapes(op: str, call: Call, outputs: Arrays) -> Arrays:
-    """Return arrays of the shapes of a call's results, or gradients."""
-    return call.inputs if call.cotangents else screening.shapes_of(op, call, {n: y.shape for n, y in outputs.items()})
-
-
-class _Judging:
+class Truth:
     """One call, its outputs broadcast to the shapes of its results, and what they are judged by."""
 
     def __init__(
@@ -173,10 +44,10 @@ class _Judging:
         self.reals = bool(call.cotangents) or REGISTRY[op].returns == "real"
         self._latest: tuple[Selection, Call] | None = None  # what was cut last
 
-    def settled(self, selection: Selection, *, proved: bool) -> Settled:
+    def sample(self, selection: Selection, *, proved: bool) -> Sample:
         """Return what is judged of the selected rows, decided; with `proved` all their values come from balls."""
         found, selection = self._decided(selection)
-        outputs = screening.wide(self.rows.cut_results(self.outputs, selection))
+        outputs = wide(self.rows.cut_results(self.outputs, selection))
         judged = {n: y.size for n, y in outputs.items()}
         if not self.reals:
             call = replace(self._cut(selection), expected=self._integers(selection))
@@ -191,13 +62,13 @@ class _Judging:
         self._require_telling(call)
         return self._result(call, outputs, selection, judged)
 
-    def _result(self, call: Call, outputs: Arrays, selection: Selection, judged: dict[str, int]) -> Settled:
+    def _result(self, call: Call, outputs: Arrays, selection: Selection, judged: dict[str, int]) -> Sample:
         shapes = {n: y.shape for n, y in self.outputs.items()}
-        return Settled(call, outputs, self.rows, selection, judged, shapes)
+        return Sample(call, outputs, self.rows, selection, judged, shapes)
 
     def _cut(self, selection: Selection) -> Call:
         if self._latest is None or self._latest[0] is not selection:
-            inputs = screening.wide(self.rows.cut(self.call.inputs, selection))
+            inputs = wide(self.rows.cut(self.call.inputs, selection))
             self._latest = selection, replace(self.call, inputs=inputs, computed={})
         return replace(self._latest[1], computed={})
 
@@ -234,7 +105,7 @@ class _Judging:
     def _closed(self, system: Any, selection: Selection, key: Key) -> list[npt.NDArray[np.int64]]:
         """Return those parts of an axis where a class leaves no decision open; nothing if it does in all that are tried."""
         indices = self._indices(key, selection)
-        tried = [part[: choosing.LEAST] for part in np.array_split(indices, PROBES) if len(part) >= choosing.LEAST]
+        tried = [part[:LEAST] for part in np.array_split(indices, PROBES) if len(part) >= LEAST]
         if tried and not any(self._halved(system, selection, key, np.tile(part, 2), 0) for part in tried):
             return []
         return self._halved(system, selection, key, indices, HALVINGS)
@@ -245,7 +116,7 @@ class _Judging:
         """Return those parts of an axis where a class leaves no decision open."""
         found = []
         for half in np.array_split(indices, 2):
-            if len(half) < choosing.LEAST:
+            if len(half) < LEAST:
                 continue
             try:
                 self._run(system, {**selection, key: half})
@@ -345,36 +216,16 @@ class _Judging:
                 axis = next(a for a, k in local.results[name].items() if k == key)
                 found = np.any(mask, axis=tuple(a for a in range(mask.ndim) if a != axis))
                 there |= found if found.size == size else bool(found[0])
-            there[: choosing.LEAST] |= np.count_nonzero(there) < choosing.LEAST
+            there[:LEAST] |= np.count_nonzero(there) < LEAST
             inside[key] = np.flatnonzero(there)
         results = {n: np.broadcast_to(0.0, mask.shape) for n, mask in open_.items()}
-        while not choosing.fits(local, results, inside, choosing.Budget(self.balls, self.balls)):
+        while not fits(local, results, inside, Budget(self.balls, self.balls)):
             longest = max(inside, key=lambda key: len(inside[key]), default=None)
-            if longest is None or len(inside[longest]) <= choosing.LEAST:
+            if longest is None or len(inside[longest]) <= LEAST:
                 break
-            inside[longest] = inside[longest][: max(choosing.LEAST, len(inside[longest]) // 2)]
+            inside[longest] = inside[longest][: max(LEAST, len(inside[longest]) // 2)]
         return inside
 
     def _local(self, selection: Selection) -> Rows:
         """Return the row axes of the selected part."""
         return replace(self.rows, sizes={key: len(self._indices(key, selection)) for key in self.rows.sizes})
-
-
-def verdict(op: str, settled: Settled, name: str, accuracy: str, dtype: str) -> Verdict:
-    """Return the verdict on one output of a settled call."""
-    expected, y = settled.call.expected[name], settled.outputs[name].astype(np.float64)
-    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(settled.call.cotangents))
-    width = np.zeros(expected.shape)
-    if settled.call.widths:
-        width = tolerance_of({c: w[name] for c, w in settled.call.widths.items()}, expected, accuracy, dtype)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.where(y == expected, 0.0, np.nan_to_num(np.abs(y - expected), nan=np.inf))
-        error = np.where(np.isinf(expected) & (y != expected), np.inf, error)
-        width = np.where(np.isinf(expected), 0.0, width)
-        ratio = np.where(error <= width, 0.0, error / np.where(width > 0, width, np.finfo(np.float64).tiny))
-    judged, of = settled.judged[name], settled.of(name)
-    if not np.any(ratio):
-        return Verdict(name, "pass", judged, of)
-    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), ratio.shape))
-    found = (float(x[at]) for x in (y, expected, error, width))
-    return Verdict(name, "fail", judged, of, "", settled.place(name, at), *found)

@@ -1,39 +1,383 @@
-"""Golden data for one call, proved by two witnesses, in the forms that people's tests read."""
+"""Golden data for a call of your own: the call as a command line writes it, and its proved values as a file that tests read."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import safetensors.numpy as safetensors
 
 import posref
+from posref.core.grids import AFTER, After
+from posref.positions import multimodal
 from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, UNIT, tolerance_of
-from ..calls import judged_as
-from ..errors import TargetError, no_operation
-from ..model import Arrays, Case, Flag
-from ..suite.atomic import whole_directory
-from ..suite.options import to_json
-from ..suite.writing import LARGEST, SCHEMA, STATIC, SUITE, copy_static, finish, write_json
-from . import onnx_data
-from .build import GOLDEN, Proof, build_group, write_group
-from .parts import Effort, Show, proved_in_parts, shapes_of
+from ..calls import PLACED, array_names, from_json, judged_as, parameters_of, positions_of, to_json
+from ..errors import TargetError
+from ..evidence.tools.numbers import floats
+from ..model import GOLDEN, Arrays, Case
+from ..suite.axes import within
+from .prove import Effort, Show, proved_in_parts, shapes_of
 from .running import askable
 
-OF_SUITE = 32  # bytes that a suite's largest file has for each value, at most
+NAME = "golden"
+MOST = 1 << 28  # numbers of an array
+SEGMENT = re.compile(
+    r"(?:(?P<text>text) +(?P<tokens>\d+)|(?P<image>image) +(?P<size>\d+x\d+)"
+    r"|(?P<video>video) +(?P<frames>\d+x\d+x\d+) +every +(?P<interval>\d+(?:\.\d+)?))"
+)
+FORM = "text N, image HxW and video TxHxW every S, in commas"
+TOKENS = 1 << 24  # of a prompt, at most
+# What configurations and libraries call our options
+ELSEWHERE = {
+    "theta": "base", "rope_theta": "base", "freq_base": "base", "num_heads": "heads", "n_heads": "heads", "head_dim": "dim",
+    "mrope_section": "sections", "rope_scaling": "scaling", "is_neox_style": "layout",
+}  # fmt: skip
 FILES = ("npz", "safetensors", "json")
 TENSOR_FILES = ("npy", "pt", "pth", "bin", "h5", "hdf5", "pkl", "csv", "txt", "gguf", "onnx", "pb", "parquet", "mat", "zip")
 
 
+@dataclass(frozen=True)
+class Request:
+    """What the command line says of a call, as text."""
+
+    op: str
+    preset: str | None = None
+    config: Path | None = None
+    gguf: Path | None = None
+    layer_type: str | None = None
+    options: Sequence[str] = ()  # NAME=VALUE, the value as JSON or a word
+    files: Sequence[Path] = ()  # .npz, .npy or .safetensors
+    arrays: Sequence[str] = ()  # NAME=NUMBERS
+    positions: str | None = None
+    prompt: str | None = None  # segments in commas
+    after: str | None = None
+    shapes: Sequence[str] = ()  # SHAPE or NAME=SHAPE
+    seed: int = 0
+
+    def case(self) -> Case:
+        """
+        Return the call as a case of one group.
+
+        Raises
+        ------
+        TargetError
+            For anything that is missing, unknown or unreadable: it says which option gives it.
+        """
+        params = self._params()
+        inputs = self._inputs(params)
+        parameters = parameters_of(REGISTRY[self.op].function)
+        needed = [
+            n for n, p in parameters.items() if p.default is p.empty and n not in PLACED and n not in {**params, **inputs}
+        ]
+        if needed:
+            how = {n: f"--option {n}=" if n not in array_names(self.op) else _how(self.op, n) for n in needed}
+            msg = f"{NAME}: {self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}."
+            raise TargetError(msg)
+        return Case(f"{self.op}/golden/call", params, inputs, tuple(GOLDEN), f"seed {self.seed}")
+
+    def _params(self) -> dict[str, Any]:
+        known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
+        given = options_of(NAME, self.op, self.options)
+        model = ModelOptions(self.preset, self.config, self.gguf, self.layer_type).options(self.op, given.get("layout"))
+        defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
+        return defaults | {n: v for n, v in model.items() if n in known} | given
+
+    def _inputs(self, params: Mapping[str, Any]) -> Arrays:
+        known = array_names(self.op)
+        found: Arrays = {}
+        for path in self.files:
+            found |= _read(path, known)
+        for text in self.arrays:
+            name, numbers = pair(NAME, "--array", text, "NAME=NUMBERS")
+            found[name] = _numbers("--array", numbers)
+        if self.prompt is not None:
+            found |= self._of_prompt(self.prompt)
+        elif self.after is not None:
+            msg = f"{NAME}: --after says where text goes on after a video of --prompt; got no --prompt."
+            raise TargetError(msg)
+        if self.positions is not None:
+            found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
+        for text in self.shapes:
+            name, shape = pair(NAME, "--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
+            made = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
+            axes = REGISTRY[self.op].arrays.get(name)
+            found[name] = made if axes is None else within(made, axes, params, 8)
+        unknown = [n for n in found if n not in known]
+        if unknown:
+            msg = f"{NAME}: arrays must be among {', '.join(known)} for {self.op}; got {', '.join(unknown)}."
+            raise TargetError(msg)
+        return found
+
+    def _of_prompt(self, prompt: str) -> Arrays:
+        """Return the positions of a prompt by the name of the argument."""
+        if "arrangement" not in REGISTRY[self.op].domains or not positions_of(self.op):
+            msg = f"{NAME}: --prompt gives positions along time, height and width; {self.op} takes none. Give --positions."
+            raise TargetError(msg)
+        if self.positions is not None:
+            msg = f"{NAME}: positions come from --prompt or --positions; got both."
+            raise TargetError(msg)
+        return dict.fromkeys(positions_of(self.op), positions_of_prompt(prompt, self.after))
+
+    def _main(self) -> str:
+        """Return the first array of an operation that is no position."""
+        others = [n for n in array_names(self.op) if n not in positions_of(self.op)]
+        if not others:
+            msg = f"{NAME}: --shape is of arrays of reals; {self.op} has none. Give --positions."
+            raise TargetError(msg)
+        return others[0]
+
+
+def _how(op: str, name: str) -> str:
+    if name in positions_of(op):
+        return "--prompt, --array or --input" if "arrangement" in REGISTRY[op].domains else "--positions"
+    return f"--shape {name}=, --array {name}= or --input"
+
+
+def _numbers(option: str, text: str) -> npt.NDArray[Any]:
+    """Return numbers in commas, with ranges ``start:stop`` and ``start:stop:step``: integers unless one has a point."""
+    found: list[Any] = []
+    try:
+        for part in text.split(","):
+            if ":" in part:
+                span = range(*map(int, part.split(":")))
+                _require(option, len(span))
+                found += span
+            else:
+                found.append(int(part) if part.strip().lstrip("+-").isdigit() else float(part))
+    except (TypeError, ValueError) as error:
+        msg = f"{NAME}: {option} must be numbers in commas, or ranges start:stop:step; got {text!r}."
+        raise TargetError(msg) from error
+    return np.asarray(found, dtype=np.float64 if any(isinstance(x, float) for x in found) else np.int64)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.strip().isdigit() for part in parts):
+        msg = f"{NAME}: --shape must be sizes in commas, as 4,8,128; got {text!r}."
+        raise TargetError(msg)
+    shape = tuple(map(int, parts))
+    _require("--shape", math.prod(shape))
+    return shape
+
+
+def _require(option: str, count: int) -> None:
+    """Raise unless an array of so many numbers is one that a machine holds."""
+    if count > MOST:
+        msg = f"{NAME}: {option} must have at most {MOST} numbers; got {count}."
+        raise TargetError(msg)
+
+
+def _read(path: Path, known: Sequence[str]) -> Arrays:
+    """Return the arrays in a file by name; that of a .npy file is the operation's first."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path) as data:
+                found = {name: data[name] for name in data.files}
+        elif path.suffix == ".npy":
+            found = {known[0]: np.load(path)}
+        elif path.suffix == ".safetensors":
+            from safetensors.numpy import load_file
+
+            found = load_file(path)
+        else:
+            msg = f"{NAME}: --input must be .npz, .npy or .safetensors; got {path}."
+            raise TargetError(msg)
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        msg = f"{NAME}: {path} cannot be read: {error}"
+        raise TargetError(msg) from error
+    return {n: x.astype(np.float64) if x.dtype.kind == "f" else x for n, x in found.items()}
+
+
+# ---- options as they are written on a command line ------------------------------------------------------------------------
+def options_of(command: str, op: str, texts: Sequence[str]) -> dict[str, Any]:
+    """
+    Return the options of an operation that are written in `texts`.
+
+    Raises
+    ------
+    TargetError
+        If a text is not NAME=VALUE, the operation has no such option, or a value cannot be read.
+    """
+    known = [n for n in parameters_of(REGISTRY[op].function) if n in REGISTRY[op].domains]
+    given = {}
+    for text in texts:
+        name, value = pair(command, "--option", text, "NAME=VALUE")
+        if name not in known:
+            near = [n for n in known if n in name or n == ELSEWHERE.get(name)] or get_close_matches(name, known, n=1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            msg = f"{command}: --option must be one of {', '.join(known)} for {op}; got {name!r}.{meant}"
+            raise TargetError(msg)
+        given[name] = _value(command, name, value)
+    return given
+
+
+def pair(command: str, option: str, text: str, form: str) -> tuple[str, str]:
+    """Return both sides of NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        msg = f"{command}: {option} must be {form}; got {text!r}."
+        raise TargetError(msg)
+    return name, value
+
+
+def _value(command: str, name: str, text: str) -> Any:
+    """Return an option's value: JSON, with a record as an object that has its type; a word that is no JSON as it is."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, dict) and "type" in value:
+        kinds = {kind.__name__: kind for kind in posref.scaling.RECORDS}
+        kind = kinds.get(value["type"])
+        if kind is not None:
+            given = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n != "type"}
+            try:
+                return kind(**given)
+            except (TypeError, ValueError) as error:
+                msg = f"{command}: --option {name}: {error}"
+                raise TargetError(msg) from error
+    try:
+        return from_json(value)
+    except ValueError as error:
+        msg = f"{command}: --option {name}: {str(error).removeprefix('from_json: ')}"
+        raise TargetError(msg) from error
+
+
+# ---- options of a released model ------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ModelOptions:
+    """Where the options of a model are: in at most one of three places."""
+
+    preset: str | None = None
+    config: Path | None = None
+    gguf: Path | None = None
+    layer_type: str | None = None
+
+    def options(self, op: str, layout: Any = None) -> Mapping[str, Any]:
+        """
+        Return the options that the model gives to an operation; a `layout` is taken in place of the model's.
+
+        Raises
+        ------
+        TargetError
+            If there is more than one place, or the model has no options of this kind.
+        """
+        given = [f"--{n}" for n in ("preset", "config", "gguf") if getattr(self, n) is not None]
+        if len(given) > 1:
+            msg = f"golden: options come from one model; got {' and '.join(given)}. Give one of them."
+            raise TargetError(msg)
+        if self.layer_type is not None and given not in (["--config"], ["--gguf"]):
+            msg = "golden: --layer-type says which layers of --config or --gguf are meant; got neither."
+            raise TargetError(msg)
+        several = "arrangement" in REGISTRY[op].domains  # several position axes
+        if self.layer_type is not None and several:
+            msg = f"golden: --layer-type must not be given for {op}: layers of models with several position axes are alike."
+            raise TargetError(msg)
+        if self.preset is not None:
+            return self._of_preset(self.preset, op, several=several)
+        if self.config is not None:
+            return self._of_config(self.config, layout, several=several)
+        return self._of_gguf(self.gguf, op, layout, several=several) if self.gguf is not None else {}
+
+    def _of_preset(self, name: str, op: str, *, several: bool) -> Mapping[str, Any]:
+        try:
+            preset = posref.presets[name]
+        except KeyError as error:
+            raise TargetError(str(error.args[0])) from error
+        if ("arrangement" in REGISTRY[preset.op].domains) != several:
+            other = "one position axis" if several else "several position axes"
+            msg = f"golden: preset {name} is of {other}; got {op}. Ask for {preset.op}."
+            raise TargetError(msg)
+        return preset.options
+
+    def _of_config(self, path: Path, layout: Any, *, several: bool) -> Mapping[str, Any]:
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+            if several:
+                return dict(posref.mrope_from_config(config, layout=layout))
+            return dict(posref.rope_from_config(config, layer_type=self.layer_type, layout=layout))
+        except ValueError as error:  # also of text that is no JSON
+            msg = f"{path}: {_worded(error)}"
+            raise TargetError(msg) from error
+
+    def _of_gguf(self, path: Path, op: str, layout: Any, *, several: bool) -> Mapping[str, Any]:
+        if several:
+            msg = f"golden: --gguf gives options of one position axis; got {op}. Give --config."
+            raise TargetError(msg)
+        from ..suite import gguf_file
+
+        metadata, factors = gguf_file.read(path)
+        try:
+            return dict(
+                posref.rope_from_gguf(metadata, rope_factors=factors or None, layer_type=self.layer_type, layout=layout)
+            )
+        except ValueError as error:
+            msg = f"{path}: {_worded(error)}"
+            raise TargetError(msg) from error
+
+
+def _worded(error: ValueError) -> str:
+    """Return the text of an error of a reader, with the option of the command that it speaks of."""
+    return str(error).replace("layer_type must", "--layer-type must").replace("Pass layout", "Give --option layout=")
+
+
+# ---- a prompt in words ----------------------------------------------------------------------------------------------------
+def positions_of_prompt(text: str, after: str | None) -> npt.NDArray[np.int64]:
+    """
+    Return the three positions of every token of a prompt such as ``text 5, image 4x6, video 2x4x6 every 1.5, text 3``.
+
+    Sizes are in cells after merging, and S is positions per frame. `after` is as `posref.positions.multimodal` has it. It must
+    be given for a prompt where its words give different positions.
+
+    Raises
+    ------
+    TargetError
+        If the prompt is of another form, or does not say enough.
+    """
+    segments = [_segment(part.strip()) for part in text.split(",")]
+    tokens = sum(_tokens(segment) for segment in segments)
+    if tokens > TOKENS:
+        msg = f"golden: --prompt must have at most {TOKENS} tokens; got {tokens}."
+        raise TargetError(msg)
+    if after is not None:
+        return np.asarray(multimodal(segments, after=cast("After", after)))
+    first, *others = (np.asarray(multimodal(segments, after=word)) for word in AFTER)
+    if not all(np.array_equal(first, other) for other in others):
+        msg = f"golden: --after must be {' or '.join(AFTER)} here: a video lasts longer than it is wide or high."
+        raise TargetError(msg)
+    return first
+
+
+def _segment(text: str) -> tuple[Any, ...]:
+    found = SEGMENT.fullmatch(text)
+    if found is None:
+        msg = f"golden: --prompt must be {FORM}; got {text!r}."
+        raise TargetError(msg)
+    if found["text"]:
+        return ("text", int(found["tokens"]))
+    if found["image"]:
+        return ("image", *map(int, found["size"].split("x")))
+    return ("video", *map(int, found["frames"].split("x")), float(found["interval"]))
+
+
+def _tokens(segment: tuple[Any, ...]) -> int:
+    kind, *sizes = segment
+    return int(np.prod([float(n) for n in (sizes[:3] if kind == "video" else sizes)]))
+
+
+# ---- the file of its proved values ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Wanted:
     """
@@ -82,10 +426,14 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         if wanted.effort.stages:
             msg = "golden: --stages has no place in ONNX's tests. Write .npz or .safetensors."
             raise TargetError(msg)
+        from . import onnx_data
+
         onnx_data.require_onnx()
     if form == "suite":
-        _require_room("golden", shapes)
-        write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
+        from . import build
+
+        build.require_room("golden", shapes)
+        build.write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
         return {"operation": case.op, "suite": str(path)}
     expected, mid, widths = proved_in_parts(case.op, inputs, case.params, wanted.effort, show)
     if wanted.effort.stages and not mid:
@@ -114,6 +462,8 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     }
     arrays = _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked)
     if form == "onnx":
+        from . import onnx_data
+
         allowed = {n: arrays[f"allowed/{asked[0]}/{n}"] for n in expected if f"allowed/{asked[0]}/{n}" in arrays}
         return about | {"onnx": onnx_data.write(path, case, expected, allowed, asked[0], about)}
     _save(path, form, arrays, about)
@@ -154,85 +504,3 @@ def _lists(x: npt.NDArray[Any]) -> Any:
     if x.dtype.kind != "f" or np.all(np.isfinite(x)):
         return x.tolist()
     return [_lists(row) for row in x] if x.ndim else str(float(x))
-
-
-def golden_suite(
-    calls: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]], directory: str | Path, *, jobs: int | None = None,
-    minutes: float = 10.0,
-) -> Path:  # fmt: skip
-    """
-    Prove calls of your own by two witnesses, and write them as a suite for ``posref check --suite``.
-
-    Parameters
-    ----------
-    calls : iterable of (op, arrays, options)
-        The operation's name, NumPy arrays by the name of the argument, and options by name (``dim`` and the like among them).
-    directory : path
-        New, empty, or a suite that is replaced.
-    jobs : int, optional
-        The number of processes that prove a large call, at most; by default one for each core.
-    minutes : float
-        A call that would take longer is refused.
-
-    Returns
-    -------
-    Path
-        The directory.
-
-    Raises
-    ------
-    TargetError, BuildError
-        If there is no such operation, an argument or option is unknown or missing, or a value cannot be proved.
-
-    Examples
-    --------
-    >>> calls = [("rope", {"x": x, "positions": positions}, {"layout": "half", "base": 10000.0})]  # doctest: +SKIP
-    >>> golden_suite(calls, "golden/")  # doctest: +SKIP
-    """
-    by_op: dict[str, list[Case]] = {}
-    for op, arrays, options in calls:
-        own = by_op.setdefault(op, [])
-        if op not in REGISTRY:
-            raise TargetError(no_operation("golden_suite: op", op))
-        inputs = {name: np.asarray(value) for name, value in arrays.items()}
-        try:
-            shapes = shapes_of(op, inputs, options)
-        except (TypeError, ValueError, IndexError) as error:
-            msg = f"golden_suite: {op} does not take call {len(own) + 1}: {error}"
-            raise TargetError(msg) from error
-        _require_room("golden_suite", shapes)
-        wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
-        own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
-    write_suite("golden_suite", Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
-    return Path(directory)
-
-
-def _require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise unless results fit into the files of a suite."""
-    values = sum(math.prod(shape) for shape in shapes.values())
-    if values * OF_SUITE > LARGEST:
-        msg = f"{who}: a suite holds at most {LARGEST // OF_SUITE} values of a call; got {values}. Write .npz or .safetensors."
-        raise TargetError(msg)
-
-
-def write_suite(
-    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
-    show: Show | None = None,
-) -> None:  # fmt: skip
-    """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
-    spent = effort or Effort(minutes=math.inf)
-
-    def prover(op: str, arrays: Arrays, params: Mapping[str, Any], *, witnesses: int) -> Proof:
-        assert witnesses == spent.witnesses
-        return proved_in_parts(op, arrays, params, spent, show)
-
-    with whole_directory(directory, replace=True) as new:
-        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
-            msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
-            raise TargetError(msg)
-        made = (build_group(cases, witnesses=spent.witnesses, prover=prover) for cases in by_op.values() if cases)
-        entries = [write_group(new, group) for group in made]
-        copy_static(STATIC, new)
-        write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
-        write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
-        finish(new, entries)

@@ -1,4 +1,6 @@
-"""A definition run in a number system: its outputs, or its gradients, from a call's inputs and options."""
+"""A definition run in a number system: its outputs or gradients, the truth, and how far an accuracy class lets them stray."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from posref.backends.adjoints import Adjoints
-from posref.backends.bounds import Bounds
-from posref.backends.numbers import Array
+from posref.backends.bounds import Bounds, rounded_up
+from posref.backends.numbers import Array, Undecided
 from posref.backends.rounding import LARGEST, representable
 from posref.core.composition import Function, makes_frequencies
 from posref.spec import REGISTRY, Encoding
 
-from ..accuracy import OF_DTYPE
+from ..accuracy import OF_DTYPE, ROUNDING
 from ..calls import bind, given_dtype, is_wide, makes_constants, positions_of, takes_dtype
 from ..errors import BuildError, no_operation
-from ..model import Arrays
+from ..model import Arrays, Call
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def results_of(
     """Return a definition's outputs by name, or its gradients by the name of the input, computed in a number system."""
     if pullback is None:
         return call_of(system, op, inputs, params)
+    from posref.backends.adjoints import Adjoints
+
     adjoints = Adjoints(system)
     leaves = {name: adjoints.leaf(to_system(system, op, name, inputs[name])) for name in pullback.wrt}
     outputs = call_of(adjoints, op, {**inputs, **leaves}, params)
@@ -108,3 +111,74 @@ def askable(op: str, inputs: Arrays, expected: Arrays, flags: tuple[str, ...] = 
         if holds and all(np.all(np.abs(v) <= LARGEST[dtype]) for v in values):
             kept.append(dtype)
     return kept
+
+
+def plain(op: str, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Arrays:
+    """Return what the definition gives in NumPy's float64: not the truth, but near it."""
+    positional, keywords = bind(op, inputs, params)
+    if makes_constants(op):
+        import array_api_compat.numpy as xp
+
+        keywords["xp"] = xp
+    if takes_dtype(op):
+        keywords["dtype"] = np.dtype(np.float64)
+    with np.errstate(all="ignore"):
+        found = REGISTRY[op].function(*positional, **keywords)
+    names = REGISTRY[op].outputs
+    return {n: np.asarray(x) for n, x in zip(names, found if len(names) > 1 else (found,), strict=True)}
+
+
+def wide(arrays: Arrays) -> Arrays:
+    """Return arrays with their reals in float64."""
+    return {n: x.astype(np.float64) if x.dtype.kind == "f" and x.dtype != np.float64 else x for n, x in arrays.items()}
+
+
+# ---- half-widths of accuracy classes that no suite stores; they need no python-flint ---------------------------------------
+def half_widths(op: str, call: Call, accuracy: str) -> Arrays:
+    """Return the half-widths of a call's results that are reals, computed once; NaN if the class leaves a decision open."""
+    if accuracy not in call.computed:
+        from posref.backends.live import live
+
+        call.computed[accuracy] = _computed(op, call, live(accuracy))
+    return call.computed[accuracy]
+
+
+def of_scalars(op: str, call: Call, dtype: str) -> Arrays:
+    """Return how far a call's results move when scalars, such as 1/sqrt(D), are rounded to `dtype`, computed once."""
+    kept = f"scalars-{dtype}"
+    if kept not in call.computed:
+        from posref.backends.live import LiveScalars
+
+        call.computed[kept] = _computed(op, call, LiveScalars(ROUNDING[dtype]))
+    return call.computed[kept]
+
+
+def _computed(op: str, call: Call, system: Bounds) -> Arrays:
+    pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
+    expected = {name: value for name, value in call.expected.items() if value.dtype.kind == "f"}
+    try:
+        results = results_of(system, op, call.inputs, call.params, pullback)
+    except Undecided:
+        return {name: np.full(value.shape, np.nan) for name, value in expected.items()}
+    found = {}
+    for name, value in expected.items():
+        error = as_reals(results[name], system).parts[1]
+        own = np.where(error > 0, 2.0**-53 * np.abs(value), 0.0)  # expected itself is rounded once
+        found[name] = rounded_up(np.broadcast_to(error + own, value.shape))
+    return found
+
+
+def moved_by_trigonometry(op: str, call: Call) -> dict[str, Arrays]:
+    """Return by the name "trig" how far results move with each unit of error of sines and cosines; nothing if they do not."""
+    from posref.backends.live import LiveSensitivity
+
+    results = results_of(LiveSensitivity(), op, call.inputs, call.params, None)
+    found = {
+        name: rounded_up(
+            np.broadcast_to(as_reals(results[name], LiveSensitivity()).parts[1] / LiveSensitivity.SMALL, value.shape)
+        )
+        for name, value in call.expected.items()
+        if value.dtype.kind == "f"
+    }
+    moved = {name: size for name, size in found.items() if np.any(size)}
+    return {"trig": moved} if moved else {}

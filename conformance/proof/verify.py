@@ -14,7 +14,7 @@ from ..model import LoadedCase, LoadedGroup
 from ..suite import safe_reading, tensors
 from ..suite.reading import document, load_group, load_manifest
 from ..suite.writing import LARGEST, listing, recorded_sums
-from . import build, workers
+from . import build, prove, workers
 from .running import Pullback
 
 
@@ -115,7 +115,7 @@ def _prove_case(case: LoadedCase) -> list[str]:
         stored = f"{name}@{k}" if case.kind == "sequence" else name
         try:
             pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
-            expected, mid, widths = build.proved(case.op, call.inputs, call.params, pullback)
+            expected, mid, widths = prove.proved(case.op, call.inputs, call.params, pullback)
         except Exception as error:  # inputs that are no inputs of the operation can make it raise anything
             problems.append(f"{case.id}: {type(error).__name__}: {error}")
             continue

@@ -20,9 +20,9 @@ TEMPLATES = Path(__file__).parent / "templates"
 SNIPPET = """\
 import numpy as np
 from posref.conformance import suite
-from posref.conformance.target.loading import load
+from posref.conformance.target.python import load_python
 
-implementation = load({name!r}, backend={backend!r}, dtype={dtype!r})
+implementation = load_python({name!r}, backend={backend!r}, dtype={dtype!r})
 [group] = suite.load_groups(suite.INSTALLED, group={group!r})
 [case] = [c for c in group.cases if c.id == {case!r}]
 implementation.begin(case)

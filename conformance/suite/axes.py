@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
+from ..calls import positions_of
+from ..model import Call
+
 FUNCTIONS = {"sum": sum, "len": len, "min": min, "max": max, "prod": math.prod}  # that expressions may use
 
 
@@ -106,3 +109,84 @@ def _rounded(how: Any, values: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
 @cache
 def _compiled(text: str) -> CodeType:
     return compile(text, text, "eval")
+
+
+# ---- at which position every value of a result stands ----------------------------------------------------------------------
+# At which position every value of a result stands, so that a failure can say from where on. An argument of positions shares
+# letters with the axes of the result. Of an argument whose axes the result lacks (one coordinate for each axis of an image) the
+# largest counts; where there are several arguments (queries and keys), the farthest.
+BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
+Places = npt.NDArray[np.float64]
+
+
+def places(op: str, call: Call, output: str) -> Places | None:
+    """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
+    if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
+        return None
+    shape = call.expected[output].shape
+    found = [p for p in (_along(op, name, call, output) for name in positions_of(op)) if p is not None]
+    if not found:
+        return None
+    farthest = found[0]
+    for other in found[1:]:
+        farthest = np.maximum(farthest, other)
+    return np.broadcast_to(farthest, shape)
+
+
+def _along(op: str, name: str, call: Call, output: str) -> Places | None:
+    """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
+    ways = alternatives(REGISTRY[op].arrays[name].shape)
+    which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
+    own, axes = list(ways[which]), _axes(op, call, output, which)
+    positions = np.abs(call.inputs[name]).astype(np.float64)
+    if own and not is_star(own[0]) and own[0] not in axes:
+        positions, own = np.max(positions, axis=0), own[1:]
+    elif len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
+        positions, own = np.max(positions, axis=-1, initial=0.0), own[:-1]  # the coordinates of a point
+    if not own or not any(_same(own[-1], axis) for axis in axes):
+        return None
+    index: list[slice | None] = []
+    for axis, left in zip(reversed(axes), [*reversed(axes[:-1]), ""], strict=True):
+        if own and _same(own[-1], axis):
+            if _fixed(axis, own[-1].lstrip("~"), positions, call):
+                return None
+            if is_star(own[-1]):
+                break
+            own.pop()
+            index.append(slice(None))
+        elif own and own[-1] == "1" and len(own) > 1 and _same(own[-2], left):
+            own.pop()
+            index.append(slice(None))
+        else:
+            index.append(None)
+    while index and index[-1] is not None:  # axes that are lined up already
+        index.pop()
+    return positions[(..., *reversed(index))]
+
+
+def _axes(op: str, call: Call, output: str, which: int) -> list[str]:
+    """Return the axes of an output, or of the input that a gradient is of."""
+    if not call.cotangents:
+        return result_axes(op, output, which)
+    ways = alternatives(REGISTRY[op].arrays[output].shape)
+    return ways[min(which, len(ways) - 1)]
+
+
+def _same(own: str, axis: str) -> bool:
+    """Return whether an axis of a result is one of an argument, maybe under a condition."""
+    name, axis = own.lstrip("~"), axis.lstrip("~")
+    return name == axis or (name.isidentifier() and "(" in axis and name in names_in(axis))
+
+
+def _fixed(axis: str, name: str, positions: Places, call: Call) -> bool:
+    """Return whether a condition on options makes an axis of the result 1, whatever the argument's size."""
+    if axis.lstrip("~") == name or not positions.ndim:
+        return False
+    size = positions.shape[-1]
+    return bool(value_of(axis.lstrip("~"), {**call.params, name: size}) != size)
+
+
+def in_band(where: Places, band: tuple[float, float | None]) -> npt.NDArray[Any]:
+    """Return which positions lie in a band."""
+    low, high = band
+    return (where >= low) & (where < (np.inf if high is None else high))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Container, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
+
+from ..accuracy import BASE, UNIT
+from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
-from . import consistency, safe_reading, strict_json, tensors
+from . import safe_reading, tensors
 from .atomic import put_aside
-from .options import from_json
+from .axes import alternatives, is_star, names_in, places
 from .schemas import validate_once
 
 INSTALLED = safe_reading.OURS
@@ -21,6 +27,9 @@ SCHEMA = 1
 DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
 FILES = ("group.json", "data.safetensors", "tolerance.safetensors")  # of a group
 KEPT, LARGEST = 1024, 2**20  # groups that a process keeps once they were found right, and the bytes of the largest of them
+PART = {"inputs": "in", "cotangents": "ct", "expected": "out", "intermediates": "mid"}  # of the name of a tensor, by role
+LARGEST_REFUSED = 2**16  # of these, in a call to be refused, where no expected values bound them
+NEEDED = ("float64", "angle64", "angle32")
 _GROUPS: dict[str, LoadedGroup] = {}  # by their entry, whose hashes say what the files hold
 
 
@@ -40,7 +49,7 @@ def _manifest(path: Path, data: bytes) -> dict[str, Any]:
     """Return the manifest that a file holds, which a check asks for several times."""
     manifest: dict[str, Any] = parse(path, data)
     validate_once("suite", manifest, data, path)
-    consistency.check_manifest(manifest, path)
+    check_manifest(manifest, path)
     return manifest
 
 
@@ -113,9 +122,9 @@ def _load_group(root: Path, entry: Mapping[str, Any]) -> LoadedGroup:
         tensors.read(folder / n, entry["files"][n], root=root) for n in ("data.safetensors", "tolerance.safetensors")
     )
     try:
-        consistency.check_group(manifest, entry, data, tolerance)
+        check_group(manifest, entry, data, tolerance)
         cases = tuple(_case(manifest["op"], case, data, tolerance) for case in manifest["cases"])
-        consistency.check_places(cases)
+        check_places(cases)
     except ValueError as error:
         msg = f"{path}: {error}."
         raise VectorError(msg) from error
@@ -157,10 +166,179 @@ def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, tolerance: 
     return Call(params, named("inputs"), expected, named("intermediates"), widths, named("cotangents"))
 
 
-def parse(path: Path, data: bytes, *, limit: int = strict_json.LIMIT) -> Any:
+def parse(path: Path, data: bytes, *, limit: int = safe_reading.LIMIT) -> Any:
     """Return JSON that has one meaning and at most `limit` bytes; VectorError with the reason otherwise."""
     try:
-        return strict_json.loads(data, limit=limit)
+        return safe_reading.loads(data, limit=limit)
     except ValueError as error:
         msg = f"{path}: not valid JSON: {error}."
         raise VectorError(msg) from error
+
+
+# ---- whether the files fit one another and the operations, where schemas cannot say: a misfit is named before any use ------
+def check_manifest(manifest: Mapping[str, Any], path: Path) -> None:
+    """Raise `VectorError` unless ids are unique and nested, and ``total_bytes`` is the sum of the files."""
+    entries, seen = manifest["groups"], set[str]()
+    for entry in entries:
+        if entry["id"] in seen or not entry["id"].startswith(f"{entry['op']}/"):
+            msg = f"{path}: group {entry['id']!r} must be listed once, and be of operation {entry['op']!r}."
+            raise VectorError(msg)
+        seen.add(entry["id"])
+        _nested(path, entry["id"], entry["cases"])
+    total = sum(file["bytes"] for entry in entries for file in entry["files"].values())
+    if manifest["total_bytes"] != total:
+        msg = f"{path}: total_bytes must be {total}, the sum of all files; got {manifest['total_bytes']}."
+        raise VectorError(msg)
+
+
+def _nested(path: Path, group: str, cases: list[str]) -> None:
+    for case in cases:
+        if case.rpartition("/")[0] != group:
+            msg = f"{path}: case {case!r} must be of its group, {group!r}."
+            raise VectorError(msg)
+
+
+def check_group(
+    manifest: Mapping[str, Any], entry: Mapping[str, Any], data: tensors.Tensors, tolerance: tensors.Tensors
+) -> None:
+    """
+    Raise `ValueError` unless a group's entry, cases and tensors fit one another and its operation.
+
+    Every tensor belongs to one call, under that call's name; every call has the arrays, options and outputs of its operation,
+    options of the right kind, and the half-widths of its dtypes.
+    """
+    op, listed = manifest["op"], [case["id"] for case in manifest["cases"]]
+    if op not in REGISTRY:
+        msg = f"operation {op!r} is not in this version of posref: install the one that the suite was built with"
+        raise ValueError(msg)
+    if listed != entry["cases"]:
+        msg = f"its cases must be those of SUITE.json, {entry['cases']}; they are {listed}"
+        raise ValueError(msg)
+    if any(case["tier"] == "smoke" and case["kind"] != "value" for case in manifest["cases"]):
+        msg = "a smoke case must be of kind value"
+        raise ValueError(msg)
+    unused, widths = set(data), set(tolerance)
+    for kind, call, name, dtypes in _calls(manifest["cases"]):
+        _check_names(op, kind, call, name)
+        _check_values(op, kind, call, name, data)
+        unused -= {tensor for role in PART for tensor in call.get(role, {}).values()}
+        widths -= _check_widths(call, name, dtypes, data, tolerance)
+    if unused | widths:
+        msg = f"no case has the tensor {min(unused | widths)!r}"
+        raise ValueError(msg)
+
+
+def _calls(cases: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any], str, list[str]]]:
+    """Yield every call with its case's kind, its name in the tensors' names, and the dtypes it is asked in."""
+    for case in cases:
+        name = case["id"].rpartition("/")[2]
+        if case["kind"] == "sequence":
+            yield from (("value", step, f"{name}@{k}", case["dtypes"]) for k, step in enumerate(case["steps"]))
+        else:
+            yield case["kind"], case, name, case.get("dtypes", [])
+
+
+def _check_names(op: str, kind: str, call: Mapping[str, Any], name: str) -> None:
+    """Raise unless a call has the arrays, options and outputs of its operation, and tensors of its own name."""
+    parameters, arrays = parameters_of(REGISTRY[op].function), set(array_names(op))
+    required = {n for n, p in parameters.items() if p.default is p.empty}
+    inputs, params = set(call["inputs"]), set(call["params"])
+    wrong = (inputs - arrays) | (params - (set(REGISTRY[op].domains) - arrays)) | (required - inputs - params)
+    if wrong:
+        msg = f"{name}: {min(wrong)!r} is missing, or no array or option of {op}, which takes {', '.join(parameters)}"
+        raise ValueError(msg)
+    known, outputs, cotangents = set(REGISTRY[op].outputs), set(call.get("expected", {})), set(call.get("cotangents", {}))
+    if not (outputs <= inputs if kind == "vjp" else outputs == (known if kind == "value" else set())):
+        msg = f"{name}: expected values must be named {', '.join(REGISTRY[op].outputs)}; got {sorted(outputs)}"
+        raise ValueError(msg)
+    if cotangents != (known if kind == "vjp" else set()):
+        msg = (
+            f"{name}: cotangents must be of {', '.join(REGISTRY[op].outputs)}, in a case of kind vjp; got {sorted(cotangents)}"
+        )
+        raise ValueError(msg)
+    for role, part in PART.items():
+        for argument, tensor in call.get(role, {}).items():
+            if tensor != f"{name}/{part}/{argument}":
+                msg = f"{name}: {role} {argument!r} must be the tensor {name}/{part}/{argument}; got {tensor!r}"
+                raise ValueError(msg)
+
+
+def _check_values(op: str, kind: str, call: Mapping[str, Any], name: str, data: tensors.Tensors) -> None:
+    """Raise unless tensors are there, options are of the right kind, and sizes are those of the expected values."""
+    named = [tensor for role in PART for tensor in call.get(role, {}).values()]
+    for tensor in named:
+        if tensor not in data:
+            msg = f"{name}: names a tensor that its files lack: {tensor!r}"
+            raise ValueError(msg)
+    axes = [n for role in ("expected", "cotangents") for tensor in call.get(role, {}).values() for n in data[tensor].shape]
+    for option, value in call["params"].items():
+        if kind != "reject" and not admits(REGISTRY[op].domains[option], value):
+            msg = f"{name}: {option} must be {REGISTRY[op].domains[option]}; got {str(value)[:80]}"
+            raise ValueError(msg)
+        most = LARGEST_REFUSED if kind == "reject" else 2 * max(axes, default=0)
+        if option in sizes(op) and isinstance(value, int | float) and value > most:
+            msg = f"{name}: {option} must fit its values, at most {most} here; got {value}"
+            raise ValueError(msg)
+
+
+@cache
+def sizes(op: str) -> frozenset[str]:
+    """Return the options that are the size of an axis, or a factor of one, without a limit: they say how much is computed."""
+    record = REGISTRY[op]
+    shapes = (*record.result, *(axes.shape for axes in record.arrays.values()))
+    axes = {axis.lstrip("~") for shape in shapes if shape[:1] != "=" for way in alternatives(shape) for axis in way}
+    named = {name for axis in axes if not is_star(axis) and "+" not in axis for name in names_in(axis)}
+    unlimited = {name for name, domain in record.domains.items() if isinstance(domain, Integer) and domain.high is None}
+    return frozenset(unlimited & named)
+
+
+def check_places(cases: Iterable[LoadedCase]) -> None:
+    """Raise `ValueError` unless the positions of every call are those of its expected values, as far as they have any."""
+    for case in cases:
+        for call in case.calls:
+            for output, expected in call.expected.items():
+                try:
+                    places(case.op, call, output)
+                except (ValueError, LookupError) as error:
+                    msg = f"{case.id}: its positions must fit the shape of {output}, {list(expected.shape)}: {error}"
+                    raise ValueError(msg) from error
+
+
+def admits(domain: Domain, value: Any) -> bool:
+    """Return whether an option of a case, as in JSON, is of the kind that its operation takes; numbers are not compared."""
+    match domain:
+        case OneOf():
+            return value in domain.words
+        case Flag():
+            return isinstance(value, bool)
+        case Record():
+            return value is None or isinstance(value, dict)
+        case Integer():
+            return type(value) is int or (value is None and domain.optional)
+        case Integers():
+            return isinstance(value, list) and all(type(item) is int for item in value)
+        case Real():
+            return type(value) in (int, float) or (value is None and domain.optional)
+
+
+def _check_widths(
+    call: Mapping[str, Any], name: str, dtypes: list[str], data: tensors.Tensors, tolerance: tensors.Tensors
+) -> set[str]:
+    """Return the names of a call's half-widths; raise unless they are of its real outputs, and all that its dtypes need."""
+    real = {n: data[tensor].shape for n, tensor in call.get("expected", {}).items() if data[tensor].dtype.kind == "f"}
+    needed = {*NEEDED, *(f"low-{d}" for d in dtypes if d in UNIT)}
+    found = set()
+    for accuracy in (*BASE, "trig"):
+        for output, shape in real.items():
+            key = f"{accuracy}/{name}/{output}"
+            if key not in tolerance:
+                if accuracy in needed:
+                    msg = f"{name}: the tolerance {key!r} is missing"
+                    raise ValueError(msg)
+                continue
+            width = tolerance[key]
+            if width.shape != shape or width.dtype != np.float32 or np.any(width < 0):
+                msg = f"tolerance {key} must be F32, none negative, of the shape of the expected values, {list(shape)}"
+                raise ValueError(msg)
+            found.add(key)
+    return found

@@ -17,7 +17,6 @@ from ..errors import Failure, Unsupported
 from ..model import Arrays, Call, LoadedCase
 from ..suite.quoting import shown
 from . import array_forms
-from .comparing import same_bits
 
 Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype
 
@@ -74,14 +73,19 @@ def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dty
 
 
 CHANGED = "changed its input {}"
+OTHER_BITS = "the same call gave other bits the second time ({})"
+
+
+def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays have the same bits."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
 def expect_same(first: Arrays, second: Arrays) -> None:
     """Raise `Failure` unless two calls gave the same bits."""
     for name, value in first.items():
         if not same_bits(value, second[name]):
-            msg = f"the same call gave other bits the second time ({name})"
-            raise Failure(msg)
+            raise Failure(OTHER_BITS.format(name))
 
 
 def refuse(target: InProcess, case: LoadedCase, dtype: str) -> str:
@@ -207,3 +211,9 @@ def keywords_of(function: Any) -> frozenset[str] | None:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return None
     return frozenset(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
+def takes_keyword(function: Any, name: str) -> bool:
+    """Return whether a function takes a keyword of that name."""
+    accepts = keywords_of(function)
+    return accepts is None or name in accepts

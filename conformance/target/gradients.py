@@ -19,7 +19,7 @@ from ..calls import given_dtype
 from ..errors import Failure, Unsupported
 from ..model import Arrays, Call
 from ..suite.quoting import shown
-from . import calling, comparing
+from . import calling
 from .calling import InProcess
 
 Found = dict[str, tuple[np.ndarray[Any, Any], str | None]]
@@ -48,6 +48,8 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
 class GradientCall:
     """A call for gradients, with its arrays made: what it gives, and which of the arrays it changed."""
 
+    overwritten = None  # no input is overwritten with a gradient
+
     def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()) -> None:
         self.target, self.op, self.call, self.dtype = target, op, call, dtype
         self.positional, self.keywords = calling.arguments(target, op, call, dtype, flags)
@@ -62,7 +64,7 @@ class GradientCall:
     def changed(self) -> list[str]:
         """Return the names of arrays that are no longer as they were given."""
         host = self.target.backend.to_numpy
-        return [n for n, array in self._arrays().items() if not comparing.same_bits(self.before[n], host(array))]
+        return [n for n, array in self._arrays().items() if not calling.same_bits(self.before[n], host(array))]
 
     def accepted(self) -> Arrays:
         """Return the gradients by name, or raise `Failure` for what is wrong with them whatever their values."""

@@ -1,4 +1,4 @@
-"""Loading a target of any kind: a Python one, here or in a process of its own, a program, or a folder of results."""
+"""Loading a target of any kind: a Python object here, a Python target by its name, a program, or a folder of results."""
 
 import shlex
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import TargetError
 from ..suite.reading import INSTALLED
 from .base import Target
+from .connection import Connection
 from .python import load_python
 
 
@@ -25,12 +26,14 @@ def load(
     trig: float | None = None,
     device: Any = None,
     suite: Path = INSTALLED,
+    ahead: Connection | None = None,
 ) -> Target:
     """
     Return a target: a Python one, a program that speaks the protocol (`command`), or a folder of its results (`outputs`).
 
-    A Python target is a module or object, or the name of a built-in adapter, ``module``, ``module:object`` or ``file.py``;
-    with `isolate` it runs in a process of its own, held to `timeout` seconds a call and `memory` GiB, as a program is.
+    A Python target is a module or object, which stays in this process and is trusted, or the name of a built-in adapter,
+    ``module``, ``module:object`` or ``file.py``. A name is loaded in a process of its own (in `ahead`, if
+    that was started already), held to `timeout` seconds a call and `memory` GiB, as a program is. `isolate` demands a name.
 
     Raises
     ------
@@ -50,8 +53,13 @@ def load(
 
         words = shlex.split(command) if isinstance(command, str) else list(command)
         return Program.start(words, timeout=timeout, memory=memory, suite=suite, **stated)
-    if isolate:
-        from .remote.serve import isolated
+    if isinstance(target, str):
+        from .process import ProcessTarget
 
-        return isolated(target, backend=backend, device=device, timeout=timeout, memory=memory, suite=suite, **stated)
+        return ProcessTarget.start(
+            target, timeout=timeout, memory=memory, ahead=ahead, backend=backend, device=device, **stated
+        )
+    if isolate:
+        msg = f"check: isolate needs a target by name (module, module:object or file.py); got {type(target).__name__}."
+        raise TargetError(msg)
     return load_python(target, backend=backend, device=device, **stated)

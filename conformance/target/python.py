@@ -17,7 +17,8 @@ from posref import backends
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 
-from ..accuracy import OF_DTYPE
+from ..accuracy import OF_DTYPE, TRIG
+from ..calls import takes_dtype
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
 from ..model import Arrays, Call, LoadedCase
 from ..suite.quoting import shown
@@ -48,16 +49,28 @@ class PythonTarget(Target):
         found = offered(self.implementation, op)
         return found if callable(found) else None
 
+    def stated(self) -> dict[str, Any]:
+        """Return what it states of itself, as the protocol has it in the reply to start."""
+        claims: dict[str, Any] = {d: TRIG.sub("", c) for d, c in self.claims.items()}
+        declared = {float(found[1]) for c in self.claims.values() if (found := TRIG.search(c))}
+        operations = [op for op in REGISTRY if self.has(op)]
+        with_gradients = list(filter(self.has_gradients, operations))
+        own_dtype = [op for op in operations if takes_dtype(op) and not calling.takes_keyword(self.function(op), "dtype")]
+        return {
+            "implementation": {"name": self.name, "language": f"Python, {self.library}"},
+            "operations": operations, "dtypes": list(self.dtypes),
+            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": gradients.none_by(self.library)}),
+            "claims": claims | ({"trig": max(declared)} if declared else {}),
+            "scalings": list(self.scalings), **({} if self.supports is None else {"supports": self.supports}),
+            "own_dtype": own_dtype, "notes": list(self.notes), "versions": dict(self.versions),
+        }  # fmt: skip
+
     def has(self, op: str) -> bool:
         """Return whether there is a function of that name."""
         return self.function(op) is not None
 
     def has_gradients(self, op: str) -> bool:
         """Return whether it has a `vjp`, or its library differentiates."""
-        return self._differentiates()
-
-    def _differentiates(self) -> bool:
-        """Return the same, for `run`: what is handed to a thread waits for it, and may not be called from there."""
         return hasattr(self.backend, "vjp") or callable(offered(self.implementation, "vjp"))
 
     def begin(self, case: LoadedCase) -> None:
@@ -69,7 +82,7 @@ class PythonTarget(Target):
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Call it twice in this process."""
         if call.cotangents:
-            if not self._differentiates():
+            if not self.has_gradients(case.op):
                 raise Unsupported(gradients.none_by(self.backend.name))
             return _stopping(gradients.run, self, case.op, call, dtype, case.flags)
         return _stopping(watching.run, self, case, call, dtype)

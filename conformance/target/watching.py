@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from posref.spec import REGISTRY
 from ..errors import Failure, TargetError
 from ..model import Arrays, Call, LoadedCase
 from . import calling
-from .calling import Collected, InProcess
-from .comparing import same_bits
+from .calling import Collected, InProcess, same_bits
 
 
 class Watched:
@@ -36,8 +34,10 @@ class Watched:
         self.before = {n: target.backend.to_numpy(a) for n, a in self.arrays.items() if n != self.overwritten}
         self.around = self._around()
 
-    def results(self, function: Callable[..., Any]) -> Collected:
+    def collected(self) -> Collected:
         """Return the results by name, on the host; `Failure` if memory that is none of its own was written to."""
+        function = self.target.function(self.op)
+        assert function is not None
         with np.errstate(all="ignore"):
             found = function(*self.positional.values(), **self.keywords)
         found = found if self.overwritten is None else self.arrays[self.overwritten]
@@ -68,12 +68,10 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
     """
     op = case.op
-    function = target.function(op)
-    assert function is not None
     asked = Watched(target, op, call, dtype, case.flags)
 
     def once() -> Arrays:
-        found = asked.results(function)
+        found = asked.collected()
         told = "dtype" in asked.keywords
         return {n: calling.accept(op, n, x, of, call, dtype, asked=told, flags=case.flags) for n, (x, of) in found.items()}
 

@@ -1,6 +1,6 @@
 """Convolutional positions: a grouped convolution over the frames. Source: Baevski et al., wav2vec 2.0, arXiv:2006.11477."""
 
-from posref.core.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
+from posref.core.arrays import beside, cast, index_dtype, library, placement, spread, wide
 from posref.core.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -72,7 +72,7 @@ def conv_positions(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, gr
     name = "conv_positions"
     check_real(name, x=x, weight=weight, bias=bias)
     groups = check_integer(name, "groups", groups, 1)
-    xp = namespace(x, weight, bias)
+    xp = library(name, x=x, weight=weight, bias=bias)
     if x.ndim < 2 or x.shape[-1] % groups:
         got = f"{tuple(x.shape)} for {groups} groups"
         msg = f"{name}: x must be (..., frames, channels), and groups must divide the channels; got {got}."

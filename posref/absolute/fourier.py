@@ -3,7 +3,7 @@
 from typing import Any, Literal, get_args
 
 from posref.core.angles import cos_sin_of_half_turns, cos_sin_of_pairs
-from posref.core.arrays import Array, DType, cast, namespace, result_dtype, wide
+from posref.core.arrays import Array, DType, cast, library, namespace, result_dtype, wide
 from posref.core.checks import check_frequencies, check_positions, check_word
 from posref.spec import Axes, OneOf, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -112,8 +112,8 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     check_positions(name, "x", x)
     check_frequencies(name, "bands", bands)
     c, count = _check_shapes(tuple(x.shape), tuple(bands.shape))
-    xp = namespace(x)
-    dtype = result_dtype(x, dtype)
+    xp = library(name, x=x)
+    dtype = result_dtype(name, x, dtype)
     values = cast(x, wide(dtype, xp))
     if not count:  # Dask cannot reshape an empty array
         return cast(values[..., :0] if include == "none" else values, dtype)

@@ -1,7 +1,7 @@
 """Hierarchical learned positions: n rows for n squared positions. Source: Su Jianlin, kexue.fm/archives/7947 (2020)."""
 
 from posref.absolute.learned import learned
-from posref.core.arrays import beside, cast, constants, namespace, whole, wide
+from posref.core.arrays import beside, cast, constants, library, whole, wide
 from posref.core.checks import check_positive
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
@@ -67,7 +67,7 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     if alpha >= 1 or alpha == 0.5:
         msg = f"{name}: alpha must be between 0 and 1, and not 1/2 (positions in + j and jn + i would be equal); got {alpha!r}."
         raise ValueError(msg)
-    xp = namespace(positions, table)
+    xp = library(name, positions=positions, table=table)
     index = whole(name, "positions", positions)
     if table.ndim != 2 or table.shape[0] == 0:
         msg = f"{name}: table must be 2-D, (rows, width), with at least one row; got shape {tuple(table.shape)}."

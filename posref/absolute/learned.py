@@ -1,6 +1,6 @@
 """Learned absolute positions: a table. Source: Gehring et al., arXiv:1705.03122, section 3.1; BERT, arXiv:1810.04805."""
 
-from posref.core.arrays import index_dtype, namespace, rows
+from posref.core.arrays import index_dtype, library, rows
 from posref.core.checks import check_flag, check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
@@ -68,7 +68,7 @@ def learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, offset: int = 0, cli
     >>> learned(np.asarray([-1, 7]), np.asarray([[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]), clip=True).tolist()
     [[0.5, 1.0], [2.5, 3.0]]
     """
-    xp = namespace(positions, table)
+    xp = library("learned", positions=positions, table=table)
     if not xp.isdtype(positions.dtype, "integral"):
         msg = f"learned: positions must be integers (each selects a row of the table); got {positions.dtype}."
         raise ValueError(msg)

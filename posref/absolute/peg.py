@@ -1,6 +1,6 @@
 """Positional encoding generator: a depthwise convolution. Source: Chu et al., CPVT, arXiv:2102.10882, section 3.3."""
 
-from posref.core.arrays import beside, cast, index_dtype, namespace, placement, spread, wide
+from posref.core.arrays import beside, cast, index_dtype, library, namespace, placement, spread, wide
 from posref.core.checks import check_flag, check_real
 from posref.spec import Axes, Flag, encoding
 from posref.types import ArrayOf, T
@@ -69,7 +69,7 @@ def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: boo
     residual = check_flag("peg", "residual", residual)
     check_real("peg", x=x, weight=weight, bias=bias)
     size = _size(tuple(x.shape), tuple(weight.shape), tuple(bias.shape))
-    xp = namespace(x, weight, bias)
+    xp = library("peg", x=x, weight=weight, bias=bias)
     work, width = wide(x.dtype, xp), x.shape[-1]
     own, seen = cast(x, work), cast(x, work)
     for axis in (x.ndim - 3, x.ndim - 1):  # rows of patches, then columns, which now come after the rows' taps

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, Namespace, beside, cast, constants, namespace, wide
+from posref.core.arrays import Array, Namespace, beside, cast, constants, library, wide
 from posref.core.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
 from posref.types import T
@@ -172,7 +172,7 @@ def resample(
         msg = f"{name}: padding must be 'border' with antialias=True (it drops cells outside the grid); got 'zeros'."
         raise ValueError(msg)
     size, old_size, prefix = _check_table(table, size, old_size, prefix)
-    xp, d = namespace(table), table.shape[1]
+    xp, d = library(name, table=table), table.shape[1]
     work, beyond = wide(table.dtype, xp), 0 if antialias or padding == "zeros" else REACH
     cells = xp.reshape(cast(table[prefix:, :], work), (*old_size, d))
     last = len(size) - 1

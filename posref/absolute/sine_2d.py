@@ -3,7 +3,7 @@
 from math import pi
 
 from posref.absolute.sinusoidal import sinusoidal
-from posref.core.arrays import Array, DType, beside, cast, index_dtype, namespace, result_dtype, wide
+from posref.core.arrays import Array, DType, beside, cast, index_dtype, library, namespace, result_dtype, wide
 from posref.core.checks import check_flag, check_integer, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -102,7 +102,7 @@ def sine_2d(
     [-1.0, -0.0, 0.0471, 0.9989, 1.0, 0.0, 0.0157, 0.9999]
     """
     name = "sine_2d"
-    xp = namespace(mask)
+    xp = library(name, mask=mask)
     if not xp.isdtype(mask.dtype, "bool") or mask.ndim < 2:
         found = f"{mask.dtype}, {tuple(mask.shape)}"
         msg = f"{name}: mask must be boolean with rows and columns, True where a cell is valid; got {found}."
@@ -118,7 +118,7 @@ def sine_2d(
     if centered and not normalize:
         msg = f"{name}: centered must be False without normalize (counts are whole numbers); got True."
         raise ValueError(msg)
-    dtype = result_dtype(mask, dtype)
+    dtype = result_dtype(name, mask, dtype)
     blocks = []
     for axis in (-2, -1):
         places = valid_counts(mask, axis)

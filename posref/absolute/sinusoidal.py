@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
 from posref.core.angles import cos_sin
-from posref.core.arrays import Array, DType, cast, namespace, result_dtype
+from posref.core.arrays import Array, DType, cast, library, result_dtype
 from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
@@ -126,10 +126,10 @@ def sinusoidal(
     base = check_positive("sinusoidal", "base", base)
     scale = check_positive("sinusoidal", "scale", scale)
     _check_width(dim, endpoint, odd)
-    dtype = result_dtype(positions, dtype)
+    dtype = result_dtype("sinusoidal", positions, dtype)
     count = dim // 2 if odd == "zeros" else (dim + 1) // 2
     width = dim if odd == "extra_sine" else 2 * count
-    frequencies = ladder(namespace(positions), count, count - 1 if endpoint else width / 2, base)
+    frequencies = ladder(library("sinusoidal", positions=positions), count, count - 1 if endpoint else width / 2, base)
     cos, sin = cos_sin(positions, frequencies, dtype=dtype)
     waves = followed_by_zeros(_columns(sin, cos, layout, dim, odd), dim)
     return cast(waves if scale == 1 else waves * scale, dtype)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.absolute.sinusoidal import LAYOUTS, Layout, sinusoidal
-from posref.core.arrays import DType, namespace
-from posref.core.checks import check_integers, check_positions, check_word
+from posref.core.arrays import DType, library, result_dtype
+from posref.core.checks import check_integers, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding
 from posref.types import ArrayOf, T
 
@@ -119,7 +119,9 @@ def sinusoidal_nd(
         need = f"a first axis of {len(widths)}, one coordinate for each width"
         msg = f"{name}: positions must have {need}; got {tuple(positions.shape)}."
         raise ValueError(msg)
-    xp = namespace(positions)
+    xp = library(name, positions=positions)
+    base = check_positive(name, "base", base)
+    dtype = result_dtype(name, positions, dtype)
     blocks = [
         sinusoidal(positions[axis, ...], width, layout=layout, base=base, endpoint=endpoint, dtype=dtype)
         for axis, width in enumerate(widths)

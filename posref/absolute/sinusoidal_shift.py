@@ -3,7 +3,7 @@
 from posref.absolute.sines import ladder
 from posref.absolute.sinusoidal import LAYOUTS, Layout
 from posref.core.angles import cos_sin
-from posref.core.arrays import DType, beside, cast, namespace, result_dtype
+from posref.core.arrays import DType, beside, cast, library, result_dtype
 from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
@@ -100,8 +100,8 @@ def sinusoidal_shift(
     if dim % 2:
         msg = f"{name}: dim must be even (a sine needs its cosine); got {dim}."
         raise ValueError(msg)
-    xp, half = namespace(offsets), dim // 2
-    dtype = result_dtype(offsets, dtype)
+    xp, half = library(name, offsets=offsets), dim // 2
+    dtype = result_dtype(name, offsets, dtype)
     cos, sin = cos_sin(offsets, ladder(xp, half, half - 1 if endpoint else half, base), dtype=dtype)
     pairs = [0] * dim**2  # for every entry: its pair, and the factors of that pair's cosine and sine
     of_cos, of_sin = [0.0] * dim**2, [0.0] * dim**2

@@ -2,7 +2,7 @@
 
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
 from posref.core.angles import cos_sin
-from posref.core.arrays import DType, cast, namespace, result_dtype
+from posref.core.arrays import DType, cast, library, result_dtype
 from posref.core.checks import check_flag, check_integer, check_positions, check_positive
 from posref.spec import Axes, Flag, Integer, Real, encoding
 from posref.types import ArrayOf, T
@@ -102,7 +102,7 @@ def timestep(
     scale = check_positive(name, "scale", scale)
     max_period = check_positive(name, "max_period", max_period)
     half = dim // 2
-    frequencies = ladder(namespace(timesteps), half, half - shift, max_period) * float(scale)
-    dtype = result_dtype(timesteps, dtype)
+    frequencies = ladder(library(name, timesteps=timesteps), half, half - shift, max_period) * float(scale)
+    dtype = result_dtype(name, timesteps, dtype)
     cos, sin = cos_sin(timesteps, frequencies, dtype=dtype)
     return cast(followed_by_zeros(arranged(sin, cos, "cos_sin" if flip else "sin_cos"), dim), dtype)

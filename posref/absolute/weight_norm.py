@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from posref.core.arrays import beside, cast, namespace, wide
+from posref.core.arrays import beside, cast, library, wide
 from posref.core.checks import check_integer, check_real
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -68,7 +68,7 @@ def weight_norm(v: ArrayOf[T], g: ArrayOf[T], /, *, axis: Literal[0, 1, 2]) -> T
     if tuple(g.shape) != lengths:
         msg = f"weight_norm: g must have shape {lengths}, with v of {tuple(v.shape)} and axis {axis}; got {tuple(g.shape)}."
         raise ValueError(msg)
-    xp = namespace(v, g)
+    xp = library("weight_norm", v=v, g=g)
     work, count = wide(v.dtype, xp), v.shape[axis]
     if 0 in v.shape:
         return cast(v, v.dtype)

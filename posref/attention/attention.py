@@ -1,7 +1,7 @@
 """Scaled dot-product attention, to compare logits and outputs. Source: arXiv:1706.03762, equation (1)."""
 
 from posref.attention.attention_logits import LOGITS, SCALED, attention_logits, check_logits
-from posref.core.arrays import Array, beside, cast, namespace, repeat_heads, wide
+from posref.core.arrays import Array, beside, cast, library, namespace, repeat_heads, wide
 from posref.core.checks import check_broadcast, check_real
 from posref.spec import Axes, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -90,7 +90,7 @@ def attention(
     >>> attention(np.asarray([[1.0]]), same, np.asarray([[2.0], [4.0]])).tolist()
     [[3.0]]
     """
-    work = wide(q.dtype, namespace(q, k, v))
+    work = wide(q.dtype, library("attention", q=q, k=k, v=v))
     check_logits("attention", q, k, bias, scale)
     logits = attention_logits(cast(q, work), k, bias=bias, scale=scale)
     check_real("attention", v=v)
@@ -125,7 +125,7 @@ def softmax(logits: Array, v: Array, mask: Array | None, /, *, sinks: Array | No
 
 def _column(logits: Array, sinks: Array) -> Array:
     """Return the sinks in a shape that broadcasts with the logits, one for each head."""
-    xp, heads = namespace(logits, sinks), (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
+    xp, heads = namespace(logits, sinks, function="attention"), (*(1,) * (3 - logits.ndim), *logits.shape)[-3]
     check_real("attention", sinks=sinks)
     if tuple(sinks.shape) != (heads,):
         msg = f"attention: sinks must have one number for each query head, shape ({heads},); got shape {tuple(sinks.shape)}."
@@ -136,7 +136,7 @@ def _column(logits: Array, sinks: Array) -> Array:
 
 def _check_mask(logits: Array, mask: Array) -> None:
     """Raise if a mask is not boolean, or does not broadcast with the logits."""
-    if not namespace(logits, mask).isdtype(mask.dtype, "bool"):
+    if not namespace(logits, mask, function="attention").isdtype(mask.dtype, "bool"):
         remedy = " Pass numbers to add to the logits as bias." if namespace(mask).isdtype(mask.dtype, "real floating") else ""
         msg = f"attention: mask must be boolean, True where a query may attend; got {mask.dtype}.{remedy}"
         raise ValueError(msg)

@@ -1,6 +1,6 @@
 """Logits of scaled dot-product attention. Source: arXiv:1706.03762, section 3.2.1."""
 
-from posref.core.arrays import Array, beside, cast, check_heads, common_shape, namespace, repeat_heads, wide
+from posref.core.arrays import Array, beside, cast, check_heads, common_shape, library, namespace, repeat_heads, wide
 from posref.core.checks import check_broadcast, check_finite, check_real
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
@@ -81,7 +81,7 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
 
 def check_queries(function: str, q: Array, k: Array) -> None:
     """Raise if queries and keys differ in width or are not real floating."""
-    namespace(q, k)  # raises for lists
+    library(function, q=q, k=k)
     if q.ndim < 2 or k.ndim < 2 or q.shape[-1] != k.shape[-1]:
         msg = f"{function}: q and k must be (..., Q, D) and (..., K, D); got {tuple(q.shape)} and {tuple(k.shape)}."
         raise ValueError(msg)
@@ -102,7 +102,7 @@ def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: f
         leading = (*leading[:-1], q.shape[-3])
     check_broadcast(function, "leading axes of q and k", tuple(q.shape[:-2]), leading)
     if bias is not None:
-        namespace(q, bias)  # raises for a list
+        library(function, q=q, bias=bias)
         check_real(function, bias=bias)
         logits = (*common_shape(tuple(q.shape[:-2]), leading), q.shape[-2], k.shape[-2])
         check_broadcast(function, "logits and bias", logits, bias.shape)
@@ -110,7 +110,7 @@ def check_logits(function: str, q: Array, k: Array, bias: Array | None, scale: f
 
 def products(function: str, q: Array, k: Array) -> Array:
     """Return the products of queries and the keys of their head, in the working dtype (float32 or wider)."""
-    xp = namespace(q, k)
+    xp = library(function, q=q, k=k)
     work = wide(q.dtype, xp)
     check_queries(function, q, k)
     keys = repeat_heads(function, k, q.shape[-3]) if q.ndim > 2 else k

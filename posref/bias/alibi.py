@@ -3,8 +3,20 @@
 from typing import Literal, get_args
 
 from posref.bias.alibi_slopes import alibi_slopes
-from posref.core.arrays import Array, DType, beside, cast, common_shape, constants, distances, namespace, result_dtype, wide
-from posref.core.checks import check_positions, check_tokens, check_word
+from posref.core.arrays import (
+    Array,
+    DType,
+    beside,
+    cast,
+    common_shape,
+    constants,
+    distances,
+    library,
+    namespace,
+    result_dtype,
+    wide,
+)
+from posref.core.checks import check_integer, check_positions, check_tokens, check_word
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
 
@@ -80,8 +92,9 @@ def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, fo
     check_positions(name, "q_positions", q_positions)
     check_positions(name, "k_positions", k_positions)
     check_tokens(name, q_positions=q_positions, k_positions=k_positions)
-    xp = namespace(q_positions, k_positions)
-    dtype = result_dtype(q_positions, dtype)
+    xp = library(name, q_positions=q_positions, k_positions=k_positions)
+    dtype = result_dtype(name, q_positions, dtype)
+    heads = check_integer(name, "heads", heads, 1)
     slopes = alibi_slopes(heads, xp=xp if constants(xp) is xp else None)
     return alibi_product(q_positions, k_positions, slopes, form=form, dtype=dtype)
 

@@ -72,4 +72,4 @@ def alibi_slopes(
     below = 1 << heads.bit_length() - 1  # the power of two at or below heads
     steps = [2 * h for h in range(1, below + 1)] + [2 * h - 1 for h in range(1, heads - below + 1)]
     exponents = c.asarray(steps, dtype=c.float64) * float(max_bias) / (2 * below)
-    return created(c.pow(c.asarray(2.0, dtype=c.float64), -exponents), xp, device, dtype)
+    return created("alibi_slopes", c.pow(c.asarray(2.0, dtype=c.float64), -exponents), xp, device, dtype)

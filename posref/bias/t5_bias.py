@@ -1,7 +1,7 @@
 """T5's relative position bias. Source: Raffel et al., arXiv:1910.10683, section 2.1."""
 
-from posref.bias.t5_buckets import t5_buckets
-from posref.core.arrays import Array, distances, namespace, rows
+from posref.bias.t5_buckets import check_buckets, t5_buckets
+from posref.core.arrays import Array, distances, library, namespace, rows
 from posref.core.checks import check_real, check_tokens
 from posref.spec import Axes, Flag, Integer, encoding, part
 from posref.types import ArrayOf, T
@@ -82,7 +82,7 @@ def t5_bias(
     >>> t5_bias(np.asarray([1]), np.asarray([0, 1, 2]), table, bidirectional=True, max_distance=4).tolist()
     [[[0.1, 0.0, 0.3]]]
     """
-    namespace(q_positions, k_positions, table)  # raises for lists
+    library("t5_bias", q_positions=q_positions, k_positions=k_positions, table=table)  # raises for lists
     if table.ndim != 2:
         msg = f"t5_bias: table must be 2-D, (num_buckets, heads); got shape {tuple(table.shape)}."
         raise ValueError(msg)
@@ -96,6 +96,7 @@ def t5_bias(
         )
         msg = f"t5_bias: table must have {least}; got shape {tuple(table.shape)}."
         raise ValueError(msg)
+    check_buckets("t5_bias", bidirectional, table.shape[0], max_distance)
     relative = -distances(q_positions, k_positions)
     buckets = t5_buckets(relative, bidirectional=bidirectional, num_buckets=table.shape[0], max_distance=max_distance)
     return t5_rows(table, buckets)

@@ -1,6 +1,6 @@
 """T5's relative position buckets. Source: Raffel et al., arXiv:1910.10683, section 2.1, and mesh-tensorflow's code."""
 
-from posref.core.arrays import beside, namespace, rows
+from posref.core.arrays import beside, library, rows
 from posref.core.checks import check_integer
 from posref.spec import Axes, Flag, Integer, encoding
 from posref.types import ArrayOf, T
@@ -70,11 +70,11 @@ def t5_buckets(relative_positions: ArrayOf[T], /, *, bidirectional: bool, num_bu
     >>> t5_buckets(np.asarray([-200, -8, -1, 0, 1, 8, 200]), bidirectional=True).tolist()
     [15, 8, 1, 0, 17, 24, 31]
     """
-    xp = namespace(relative_positions)
+    xp = library("t5_buckets", relative_positions=relative_positions)
     if not xp.isdtype(relative_positions.dtype, "signed integer"):
         msg = f"t5_buckets: relative_positions must be signed integers; got {relative_positions.dtype}."
         raise ValueError(msg)
-    sided, max_distance = _check(bidirectional, num_buckets, max_distance)
+    sided, max_distance = check_buckets("t5_buckets", bidirectional, num_buckets, max_distance)
     buckets = one_sided(sided, max_distance)
     after = [sided + b for b in buckets[1:]] if bidirectional else [0] * max_distance
     lookup = beside([*reversed(buckets), *after], relative_positions, None)
@@ -98,13 +98,13 @@ def one_sided(num_buckets: int, max_distance: int) -> list[int]:
     return buckets
 
 
-def _check(bidirectional: bool, num_buckets: int, max_distance: int) -> tuple[int, int]:
+def check_buckets(function: str, bidirectional: bool, num_buckets: int, max_distance: int) -> tuple[int, int]:
     """Return the number of buckets on one side and the largest distance. Raise if one is out of range."""
-    num_buckets = check_integer("t5_buckets", "num_buckets", num_buckets, 4 if bidirectional else 2)
+    num_buckets = check_integer(function, "num_buckets", num_buckets, 4 if bidirectional else 2)
     if bidirectional and num_buckets % 2:
-        msg = f"t5_buckets: num_buckets must be even when bidirectional (half for each side); got {num_buckets}."
+        msg = f"{function}: num_buckets must be even when bidirectional (half for each side); got {num_buckets}."
         raise ValueError(msg)
     sided = num_buckets // 2 if bidirectional else num_buckets
     reason = " (above half the buckets of one side)"
-    max_distance = check_integer("t5_buckets", "max_distance", max_distance, sided // 2 + 1, reason)
+    max_distance = check_integer(function, "max_distance", max_distance, sided // 2 + 1, reason)
     return sided, max_distance

@@ -4,8 +4,6 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from posref.core.callers import called, names_of
-
 Array = Any
 Namespace = Any
 DType = Any
@@ -16,8 +14,13 @@ FLOAT64_IN_NAME_ONLY = ("mlx.core", "ndonnx")
 _NAMESPACES: dict[tuple[type, ...], Namespace] = {}  # looked up once per type: 0.1 us against 1.5 us
 
 
-def namespace(*arrays: Array) -> Namespace:
-    """Return the array API namespace of `arrays`. Raise TypeError if they are not arrays of one library."""
+def library(function: str, /, **arrays: Array) -> Namespace:
+    """Return the namespace of the arguments of `function`. Raise TypeError if they are not arrays of one library."""
+    return namespace(*arrays.values(), function=function, names=tuple(arrays))
+
+
+def namespace(*arrays: Array, function: str = "posref", names: tuple[str, ...] = ("arguments",)) -> Namespace:
+    """Return the array API namespace of `arrays`. Raise TypeError, with a function's name, if they are not of one library."""
     key = tuple(map(type, arrays))
     xp = _NAMESPACES.get(key)
     if xp is None:
@@ -25,11 +28,11 @@ def namespace(*arrays: Array) -> Namespace:
             xp = _numpy() if are_numpy(*key) else array_namespace(*arrays)
         except TypeError as error:
             types = ", ".join(f"{t.__module__}.{t.__qualname__}" for t in key)
-            *others, last = names_of(arrays)
-            names = f"{', '.join(others)} and {last}" if others else last
+            *others, last = names
+            named = f"{', '.join(others)} and {last}" if others else last
             alone = not others and last != "arguments"
             need = "an array (convert numbers and lists" if alone else "arrays of one library (convert numbers and lists"
-            msg = f"{called('posref')}: {names} must be {need} with its asarray); got {types}."
+            msg = f"{function}: {named} must be {need} with its asarray); got {types}."
             raise TypeError(msg) from error
         if number_system(xp) is None:  # all number systems share one type: ask the array each time
             _NAMESPACES[key] = xp
@@ -116,7 +119,7 @@ def spread(made: Array, x: Array) -> Array:
     return DTensor.from_local(made, x.device_mesh, [Replicate()] * x.device_mesh.ndim, run_check=False)
 
 
-def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
+def created(function: str, values: Any, xp: Namespace | None, device: Any, dtype: DType | None) -> Array:
     """
     Return constants unchanged (NumPy float64), or as an array of `xp`, on `device`, in `dtype`, if these are given.
 
@@ -124,7 +127,7 @@ def created(values: Any, xp: Namespace | None, device: Any, dtype: DType | None)
     by 1e-2.
     """
     if dtype is not None:
-        check_dtype(dtype, namespace(values) if xp is None else xp)
+        check_dtype(function, dtype, namespace(values) if xp is None else xp)
     if xp is None:
         return values if dtype is None else cast(values, dtype)
     if number_system(xp) is not None:
@@ -162,18 +165,18 @@ def index_dtype(x: Array) -> DType:
     return xp.__array_namespace_info__().default_dtypes(**placement(x, xp))["indexing"]
 
 
-def result_dtype(positions: Array, dtype: DType | None) -> DType:
+def result_dtype(function: str, positions: Array, dtype: DType | None) -> DType:
     """Return `dtype` if given, else the dtype of floating `positions`, else the library's default real dtype."""
     xp = namespace(positions)
     if dtype is not None:
-        check_dtype(dtype, xp)
+        check_dtype(function, dtype, xp)
         return dtype
     if xp.isdtype(positions.dtype, "real floating"):
         return positions.dtype
     return default_real(xp, placement(positions, xp).get("device"))
 
 
-def check_dtype(dtype: DType, xp: Namespace) -> None:
+def check_dtype(function: str, dtype: DType, xp: Namespace) -> None:
     """Raise if a result dtype is not a real floating data type of the library."""
     if dtype == xp.float32 or dtype == getattr(xp, "float64", None):  # the common case; the rest is slow
         return
@@ -186,7 +189,7 @@ def check_dtype(dtype: DType, xp: Namespace) -> None:
         except (TypeError, AttributeError):
             fits = False
     if not fits:
-        msg = f"{called('posref', 'dtype')}: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
+        msg = f"{function}: dtype must be a real floating data type of the arrays' library; got {dtype!r}."
         raise ValueError(msg)
 
 
@@ -212,7 +215,7 @@ def whole(function: str, argument: str, positions: Array) -> Array:
 
     That dtype has 64 bits in nearly all libraries. In JAX it has 32 by default, and differences of 2**31 or more wrap around.
     """
-    if not namespace(positions).isdtype(positions.dtype, "integral"):
+    if not library(function, **{argument: positions}).isdtype(positions.dtype, "integral"):
         msg = f"{function}: {argument} must be integers; got {positions.dtype}."
         raise ValueError(msg)
     return cast(positions, index_dtype(positions))

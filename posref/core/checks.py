@@ -6,8 +6,7 @@ Checks of options return the option, with NumPy scalars converted to Python numb
 
 from typing import Any
 
-from posref.core.arrays import Array, are_numpy, namespace
-from posref.core.callers import called
+from posref.core.arrays import Array, are_numpy, library
 
 LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
@@ -22,7 +21,7 @@ ALSO_CALLED = {  # libraries' names for posref's words
 
 def check_positions(function: str, argument: str, positions: Array) -> None:
     """Raise if positions are neither integer nor at least float32."""
-    xp = namespace(positions)
+    xp = library(function, **{argument: positions})
     if xp.isdtype(positions.dtype, "integral"):
         return
     if not xp.isdtype(positions.dtype, "real floating") or xp.finfo(positions.dtype).bits < 32:
@@ -35,7 +34,7 @@ def check_positions(function: str, argument: str, positions: Array) -> None:
 
 def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
     """Raise if frequencies are narrower than float32, like a buffer after ``model.to(bfloat16)``."""
-    xp = namespace(frequencies)
+    xp = library(function, **{argument: frequencies})
     if are_numpy(type(frequencies)):  # Dynamo cannot read the dtype of a NumPy array
         narrow = frequencies.itemsize < 4
     else:
@@ -51,7 +50,7 @@ def check_frequencies(function: str, argument: str, frequencies: Array) -> None:
 def check_real(function: str, **arrays: Array) -> None:
     """Raise if an array is not real floating. The keywords are the names of the arguments."""
     for argument, x in arrays.items():
-        if not namespace(x).isdtype(x.dtype, "real floating"):
+        if not library(function, **{argument: x}).isdtype(x.dtype, "real floating"):
             remedy = (
                 "Give real and imaginary parts as two channels"
                 if "complex" in str(x.dtype)
@@ -63,7 +62,7 @@ def check_real(function: str, **arrays: Array) -> None:
 
 def check_lanes(function: str, argument: str, x: Array) -> None:
     """Raise if an array is not real floating, or has no axis of channels."""
-    if namespace(x).isdtype(x.dtype, "integral"):
+    if library(function, **{argument: x}).isdtype(x.dtype, "integral"):
         msg = f"{function}: {argument} must be real floating; got {x.dtype}. Pass it before positions, in a floating dtype."
         raise ValueError(msg)
     check_real(function, **{argument: x})
@@ -75,7 +74,7 @@ def check_lanes(function: str, argument: str, x: Array) -> None:
 def check_tokens(function: str, **positions: Array) -> None:
     """Raise if positions have no axis of tokens. The keywords are the names of the arguments."""
     for argument, p in positions.items():
-        namespace(p)
+        library(function, **{argument: p})
         if p.ndim < 1:
             msg = f"{function}: {argument} must have an axis of tokens; got shape ()."
             raise ValueError(msg)
@@ -95,7 +94,6 @@ def quoted(value: Any) -> str:
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
     """Raise if `value` is not one of `words`."""
     if not isinstance(value, str) or value not in words:
-        function = called(function, argument)
         msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}.{_meant(value, words)}"
         raise ValueError(msg)
 
@@ -126,12 +124,10 @@ def check_integer(function: str, argument: str, value: Any, low: int, reason: st
     """Return `value` as an int. Raise if it is not from `low` to 2**31 - 1."""
     value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        function = called(function, argument)
         remedy = _as_python(argument, value)
         msg = f"{function}: {argument} must be an int of at least {low}{reason}; got {quoted(value)}.{remedy}"
         raise ValueError(msg)
     if value > LARGEST_INTEGER:
-        function = called(function, argument)
         reason = "positions may have 32 bits"
         msg = f"{function}: {argument} must be an int of at most {LARGEST_INTEGER} ({reason}); got {quoted(value)}."
         raise ValueError(msg)
@@ -142,7 +138,6 @@ def check_integers(function: str, argument: str, values: Any, low: int) -> tuple
     """Return `values` as a tuple. Raise unless they are a list or tuple of ints of at least `low`."""
     if isinstance(values, list | tuple):
         return tuple([check_integer(function, argument, value, low) for value in values])
-    function = called(function, argument)
     msg = f"{function}: {argument} must be a list or tuple of ints; got {quoted(values)}."
     raise ValueError(msg)
 
@@ -151,7 +146,6 @@ def check_flag(function: str, argument: str, value: Any) -> bool:
     """Return `value`. Raise if it is neither True nor False."""
     value = as_number(value)
     if value is not True and value is not False:
-        function = called(function, argument)
         msg = f"{function}: {argument} must be True or False; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
     return value
@@ -161,7 +155,6 @@ def check_positive(function: str, argument: str, value: Any) -> float:
     """Return `value`. Raise if it is not a finite normal number above 0: powers of a subnormal number may overflow."""
     value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not SMALLEST_REAL <= value <= LARGEST_REAL:
-        function = called(function, argument)
         above = "of at least 2**-1022" if isinstance(value, float) and 0 < value < 1 else "above 0"
         msg = f"{function}: {argument} must be a finite number {above}; got {quoted(value)}.{_as_python(argument, value)}"
         raise ValueError(msg)
@@ -172,7 +165,6 @@ def check_finite(function: str, argument: str, value: Any) -> Any:
     """Return `value`. Raise if it is not a finite number."""
     value = as_number(value)
     if isinstance(value, bool) or not hasattr(value, "__float__") or not -LARGEST_REAL <= value <= LARGEST_REAL:
-        function = called(function, argument)
         msg = f"{function}: {argument} must be a finite number; got {quoted(value)}."
         raise ValueError(msg)
     return value

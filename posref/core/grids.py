@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from posref.core.arrays import Array, Namespace, constants, default_real, namespace, placement
+from posref.core.arrays import Array, Namespace, constants, default_real, library, placement
 from posref.core.checks import check_finite, check_integer, check_word
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
@@ -98,6 +98,8 @@ def centred(sizes: Sequence[int], /, *, by: By = "axis", xp: NamespaceOf[N] | No
     [[0.0, 0.0], [-0.5, 0.5]]
     """
     check_word("centred", "by", by, BY)
+    for n in sizes:
+        check_integer("centred", "sizes", n, 0)
     cells, c = grid(*sizes), constants(None)
     over = [{"axis": n, "min": min(sizes), "max": max(sizes)}[by] for n in sizes]
     return _real((2 * cells + 1) / c.asarray([[float(n)] for n in over]) - 1, xp, device)
@@ -174,7 +176,7 @@ def with_origin(positions: ArrayOf[T], /, *, before: int = 0, after: int = 0) ->
     """
     before = check_integer("with_origin", "before", before, 0)
     after = check_integer("with_origin", "after", after, 0)
-    xp = namespace(positions)
+    xp = library("with_origin", positions=positions)
     shape, kind = tuple(positions.shape[:-1]), {"dtype": positions.dtype, **placement(positions, xp)}
     return xp.concat(
         [xp.zeros((*shape, before), **kind), positions, xp.zeros((*shape, after), **kind)], axis=positions.ndim - 1

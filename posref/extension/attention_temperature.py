@@ -93,7 +93,7 @@ def attention_temperature(
     offset = check_integer(name, "offset", offset, 0)
     places = whole(name, "positions", positions)
     xp = namespace(places)
-    dtype = result_dtype(places, dtype)
+    dtype = result_dtype(name, places, dtype)
     work = wide(dtype, xp)
     keys = xp.maximum(places + offset, beside(0, places, places.dtype))
     if form == "steps":

@@ -12,7 +12,7 @@ from posref.extension.dual_chunk_distances import (
     dual_chunk_distances,
     places_in_chunks,
 )
-from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
 from posref.scaling import Scaling
 from posref.spec import encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
@@ -132,12 +132,11 @@ def dual_chunk(
     [[0.2837, 0.2837, 1.0]]
     """
     chunk_size, local_size = check_options("dual_chunk", chunk_size, local_size)
-    q_positions, k_positions = signed("dual_chunk", q_positions, k_positions)
-    scores = passes(
+    scores, q_positions, k_positions = passes(
         "dual_chunk", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     key, *queries = places_in_chunks(q_positions, k_positions, chunk_size, local_size)
     intra, successive, inter = (scores(query, key) for query in queries)
     behind = chunks_behind(q_positions, k_positions, chunk_size - local_size)

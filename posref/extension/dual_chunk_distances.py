@@ -1,6 +1,6 @@
 """Relative positions of dual chunk attention, which divides a text into chunks. Source: An et al., arXiv:2402.17463."""
 
-from posref.core.arrays import Array, distances, namespace
+from posref.core.arrays import Array, distances, library, namespace
 from posref.core.checks import check_integer
 from posref.extension.passes import PLACES, signed
 from posref.spec import Domain, Integer, encoding
@@ -82,7 +82,7 @@ def dual_chunk_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *,
     """
     chunk_size, local_size = check_options("dual_chunk_distances", chunk_size, local_size)
     q_positions, k_positions = signed("dual_chunk_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
+    xp = library("dual_chunk_distances", q_positions=q_positions, k_positions=k_positions)
     key, *queries = places_in_chunks(q_positions, k_positions, chunk_size, local_size)
     intra, successive, inter = (distances(query, key) for query in queries)
     behind = chunks_behind(q_positions, k_positions, chunk_size - local_size)

@@ -4,7 +4,7 @@ from typing import Any
 
 from posref.core.arrays import Array, cast, distances, namespace
 from posref.extension.leaky_rerope_distances import OPTIONS, check_options, leaky_rerope_distances
-from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
 from posref.scaling import Scaling
 from posref.spec import encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
@@ -120,12 +120,11 @@ def leaky_rerope(
     [[-0.99, 0.5403, 1.0]]
     """
     window, factor = check_options("leaky_rerope", window, factor)
-    q_positions, k_positions = signed("leaky_rerope", q_positions, k_positions)
-    scores = passes(
+    scores, q_positions, k_positions = passes(
         "leaky_rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     near = xp.abs(distances(q_positions, k_positions)) < window
     far = scores(q_positions + window * (factor - 1), k_positions, steps=factor)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)

@@ -1,6 +1,6 @@
 """Relative positions of Leaky ReRoPE, which grow slowly beyond a window. Source: kexue.fm/archives/9708; bojone/rerope."""
 
-from posref.core.arrays import DType, beside, cast, constants, distances, namespace, result_dtype, wide
+from posref.core.arrays import DType, beside, cast, constants, distances, library, result_dtype, wide
 from posref.core.checks import check_integer
 from posref.extension.passes import PLACES, signed
 from posref.spec import Domain, Integer, encoding
@@ -70,8 +70,8 @@ def leaky_rerope_distances(
     """
     window, factor = check_options("leaky_rerope_distances", window, factor)
     q_positions, k_positions = signed("leaky_rerope_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
-    dtype = result_dtype(q_positions, dtype)
+    xp = library("leaky_rerope_distances", q_positions=q_positions, k_positions=k_positions)
+    dtype = result_dtype("leaky_rerope_distances", q_positions, dtype)
     apart = distances(q_positions, k_positions)
     tokens = cast(apart, wide(dtype, xp))
     c = constants(xp)

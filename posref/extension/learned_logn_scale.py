@@ -1,6 +1,6 @@
 """Log-n attention with learned factors. Sources: Mistral Large 4 in transformers; SSMax, Nakanishi, arXiv:2501.19399."""
 
-from posref.core.arrays import beside, cast, namespace, whole, wide
+from posref.core.arrays import beside, cast, library, whole, wide
 from posref.core.checks import check_real, check_tokens
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
@@ -62,7 +62,7 @@ def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T
     [[1.0, 1.3466, 2.1513, 3.3026]]
     """
     name = "learned_logn_scale"
-    xp = namespace(positions, scale, bias)
+    xp = library(name, positions=positions, scale=scale, bias=bias)
     check_real(name, scale=scale, bias=bias)
     if scale.ndim != 1 or tuple(scale.shape) != tuple(bias.shape):
         msg = f"{name}: scale and bias must both be (heads,); got {tuple(scale.shape)} and {tuple(bias.shape)}."

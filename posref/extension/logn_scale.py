@@ -71,7 +71,7 @@ def logn_scale(positions: ArrayOf[T], /, *, length: int, offset: int, at_least_o
     at_least_one = check_flag("logn_scale", "at_least_one", at_least_one)
     places = whole("logn_scale", "positions", positions)
     xp, c = namespace(places), constants(namespace(places))
-    dtype = result_dtype(places, dtype)
+    dtype = result_dtype("logn_scale", places, dtype)
     work = wide(dtype, xp)
     keys = xp.maximum(places + offset, beside(1, places, places.dtype))
     scale = xp.log(cast(keys, work)) / beside(c.log(c.asarray(float(length), dtype=c.float64)), places, work)

@@ -4,11 +4,22 @@ from collections.abc import Callable
 from typing import Any
 
 from posref.attention.attention_logits import check_queries, products
-from posref.core.arrays import Array, beside, cast, common_shape, index_dtype, namespace, number_system, repeat_heads, wide
+from posref.core.arrays import (
+    Array,
+    beside,
+    cast,
+    common_shape,
+    index_dtype,
+    library,
+    namespace,
+    number_system,
+    repeat_heads,
+    wide,
+)
 from posref.core.checks import check_rotated, check_rows, check_tokens, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.rope import rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Domain, Integer, OneOf, Real, Record, part
@@ -37,19 +48,23 @@ Scores = Callable[..., Array]
 def passes(
     function: str, q: Array, k: Array, q_positions: Array, k_positions: Array, /, *, layout: Layout, base: float,
     rotary_dim: int | None, scaling: Scaling | None, length: Any,
-) -> Scores:  # fmt: skip
+) -> tuple[Scores, Array, Array]:  # fmt: skip
     r"""
-    Check a call, and return a function that computes one pass from positions of queries and keys, and `steps` in a token.
+    Check a call. Return a function that computes one pass, and the positions of queries and keys, from `signed`.
+
+    The function takes positions of queries and keys, and `steps` in a token.
 
     A pass returns the products of all queries and keys, each rotated by its position divided by `steps`, in the working dtype:
-    :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`. Positions come from `signed`.
+    :math:`(R_{p/g} q) \cdot (R_{n/g} k)` for steps g, with R the rotation of `rope`.
     """
+    q_positions, k_positions = signed(function, q_positions, k_positions)
     check_word(function, "layout", layout, WORDS)
     check_queries(function, q, k)
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(q.shape[:-1]), of="q")
     check_rows(function, "k_positions", tuple(k_positions.shape), tuple(k.shape[:-1]), of="k")
     dim = check_rotated(function, rotary_dim, q.shape[-1], "q")
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = library(function, q=q, k=k, q_positions=q_positions, k_positions=k_positions)
+    check_scaling(function, dim, base=base, scaling=scaling, length=length)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
 
     def rotated(x: Array, positions: Array, steps: int) -> Array:
@@ -61,7 +76,7 @@ def passes(
     def scores(q_positions: Array, k_positions: Array, *, steps: int = 1) -> Array:
         return products(function, rotated(q, q_positions, steps), rotated(k, k_positions, steps))
 
-    return scores
+    return scores, q_positions, k_positions
 
 
 @part(noun="logits")
@@ -94,7 +109,7 @@ def signed(function: str, q_positions: Array, k_positions: Array) -> tuple[Array
     Raise if they are not signed integers, because windows, groups and chunks are decided in integers.
     """
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
-    xp = namespace(q_positions, k_positions)
+    xp = library(function, q_positions=q_positions, k_positions=k_positions)
     if not all(xp.isdtype(p.dtype, "signed integer") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be signed integers; got {q_positions.dtype} and {k_positions.dtype}."
         raise ValueError(msg)

@@ -4,7 +4,7 @@ from typing import Any
 
 from posref.core.arrays import Array, cast, distances, namespace
 from posref.core.checks import check_integer
-from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
 from posref.extension.rerope_distances import WINDOW, rerope_distances
 from posref.scaling import Scaling
 from posref.spec import encoding
@@ -116,12 +116,11 @@ def rerope(
     [[-0.4161, -0.4161, 1.0]]
     """
     window = check_integer("rerope", "window", window, 1)
-    q_positions, k_positions = signed("rerope", q_positions, k_positions)
-    scores = passes(
+    scores, q_positions, k_positions = passes(
         "rerope", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     near = xp.abs(distances(q_positions, k_positions)) < window
     far = scores(0 * q_positions + window, 0 * k_positions)
     return cast(xp.where(near, scores(q_positions, k_positions), far), q.dtype)

@@ -1,6 +1,6 @@
 """Relative positions of ReRoPE: clipped at a window. Source: Su, kexue.fm/archives/9708; bojone/rerope, rerope_patch.py."""
 
-from posref.core.arrays import distances, namespace
+from posref.core.arrays import distances, library
 from posref.core.checks import check_integer
 from posref.extension.passes import PLACES, signed
 from posref.spec import Domain, Integer, encoding
@@ -68,6 +68,6 @@ def rerope_distances(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, win
     """
     window = check_integer("rerope_distances", "window", window, 1)
     q_positions, k_positions = signed("rerope_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
+    xp = library("rerope_distances", q_positions=q_positions, k_positions=k_positions)
     apart = distances(q_positions, k_positions)
     return xp.where(xp.abs(apart) < window, apart, 0 * apart + window)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from posref.core.arrays import Array, cast, distances, namespace
-from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
 from posref.extension.self_extend_distances import OPTIONS, Shift, check_options, near_window, self_extend_distances
 from posref.scaling import Scaling
 from posref.spec import encoding
@@ -126,12 +126,11 @@ def self_extend(
     [[-0.6536, 0.5403, 1.0]]
     """
     group, window = check_options("self_extend", group, window, shift)
-    q_positions, k_positions = signed("self_extend", q_positions, k_positions)
-    scores = passes(
+    scores, q_positions, k_positions = passes(
         "self_extend", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     steps, taken = (group, window) if shift == "exact" else (1, window // group)
     q_groups, k_groups = steps * (q_positions // group + window) - taken, steps * (k_positions // group)
     near = near_window(distances(q_positions, k_positions), window)

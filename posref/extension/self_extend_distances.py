@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, DType, beside, cast, constants, distances, namespace, result_dtype, wide
+from posref.core.arrays import Array, DType, beside, cast, constants, distances, library, result_dtype, wide
 from posref.core.checks import check_integer, check_word
 from posref.extension.passes import PLACES, signed
 from posref.spec import Domain, Integer, OneOf, encoding
@@ -86,8 +86,8 @@ def self_extend_distances(
     """
     group, window = check_options("self_extend_distances", group, window, shift)
     q_positions, k_positions = signed("self_extend_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
-    dtype = result_dtype(q_positions, dtype)
+    xp = library("self_extend_distances", q_positions=q_positions, k_positions=k_positions)
+    dtype = result_dtype("self_extend_distances", q_positions, dtype)
     work = wide(dtype, xp)
     apart, groups = distances(q_positions, k_positions), distances(q_positions // group, k_positions // group)
     c = constants(xp)

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, distances, whole
+from posref.core.arrays import Array, distances, library, whole
 from posref.core.checks import check_integer, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf, encoding
 from posref.types import ArrayOf, T
@@ -103,4 +103,5 @@ def reach(function: str, window: int, counting: Counting) -> int:
 def of_tokens(function: str, q_positions: Array, k_positions: Array) -> tuple[Array, Array]:
     """Return integer positions of queries and keys in the indexing dtype. Raise if they are not integers."""
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
+    library(function, q_positions=q_positions, k_positions=k_positions)
     return whole(function, "q_positions", q_positions), whole(function, "k_positions", k_positions)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from posref.core.arrays import Array, cast, namespace
-from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products, signed
+from posref.extension.passes import ROTATES, ROTATION, SCORES, passes, rotated_products
 from posref.extension.sliding_window import COUNTED, Counting
 from posref.extension.streaming_llm_distances import OPTIONS, are_sinks, check_reach, places_in_cache, streaming_llm_distances
 from posref.scaling import Scaling
@@ -136,11 +136,10 @@ def streaming_llm(
     [[-0.4161, 0.5403, 1.0]]
     """
     sinks, farthest = check_reach("streaming_llm", sinks, window, counting)
-    q_positions, k_positions = signed("streaming_llm", q_positions, k_positions)
-    scores = passes(
+    scores, q_positions, k_positions = passes(
         "streaming_llm", q, k, q_positions, k_positions,
         layout=layout, base=base, rotary_dim=rotary_dim, scaling=scaling, length=length,
     )  # fmt: skip
-    xp = namespace(q, k, q_positions, k_positions)
+    xp = namespace(q)
     of_sinks = scores(places_in_cache(q_positions, sinks + farthest), k_positions)
     return cast(xp.where(are_sinks(k_positions, sinks), of_sinks, scores(q_positions, k_positions)), q.dtype)

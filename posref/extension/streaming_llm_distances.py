@@ -1,6 +1,6 @@
 """Relative positions of StreamingLLM, from places in its cache. Source: Xiao et al., arXiv:2309.17453."""
 
-from posref.core.arrays import Array, beside, distances, namespace
+from posref.core.arrays import Array, beside, distances, library, namespace
 from posref.core.checks import check_integer
 from posref.extension.passes import PLACES, signed
 from posref.extension.sliding_window import COUNTED, WINDOW, Counting, reach
@@ -90,7 +90,7 @@ def streaming_llm_distances(
     """
     sinks, farthest = check_reach("streaming_llm_distances", sinks, window, counting)
     q_positions, k_positions = signed("streaming_llm_distances", q_positions, k_positions)
-    xp = namespace(q_positions, k_positions)
+    xp = library("streaming_llm_distances", q_positions=q_positions, k_positions=k_positions)
     of_sinks = distances(places_in_cache(q_positions, sinks + farthest), k_positions)
     return xp.where(are_sinks(k_positions, sinks), of_sinks, distances(q_positions, k_positions))
 

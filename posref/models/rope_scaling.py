@@ -86,6 +86,7 @@ def table_factor(scaling: Scaling | None, length: int | None) -> float:
     alike = scaling.attention_factor is not None or scaling.short_mscale == scaling.long_mscale
     if length is None and not alike:
         refuse("length must be given (the number of tokens), since short_mscale and long_mscale differ; got None.")
+    longrope.check_factor("table_factor", scaling, length or 0)
     return float(longrope.attention_factor(scaling, length or 0, None))
 
 

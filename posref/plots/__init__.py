@@ -10,8 +10,7 @@ from typing import Any
 from posref.spec import REGISTRY
 
 from .calls import TOKENS, Asked
-from .charts import Chart, Lines, Map, Points
-from .drawing import save
+from .charts import Chart, Lines, Map, Points, save
 from .kinds import KINDS, Kind, kinds_of
 
 __all__ = ["KINDS", "Chart", "Kind", "Lines", "Map", "Points", "chart", "kinds_of", "save"]

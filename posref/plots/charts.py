@@ -1,7 +1,14 @@
-"""Charts as data: lines, maps and points, with the names and units of the axes. `drawing` draws them."""
+"""Charts as data: lines, maps and points, with the names and units of the axes; and their drawing with matplotlib."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +35,6 @@ class Chart:
 
     def _repr_png_(self) -> bytes:
         """Draw the chart where a notebook shows it."""
-        from .drawing import png  # loads matplotlib
-
         return png([self])
 
 
@@ -81,3 +86,165 @@ class Points(Chart):
     def arrays(self) -> dict[str, Numbers]:
         """Return the coordinates and the colours."""
         return {"x": self.x, "y": self.y, "colour": self.colour}
+
+
+# ---- drawing: readable when small, in grey and by colour-blind readers ----
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of Okabe and Ito
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))  # to tell curves apart in grey
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MOST_IN_LEGEND = 6  # beyond, curves are labelled at their ends
+WIDTH, HEIGHT = 5.2, 3.6  # inches
+STYLE: dict[Any, Any] = {
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "image.cmap": "cividis",
+    "figure.constrained_layout.use": True,
+    "svg.hashsalt": "posref",
+    "svg.fonttype": "path",
+    "savefig.dpi": 150,
+}
+DARK: dict[Any, Any] = {
+    "figure.facecolor": "#131416", "axes.facecolor": "#131416", "savefig.facecolor": "#131416", "text.color": "#e8e8e8",
+    "axes.labelcolor": "#e8e8e8", "axes.edgecolor": "#9a9a9a", "xtick.color": "#e8e8e8", "ytick.color": "#e8e8e8",
+    "grid.color": "#9a9a9a",
+}  # fmt: skip
+DARK_COLOURS = ("#56B4E9", "#E69F00", "#3fc79a", "#CC79A7", "#F0E442", "#8fa8ff", "#e8e8e8")
+
+
+def save(charts: Sequence[Chart], path: Path, *, dark: bool = False) -> None:
+    """Write charts side by side as .png, .svg or .pdf. The same numbers and matplotlib give the same bytes."""
+    path.write_bytes(_drawn(charts, path.suffix[1:], dark=dark))
+
+
+def png(charts: Sequence[Chart]) -> bytes:
+    """Return charts side by side as the bytes of a .png file."""
+    return _drawn(charts, "png", dark=False)
+
+
+def _drawn(charts: Sequence[Chart], form: str, *, dark: bool) -> bytes:
+    with _style(dark=dark) as plt:
+        figure, places = plt.subplots(
+            1, len(charts), figsize=(WIDTH * len(charts), HEIGHT), squeeze=False, sharey=_alike(charts)
+        )
+        for place, chart in zip(places[0], charts, strict=True):
+            _draw(place, chart, DARK_COLOURS if dark else COLOURS)
+        about = {"Description": " ".join(chart.seen for chart in charts)}
+        metadata = {"svg": {**about, "Date": None}, "pdf": {"CreationDate": None}, "png": about}[form]
+        file = io.BytesIO()
+        figure.savefig(file, format=form, metadata=metadata)
+        plt.close(figure)
+    return file.getvalue()
+
+
+def _alike(charts: Sequence[Chart]) -> bool:
+    """Return whether charts can share a y axis: all are curves of the same quantity."""
+    return all(isinstance(chart, Lines) for chart in charts) and len({chart.y_label for chart in charts}) == 1
+
+
+@contextlib.contextmanager
+def _style(*, dark: bool) -> Iterator[Any]:
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError as error:
+        msg = "posref plot needs matplotlib: pip install 'posref[plots]'"
+        raise ModuleNotFoundError(msg, name="matplotlib") from error
+    mpl.use("agg", force=False)
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context({**STYLE, **(DARK if dark else {})}):
+        yield plt
+
+
+def _draw(place: Any, chart: Chart, colours: Sequence[str]) -> None:
+    place.set_title(chart.title, loc="left")
+    place.set_xlabel(chart.x_label)
+    place.set_ylabel(chart.y_label)
+    if isinstance(chart, Lines):
+        _lines(place, chart, colours)
+    elif isinstance(chart, Map):
+        _map(place, chart)
+    elif isinstance(chart, Points):
+        _points(place, chart)
+
+
+def _lines(place: Any, chart: Lines, colours: Sequence[str]) -> None:
+    many = len(chart.series) > MOST_IN_LEGEND
+    for n, (name, (x, y)) in enumerate(chart.series.items()):
+        colour, dash = colours[n % len(colours)], DASHES[n % len(DASHES)]
+        if chart.points:
+            place.plot(x, y, MARKERS[n % len(MARKERS)], color=colour, markersize=4, label=name)
+        elif chart.steps:
+            place.step(x, y, where="mid", color=colour, label=name)
+        else:
+            place.plot(x, y, linestyle=dash, color=colour, label=name)
+        if name in chart.ranges:
+            place.fill_between(x, *chart.ranges[name], color=colour, alpha=0.2, linewidth=0)
+    for name, at in chart.marks.items():
+        place.axvline(at, color=place.xaxis.label.get_color(), linewidth=1, linestyle=":")
+        place.annotate(
+            name, (at, 1), xycoords=("data", "axes fraction"), xytext=(3, -11), textcoords="offset points", fontsize=9
+        )
+    place.set_xscale("log" if chart.log_x else "linear")
+    if chart.log_y and _positive(chart):
+        _log(place, chart)
+    if many:
+        _name_ends(place, chart)
+    if len(chart.series) > 1 and not many:
+        columns = 2 if len(chart.series) in {2, 4} else 3
+        place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns, columnspacing=1.2)  # hides no curve
+
+
+def _log(place: Any, chart: Lines) -> None:
+    """Set a logarithmic axis; one of less than two decades has powers of 2, written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    place.set_yscale("log")
+    drawn = np.concatenate([y[y > 0] for _, y in chart.series.values()])
+    if drawn.max() < 100 * drawn.min():
+        place.yaxis.set_major_locator(LogLocator(base=2))
+        place.yaxis.set_minor_locator(NullLocator())
+        place.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+
+
+def _name_ends(place: Any, chart: Lines) -> None:
+    """Write the name of every curve at its end, at least a line's height apart."""
+    low, high = place.get_ylim()
+    ends = sorted((y[-1], x[-1], name) for name, (x, y) in chart.series.items() if len(x))
+    apart, last = (high - low) / 18, -math.inf
+    for y, x, name in ends:
+        last = max(y, last + apart)
+        place.annotate(
+            name, (x, last), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8, annotation_clip=False
+        )
+
+
+def _positive(chart: Lines) -> bool:
+    return all(np.any(y > 0) for _, y in chart.series.values() if len(y))
+
+
+def _map(place: Any, chart: Map) -> None:
+    shape = chart.values.shape
+    (left, top), (rows, columns) = chart.first, shape
+    box = (left - 0.5, left + columns - 0.5, top + rows - 0.5, top - 0.5)
+    image = place.imshow(
+        chart.values, extent=box, aspect="equal" if chart.square else "auto", interpolation="nearest", rasterized=True
+    )
+    place.grid(visible=False)
+    place.xaxis.get_major_locator().set_params(integer=True)
+    place.yaxis.get_major_locator().set_params(integer=True)
+    whole = bool(np.isin(chart.values, (0, 1)).all())
+    place.figure.colorbar(image, ax=place, label=chart.unit, pad=0.02, ticks=[0, 1] if whole else None)
+
+
+def _points(place: Any, chart: Points) -> None:
+    dots = place.scatter(chart.x, chart.y, c=chart.colour, s=3, linewidths=0, rasterized=True)
+    place.figure.colorbar(dots, ax=place, label=chart.unit, pad=0.02)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from posref.core.arrays import index_dtype, namespace, placement, whole
+from posref.core.arrays import index_dtype, library, placement, whole
 from posref.core.checks import check_integer, check_tokens
 from posref.core.grids import made
 from posref.positions.value_checks import counted, first_where
@@ -36,7 +36,7 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     [[7, 8], [3, 4]]
     """
     new = check_integer("decode", "new", new, 0)
-    xp = namespace(cached)
+    xp = library("decode", cached=cached)
     wrong = first_where(cached, cached < 0, xp) if xp.isdtype(cached.dtype, "integral") else cached.dtype
     if wrong is not None:
         msg = f"decode: cached must be integers of at least 0 (the tokens in each row's cache); got {wrong}."
@@ -74,7 +74,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     >>> evicted(np.asarray([0, 1, 900, 901]), reindex=True).tolist()
     [0, 1, 2, 3]
     """
-    xp = namespace(kept)
+    xp = library("evicted", kept=kept)
     if not xp.isdtype(kept.dtype, "integral"):
         msg = f"evicted: kept must be integers; got {kept.dtype}."
         raise ValueError(msg)
@@ -134,7 +134,7 @@ def decode_delta(positions: ArrayOf[T], mask: ArrayOf[T], /) -> T:
     >>> int(delta), (decode(np.asarray(6), 2) + delta).tolist()
     (-2, [4, 5])
     """
-    xp = namespace(positions, mask)
+    xp = library("decode_delta", positions=positions, mask=mask)
     if positions.ndim < 2 or tuple(positions.shape[1:]) != tuple(mask.shape):
         shapes = f"{tuple(mask.shape)} for positions {tuple(positions.shape)}"
         msg = f"decode_delta: mask must have the shape of positions without their first axis; got {shapes}."

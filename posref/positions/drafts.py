@@ -1,6 +1,6 @@
 """Positions of draft tokens, which a small model proposes and the large model verifies in one pass."""
 
-from posref.core.arrays import index_dtype, namespace, placement, whole
+from posref.core.arrays import index_dtype, library, placement, whole
 from posref.core.checks import check_integer, check_tokens
 from posref.positions.value_checks import first_where
 from posref.types import ArrayOf, T
@@ -45,7 +45,7 @@ def tree(verified: ArrayOf[T], parents: ArrayOf[T], /, *, check: bool = True) ->
     >>> tree(np.asarray([10]), np.asarray([-1, 0, 0, 1, 2])).tolist()
     [[10, 11, 11, 12, 12]]
     """
-    xp = namespace(verified, parents)
+    xp = library("tree", verified=verified, parents=parents)
     check_tokens("tree", parents=parents)
     before, above = whole("tree", "verified", verified), whole("tree", "parents", parents)
     nodes = xp.arange(parents.shape[-1], dtype=above.dtype, **placement(parents, xp))
@@ -94,6 +94,6 @@ def constant_drafts(verified: ArrayOf[T], new: int, /) -> T:
     [[6, 6, 6], [2, 2, 2]]
     """
     new = check_integer("constant_drafts", "new", new, 0)
-    xp = namespace(verified)
+    xp = library("constant_drafts", verified=verified)
     last = whole("constant_drafts", "verified", verified) - 1
     return last[..., None] + xp.zeros(new, dtype=index_dtype(verified), **placement(verified, xp))

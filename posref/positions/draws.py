@@ -1,6 +1,6 @@
 """Positions for training with randomised positional encodings, from random draws that you pass."""
 
-from posref.core.arrays import index_dtype, namespace
+from posref.core.arrays import index_dtype, library
 from posref.core.checks import check_integer
 from posref.positions.value_checks import first_where
 from posref.types import ArrayOf, T
@@ -55,7 +55,7 @@ def randomised(draws: ArrayOf[T], /, *, length: int, maximum: int, check: bool =
     [0, 3, 5]
     """
     name = "randomised"
-    xp = namespace(draws)
+    xp = library(name, draws=draws)
     if not xp.isdtype(draws.dtype, "integral") or draws.ndim < 1:
         msg = f"{name}: draws must be integers with at least one axis; got {draws.dtype} of shape {tuple(draws.shape)}."
         raise ValueError(msg)

@@ -1,6 +1,6 @@
 """Positions of tokens in padded rows, from masks and from token ids."""
 
-from posref.core.arrays import namespace
+from posref.core.arrays import library
 from posref.core.checks import check_tokens
 from posref.positions.positions_from_mask import positions_from_mask
 from posref.positions.value_checks import counted
@@ -48,7 +48,7 @@ def from_mask(mask: ArrayOf[T], /, *, padding: int, check: bool = True) -> T:
     >>> from_mask(np.asarray([[0, 0, 1, 1], [1, 1, 1, 0]]), padding=0).tolist()
     [[0, 0, 0, 1], [0, 1, 2, 0]]
     """
-    xp = namespace(mask)
+    xp = library("from_mask", mask=mask)
     ones = counted("from_mask", mask, xp, check=check)
     check_tokens("from_mask", mask=mask)
     if check and mask.shape[-1]:

@@ -1,6 +1,6 @@
 """The sequences of a packed row, from positions alone."""
 
-from posref.core.arrays import namespace, whole
+from posref.core.arrays import library, whole
 from posref.core.checks import check_tokens
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
@@ -63,7 +63,7 @@ def documents(positions: ArrayOf[T], /) -> T:
     [0, 1, 2, 2, 2]
     """
     check_tokens("documents", positions=positions)
-    xp = namespace(positions)
+    xp = library("documents", positions=positions)
     own = whole("documents", "positions", positions)
     if not positions.shape[-1]:
         return own

@@ -1,6 +1,6 @@
 """Positions of packed sequences, and the sequences that positions belong to."""
 
-from posref.core.arrays import namespace, placement
+from posref.core.arrays import library, placement
 from posref.positions.value_checks import starts_of
 from posref.types import ArrayOf, T
 
@@ -29,7 +29,7 @@ def packed(cu_seqlens: ArrayOf[T], /) -> T:
     >>> packed(np.asarray([0, 3, 3, 5])).tolist()
     [0, 1, 2, 0, 1]
     """
-    xp = namespace(cu_seqlens)
+    xp = library("packed", cu_seqlens=cu_seqlens)
     starts = starts_of("packed", cu_seqlens)
     every = xp.arange(int(starts[-1]), dtype=starts.dtype, **placement(cu_seqlens, xp))
     own = xp.searchsorted(starts, every, side="right") - 1

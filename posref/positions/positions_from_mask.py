@@ -1,6 +1,6 @@
 """Positions of tokens in padded rows, from a mask."""
 
-from posref.core.arrays import namespace, placement
+from posref.core.arrays import library, placement
 from posref.positions.value_checks import counted
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
@@ -51,7 +51,7 @@ def positions_from_mask(mask: ArrayOf[T], /, *, padding: int) -> T:
     >>> positions_from_mask(np.asarray([[0, 0, 1, 1], [1, 1, 1, 0]]), padding=0).tolist()
     [[0, 0, 0, 1], [0, 1, 2, 0]]
     """
-    xp = namespace(mask)
+    xp = library("positions_from_mask", mask=mask)
     ones = counted("positions_from_mask", mask, xp, check=False)
     counts = xp.cumulative_sum(ones, axis=-1)
     return xp.where(ones == 1, counts - 1, xp.asarray(padding, dtype=ones.dtype, **placement(mask, xp)))

@@ -1,6 +1,6 @@
 """Rows of a learned table for the tokens of padded rows, from token ids."""
 
-from posref.core.arrays import index_dtype, namespace
+from posref.core.arrays import index_dtype, library
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
@@ -51,7 +51,7 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     >>> from_tokens(np.asarray([0, 42, 7, 1, 1]), padding_idx=1).tolist()
     [2, 3, 4, 1, 1]
     """
-    xp = namespace(tokens)
+    xp = library("from_tokens", tokens=tokens)
     if not xp.isdtype(tokens.dtype, "integral"):
         msg = f"from_tokens: tokens must be integers; got {tokens.dtype}."
         raise ValueError(msg)

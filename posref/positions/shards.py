@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from posref.core.arrays import namespace, placement
+from posref.core.arrays import library, placement
 from posref.core.checks import check_integer, check_word
 from posref.core.grids import made
 from posref.positions.ranks import check_rank
@@ -117,7 +117,7 @@ def packed_shard(cu_seqlens: ArrayOf[T], /, *, rank: int, ranks: int, order: Ord
     check_word("packed_shard", "order", order, ORDERS)
     check_word("packed_shard", "within", within, WITHIN)
     rank, ranks = check_rank("packed_shard", rank, ranks)
-    xp = namespace(cu_seqlens)
+    xp = library("packed_shard", cu_seqlens=cu_seqlens)
     starts = starts_of("packed_shard", cu_seqlens)
     edges = [int(start) for start in starts]
     found: list[list[tuple[int, int]]] = [[], []]  # heads, then tails: tokens as (sequence's start, place)

@@ -1,6 +1,6 @@
 """A check that positions are rows of a learned table."""
 
-from posref.core.arrays import namespace
+from posref.core.arrays import library
 from posref.positions.value_checks import first_where
 from posref.types import T
 
@@ -32,7 +32,7 @@ def require_in_range(positions: T, length: int, /) -> T:
     >>> require_in_range(np.asarray([0, 511]), 512).tolist()
     [0, 511]
     """
-    xp = namespace(positions)
+    xp = library("require_in_range", positions=positions)
     if not xp.isdtype(positions.dtype, "integral"):
         msg = f"require_in_range: positions must be integers; got {positions.dtype}."
         raise ValueError(msg)

@@ -1,6 +1,6 @@
 """Checks of array values, for the position functions that make them."""
 
-from posref.core.arrays import Array, Namespace, index_dtype, namespace
+from posref.core.arrays import Array, Namespace, index_dtype, library
 
 
 def first_where(values: Array, where: Array, xp: Namespace) -> int | None:
@@ -28,7 +28,7 @@ def counted(function: str, mask: Array, xp: Namespace, *, check: bool) -> Array:
 
 def starts_of(function: str, cu_seqlens: Array) -> Array:
     """Return `cu_seqlens` in the indexing dtype. Raise if it does not begin with 0, or decreases."""
-    xp = namespace(cu_seqlens)
+    xp = library(function, cu_seqlens=cu_seqlens)
     if cu_seqlens.ndim != 1 or not cu_seqlens.shape[0] or not xp.isdtype(cu_seqlens.dtype, "integral"):
         shape = tuple(cu_seqlens.shape)
         msg = f"{function}: cu_seqlens must be integers of shape (sequences + 1,); got {cu_seqlens.dtype} {shape}."

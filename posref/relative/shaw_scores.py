@@ -1,6 +1,6 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
-from posref.core.arrays import cast, namespace, rows
+from posref.core.arrays import cast, library, rows
 from posref.core.checks import check_real
 from posref.relative.shaw_table import DOMAINS, PLACES, Order, rows_of, widened
 from posref.spec import Axes, encoding
@@ -86,7 +86,7 @@ def shaw_scores(
     >>> shaw_scores(q, k, table, *places, left=1, right=1, order="key_minus_query").tolist()
     [[22.0, 33.0]]
     """
-    xp = namespace(q, k, key_table)
+    xp = library("shaw_scores", q=q, k=k, key_table=key_table)
     check_real("shaw_scores", q=q, k=k, key_table=key_table)
     index = rows_of("shaw_scores", "q", q, key_table, q_positions, k_positions, left, right, order)
     queries, keys, table = widened(q, k, key_table)

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, cast, distances, namespace, wide
+from posref.core.arrays import Array, cast, distances, library, namespace, wide
 from posref.core.checks import check_integer, check_rows, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf
 
@@ -25,7 +25,7 @@ def rows_of(
     check_word(function, "order", order, ORDERS)
     left = check_integer(function, "left", left, 0)
     right = check_integer(function, "right", right, 0)
-    xp = namespace(q_positions, k_positions)
+    xp = library(function, q_positions=q_positions, k_positions=k_positions)
     check_tokens(function, q_positions=q_positions, k_positions=k_positions)
     if not all(xp.isdtype(p.dtype, "integral") for p in (q_positions, k_positions)):
         msg = f"{function}: positions must be integers; got {q_positions.dtype} and {k_positions.dtype}."

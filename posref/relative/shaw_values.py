@@ -1,6 +1,6 @@
 """Values of attention with learned vectors for relative positions. Source: Shaw et al., arXiv:1803.02155, equation (3)."""
 
-from posref.core.arrays import cast, namespace, rows
+from posref.core.arrays import cast, library, rows
 from posref.core.checks import check_real
 from posref.relative.shaw_table import DOMAINS, PLACES, Order, rows_of, widened
 from posref.spec import Axes, encoding
@@ -88,7 +88,7 @@ def shaw_values(
     >>> shaw_values(np.asarray([[0.5, 0.5]]), v, table, *places, left=1, right=1, order="key_minus_query").tolist()
     [[27.5]]
     """
-    xp = namespace(weights, v, value_table)
+    xp = library("shaw_values", weights=weights, v=v, value_table=value_table)
     check_real("shaw_values", weights=weights, v=v, value_table=value_table)
     index = rows_of("shaw_values", "weights", weights, value_table, q_positions, k_positions, left, right, order)
     given, values, table = widened(weights, v, value_table)

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, cast, namespace, wide
+from posref.core.arrays import Array, cast, library, wide
 from posref.core.checks import check_flag, check_real, check_rows, check_word
 from posref.spec import Axes, Flag, OneOf, encoding
 from posref.types import ArrayOf, Lanes, Layout, T
@@ -99,7 +99,7 @@ def apply_rope(
     check_word("apply_rope", "layout", layout, WORDS)
     check_word("apply_rope", "lanes", lanes, LANES)
     inverse = check_flag("apply_rope", "inverse", inverse)
-    xp = namespace(x, cos, sin)
+    xp = library("apply_rope", x=x, cos=cos, sin=sin)
     shape, half = x.shape, cos.shape[-1]
     if cos.shape != sin.shape or 2 * half > shape[-1]:
         msg = (

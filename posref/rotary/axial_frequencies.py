@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from posref.core.arrays import DType, constants, created
-from posref.core.callers import called
 from posref.core.checks import check_flag, check_integers, check_positive, check_word
 from posref.spec import Flag, Integers, OneOf, Real, encoding
 from posref.types import HOST, N, NamespaceOf
@@ -122,19 +121,9 @@ def axial_frequencies(
     [1.0, 0.1, 1.0, 0.1]
     """
     name = "axial_frequencies"
-    check_word(name, "allocation", allocation, ALLOCATIONS)
-    check_word(name, "unit", unit, UNITS)
-    base = check_positive(name, "base", base)
+    dims, base = check_axes(name, dims, base, allocation, unit)
     endpoint = check_flag(name, "endpoint", endpoint)
     first = check_positive(name, "first", first)
-    dims = check_integers(name, "dims", dims, 2)
-    if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
-        equal = " and equal with allocation='shared'" if allocation == "shared" else ""
-        msg = (
-            f"{called(name, 'dims')}: dims must have at least one entry, all even (channels rotate in pairs){equal}; "
-            f"got {tuple(dims)}."
-        )
-        raise ValueError(msg)
     if endpoint and min(dims) < 4:
         msg = f"{name}: dims must be at least 4 with endpoint=True (a first and a last frequency); got {tuple(dims)}."
         raise ValueError(msg)
@@ -146,4 +135,19 @@ def axial_frequencies(
         exponents = [(2 * (k * axes + axis), sum(dims) - less) for axis, dim in enumerate(dims) for k in range(dim // 2)]
     over, under = (c.asarray([float(pair[n]) for pair in exponents], dtype=c.float64) for n in (0, 1))
     inv_freq = c.pow(b, -over / under) if first == 1 else c.pow(b, -over / under) * float(first)
-    return created(2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)
+    return created(name, 2 * c.pi * inv_freq if unit == "turns" else inv_freq, xp, device, dtype)
+
+
+def check_axes(
+    function: str, dims: Sequence[int], base: float, allocation: Allocation, unit: Unit
+) -> tuple[tuple[int, ...], float]:
+    """Return widths and base. Raise if an option is out of range."""
+    check_word(function, "allocation", allocation, ALLOCATIONS)
+    check_word(function, "unit", unit, UNITS)
+    base = check_positive(function, "base", base)
+    dims = check_integers(function, "dims", dims, 2)
+    if not dims or any(dim % 2 for dim in dims) or (allocation == "shared" and len(set(dims)) > 1):
+        equal = " and equal with allocation='shared'" if allocation == "shared" else ""
+        msg = f"{function}: dims must have at least one entry, all even (channels rotate in pairs){equal}; got {tuple(dims)}."
+        raise ValueError(msg)
+    return dims, base

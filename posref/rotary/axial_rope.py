@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, constants, namespace, number_system, wide
-from posref.core.checks import check_coordinates, check_lanes, check_positions, check_word
+from posref.core.arrays import Array, constants, library, namespace, number_system, wide
+from posref.core.checks import check_coordinates, check_flag, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
-from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies
+from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies, check_axes
 from posref.rotary.axial_table import axes_of_pairs, axial_table
 from posref.spec import Axes, Flag, Integers, OneOf, Real, encoding, part
 from posref.types import ArrayOf, T
@@ -150,9 +150,11 @@ def axial_rope(
     if layout == "half_by_axis" and arrangement != "chunked":
         msg = f"{name}: arrangement must be 'chunked' with layout 'half_by_axis' (pairs lie within axes); got {arrangement!r}."
         raise ValueError(msg)
-    xp = namespace(x, positions)
+    xp = library(name, x=x, positions=positions)
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
+    dims, base = check_axes(name, dims, base, allocation, unit)
+    inverse = check_flag(name, "inverse", inverse)
     inv_freq = axial_frequencies(dims, base=base, allocation=allocation, unit=unit, xp=number_system(xp))
     if not sum(dims) <= x.shape[-1]:
         msg = f"{name}: dims must add up to at most {x.shape[-1]} (the channels of x); got {tuple(dims)}."

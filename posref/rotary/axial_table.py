@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.core.angles import cos_sin_of_pairs
-from posref.core.arrays import DType, beside, cast, index_dtype, namespace, result_dtype
-from posref.core.callers import called
+from posref.core.arrays import DType, beside, cast, index_dtype, library, result_dtype
 from posref.core.checks import check_finite, check_frequencies, check_integers, check_positions, check_word
 from posref.spec import Axes, Integers, OneOf, Real, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -112,13 +111,13 @@ def axial_table(
         attention_factor = float(attention_factor)
     if len(axes) != inv_freq.shape[0] or positions.ndim < 1 or positions.shape[0] != len(sections):
         msg = (
-            f"{called(name, 'sections', 'positions')}: sections must have one entry for each row of positions, and add up to "
+            f"{name}: sections must have one entry for each row of positions, and add up to "
             f"{inv_freq.shape[0]} (the pairs of inv_freq); "
             f"got {tuple(sections)} and positions of shape {tuple(positions.shape)}."
         )
         raise ValueError(msg)
-    xp = namespace(positions)
-    dtype = result_dtype(positions, dtype)
+    xp = library(name, positions=positions)
+    dtype = result_dtype(name, positions, dtype)
     index = beside(axes, positions, index_dtype(positions))
     of_pairs = xp.moveaxis(xp.take(positions, index, axis=0), 0, -1)
     cos, sin = cos_sin_of_pairs(of_pairs, inv_freq, dtype=dtype)
@@ -130,11 +129,9 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
     check_word(function, "arrangement", arrangement, ARRANGEMENTS)
     sections = check_integers(function, "sections", sections, 0)
     if arrangement in ("interleaved", "ernie") and len(sections) != 3:
-        function = called(function, "sections", "positions")
         msg = f"{function}: sections must have three entries with arrangement {arrangement!r}; got {tuple(sections)}."
         raise ValueError(msg)
     if arrangement == "ernie" and sections[1] != sections[2]:
-        function = called(function, "sections", "positions")
         msg = f"{function}: sections 1 and 2 (height and width) must be equal with arrangement 'ernie'; got {tuple(sections)}."
         raise ValueError(msg)
     pairs = sum(sections)
@@ -149,7 +146,6 @@ def axes_of_pairs(function: str, sections: Sequence[int], arrangement: str) -> l
         axes = _round_robin(sections)
     found = tuple(axes.count(axis) for axis in range(len(sections)))
     if found != tuple(sections):
-        function = called(function, "sections", "positions")
         msg = (
             f"{function}: sections must fit arrangement {arrangement!r}, which would give the axes {found} pairs; "
             f"got {tuple(sections)}."

@@ -64,4 +64,4 @@ def cayley(skew: ArrayOf[T], /, *, dtype: DType | None = None) -> T:
         msg = f"cayley: skew must be square matrices, (..., n, n); got shape {tuple(skew.shape)}."
         raise ValueError(msg)
     work = matrix_dtype(skew)
-    return cast(cayley_transform(skew_symmetric(cast(skew, work))), result_dtype(skew, dtype))
+    return cast(cayley_transform(skew_symmetric(cast(skew, work))), result_dtype("cayley", skew, dtype))

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import cast, namespace, wide
+from posref.core.arrays import cast, library, wide
 from posref.core.checks import check_coordinates, check_frequencies, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.cayley import cayley
@@ -93,7 +93,7 @@ def cayley_string(x: ArrayOf[T], positions: ArrayOf[T], skew: ArrayOf[T], freque
     """
     name = "cayley_string"
     check_word(name, "form", form, FORMS)
-    xp = namespace(x, positions, skew)
+    xp = library(name, x=x, positions=positions, skew=skew)
     check_positions(name, "positions", positions)
     check_frequencies(name, "frequencies", frequencies)
     rows, width = tuple(x.shape[:-1]), x.shape[-1]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, beside, cast, constants, namespace, wide
-from posref.core.checks import check_coordinates, check_positions
+from posref.core.arrays import Array, beside, cast, constants, library, wide
+from posref.core.checks import check_coordinates, check_flag, check_positions
 from posref.core.matrices import matrix_dtype
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.mixed_table import mixed_table
@@ -89,7 +89,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
     [[4.0, 1.0, 2.0]]
     """
     name = "circulant_string"
-    xp = namespace(x, positions, coefficients)
+    xp = library(name, x=x, positions=positions, coefficients=coefficients)
     check_positions(name, "positions", positions)
     rows, c, width = tuple(x.shape[:-1]), tuple(coefficients.shape), x.shape[-1]
     fits = len(c) == 3 or (len(c) == len(rows) + 3 and all(m in (1, r) for m, r in zip(c[1:-2], rows, strict=True)))
@@ -100,6 +100,7 @@ def circulant_string(x: ArrayOf[T], positions: ArrayOf[T], coefficients: ArrayOf
         )
         raise ValueError(msg)
     check_coordinates(name, tuple(positions.shape), c[0], rows)
+    inverse = check_flag(name, "inverse", inverse)
     work, (blocks, n) = wide(x.dtype, xp), c[-2:]
     learned = matrix_dtype(coefficients)
     basis, sines = _fourier(n, constants(xp))

@@ -1,7 +1,7 @@
 """FoPE, Fourier position embedding. Source: Hua et al., arXiv:2412.17739, and the authors' FourierEmbedding."""
 
-from posref.core.arrays import beside, cast, namespace, number_system, repeat_heads, wide
-from posref.core.checks import check_positions, check_real, check_rows
+from posref.core.arrays import beside, cast, library, number_system, repeat_heads, wide
+from posref.core.checks import check_positions, check_positive, check_real, check_rows
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.rotary.rope_table import rope_table
@@ -85,12 +85,13 @@ def fope(x: ArrayOf[T], positions: ArrayOf[T], cos_mix: ArrayOf[T], sin_mix: Arr
     >>> fope(np.asarray([[1.0, 2.0, 0.0, 0.0]]), np.asarray([1]), one, one, base=10000.0).round(4).tolist()
     [[0.5403, 2.0, 0.8415, 2.0]]
     """
-    xp = namespace(x, positions, cos_mix, sin_mix)
+    xp = library("fope", x=x, positions=positions, cos_mix=cos_mix, sin_mix=sin_mix)
     check_positions("fope", "positions", positions)
     check_real("fope", x=x, cos_mix=cos_mix, sin_mix=sin_mix)
     kept, mixed = _check_mixes(tuple(x.shape), tuple(cos_mix.shape), tuple(sin_mix.shape))
     check_rows("fope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work, pairs = wide(x.dtype, xp), x.shape[-1] // 2
+    check_positive("fope", "base", base)
     inv_freq = rope_frequencies(2 * pairs, base=base, xp=number_system(xp))[0]
     full = xp.reshape(positions, (*(1,) * (x.ndim - 1 - positions.ndim), *positions.shape))
     tables = []

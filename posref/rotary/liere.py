@@ -1,6 +1,6 @@
 """LieRE: rotation by exponentials of learned generators. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.core.arrays import cast, namespace, wide
+from posref.core.arrays import cast, library, wide
 from posref.core.checks import check_coordinates, check_positions
 from posref.rotary.liere_rotations import liere_rotations
 from posref.spec import Axes, Flag, encoding
@@ -71,7 +71,7 @@ def liere(x: ArrayOf[T], positions: ArrayOf[T], generators: ArrayOf[T], /, *, in
     [[0.5, -0.866, 5.0]]
     """
     name = "liere"
-    xp = namespace(x, positions, generators)
+    xp = library(name, x=x, positions=positions, generators=generators)
     check_positions(name, "positions", positions)
     rows, g, width = tuple(x.shape[:-1]), tuple(generators.shape), x.shape[-1]
     fits = len(g) == 4 or (len(g) == len(rows) + 4 and all(n in (1, m) for n, m in zip(g[1:-3], rows, strict=True)))

@@ -1,6 +1,6 @@
 """The rotation matrices of LieRE. Source: Ostmeier et al., arXiv:2406.10322."""
 
-from posref.core.arrays import DType, cast, common_shape, namespace, result_dtype
+from posref.core.arrays import DType, cast, common_shape, library, result_dtype
 from posref.core.checks import check_positions
 from posref.core.matrices import matrix_dtype, skew_exponential, skew_symmetric
 from posref.spec import Axes, encoding
@@ -92,8 +92,8 @@ def liere_rotations(positions: ArrayOf[T], generators: ArrayOf[T], /, *, dtype: 
     if any(n not in (1, m) for shape in (p[1:], g[1:-3]) for n, m in zip(shape[::-1], rows[::-1], strict=False)):
         msg = f"{name}: axes of generators between the first and last three must broadcast with positions; got {g} and {p}."
         raise ValueError(msg)
-    xp = namespace(positions, generators)
-    dtype = result_dtype(positions, dtype)
+    xp = library(name, positions=positions, generators=generators)
+    dtype = result_dtype(name, positions, dtype)
     work = matrix_dtype(positions)
     spread = xp.reshape(cast(positions, work), (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1, 1, 1))
     aligned = xp.reshape(skew_symmetric(cast(generators, work)), (g[0], *(1,) * (len(rows) - len(g) + 4), *g[1:]))

@@ -5,6 +5,17 @@ from posref.core.checks import check_integer, check_positive
 from posref.scaling import Llama3
 
 
+def check(function: str, scaling: Llama3) -> None:
+    """Raise if a field of the record is out of range."""
+    low, high = float(scaling.low_freq_factor), float(scaling.high_freq_factor)
+    check_positive(function, "Llama3.factor", scaling.factor)
+    check_integer(function, "Llama3.original_length", scaling.original_length, 1)
+    check_positive(function, "Llama3.low_freq_factor", scaling.low_freq_factor)
+    if not low <= high < float("inf"):
+        msg = f"rope_frequencies: Llama3.high_freq_factor must be finite and at least low_freq_factor, {low}; got {high}."
+        raise ValueError(msg)
+
+
 def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
     r"""
     Return the frequencies: slow ones divided by the factor s, fast ones kept, and a ramp between.
@@ -18,12 +29,6 @@ def scaled(inv_freq: Array, scaling: Llama3, c: Namespace) -> Array:
     released configurations of Llama 3.2 1B and 3B say 32.
     """
     low, high = float(scaling.low_freq_factor), float(scaling.high_freq_factor)
-    check_positive("rope_frequencies", "Llama3.factor", scaling.factor)
-    check_integer("rope_frequencies", "Llama3.original_length", scaling.original_length, 1)
-    check_positive("rope_frequencies", "Llama3.low_freq_factor", scaling.low_freq_factor)
-    if not low <= high < float("inf"):
-        msg = f"rope_frequencies: Llama3.high_freq_factor must be finite and at least low_freq_factor, {low}; got {high}."
-        raise ValueError(msg)
     turns = inv_freq * scaling.original_length / (2 * c.pi)
     slowed = inv_freq / float(scaling.factor)
     if low == high:

@@ -4,10 +4,42 @@ import math
 from typing import Any
 
 from posref.core.arrays import Array, Namespace, number_system
-from posref.core.callers import called
 from posref.core.checks import check_integer, check_positive
-from posref.rotary.ntk import longest
+from posref.rotary.ntk import check_length, longest
 from posref.scaling import LongRoPE
+
+
+def check(function: str, scaling: LongRoPE, pairs: int, length: Any) -> None:
+    """Raise if a list does not have an entry above 0 for each pair, or another field or the length is out of range."""
+    for name, values in (("short_factor", scaling.short_factor), ("long_factor", scaling.long_factor)):
+        if len(values) != pairs:
+            msg = f"{function}: LongRoPE.{name} must have one entry for each of the {pairs} pairs; got {len(values)}."
+            raise ValueError(msg)
+        for value in values:
+            check_positive(function, f"LongRoPE.{name}", value)
+    check_factor(function, scaling, length)
+
+
+def check_factor(function: str, scaling: LongRoPE, length: Any) -> None:
+    """Raise if the record does not say how to scale cos and sin, or the length is out of range."""
+    check_length(function, "LongRoPE", length, scaling.original_length)
+    override = scaling.long_mscale if _is_long(scaling, length) else scaling.short_mscale
+    if scaling.attention_factor is not None or override is not None:
+        return
+    if scaling.factor is None and scaling.max_length is None:
+        msg = (
+            "rope_frequencies: LongRoPE must have factor, max_length, attention_factor or the mscale of the list in use "
+            "(to scale cos and sin); got none."
+        )
+        raise ValueError(msg)
+    if scaling.factor is not None:
+        check_positive(function, "LongRoPE.factor", scaling.factor)
+    else:
+        check_integer(function, "LongRoPE.max_length", scaling.max_length, 1)
+    over, under = _extension(scaling)
+    if over > under and scaling.original_length < 2:
+        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (the factor divides by its logarithm); got 1."
+        raise ValueError(msg)
 
 
 def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Array:
@@ -21,16 +53,7 @@ def scaled(inv_freq: Array, scaling: LongRoPE, length: Any, c: Namespace) -> Arr
     in use. When a sequence grows past L, its cached keys were rotated with the short list, and new keys use the long one. The
     paper leaves this open; transformers recomputes nothing.
     """
-    lists = {"short_factor": scaling.short_factor, "long_factor": scaling.long_factor}
-    pairs = inv_freq.shape[0]
-    for name, values in lists.items():
-        if len(values) != pairs:
-            function = called("rope_frequencies", "scaling")
-            msg = f"{function}: LongRoPE.{name} must have one entry for each of the {pairs} pairs; got {len(values)}."
-            raise ValueError(msg)
-        for value in values:
-            check_positive("rope_frequencies", f"LongRoPE.{name}", value)
-    chosen = lists["long_factor" if _is_long(scaling, length) else "short_factor"]
+    chosen = scaling.long_factor if _is_long(scaling, length) else scaling.short_factor
     return inv_freq / c.asarray([float(value) for value in chosen], dtype=c.float64)
 
 
@@ -49,28 +72,21 @@ def attention_factor(scaling: LongRoPE, length: Any, c: Namespace) -> Any:
     for given in (scaling.attention_factor, override):
         if given is not None:
             return float(given)
-    if scaling.factor is None and scaling.max_length is None:
-        msg = (
-            "rope_frequencies: LongRoPE must have factor, max_length, attention_factor or the mscale of the list in use "
-            "(to scale cos and sin); got none."
-        )
-        raise ValueError(msg)
-    if scaling.factor is not None:
-        check_positive("rope_frequencies", "LongRoPE.factor", scaling.factor)
-        over, under = float(scaling.factor), 1
-    else:
-        check_integer("rope_frequencies", "LongRoPE.max_length", scaling.max_length, 1)
-        over, under = float(scaling.max_length or 1), scaling.original_length
+    over, under = _extension(scaling)
     if over <= under:
         return 1.0
-    if scaling.original_length < 2:
-        msg = "rope_frequencies: LongRoPE.original_length must be at least 2 (the factor divides by its logarithm); got 1."
-        raise ValueError(msg)
     if number_system(c) is not None:
         number = c.log(c.asarray(over, dtype=c.float64) / under)
         return c.sqrt(1 + number / c.log(c.asarray(float(scaling.original_length), dtype=c.float64)))
     return math.sqrt(1 + math.log(over / under) / math.log(scaling.original_length))
 
 
+def _extension(scaling: LongRoPE) -> tuple[float, int]:
+    """Return two numbers whose ratio is s."""
+    if scaling.factor is not None:
+        return float(scaling.factor), 1
+    return float(scaling.max_length or 1), scaling.original_length
+
+
 def _is_long(scaling: LongRoPE, length: Any) -> bool:
-    return longest("LongRoPE", length, scaling.original_length) > scaling.original_length
+    return longest(length, scaling.original_length) > scaling.original_length

@@ -1,7 +1,7 @@
 """RoPE-Mixed, rotary embedding with learned frequencies for all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
-from posref.core.arrays import namespace, wide
-from posref.core.checks import check_coordinates, check_frequencies, check_lanes, check_positions, check_word
+from posref.core.arrays import library, wide
+from posref.core.checks import check_coordinates, check_flag, check_frequencies, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
 from posref.rotary.mixed_table import mixed_table
 from posref.spec import Axes, Flag, OneOf, encoding
@@ -80,7 +80,7 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
     """
     name = "mixed_rope"
     check_word(name, "layout", layout, WORDS)
-    xp = namespace(x, positions)
+    xp = library(name, x=x, positions=positions)
     check_frequencies(name, "frequencies", frequencies)
     check_lanes(name, "x", x)
     check_positions(name, "positions", positions)
@@ -93,5 +93,6 @@ def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *
         )
         raise ValueError(msg)
     check_coordinates(name, tuple(positions.shape), f[0], rows)
+    inverse = check_flag(name, "inverse", inverse)
     cos, sin = mixed_table(positions, frequencies, dtype=wide(x.dtype, xp))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse)

@@ -1,7 +1,7 @@
 """Tables for RoPE-Mixed, in which each pair rotates with all axes. Source: Heo et al., arXiv:2403.13298, section 3."""
 
 from posref.core.angles import cos_sin_of_sums
-from posref.core.arrays import DType, cast, common_shape, namespace, result_dtype
+from posref.core.arrays import DType, cast, common_shape, library, result_dtype
 from posref.core.checks import check_frequencies, check_positions
 from posref.spec import Axes, encoding
 from posref.types import AnyArray, ArrayOf, T
@@ -84,9 +84,9 @@ def mixed_table(positions: ArrayOf[T], frequencies: AnyArray, /, *, dtype: DType
             f"the first; got {f} and {p}."
         )
         raise ValueError(msg)
-    xp = namespace(positions)
-    dtype = result_dtype(positions, dtype)
+    xp = library(name, positions=positions)
+    dtype = result_dtype(name, positions, dtype)
     spread = xp.reshape(positions, (p[0], *(1,) * (len(rows) - len(p) + 1), *p[1:], 1))
-    aligned = namespace(frequencies).reshape(frequencies, (f[0], *(1,) * (len(rows) - len(f) + 2), *f[1:]))
+    aligned = library(name, frequencies=frequencies).reshape(frequencies, (f[0], *(1,) * (len(rows) - len(f) + 2), *f[1:]))
     cos, sin = cos_sin_of_sums(spread, aligned, dtype=dtype)
     return cast(cos, dtype), cast(sin, dtype)

@@ -1,10 +1,11 @@
 """Logits of multi-head latent attention, in which only some channels rotate. Source: DeepSeek-V2, arXiv:2405.04434."""
 
 from posref.attention.attention_logits import attention_logits
-from posref.core.arrays import cast, namespace, wide
-from posref.core.checks import check_positions, check_real, check_rows
+from posref.core.arrays import cast, library, wide
+from posref.core.checks import check_finite, check_positions, check_real, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
+from posref.rotary.rope_frequencies import check_scaling
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
@@ -128,7 +129,7 @@ def mla_logits(
     >>> mla_logits(nope, rope, nope, rope[0], *places, layout="half", base=10000.0).tolist()
     [[[1.5]]]
     """
-    xp = namespace(q_nope, q_rope, k_nope, k_rope)
+    xp = library("mla_logits", q_nope=q_nope, q_rope=q_rope, k_nope=k_nope, k_rope=k_rope)
     shapes = [tuple(x.shape) for x in (q_nope, q_rope, k_nope, k_rope)]
     if len(shapes[0]) < 3 or not _fit(*shapes):
         msg = (
@@ -138,10 +139,17 @@ def mla_logits(
         raise ValueError(msg)
     check_real("mla_logits", q_nope=q_nope, q_rope=q_rope, k_nope=k_nope, k_rope=k_rope)
     lead = shapes[3][:-2]
-    for name, positions in (("q_positions", q_positions), ("k_positions", k_positions)):
+    for of, x, name, positions in (
+        ("q_rope", q_rope, "q_positions", q_positions),
+        ("k_rope", k_rope, "k_positions", k_positions),
+    ):
         check_positions("mla_logits", name, positions)
+        library("mla_logits", **{of: x, name: positions})
     check_rows("mla_logits", "q_positions", tuple(q_positions.shape), (*lead, shapes[1][-2]), of="q_rope without heads")
     check_rows("mla_logits", "k_positions", tuple(k_positions.shape), (*lead, shapes[3][-2]), of="k_rope")
+    check_word("mla_logits", "layout", layout, WORDS)
+    check_scaling("mla_logits", check_rotated("rope", None, k_rope.shape[-1]), base=base, scaling=scaling, length=length)
+    scale = None if scale is None else check_finite("mla_logits", "scale", scale)
     work = wide(q_nope.dtype, xp)
     of_heads = q_positions if q_positions.ndim < 2 else q_positions[..., None, :]
     rotated, shared = (

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from posref.core.arrays import namespace, number_system, wide
-from posref.core.checks import check_coordinates, check_integers, check_lanes, check_positions, check_word
+from posref.core.arrays import library, number_system, wide
+from posref.core.checks import check_coordinates, check_flag, check_integers, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
-from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axial_table
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs, axial_table
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, Record, encoding
 from posref.types import AnyArray, ArrayOf, Layout, T
@@ -125,7 +125,7 @@ def mrope(
     [[1.0, 0.5403, 0.0, 0.8415]]
     """
     check_word("mrope", "layout", layout, WORDS)
-    xp = namespace(x, positions)
+    xp = library("mrope", x=x, positions=positions)
     check_positions("mrope", "positions", positions)
     check_lanes("mrope", "x", x)
     sections = check_integers("mrope", "sections", sections, 0)
@@ -135,6 +135,9 @@ def mrope(
         msg = f"mrope: sections must add up to at least 1 and at most {most} (half the channels of x); got {tuple(sections)}."
         raise ValueError(msg)
     check_coordinates("mrope", tuple(positions.shape), len(sections), tuple(x.shape[:-1]))
+    check_scaling("mrope", dim, base=base, scaling=scaling, length=length)
+    axes_of_pairs("mrope", sections, arrangement)
+    inverse = check_flag("mrope", "inverse", inverse)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     cos, sin = axial_table(
         positions, inv_freq, sections=sections, arrangement=arrangement, attention_factor=factor, dtype=wide(x.dtype, xp)

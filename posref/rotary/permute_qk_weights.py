@@ -1,6 +1,6 @@
 """Projection weights from one pair layout to the other. Source: transformers, convert_llama_weights_to_hf.py, permute."""
 
-from posref.core.arrays import cast, namespace
+from posref.core.arrays import cast, library
 from posref.core.checks import check_integer, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS
 from posref.spec import Axes, Integer, OneOf, encoding
@@ -94,7 +94,7 @@ def permute_qk_weights(
     read, wanted = LAYOUTS[source][0], LAYOUTS[target][0]
     if read == wanted:
         return cast(weight, weight.dtype)
-    xp, rest = namespace(weight), weight.shape[1:]
+    xp, rest = library(name, weight=weight), weight.shape[1:]
     by_head = xp.reshape(weight, (heads, width, *rest))
     pairs = (2, rotated // 2) if read == "half" else (rotated // 2, 2)
     in_pairs = xp.reshape(by_head[:, :rotated, ...], (heads, *pairs, *rest))

@@ -3,8 +3,8 @@
 from typing import Literal, get_args
 
 from posref.core.angles import cos_sin_of_pairs
-from posref.core.arrays import Array, beside, cast, has_float64, namespace, number_system, wide
-from posref.core.checks import check_lanes, check_positions, check_real, check_rows, check_word
+from posref.core.arrays import Array, beside, cast, has_float64, library, namespace, number_system, wide
+from posref.core.checks import check_lanes, check_positions, check_positive, check_real, check_rows, check_word
 from posref.rotary.rope_frequencies import rope_frequencies
 from posref.spec import Axes, OneOf, Real, encoding
 from posref.types import ArrayOf, T
@@ -87,17 +87,18 @@ def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float
     [[0.3745, 0.5833]]
     """
     check_word("pope", "layout", layout, LAYOUTS)
-    xp = namespace(x, positions)
+    xp = library("pope", x=x, positions=positions)
     check_lanes("pope", "x", x)
     check_real("pope", x=x)
     check_positions("pope", "positions", positions)
     check_rows("pope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     work = wide(x.dtype, xp)
     if phases is not None:
-        namespace(phases)
+        library("pope", phases=phases)
         check_real("pope", phases=phases)
         _check_phases(tuple(phases.shape), tuple(x.shape))
         phases = _clamped(phases)
+    check_positive("pope", "base", base)
     inv_freq = rope_frequencies(2 * x.shape[-1], base=base, xp=number_system(xp))[0]
     cos, sin = cos_sin_of_pairs(positions[..., None], inv_freq, dtype=work, phases=phases)
     size = softplus(cast(x, work))

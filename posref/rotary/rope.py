@@ -1,9 +1,9 @@
 """RoPE, rotary position embedding. Source: Su et al., arXiv:2104.09864, section 3.2."""
 
-from posref.core.arrays import namespace, number_system, wide
-from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
+from posref.core.arrays import library, number_system, wide
+from posref.core.checks import check_flag, check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS, apply_rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Flag, Integer, OneOf, Real, Record, encoding
@@ -117,11 +117,13 @@ def rope(
     """
     check_word("rope", "layout", layout, WORDS)
     check_word("rope", "lanes", lanes, LANES)
-    xp = namespace(x, positions)
+    xp = library("rope", x=x, positions=positions)
     check_lanes("rope", "x", x)
     check_positions("rope", "positions", positions)
     check_rows("rope", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = check_rotated("rope", rotary_dim, x.shape[-1])
+    check_scaling("rope", dim, base=base, scaling=scaling, length=length)
+    inverse = check_flag("rope", "inverse", inverse)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=wide(x.dtype, xp))
     return apply_rope(x, cos, sin, layout=layout, inverse=inverse, lanes=lanes)

@@ -1,8 +1,8 @@
 """The cosines and sines of RoPE from its parameters. Source: Su et al., arXiv:2104.09864, section 3.2.2; `posref.scaling`."""
 
-from posref.core.arrays import DType, namespace, number_system
-from posref.core.checks import check_positions
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.core.arrays import DType, library, number_system, result_dtype
+from posref.core.checks import check_integer, check_positions
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, Real, Record, encoding
@@ -87,6 +87,8 @@ def rope_cos_sin(
     ([[1.0, 1.0], [0.5403, 1.0]], [[0.0, 0.0], [0.8415, 0.01]])
     """
     check_positions("rope_cos_sin", "positions", positions)
-    xp = namespace(positions)
+    xp = library("rope_cos_sin", positions=positions)
+    dim = check_integer("rope_cos_sin", "dim", dim, 2)
+    check_scaling("rope_cos_sin", dim, base=base, scaling=scaling, length=length)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=number_system(xp))
-    return rope_table(positions, inv_freq, attention_factor=factor, dtype=dtype)
+    return rope_table(positions, inv_freq, attention_factor=factor, dtype=result_dtype("rope_cos_sin", positions, dtype))

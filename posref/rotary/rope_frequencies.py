@@ -3,7 +3,6 @@
 from typing import Any
 
 from posref.core.arrays import Array, DType, Namespace, constants, created
-from posref.core.callers import called
 from posref.core.checks import check_integer, check_positive
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
@@ -127,7 +126,7 @@ def rope_frequencies(
     [1.0, 0.01]
     """
     check_dim("rope_frequencies", dim)
-    base = check_positive("rope_frequencies", "base", base)
+    base = check_scaling("rope_frequencies", dim, base=base, scaling=scaling, length=length)
     c = constants(xp, length if isinstance(scaling, DynamicNTK) else None)
     b = c.asarray(float(base), dtype=c.float64)
     factor: Any = 1.0
@@ -135,7 +134,7 @@ def rope_frequencies(
         case None:
             inv_freq = powers(b, dim, c)
         case Linear():
-            inv_freq = powers(b, dim, c) / _factor(scaling)
+            inv_freq = powers(b, dim, c) / float(scaling.factor)
         case NTKAware() | NTKAlpha():
             inv_freq = powers(ntk.raised(b, ntk.factor_of(scaling, c), dim, c), dim, c)
         case DynamicNTK():
@@ -147,26 +146,46 @@ def rope_frequencies(
         case Llama3():
             inv_freq = llama3.scaled(powers(b, dim, c), scaling, c)
         case YaRN() | YaRNByTurns() | DynamicYaRN():
-            if base <= 1:
-                function = called("rope_frequencies", "base")
-                msg = f"{function}: base must be above 1 with YaRN (its ramp divides by ln(base)); got {base}."
-                raise ValueError(msg)
             inv_freq, factor = yarn.scaled(powers(b, dim, c), b, scaling, length, c), yarn.attention_factor(scaling, length, c)
         case LongRoPE():
             inv_freq = longrope.scaled(powers(b, dim, c), scaling, length, c)
             factor = longrope.attention_factor(scaling, length, c)
         case Proportional():
             inv_freq = proportional(powers(b, dim, c), scaling, c)
+    return created("rope_frequencies", inv_freq, xp, device, dtype), factor
+
+
+def check_scaling(function: str, dim: int, *, base: Any, scaling: Any = None, length: Any = None) -> float:
+    """Return the base. Raise, in the name of `function`, if it, a field of the scaling or the length is out of range."""
+    base = check_positive(function, "base", base)
+    match scaling:
+        case None:
+            pass
+        case Linear():
+            check_positive(function, "Linear.factor", scaling.factor)
+        case NTKAware() | NTKAlpha() | DynamicNTK() | NTKFixed() | NTKMixed():
+            ntk.check(function, scaling, dim, length)
+        case Llama3():
+            llama3.check(function, scaling)
+        case YaRN() | YaRNByTurns() | DynamicYaRN():
+            yarn.check(function, base, scaling, length)
+        case LongRoPE():
+            longrope.check(function, scaling, dim // 2, length)
+        case Proportional():
+            if not 0 <= scaling.rotated <= 1:
+                shares = "must be a share of the head, from 0 to 1"
+                msg = f"rope_frequencies: Proportional.rotated {shares}; got {scaling.rotated}."
+                raise ValueError(msg)
+            check_positive(function, "Proportional.factor", scaling.factor)
         case _:
             remedy = ""
             if isinstance(scaling, dict):
                 remedy = " To read a configuration's dict, call posref.rope_from_config."
             elif isinstance(scaling, str | type):
                 remedy = " Pass an instance, such as posref.scaling.YaRN(factor=4.0, original_length=32768)."
-            function = called("rope_frequencies", "scaling")
             msg = f"{function}: scaling must be a record of posref.scaling or None; got {scaling!r}.{remedy}"
             raise TypeError(msg)
-    return created(inv_freq, xp, device, dtype), factor
+    return base
 
 
 def powers(base: Array, dim: int, c: Namespace) -> Array:
@@ -188,16 +207,6 @@ def proportional(inv_freq: Array, scaling: Proportional, c: Namespace) -> Array:
 
     Every number system rotates the same number of pairs: `rotated` times d in binary64, halved and rounded down.
     """
-    rotated = scaling.rotated
-    if not 0 <= rotated <= 1:
-        msg = f"rope_frequencies: Proportional.rotated must be a share of the head, from 0 to 1; got {rotated}."
-        raise ValueError(msg)
     pairs = inv_freq.shape[0]
-    rotating = c.asarray([i < int(float(rotated) * (2 * pairs)) // 2 for i in range(pairs)])
-    return c.where(rotating, inv_freq / _factor(scaling), c.asarray(0.0, dtype=c.float64))
-
-
-def _factor(scaling: Linear | Proportional) -> float:
-    """Return the record's factor. Raise if it is not above 0."""
-    check_positive("rope_frequencies", f"{type(scaling).__name__}.factor", scaling.factor)
-    return float(scaling.factor)
+    rotating = c.asarray([i < int(float(scaling.rotated) * (2 * pairs)) // 2 for i in range(pairs)])
+    return c.where(rotating, inv_freq / float(scaling.factor), c.asarray(0.0, dtype=c.float64))

@@ -71,7 +71,7 @@ def rope_table(
     if len(inv_freq.shape) != 1:
         msg = f"rope_table: inv_freq must have one axis, (d/2,); got shape {tuple(inv_freq.shape)}."
         raise ValueError(msg)
-    dtype = result_dtype(positions, dtype)
+    dtype = result_dtype("rope_table", positions, dtype)
     cos, sin = waves(positions, inv_freq, dtype=dtype)
     return cast(cos * attention_factor, dtype), cast(sin * attention_factor, dtype)
 

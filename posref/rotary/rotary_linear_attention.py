@@ -1,7 +1,16 @@
 """RoPE inside linear attention. Source: Su et al., arXiv:2104.09864, section 3.3, equation (19)."""
 
-from posref.core.arrays import Array, beside, cast, index_dtype, namespace, wide
-from posref.core.checks import check_broadcast, check_flag, check_positions, check_real, check_rows, check_tokens, check_word
+from posref.core.arrays import Array, beside, cast, index_dtype, library, namespace, wide
+from posref.core.checks import (
+    check_broadcast,
+    check_flag,
+    check_positions,
+    check_positive,
+    check_real,
+    check_rows,
+    check_tokens,
+    check_word,
+)
 from posref.rotary.apply_rope import WORDS
 from posref.rotary.rope import rope
 from posref.spec import Axes, Flag, OneOf, Real, encoding
@@ -110,7 +119,7 @@ def rotary_linear_attention(
     """
     check_word("rotary_linear_attention", "layout", layout, WORDS)
     causal = check_flag("rotary_linear_attention", "causal", causal)
-    xp = namespace(q, k, v)
+    xp = library("rotary_linear_attention", q=q, k=k, v=v)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         msg = (
             "rotary_linear_attention: q, k and v must be (*R, Q, D), (*R, K, D) and (*R, K, E); "
@@ -122,7 +131,9 @@ def rotary_linear_attention(
     check_tokens("rotary_linear_attention", q_positions=q_positions, k_positions=k_positions)
     for name, positions, of, x in (("q_positions", q_positions, "q", q), ("k_positions", k_positions, "k", k)):
         check_positions("rotary_linear_attention", name, positions)
+        library("rotary_linear_attention", **{of: x, name: positions})
         check_rows("rotary_linear_attention", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
+    base = check_positive("rotary_linear_attention", "base", base)
     work = wide(q.dtype, xp)
     queries, keys = (_elu(cast(x, work)) + 1.0 for x in (q, k))
     rotated_queries, rotated_keys = (

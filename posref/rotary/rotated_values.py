@@ -1,9 +1,10 @@
 """Rotated values, with the output rotated back. Source: DeepSeek-V4's attention, in transformers 5.23."""
 
-from posref.core.arrays import Array, cast, namespace, repeat_heads, wide
-from posref.core.checks import check_broadcast, check_positions, check_real, check_rows
+from posref.core.arrays import Array, cast, library, repeat_heads, wide
+from posref.core.checks import check_broadcast, check_positions, check_real, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import LANES, WORDS
 from posref.rotary.rope import rope
+from posref.rotary.rope_frequencies import check_scaling
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
 from posref.types import AnyArray, ArrayOf, Lanes, Layout, T
@@ -123,7 +124,7 @@ def rotated_values(
     >>> rotated_values(np.asarray([[1.0, 0.0]]), v, *places, layout="half", base=10000.0).round(4).tolist()
     [[0.5403, -0.8415]]
     """
-    xp = namespace(weights, v)
+    xp = library("rotated_values", weights=weights, v=v)
     if weights.ndim < 2 or v.ndim < 2 or weights.shape[-1] != v.shape[-2]:
         msg = (
             "rotated_values: weights and v must be (..., Q, K) and (..., K, D); "
@@ -133,7 +134,12 @@ def rotated_values(
     check_real("rotated_values", weights=weights, v=v)
     for name, positions, of, x in (("q_positions", q_positions, "weights", weights), ("k_positions", k_positions, "v", v)):
         check_positions("rotated_values", name, positions)
+        library("rotated_values", **{of: x, name: positions})
         check_rows("rotated_values", name, tuple(positions.shape), tuple(x.shape[:-1]), of=of)
+    check_word("rotated_values", "layout", layout, WORDS)
+    check_word("rotated_values", "lanes", lanes, LANES)
+    dim = check_rotated("rope", rotary_dim, v.shape[-1])
+    check_scaling("rotated_values", dim, base=base, scaling=scaling, length=length)
     work = wide(weights.dtype, xp)
 
     def rotated(x: Array, positions: Array, inverse: bool) -> Array:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from posref.core.arrays import Array, DType, beside, cast, constants, namespace, result_dtype, wide
+from posref.core.arrays import Array, DType, beside, cast, constants, library, namespace, result_dtype, wide
 from posref.core.checks import check_positions, check_word
 from posref.rotary.apply_rope import LAYOUTS, WORDS, apply_rope
-from posref.rotary.rope_frequencies import check_dim, rope_frequencies
+from posref.rotary.rope_frequencies import check_dim, check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
 from posref.scaling import Scaling
 from posref.spec import Axes, Integer, OneOf, Real, Record, encoding
@@ -109,10 +109,11 @@ def rotation_matrix(
     check_word("rotation_matrix", "layout", layout, WORDS)
     check_positions("rotation_matrix", "position", position)
     check_dim("rotation_matrix", dim)
-    xp = namespace(position)
+    xp = library("rotation_matrix", position=position)
+    check_scaling("rotation_matrix", dim, base=base, scaling=scaling, length=length)
     c = constants(xp)
     inv_freq, factor = rope_frequencies(dim, base=base, scaling=scaling, length=length, xp=c if c is xp else None)
-    dtype = result_dtype(position, dtype)
+    dtype = result_dtype("rotation_matrix", position, dtype)
     cos, sin = rope_table(position, inv_freq, attention_factor=factor, dtype=wide(dtype, xp))
     read, write = (_channels(side, dim) for side in LAYOUTS[layout])
     cells = [[(0.0, 0.0)] * dim for _ in range(dim)]  # coefficients of cosine and sine of the pair in `pairs`

@@ -1,11 +1,11 @@
 """xPos, rotary position embedding with an exponential decay. Source: Sun et al., arXiv:2212.10554."""
 
-from posref.core.arrays import namespace, number_system, wide
+from posref.core.arrays import library, number_system, wide
 from posref.core.checks import check_lanes, check_positions, check_rotated, check_rows, check_word
 from posref.rotary.apply_rope import WORDS, apply_rope
-from posref.rotary.rope_frequencies import rope_frequencies
+from posref.rotary.rope_frequencies import check_scaling, rope_frequencies
 from posref.rotary.rope_table import rope_table
-from posref.rotary.xpos_scales import NEAR, ROLES, Role, xpos_scales
+from posref.rotary.xpos_scales import NEAR, ROLES, Role, check_scales, xpos_scales
 from posref.spec import Axes, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, Layout, T
 
@@ -115,11 +115,13 @@ def xpos(
     [[-1.9937, 0.159]]
     """
     check_word("xpos", "layout", layout, WORDS)
-    xp = namespace(x, positions)
+    xp = library("xpos", x=x, positions=positions)
     check_lanes("xpos", "x", x)
     check_positions("xpos", "positions", positions)
     check_rows("xpos", "positions", tuple(positions.shape), tuple(x.shape[:-1]))
     dim = check_rotated("xpos", rotary_dim, x.shape[-1])
+    check_scaling("xpos", dim, base=base)
+    centre, scale_base, gamma = check_scales("xpos", role, centre, scale_base, gamma)
     inv_freq, factor = rope_frequencies(dim, base=base, xp=number_system(xp))
     work = wide(x.dtype, xp)
     cos, sin = rope_table(positions, inv_freq, attention_factor=factor, dtype=work)

@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import DType, beside, cast, constants, index_dtype, namespace, result_dtype, wide
+from posref.core.arrays import DType, beside, cast, constants, index_dtype, library, result_dtype, wide
 from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.rotary.rope_frequencies import check_dim
 from posref.spec import Axes, Integer, OneOf, Real, encoding
@@ -96,19 +96,23 @@ def xpos_scales(
     """
     name = "xpos_scales"
     check_dim(name, dim)
-    check_word(name, "role", role, ROLES)
-    centre = check_integer(name, "centre", centre, 0)
-    scale_base = check_positive(name, "scale_base", scale_base)
-    gamma = check_positive(name, "gamma", gamma)
+    centre, scale_base, gamma = check_scales(name, role, centre, scale_base, gamma)
     check_positions(name, "positions", positions)
-    xp = namespace(positions)
+    xp = library(name, positions=positions)
     c = constants(xp)
     shift = c.asarray(float(gamma), dtype=c.float64)
     zeta = (c.arange(0, dim, 2, dtype=c.float64) / dim + shift) / (shift + 1)
     whole = xp.isdtype(positions.dtype, "integral")
     places = cast(positions, index_dtype(positions)) if whole else positions  # signed: differences are exact integers
     apart = places - centre if role == "query" else centre - places
-    dtype = result_dtype(positions, dtype)
+    dtype = result_dtype(name, positions, dtype)
     work = wide(dtype, xp)
     powers = xp.pow(beside(zeta, positions, work), cast(apart, work)[..., None] / float(scale_base))
     return cast(powers, dtype)
+
+
+def check_scales(function: str, role: Role, centre: int, scale_base: float, gamma: float) -> tuple[int, float, float]:
+    """Return the numbers among the options. Raise if an option is out of range."""
+    check_word(function, "role", role, ROLES)
+    centre = check_integer(function, "centre", centre, 0)
+    return centre, check_positive(function, "scale_base", scale_base), check_positive(function, "gamma", gamma)

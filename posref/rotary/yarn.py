@@ -5,10 +5,29 @@ from typing import Any
 
 from posref.core.arrays import Array, Namespace, number_system
 from posref.core.checks import check_integer, check_positive
-from posref.rotary.ntk import longest
+from posref.rotary.ntk import check_length, longest
 from posref.scaling import DynamicYaRN, YaRN, YaRNByTurns
 
 Record = YaRN | YaRNByTurns | DynamicYaRN
+
+
+def check(function: str, base: float, scaling: Record, length: Any) -> None:
+    """Raise for settings that the formulas do not allow."""
+    if base <= 1:
+        msg = f"{function}: base must be above 1 with YaRN (its ramp divides by ln(base)); got {base}."
+        raise ValueError(msg)
+    record = type(scaling).__name__
+    for name in ("factor", "beta_fast", "beta_slow") if not isinstance(scaling, DynamicYaRN) else ("beta_fast", "beta_slow"):
+        check_positive(function, f"{record}.{name}", getattr(scaling, name))
+    check_integer(function, f"{record}.original_length", scaling.original_length, 1)
+    if scaling.beta_fast < scaling.beta_slow:
+        msg = (
+            f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs rotate more often); "
+            f"got {scaling.beta_fast} and {scaling.beta_slow}."
+        )
+        raise ValueError(msg)
+    if isinstance(scaling, DynamicYaRN):
+        check_length(function, "DynamicYaRN", length, scaling.original_length)
 
 
 def scaled(inv_freq: Array, base: Array, scaling: Record, length: Any, c: Namespace) -> Array:
@@ -34,7 +53,6 @@ def scaled(inv_freq: Array, base: Array, scaling: Record, length: Any, c: Namesp
 
     For ``DynamicYaRN``, s is max(length, L) / L.
     """
-    _check(scaling)
     ramp = _turns_ramp(inv_freq, scaling, c) if isinstance(scaling, YaRNByTurns) else _index_ramp(inv_freq, base, scaling, c)
     return inv_freq / _factor(scaling, length, c) * ramp + inv_freq * (1 - ramp)
 
@@ -78,7 +96,7 @@ def attention_factor(scaling: Record, length: Any, c: Namespace) -> Any:
     Here s is the record's factor, or max(length, L) / L for ``DynamicYaRN``, which always has g(1).
     """
     if isinstance(scaling, DynamicYaRN):
-        longer = longest("DynamicYaRN", length, scaling.original_length)
+        longer = longest(length, scaling.original_length)
         return _g(1, longer, scaling.original_length, c)
     if scaling.attention_factor is not None:
         return float(scaling.attention_factor)
@@ -100,7 +118,7 @@ def _factor(scaling: Record, length: Any, c: Namespace) -> Any:
     """Return s: a float, or a ratio of lengths in the number system `c`."""
     if not isinstance(scaling, DynamicYaRN):
         return float(scaling.factor)
-    longer = longest("DynamicYaRN", length, scaling.original_length)
+    longer = longest(length, scaling.original_length)
     return c.asarray(float(longer), dtype=c.float64) / scaling.original_length
 
 
@@ -108,17 +126,3 @@ def _correction_dim(beta: float, dim: int, base: Array, scaling: YaRN | DynamicY
     """Return the index of the pair that makes `beta` turns in the original length."""
     turns = scaling.original_length / (c.asarray(float(beta), dtype=c.float64) * 2 * c.pi)
     return dim * c.log(turns) / (2 * c.log(base))
-
-
-def _check(scaling: Record) -> None:
-    """Raise for settings that the formulas do not allow."""
-    record = type(scaling).__name__
-    for name in ("factor", "beta_fast", "beta_slow") if not isinstance(scaling, DynamicYaRN) else ("beta_fast", "beta_slow"):
-        check_positive("rope_frequencies", f"{record}.{name}", getattr(scaling, name))
-    check_integer("rope_frequencies", f"{record}.original_length", scaling.original_length, 1)
-    if scaling.beta_fast < scaling.beta_slow:
-        msg = (
-            f"rope_frequencies: {record}.beta_fast must be at least beta_slow (fast pairs rotate more often); "
-            f"got {scaling.beta_fast} and {scaling.beta_slow}."
-        )
-        raise ValueError(msg)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from functools import cache
 
 import pytest
+from reporting import of_reference
 from test_correct import FILES, SLOW, assert_no_failure
 from test_reference import assert_conformant
 
@@ -17,7 +18,7 @@ Ratios = dict[tuple[str, str, str], dict[str, float]]  # (op, dtype, class) -> w
 def report(who: str) -> Report:
     """Return the report of the file of this name, or of the reference on a library."""
     files = {file.stem: file for file in FILES}
-    return check(str(files[who])) if who in files else check("posref", backend=who)
+    return check(str(files[who])) if who in files else of_reference(backend=who)
 
 
 @pytest.mark.parametrize("name", [file.stem for file in FILES if file.stem.startswith(SLOW)])

@@ -11,8 +11,8 @@ from sample import sample
 
 from posref import backends
 from posref.conformance.calls import array_names, bind, takes_dtype
+from posref.conformance.judge import compare
 from posref.conformance.model import LoadedCase
-from posref.conformance.target.comparing import compare
 from posref.spec import REGISTRY
 
 TORCH, JAX = Library("torch", backends.load("torch")), Library("jax", backends.load("jax"))
@@ -51,6 +51,7 @@ def assert_within(library: Library, case: LoadedCase, results: Any) -> None:
     assert worst is None, f"{case.id}: {worst}"
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.parametrize(("op", "dtype"), [*((op, "float32") for op in OF_ARRAYS), *NARROW.items()])
 def test_torch_compile_captures_one_graph(op: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +72,7 @@ def tuples(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", OF_ARRAYS)
 def test_torch_compile_generates_code(op: str) -> None:
     """One graph of two sampled calls of an operation through Inductor: each within the bounds of its class."""

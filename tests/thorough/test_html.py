@@ -7,13 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reporting import HOSTILE, case, document, every_verdict, hostile, operation, unfinished
+from reporting import (
+    HOSTILE,
+    case,
+    document,
+    every_verdict,
+    hostile,
+    of_reference,
+    of_the_example,
+    operation,
+    unfinished,
+)
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-from posref.conformance import check
 from posref.conformance.reports import html
 
 ROOT = Path(__file__).parents[2]
@@ -70,7 +79,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def broken() -> dict[str, Any]:
-    return check(str(ROOT / "examples/broken_rope.py")).to_json()
+    return of_the_example().to_json()
 
 
 @pytest.fixture
@@ -306,7 +315,7 @@ def test_incomplete_reports_say_so_and_nothing_else(browser: webdriver.Chrome, t
 
 
 def test_the_whole_core_tier_in_four_dtypes_is_small(browser: webdriver.Chrome, tmp_path: Path) -> None:
-    report = check("posref", backend="torch")
+    report = of_reference(backend="torch")
     page = Page(browser, report.to_json(), tmp_path)
     assert len(page.source.encode()) < 450 * sum(len(operation.cases) for operation in report.operations)  # 5 MB in all
     assert page.texts(".state strong") == ["CONFORMANT"]

@@ -7,6 +7,7 @@ from test_compilers import JAX, OF_ARRAYS, assert_within, called
 from posref.conformance.suite.reading import INSTALLED, load_groups
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", OF_ARRAYS)
 def test_every_call_may_be_compiled(op: str) -> None:
     asked = 0

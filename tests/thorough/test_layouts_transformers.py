@@ -16,7 +16,7 @@ from posref import rope_from_config
 from posref.configs import LAYOUTS, factors
 from posref.conformance.proof.prove import half_widths
 from posref.conformance.proof.running import golden
-from posref.models.rope_dict import HEADS, HIDDEN
+from posref.models.config import HEADS, HIDDEN
 from posref.models.values import model_type, mropes
 
 PASSED = 6  # lanes beside the rotated ones, where the function takes them

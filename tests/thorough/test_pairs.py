@@ -11,6 +11,7 @@ from posref.conformance.evidence.deviations import Deviation
 EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "601"))  # one pair in so many; 1 takes hours
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("pair", "op"), pairs(EVERY), ids=lambda value: getattr(value, "name", value))
 def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
     """The diagnosis of a mutant of two deviations names both, or others that give the same values on every case asked."""

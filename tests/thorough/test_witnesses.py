@@ -49,7 +49,7 @@ def compared(op: str, draws: int) -> tuple[Counter[str], list[str]]:
     return counts, problems
 
 
-@pytest.mark.thorough
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", REGISTRY)
 def test_the_witnesses_agree_on_calls_at_random(op: str) -> None:
     counts, problems = compared(op, DRAWS)

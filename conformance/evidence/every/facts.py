@@ -3,7 +3,7 @@ What the evidence of an operation says of its generated calls. Each name may be 
 
 =================  ==========================================================================================================
 ``USUAL``          options of a generated call; None: the operation has no generated cases
-``SIZES``          sizes of axes by letter, where `every.sample.SIZES` does not fit
+``SIZES``          sizes of axes by letter, where `every.made_calls.SIZES` does not fit
 ``WAY``            the alternative of the axes in a generated call; by default the first one with tokens
 ``AXES``           further numbers of position axes: a generated case for each
 ``LEFT_OUT``       generated cases without a use: the operation's own cases ask the same, or nothing would be asked

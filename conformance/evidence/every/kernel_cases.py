@@ -19,7 +19,7 @@ from posref.spec import REGISTRY
 from ...model import Case, Flag
 from ...suite.axes import alternatives, limits, within
 from .facts import facts_of
-from .sample import SIZES, has_coordinates, letters, shape_of, usual_way
+from .made_calls import SIZES, has_coordinates, letters, shape_of, usual_way
 
 GROUP = "kernel"
 FLAGS = {

@@ -25,7 +25,7 @@ from posref.spec import REGISTRY
 
 from ...model import Case, Flag
 from .facts import facts_of
-from .sample import call, has_one_position, is_bounded, letters, shifted, spread
+from .made_calls import call, has_one_position, is_bounded, letters, shifted, spread
 from .second_cases import rotates_alone, with_scaling
 
 FLAGS = {

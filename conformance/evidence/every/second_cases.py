@@ -11,7 +11,7 @@ from posref.spec import REGISTRY
 from ...model import Case, Flag, Step
 from ...suite.axes import alternatives, holds, is_star, names_in
 from .facts import facts_of
-from .sample import call, has_one_position, is_bounded, letters, shifted, usual_way
+from .made_calls import call, has_one_position, is_bounded, letters, shifted, usual_way
 
 FLAGS = {
     "again": Flag("a word, a shape or a form of positions that is taken for another one"),

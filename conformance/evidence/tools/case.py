@@ -33,7 +33,7 @@ class Make:
     What makes calls of one operation from the axes that the registry states: the argument of ``more`` in its evidence.
 
     ``one(name, flags, comment, params, **how)`` and ``several(name, flags, comment, *calls)`` return a case of one call and one
-    of several; ``call(name, params, **how)`` returns options and arrays alone. `every.sample.call` says what `how` may be.
+    of several; ``call(name, params, **how)`` returns options and arrays alone. `every.made_calls.call` says what `how` may be.
     """
 
     one: Callable[..., Case]

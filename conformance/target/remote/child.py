@@ -33,10 +33,13 @@ class Child:
     """
     One run of a program. `ask` and `hear` raise `Stopped`, timeout, crash or protocol, after which only `kill` makes sense.
 
-    With `aloud`, what it writes to standard error also goes to that of this process, as it comes.
+    With `aloud`, what it writes to standard error also goes to that of this process, as it comes. It also has the open
+    files `shared`.
     """
 
-    def __init__(self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False) -> None:
+    def __init__(
+        self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
+    ) -> None:
         self.mark, self.aloud = uuid.uuid4().hex, aloud
         self.noise: deque[bytes] = deque(maxlen=5)
         self.errors, self.repeated = b"", 0
@@ -48,7 +51,7 @@ class Child:
         given = (self.mark, int(memory * 2**30), held, theirs, (*ours, self._lifeline))
         self._process: _Forked | subprocess.Popen[bytes]
         try:
-            self._process = _forked(command, *given) if callable(command) else _spawned(command, *given)
+            self._process = _forked(command, *given) if callable(command) else _spawned(command, *given, shared)
         finally:
             for end in (held, *theirs):
                 os.close(end)
@@ -84,10 +87,6 @@ class Child:
             if left is not None and left <= 0:
                 raise Stopped(verdict="timeout", message=f"no reply within {of or seconds:g} s{self._heard()}")
             unsent = self._exchange(unsent, left)
-
-    def interrupt(self) -> None:
-        """Interrupt the program, as from the keyboard: its supervisor passes the signal on."""
-        self._process.send_signal(signal.SIGINT)
 
     def stop(self, message: bytes, *, seconds: float) -> bool:
         """Send a last line, close the program's input, and return whether it then ended by itself in time."""
@@ -254,13 +253,13 @@ class _Forked:
 
 
 def _spawned(
-    command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], _: Sequence[int]
+    command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], _: Sequence[int], shared: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
     """Start a program under its supervisor."""
     supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(memory), *command]
     stdin, stdout, stderr = theirs
     return subprocess.Popen(
-        supervised, stdin=stdin, stdout=stdout, stderr=stderr, env={**os.environ, MARK: mark}, pass_fds=(held,),
+        supervised, stdin=stdin, stdout=stdout, stderr=stderr, env={**os.environ, MARK: mark}, pass_fds=(held, *shared),
         start_new_session=True,
     )  # fmt: skip
 

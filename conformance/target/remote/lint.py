@@ -11,13 +11,14 @@ from typing import Any
 
 from posref.spec import REGISTRY
 
+from ... import judge
 from ...accuracy import OF_DTYPE, UNIT
 from ...calls import makes_constants
 from ...errors import Failure, Stopped, TargetError
 from ...model import LoadedCase
 from ...suite.quoting import shown
 from ...suite.reading import INSTALLED, load_groups
-from .. import calling, comparing
+from .. import calling
 from . import protocol
 from .program import about, accepted
 from .session import GOODBYE, CannotRun, Reply, Session
@@ -178,7 +179,7 @@ class Talk:
             return "" if probe.wanted == reply.status else f"; note: {reply.status}"
         call, claim = probe.case.calls[-1], self.about["claims"][probe.dtype]
         outputs = {name: reply.outputs[name][0] for name in call.expected}
-        worst = comparing.compare(probe.case.op, call, outputs, claim, probe.dtype)
+        worst = judge.compare(probe.case.op, call, outputs, claim, probe.dtype)
         return "" if worst is None else f"; note: the values are not right within {claim}, see posref check"
 
     def _example(self, probe: Probe, step: int) -> str:

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from posref.backends.rounding import bits_of
 from posref.spec import REGISTRY
 
-from ...calls import given_dtype
+from ...calls import given_dtype, to_json
 from ...errors import PosrefError
 from ...model import Call, LoadedCase
-from ...suite import strict_json, tensors
-from ...suite.options import to_json
+from ...suite import safe_reading, tensors
 from ...suite.quoting import shown
 from ...suite.reading import load_manifest
 from ...suite.schemas import validator
@@ -167,7 +166,7 @@ def command(line: bytes) -> dict[str, Any]:
 def _json(line: bytes) -> dict[str, Any]:
     """Return the object in a line."""
     try:
-        message = strict_json.loads(line, limit=len(line), encoding="utf-8")
+        message = safe_reading.loads(line, limit=len(line), encoding="utf-8")
     except ValueError as error:
         msg = f"not valid JSON: {shown(str(error))}"
         raise ProtocolError(msg) from error

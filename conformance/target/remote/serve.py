@@ -1,15 +1,12 @@
-"""The other side of the protocol for Python targets: a module that hangs, crashes or exits does so in a process of its own."""
+"""The other side of the protocol for a Python target, as a program in another language has it."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,35 +15,14 @@ import numpy.typing as npt
 from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
-from ...accuracy import OF_DTYPE, TRIG
-from ...calls import takes_dtype
-from ...errors import Failure, PosrefError, TargetError, Unsupported
+from ...accuracy import OF_DTYPE
+from ...calls import from_json
+from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
-from ...suite.options import from_json
 from .. import calling, gradients
 from ..python import PythonTarget, load_python
 from ..watching import Watched
 from . import protocol
-from .program import Program
-
-MAIN = "posref.conformance.commands.protocol"  # whose main program is the command `serve`
-
-
-def isolated(
-    target: Any, *, backend: str | None, dtype: str | None, claim: str | None, trig: float | None, device: Any,
-    timeout: float, memory: float, suite: Path,
-) -> Program:  # fmt: skip
-    """Return a Python target in a process of its own, which is held to `timeout` and `memory`; `TargetError` as `load`."""
-    if not isinstance(target, str):
-        msg = f"check: isolate needs a target by name (module, module:object or file.py); got {type(target).__name__}."
-        raise TargetError(msg)
-    options = {"--backend": backend, "--dtype": dtype, "--device": device}
-    words = [str(word) for name, value in options.items() if value is not None for word in (name, value)]
-    command = [sys.executable, "-P", "-m", MAIN, *words, "--", target]  # -P: a folder named posref here is not this package
-    program = Program.start(command, timeout=timeout, memory=memory, suite=suite, dtype=dtype, claim=claim, trig=trig)
-    program.name, program.library = target, program.library.removeprefix("Python, ")
-    program.reproduce = f"posref check {shlex.quote(target)} --isolate" + (f" --backend {backend}" if backend else "")
-    return program
 
 
 def serve(target: str, *, backend: str | None = None, dtype: str | None = None, device: str | None = None) -> None:
@@ -99,21 +75,7 @@ class Server:
 
     def about(self) -> dict[str, Any]:
         """Return the reply to start."""
-        target = self.target
-        claims: dict[str, Any] = {d: TRIG.sub("", c) for d, c in target.claims.items()}
-        declared = {float(found[1]) for c in target.claims.values() if (found := TRIG.search(c))}
-        operations = [op for op in REGISTRY if target.has(op)]
-        with_gradients = list(filter(target.has_gradients, operations))
-        return {
-            "protocol": protocol.VERSION,
-            "implementation": {"name": target.name, "language": f"Python, {target.library}"},
-            "operations": operations, "dtypes": list(target.dtypes),
-            "vjp": with_gradients, **({} if with_gradients else {"no_vjp": gradients.none_by(target.library)}),
-            "claims": claims | ({"trig": max(declared)} if declared else {}),
-            "scalings": list(target.scalings), **({} if target.supports is None else {"supports": target.supports}),
-            "own_dtype": [op for op in operations if takes_dtype(op) and not self._is_told_dtype(op)],
-            "notes": list(target.notes), "versions": dict(target.versions),
-        }  # fmt: skip
+        return {"protocol": protocol.VERSION, **self.target.stated()}
 
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reply to a request to run."""
@@ -143,20 +105,9 @@ class Server:
             found = asked.collected()
             changed = asked.changed()
         else:
-            found, changed = self._computed(function, op, call, dtype, forms)
+            watched = Watched(self.target, op, call, dtype, forms)
+            found, changed = watched.collected(), watched.changed()
         return {"status": "ok", "outputs": {n: _tensor(n, *result) for n, result in found.items()}, "changed": changed}
-
-    def _computed(
-        self, function: Any, op: str, call: Call, dtype: str, forms: tuple[str, ...]
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Return the results of one call, and the names of inputs that it changed."""
-        asked = Watched(self.target, op, call, dtype, forms)
-        return asked.results(function), asked.changed()
-
-    def _is_told_dtype(self, op: str) -> bool:
-        """Return whether the function is told the dtype of its result."""
-        accepts = calling.keywords_of(self.target.function(op))
-        return accepts is None or "dtype" in accepts
 
 
 def _call(request: Mapping[str, Any]) -> Call:

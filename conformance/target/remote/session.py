@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+
 import posref
 
 from ...errors import Stopped, TargetError
@@ -19,7 +21,7 @@ from ...suite.quoting import shown
 from ..calling import in_one_line
 from . import byfile, protocol
 from .child import Child
-from .protocol import Decoded, ProtocolError
+from .protocol import ProtocolError
 
 RESTARTS = 10  # in one check; a program that needs more is not asked further
 START_GRACE = 10  # times the timeout of a call
@@ -36,7 +38,7 @@ class Reply:
 
     status: str
     message: str
-    outputs: Mapping[str, Decoded] = field(default_factory=dict)
+    outputs: Mapping[str, tuple[npt.NDArray[Any], str | None]] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
 
 

@@ -36,7 +36,7 @@ def main(lifeline: int, limit: int, command: list[str] | Callable[[], object]) -
     program = os.fork()
     if not program:
         become(limit, command)
-    signal.signal(signal.SIGINT, lambda *_: interrupt(program))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # posref is interrupted, and then lets go
     let_go_of_pipes()
     events = select.poll()
     for end in (lifeline, wake):
@@ -85,14 +85,6 @@ def work(command: Callable[[], object]) -> None:
     finally:
         atexit._run_exitfuncs()
         os._exit(code)
-
-
-def interrupt(program: int) -> None:
-    """Pass an interruption on to the program."""
-    try:
-        os.kill(program, signal.SIGINT)
-    except ProcessLookupError:  # it has ended
-        return
 
 
 def let_go_of_pipes() -> None:

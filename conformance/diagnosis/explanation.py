@@ -1,0 +1,332 @@
+"""
+Explains why an implementation fails: what is tried, in which order, and what is said.
+
+First known mistakes (the deviations of the registry), then one number in place of another, then several mistakes at once, then
+groups of cases. Where nothing fits the failure is "unexplained", and the report says which cases fail, and where in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import judge
+from ..evidence.tools.deviation import Deviation
+from ..model import number
+from . import constants, features, phases, places, search
+from .hypotheses import Question, quiet
+from .search import Group
+
+if TYPE_CHECKING:
+    from ..model import Answer
+
+Judged = tuple["Answer", bool]  # an answer, and whether it fails
+UNEXPLAINED = "unexplained: no known mistake gives these values."
+WAYS = 8  # combinations of the groups' ties that the record has
+SHOWN = 4  # ties that the text spells out; the record has them all
+FIRST_MISSED = {  # by the first failing position: the dtype that cannot hold it, and the mistake that this shows
+    257.0: ("bfloat16", "positions-bfloat16"),
+    2049.0: ("float16", "positions-float16"),
+    32768.0: ("int16", "positions-int16"),
+    16777217.0: ("float32", ""),
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A text, the deviations that it names (ties, each of one or several), and groups of cases with a mistake of their own."""
+
+    text: str
+    explanations: Sequence[Sequence[Deviation]] = ()
+    groups: Sequence[Group] = ()
+    next_best: float | None = None  # how much worse the best of the other deviations is
+
+
+def diagnose(
+    op: str,
+    answers: Sequence[Judged],
+    claim: str,
+    stage: str | None = None,
+    *,
+    known: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    first: float | None = None,
+) -> dict[str, Any]:
+    """
+    Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
+
+    A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
+    wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
+    the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
+    of the stages that failed too, and `first` the first failing position.
+
+    In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
+    """
+    with quiet():
+        found = _diagnose(op, answers, claim, known or {}, first)
+    if stage:
+        found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
+    return found
+
+
+def _blame(stage: str, found: Mapping[str, Any], known: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    """Return in words that a stage failed too: the first wrong one, unless what is composed of it has another name."""
+    theirs = {name for names in known.get(stage, ()) for name in names}
+    if theirs and found["names"] and theirs.isdisjoint(found["names"]):
+        return f"{stage} fails too, for another reason"
+    return f"the first wrong stage is {stage}"
+
+
+def _diagnose(
+    op: str,
+    answers: Sequence[Judged],
+    claim: str,
+    known: Mapping[str, Any],
+    first: float | None,
+) -> dict[str, Any]:
+    """Return an explanation of wrong values, or of wrong gradients where all values are right."""
+    values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
+    gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
+    wrong = sum(failed for _, failed in gradients)
+    if not wrong or any(failed for _, failed in values):
+        found = _explained(op, values, claim, known, first)
+        if wrong:
+            fail = "fail too, as they" if wrong > 1 else "fails too, as it"
+            found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
+        return found
+    found = _explained(op, _rotations(gradients, claim), claim, {}, None)
+    if not found["names"]:
+        return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
+    lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
+    return found | {"text": lead + found["text"]}
+
+
+def _rotations(gradients: Sequence[Judged], claim: str) -> list[Judged]:
+    """Return answers whose gradient is a rotation as answers of that rotation, each with whether it fails itself."""
+    found = []
+    for answer, _ in gradients:
+        case = phases.as_rotation(answer.case)
+        if case is not None and answer.outputs:
+            turned = replace(answer, case=case, outputs=[phases.as_output(answer.outputs[0])])
+            failed = judge.compare(case.op, case.calls[0], turned.outputs[0], claim, answer.dtype) is not None
+            found.append((turned, failed))
+    return found
+
+
+def _explained(
+    op: str,
+    answers: Sequence[Judged],
+    claim: str,
+    known: Mapping[str, Any],
+    first: float | None,
+) -> dict[str, Any]:
+    """Return an explanation of failures. Each kind of hypothesis is tried only where the simpler ones do not fit."""
+    complete = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
+    silent = _silent(len(answers) - len(complete))
+    questions = search.ordered([Question(op, a, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(complete)])
+    if not any(q.failed for q in questions):
+        cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
+        return _record("unexplained: no failing case gave values to compare." + features.shared(*cases), [])
+    found = _single(questions, claim, first) or _beyond_one(op, questions, claim, known, first)
+    position = "" if found.explanations else _first_position(first, questions)
+    record = _record(found.text + silent + position, found.explanations)
+    if found.next_best is not None:
+        record["next_best"] = number(found.next_best)
+    record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
+    return record
+
+
+def _beyond_one(
+    op: str, questions: Sequence[Question], claim: str, known: Mapping[str, Any], first: float | None
+) -> Explanation:
+    """Return an explanation of failures that no mistake explains by itself."""
+    numbers = constants.fitted(questions)
+    found = _by_number(questions, claim, numbers)
+    if found:
+        return found
+    parts = search.consistent(questions, search.touching(op))
+    return _several(questions, parts, claim, known, first) or _without_name(op, questions, claim, parts, numbers)
+
+
+def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
+    """Return groups for the record, with the cases that none explains as the last; nothing where there is but one group."""
+    left = [id_ for id_ in failing if not any(id_ in group.cases for group in found)]
+    record = [{"cases": list(g.cases), "names": sorted(g.names - {""}), "where": g.where} for g in found]
+    return [*record, *([{"cases": left, "names": [], "where": ""}] if left else [])] if found else []
+
+
+def _single(questions: Sequence[Question], claim: str, first: float | None) -> Explanation | None:
+    """Return the deviations that explain all cases by themselves."""
+    fitting, next_best = search.single(questions)
+    single = list({d.name: (d,) for _, d in fitting}.values())
+    if not single:
+        return None
+    ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
+    lead = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
+    return Explanation(_equals(single, claim) + lead + _first_position(first, questions, single), single, next_best=ahead)
+
+
+def _several(
+    questions: Sequence[Question], parts: Sequence[search.Part], claim: str, known: Mapping[str, Any], first: float | None
+) -> Explanation | None:
+    """Return deviations that explain all cases, each some of them or several at once."""
+    parts = search.partition(questions, parts)
+    if parts:
+        text = _in_groups([(part.ties, part.cases, "") for part in parts], claim)
+        groups = [Group(part.ties, part.cases) for part in parts]
+        return Explanation(text, list(product(*(part.ties for part in parts))), groups)
+    pairs = search.combined(questions, known)
+    return Explanation(_equals(pairs, claim) + _first_position(first, questions, pairs), pairs) if pairs else None
+
+
+def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:
+    """Return an explanation of all failures by one number, if there is one."""
+    ties = constants.whole(questions, [*numbers, *constants.measured(questions)])
+    return Explanation(_equals([(d,) for d in ties], claim)) if ties else None
+
+
+def _without_name(
+    op: str,
+    questions: Sequence[Question],
+    claim: str,
+    parts: Sequence[search.Part],
+    numbers: Sequence[Deviation],
+) -> Explanation:
+    """
+    Return what to say where neither a mistake, nor a number, nor several mistakes explain all failures.
+
+    A mistake that explains a minority of the failing cases, and only where they have some feature, fits them by chance.
+    """
+    recovered = phases.recover(op, questions)
+    if recovered.whole:
+        return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.")
+    found = search.grouped(questions, parts, numbers)
+    if any(q.failed for q in search.remaining(questions, found)):
+        all_but = search.with_exceptions(questions, numbers)
+        if all_but is not None:
+            return _with_exception(questions, claim, all_but)
+    if found and _few(questions, found):
+        found = [] if places.located(questions) else [group for group in found if not group.where]
+    if found:
+        return _of_groups(questions, claim, found)
+    lead = UNEXPLAINED
+    if recovered.said:
+        lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
+    return Explanation(lead + _where(questions))
+
+
+def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions) -> Explanation:
+    """Return deviations that explain every failing case, with what is known of the passing cases where they do not show."""
+    failing = [q.case for q in questions if q.failed]
+    against = [q.case for q in questions if q.id in found.passing]
+    count = len(found.passing)
+    told = (
+        f"{count} other cases, in which that would show, pass"
+        if count > 1
+        else "one other case, in which it would show, passes"
+    )
+    text = _equals([(d,) for d in found.ties], claim, f"in all {len(failing)} failing cases")
+    return Explanation(
+        f"{text} But {told} ({_ids(found.passing)}).{features.shared(failing, against, sure=True)}", [(d,) for d in found.ties]
+    )
+
+
+def _few(questions: Sequence[Question], found: Sequence[Group]) -> bool:
+    """Return whether groups leave most of the failing cases over: one place for all of them says more."""
+    left = [q for q in search.remaining(questions, found) if q.failed]
+    return 2 * len(left) > sum(q.failed for q in questions)
+
+
+def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]) -> Explanation:
+    """Return groups in words, and what can be said of the cases that are left over."""
+    left = search.remaining(questions, found)
+    failing = [q for q in left if q.failed]
+    text = _in_groups([(group.ties, group.cases, group.where) for group in found], claim)
+    if failing:
+        several = [q.id for q in failing]
+        text += f" No known mistake gives the other {len(several)} ({_ids(several)}).{_where(left)}"
+    return Explanation(text, list(islice(product(*(group.ties for group in found)), WAYS)), found)
+
+
+def _where(questions: Sequence[Question]) -> str:
+    """Return which cases fail, and where in them."""
+    where = places.located(questions)
+    failing, passing = ([q.case for q in questions if q.failed == failed and q.size] for failed in (True, False))
+    return features.shared(failing, passing, sure=bool(where)) + where
+
+
+# ---- sentences ---------------------------------------------------------------------------------------------------------------
+
+
+def _words(explanations: Sequence[Sequence[Deviation]]) -> str:
+    """Return ties in words, each of one deviation or of several at once."""
+    shown = [", and ".join(_named(d) for d in together) for together in explanations[:SHOWN]]
+    more = len(explanations) - SHOWN
+    return " or: ".join(shown) + (f" (or {more} more)" if more > 0 else "")
+
+
+def _named(deviation: Deviation) -> str:
+    return f"{deviation.text} ({deviation.name})" if deviation.name else deviation.text
+
+
+def _equals(explanations: Sequence[Sequence[Deviation]], claim: str, where: str = "") -> str:
+    """Return what the values equal, everywhere or only in some cases."""
+    tie = " These give the same values on every case asked." if len(explanations) > 1 else ""
+    some = f"{where}, " if where else ""
+    return f"{some}your output equals the definition, within {claim}, if {_words(explanations)}.{tie}"
+
+
+def _in_groups(parts: Iterable[tuple[Sequence[Deviation], Sequence[str], str]], claim: str) -> str:
+    """Return mistakes in words, each with the cases that it explains, and the feature of these cases if they have one."""
+    said = []
+    for ties, cases, where in parts:
+        feature = f" with {where}" if where else ""
+        said.append(f"in {len(cases)} cases{feature} ({_ids(cases)}) {_words([(d,) for d in ties])}")
+    many = f"{len(said)} mistakes: your" if len(said) > 1 else "your"
+    return f"{many} output equals the definition, within {claim}, if " + "; ".join(said) + "."
+
+
+def _ids(cases: Sequence[str]) -> str:
+    """Return the first ids of cases."""
+    return f"{', '.join(cases[:2])}{', ...' * (len(cases) > 2)}"
+
+
+def _count(cases: int) -> str:
+    """Return a number of cases in words."""
+    return f"{cases} case{'s' * (cases > 1)}"
+
+
+# ---- the record --------------------------------------------------------------------------------------------------------------
+
+
+def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str, Any]:
+    """Return a diagnosis with names, hints and sightings."""
+    found = list({d.name: d for together in explanations for d in together if d.name}.values())
+    return {
+        "text": text,
+        "names": [d.name for d in found],
+        "explanations": [names for together in explanations if (names := [d.name for d in together if d.name])],
+        "hint": " ".join(dict.fromkeys(d.hint for d in found if d.hint)),
+        "seen_in": "; ".join(dict.fromkeys(d.seen_in for d in found if d.seen_in)),
+    }
+
+
+def _silent(count: int) -> str:
+    """Return in words how many failing cases gave nothing to compare."""
+    return f" {_count(count)} gave no values to compare." if count else ""
+
+
+def _first_position(
+    first: float | None, questions: Sequence[Question], explanations: Sequence[Sequence[Deviation]] = ()
+) -> str:
+    """Return what the first failing position shows: a dtype cannot hold it, and holds all right ones."""
+    missed, name = FIRST_MISSED.get(first or 0.0, ("", ""))
+    named = {d.name: d for together in explanations for d in together}
+    if name in named:
+        return f" The first failing position is {first:.0f}: {named[name].text}."
+    if missed and not explanations and places.held_are_right(questions, missed, first or 0.0):
+        return f" The first failing position is {first:.0f}, the first integer that {missed} does not hold."
+    return ""

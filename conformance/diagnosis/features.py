@@ -1,0 +1,229 @@
+"""Finds the feature that failing cases have and passing cases lack: an option, a form of input, an odd length."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from posref.scaling import Scaling
+from posref.spec import REGISTRY
+
+from ..model import LoadedCase
+from ..target.array_forms import FORMS
+from .shapes import sizes
+
+SHOWN = 2  # features that hold of the same cases
+VOWELS = "aeiou"
+MULTIPLES = (4, 8, 16, 32, 64, 128)
+LEAST = 2  # failing cases that a feature must explain
+RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
+FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
+              "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
+KINDS = ("form", "option", "given", "kind", "place", "size", "axes", "number", "most")  # the plainest first
+Has = Callable[[dict[str, Any]], bool]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A feature of all failing cases, and how many passing cases have it."""
+
+    words: str
+    passing: int
+
+
+def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure: bool = False) -> str:
+    """
+    Return in words which feature tells failing cases from passing ones; nothing where none does.
+
+    Where it is `sure` already in which places values are wrong, only one feature that fits exactly is worth a word.
+    """
+    single = [c for c in failing if c.kind != "sequence"]
+    if len(single) >= LEAST:  # of a sequence, it is not said which call fails
+        failing, passing = single, [c for c in passing if c.kind != "sequence"]
+    if len(failing) < LEAST or not passing:
+        return ""
+    found = features([*failing, *passing])
+    exact = [words for words, cases in found.items() if cases == {c.id for c in failing}]
+    count, total = len(failing), len(failing) + len(passing)
+    if exact:
+        other = next((words for words in exact[1:] if set(_nouns(words)).isdisjoint(_nouns(exact[0]))), "")
+        more = f" They are also those with {other}." if other else ""
+        return f" Exactly the cases with {exact[0]} fail ({count} of {total}).{more}"
+    if sure:
+        return ""
+    wanted = {c.id for c in failing}
+    both = _pair(found, wanted)
+    if both:
+        return f" Exactly the cases with {both} fail ({count} of {total})."
+    near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted <= cases and "multiple" not in words]
+    best = min(near, key=lambda s: s.passing, default=None)
+    if best is None or best.passing > min(RARE * count, (total - count) / 4):
+        return ""
+    also = f"{best.passing} case{'s' * (best.passing > 1)} with it pass{'es' * (best.passing == 1)}"
+    return f" All {count} failing cases have {best.words}; {also}."
+
+
+def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[str, frozenset[str]]:
+    """Return every feature in words, with the ids of the cases that have it. Those that all cases have are left out."""
+    facts_of = {case.id: _facts(case) for case in cases}
+    found: dict[str, set[str]] = {}
+    for words, has in _candidates(facts_of, kinds):
+        ids = {id_ for id_, facts in facts_of.items() if has(facts)}
+        if 0 < len(ids) < len(cases):
+            found.setdefault(words, ids)
+    return {words: frozenset(ids) for words, ids in found.items()}
+
+
+def _nouns(words: str) -> list[str]:
+    """Return the words of a feature that say what it is about."""
+    return [
+        w.rstrip("s").partition("=")[0] for w in words.split() if w.rstrip("s") not in ("a", "of", "or", "no", "not", "more")
+    ]
+
+
+def clusters(cases: Sequence[LoadedCase]) -> dict[str, frozenset[str]]:
+    """Return the features, each with the cases that have it, by which failing cases are told apart: no numbers."""
+    return features(cases, ("form", "option", "given", "kind", "place", "axes"))
+
+
+def _pair(found: Mapping[str, frozenset[str]], wanted: set[str]) -> str:
+    """Return two features in words that only failing cases have together, if there are two."""
+    wide = [(words, ids) for words, ids in found.items() if wanted <= ids]
+    narrow = (f"{a} and {b}" for (a, x), (b, y) in combinations(wide, 2) if x & y == wanted)
+    return next(narrow, "")
+
+
+def _facts(case: LoadedCase) -> dict[str, Any]:
+    """Return the facts of a case: its form, options, sizes and positions, by words."""
+    call = case.calls[0]
+    found: dict[str, Any] = {f"form {form}": form in case.flags for form in FORMS}
+    found["form either"] = not set(FORMS).isdisjoint(case.flags)
+    found["kind"] = case.kind
+    for name, value in {**_defaults(case.op), **call.params}.items():
+        found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else value
+        if isinstance(value, Scaling):
+            found |= {f"option {type(value).__name__}'s {field}": v for field, v in vars(value).items()}
+    found |= {f"size {word}": size for word, size in sizes(case.op, call).items()}
+    rows = [v.shape[-2] for v in call.expected.values() if v.ndim > 1]
+    if rows:
+        found["size row of the last two axes"] = rows[0]
+    real = {n: v for n, v in call.inputs.items() if "position" not in n}
+    found |= {f"given {n}": True for n in real} | {f"axes {n}": v.ndim for n, v in real.items()}
+    for name, value in call.inputs.items():
+        if "position" in name:
+            found |= _of_positions(name, np.asarray(value, dtype=np.float64))
+    return found
+
+
+@cache
+def _defaults(op: str) -> dict[str, Any]:
+    """Return the options of an operation that a call need not give, with their defaults."""
+    parameters = inspect.signature(REGISTRY[op].function).parameters
+    return {n: parameters[n].default for n in REGISTRY[op].domains if parameters[n].default is not parameters[n].empty}
+
+
+def _of_positions(name: str, value: Any) -> dict[str, Any]:
+    """Return the facts of positions."""
+    steps = np.diff(value, axis=-1) if value.ndim and value.shape[-1] > 1 else np.ones(1)
+    rows = value.reshape(-1, value.shape[-1]) if value.ndim > 1 and value.size else np.zeros((1, 1))
+    first = value.reshape(-1)[0] if value.size else 0.0
+    words = name.replace("_", " ")
+    return {
+        f"place negative {words}": bool(np.any(value < 0)),
+        f"place {words} that are not integers": bool(np.any(value != np.round(value))),
+        f"place {words} that are not consecutive": bool(np.any(steps != 1)),
+        f"place {words} that do not begin at 0": bool(first != 0),
+        f"place {words} that go back": bool(np.any(steps < 0)),
+        f"place {words} that occur twice": bool(np.any(steps == 0)),
+        f"place {words} that differ from row to row": bool(np.any(rows != rows[:1])),
+        f"most {words}": float(np.max(np.abs(value), initial=0.0)),
+        f"axes {words}": value.ndim,
+    }
+
+
+def _candidates(facts_of: Mapping[str, dict[str, Any]], kinds: Sequence[str]) -> Iterator[tuple[str, Has]]:
+    """Yield features in words, the plainest first, each with a function that says whether a case has it."""
+    names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
+    for kind in kinds:
+        for name in (n for n in names if n.split(" ")[0] == ("option" if kind == "number" else kind)):
+            values = list(dict.fromkeys(_hashed(facts[name]) for facts in facts_of.values() if name in facts))
+            yield from _of_values(kind, name.partition(" ")[2], name, values)
+
+
+def _hashed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterator[tuple[str, Has]]:
+    """Yield the features that one fact gives."""
+
+    def equal(value: Any) -> Has:
+        return lambda facts: name in facts and _hashed(facts[name]) == value
+
+    def number(test: Callable[..., bool]) -> Has:
+        return lambda facts: isinstance(facts.get(name), int | float) and test(facts[name])
+
+    if kind == "form":
+        yield FORM_WORDS[word], lambda facts: bool(facts.get(name))
+    elif kind in ("place", "given"):
+        words = {"place": word, "given": f"{word} given"}[kind]
+        yield words, lambda facts: bool(facts.get(name))
+    elif kind == "kind":
+        yield "several calls in order", equal("sequence")
+    elif kind == "axes":
+        for value in values:
+            yield f"{word} of {value} ax{'i' if value == 1 else 'e'}s", equal(value)
+    elif kind == "most":
+        for value in sorted(values):
+            yield f"{word} of {value:.9g} or more", number(lambda v, value=value: v >= value)
+    elif kind == "option":
+        for value in values:
+            if isinstance(value, str | bool | None):
+                yield (f"no {word}" if value is None else f"{word}={_shown(value)}"), equal(value)
+        yield f"{word} given", lambda facts: facts.get(name) is not None
+    numeric = sorted(v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
+    if kind == "size" and numeric:
+        yield from _of_sizes(word, numeric, number)
+    elif kind == "number" and numeric:
+        yield from _of_numbers(word, numeric, number)
+
+
+def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
+    """Yield the features that a size gives."""
+    noun, of, rest = unit.partition(" of ")
+    many = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in VOWELS else f"{noun}s"
+    word = f"{many}{of}{rest}"
+    yield f"an odd number of {word}", number(lambda v: v % 2 == 1)
+    yield f"an even number of {word}", number(lambda v: v % 2 == 0)
+    yield f"one {unit}", number(lambda v: v == 1)
+    for value in values[1:]:
+        yield f"{value} {word} or more", number(lambda v, x=value: v >= x)
+    for value in values[:-1]:
+        yield f"at most {value} {word}", number(lambda v, x=value: v <= x)
+    for m in MULTIPLES:
+        yield f"a number of {word} that is not a multiple of {m}", number(lambda v, m=m: v % m != 0)
+    yield f"a number of {word} that is not a power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
+
+
+def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
+    """Yield the features that a numeric option gives."""
+    for value in values:
+        yield f"{word}={value:.9g}", number(lambda v, x=value: v == x)
+    yield f"{word} not {values[0]:.9g}", number(lambda v, x=values[0]: v != x)
+    for value in values[1:]:
+        yield f"{word} of {value:.9g} or more", number(lambda v, x=value: v >= x)
+    for value in values[:-1]:
+        yield f"{word} of at most {value:.9g}", number(lambda v, x=value: v <= x)
+    yield f"{word} odd", number(lambda v: v % 2 == 1)
+    yield f"{word} even", number(lambda v: v % 2 == 0)
+    yield f"{word} not a power of two", number(lambda v: v <= 0 or 2.0 ** round(np.log2(v)) != v)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,313 @@
+"""
+Finds the place of wrong values, where no known mistake explains them: key 8 and later, the last token, positions from 2^17 on.
+
+A place is said only if all wrong values lie in it, most values in it are wrong, and right values lie outside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.backends.rounding import round_to
+
+from ..model import Call
+from ..suite.axes import places as positions_of_values
+from .hypotheses import Observation, Question
+from .shapes import axes_of, pairs_of, rows_of_table
+
+MOST = 0.8  # the least part of a place that must be wrong: a rotation by nothing is right by chance
+TELLING = 0.6  # the least part of the outputs with wrong values that must have units outside a place
+LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
+BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+LARGE = 2**22  # values of an output that are looked at one by one
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The units of one kind in one output, such as its tokens: the number of each, how many there are, which are wrong."""
+
+    case: str
+    failed: bool
+    values: Array
+    size: int
+    wrong: Array
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in words, and which units lie in it."""
+
+    words: str
+    holds: Callable[..., Array]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A place that holds all wrong values: how many of its units are wrong, and how many there are."""
+
+    words: str
+    wrong: int
+    units: int
+    outside: int
+
+    @property
+    def share(self) -> float:
+        """The part of the place that is wrong."""
+        return self.wrong / self.units
+
+
+def located(questions: Sequence[Question]) -> str:
+    """Return in words where values of failing cases are wrong; nothing where they are wrong everywhere."""
+    lines = by_kind(questions)
+    everywhere = _best(lines, questions)
+    kind = _what(questions)
+    if everywhere:
+        return f" Only {_said(everywhere)}.{kind}"
+    failing = {kind: [line for line in found if line.failed] for kind, found in lines.items()}
+    within = _best(failing, [q for q in questions if q.failed])
+    return (f" In the failing cases, only {_said(within)}." if within else "") + kind
+
+
+def _what(questions: Sequence[Question]) -> str:
+    """Return what all wrong values have in common: NaN, zero, infinite, or what stands there in the input."""
+    pairs = []
+    for question in (q for q in questions if q.failed):
+        for observation in question.found:
+            wrong = _wrong(observation)
+            x = question.calls[observation.call].inputs.get("x", np.zeros(()))
+            own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
+            pairs.append((observation.observed[wrong], own[wrong]))
+    values, inputs = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
+    if values.dtype.kind != "f":
+        return ""
+    tests = {"NaN": np.isnan(values), "0": values == 0, "infinite": np.isinf(values), "the input's own": values == inputs}
+    return next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
+
+
+def _wrong(observation: Observation) -> Array:
+    """Return which values of an output are beyond their tolerance."""
+    return np.asarray(~(np.abs(observation.observed - observation.expected) <= observation.width))
+
+
+def held_are_right(questions: Sequence[Question], dtype: str, first: float) -> bool:
+    """Return whether the integers that a dtype holds are right, with cases on either side of the first wrong one."""
+    lines = [line for line in by_kind(questions).get("position", []) if line.size]
+    values, wrong = (np.concatenate([np.abs(getattr(line, n)) for line in lines] or [[]]) for n in ("values", "wrong"))
+    held = _rounded(values, dtype) == values
+    if np.any(wrong.astype(bool) & held):
+        return False
+    return bool(np.any(values[held] > first) and np.any((values[held] >= first - 1) & (values[held] < first)))
+
+
+def _rounded(values: Array, dtype: str) -> Array:
+    """Return numbers as a dtype holds them."""
+    if dtype == "int16":
+        return np.where(np.abs(values) < 2**15, values, np.nan)
+    return np.asarray(round_to(values, dtype), dtype=np.float64)
+
+
+def by_kind(questions: Sequence[Question]) -> dict[str, list[Line]]:
+    """Return tokens, keys, heads, positions, ... of all outputs, with which of them are wrong."""
+    found: dict[str, list[Line]] = {}
+    for question in (q.whole for q in questions):
+        for observation in question.found:
+            wrong = _wrong(observation) & np.full(observation.expected.shape, question.failed)
+            call = question.calls[observation.call]
+            for kind, values, size, bad in _units(question, call, observation.name, wrong):
+                found.setdefault(kind, []).append(Line(question.id, question.failed, values, size, bad))
+            if len(question.calls) > 1:
+                line = Line(
+                    question.id, question.failed, np.array([observation.call]), len(question.calls), np.array([np.any(wrong)])
+                )
+                found.setdefault("call", []).append(line)
+    return found
+
+
+def _units(question: Question, call: Call, name: str, wrong: Array) -> Iterator[tuple[str, Array, int, Array]]:
+    """Yield the units of every kind in one output, each with which of them are wrong."""
+    words = axes_of(question.op, call, name)
+    along = [question.answer.along(name, axis, size) for axis, size in enumerate(wrong.shape)]
+    for axis, word in enumerate(words):
+        others = tuple(k for k in range(wrong.ndim) if k != axis)
+        (indices, size), bad = along[axis], np.any(wrong, axis=others)
+        if axis in (wrong.ndim - 2, wrong.ndim - 3):
+            yield f"row of axis {axis - wrong.ndim}", indices, size, bad
+        if words.count(word) == 1:
+            yield word, indices, size, bad
+    if not wrong.size:
+        return
+    if wrong.ndim > 1:
+        rows = np.any(wrong, axis=-1).reshape(-1)
+        shape = tuple(size for _, size in along[:-1])
+        numbers = np.ravel_multi_index(np.ix_(*(indices for indices, _ in along[:-1])), shape).reshape(-1)
+        yield "row counted through all axes", numbers, math.prod(shape), rows
+    pairs = pairs_of(question.op, call, wrong.shape[-1]) if wrong.ndim else None
+    if pairs is not None:
+        bad = np.bincount(pairs[pairs >= 0], np.any(wrong.reshape(-1, wrong.shape[-1]), axis=0)[pairs >= 0]) > 0
+        yield "pair", np.arange(bad.size), bad.size, bad
+    if wrong.size <= LARGE:
+        yield from _of_values(question.op, call, name, wrong, words)
+
+
+def _of_values(op: str, call: Call, name: str, wrong: Array, words: Sequence[str]) -> Iterator[tuple[str, Array, int, Array]]:
+    """Yield positions, distances and rows of a table, each with which of them have a wrong value."""
+    places = _signed(call, wrong.shape)
+    where = positions_of_values(op, call, name) if places is None else places
+    if where is not None and "query" not in words[-2:]:
+        yield ("position", *_grouped(where, wrong))
+    apart = _distances(call, words, wrong.shape)
+    if apart is not None:
+        yield ("distance", *_grouped(apart, wrong))
+    rows = rows_of_table(op, call, name)
+    if rows is not None:
+        values, _, bad = _grouped(rows[0], wrong)
+        yield "row of the table", values, rows[1], bad
+
+
+def _grouped(where: Array, wrong: Array) -> tuple[Array, int, Array]:
+    """Return the different numbers where values stand, and which of them have a wrong value."""
+    values, index = np.unique(np.broadcast_to(where, wrong.shape), return_inverse=True)
+    return values, len(values), np.bincount(index.reshape(-1), wrong.reshape(-1).astype(float), len(values)) > 0
+
+
+def _signed(call: Any, shape: tuple[int, ...]) -> Array | None:
+    """Return positions with their sign, of tokens of x; None where there are none, or several axes of them."""
+    if "relative_positions" in call.inputs:
+        return np.asarray(call.inputs["relative_positions"], dtype=np.float64)
+    positions = call.inputs.get("positions", call.inputs.get("position"))
+    if positions is None:
+        return None
+    try:
+        return np.broadcast_to(np.asarray(positions, dtype=np.float64)[..., None], shape)
+    except ValueError:
+        return None
+
+
+def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array | None:
+    """Return the query's position less the key's."""
+    q, k = (call.inputs.get(name) for name in ("q_positions", "k_positions"))
+    if q is None or k is None or list(words[-2:]) != ["query", "key"]:
+        return None
+    apart = np.asarray(q, dtype=np.float64)[..., :, None] - np.asarray(k, dtype=np.float64)[..., None, :]
+    while apart.ndim < len(shape) and apart.ndim > 2:  # heads stand between rows and queries
+        apart = apart[..., None, :, :]
+    try:
+        return np.broadcast_to(apart, shape)
+    except ValueError:
+        return None
+
+
+def _best(lines: dict[str, list[Line]], questions: Sequence[Question]) -> list[Found]:
+    """Return the places that hold all wrong values and little else, the fullest first."""
+    failing = {q.id for q in questions if q.failed and any(o.expected.ndim > 1 for o in q.found)}  # a vector has no places
+    found = []
+    for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: _RANK.get(item[0], 9))):
+        if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
+            continue
+        best: tuple[tuple[float, int], Found] | None = None
+        for place in _places(kind, own):
+            judged = _judged(place, own, len(failing))
+            key = (judged.share, judged.outside) if judged else (0.0, 0)
+            if judged and (best is None or key > best[0]):
+                best = key, judged
+        if best:
+            found.append((-best[1].share, order, best[1]))
+    return [f for _, _, f in sorted(found, key=lambda item: item[:2])]
+
+
+_RANK = {kind: k for k, kind in enumerate(("call", "token", "query", "key", "head", "position", "distance", "batch row"))}
+
+
+def _judged(place: Place, lines: Sequence[Line], cases: int) -> Found | None:
+    """Return a place with its counts, if all wrong units lie in it, most of it is wrong, and something lies outside."""
+    wrong = units = outside = telling = bad = 0
+    for line in lines:
+        inside = place.holds(line.values, line.size)
+        if np.any(line.wrong & ~inside):
+            return None
+        wrong, units = wrong + int(np.sum(line.wrong)), units + int(np.sum(inside))
+        if np.any(line.wrong):
+            outside, bad, telling = outside + int(np.sum(~inside)), bad + 1, telling + (not np.all(inside))
+    enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * bad
+    return Found(place.words, wrong, units, outside) if enough and outside and wrong >= MOST * units else None
+
+
+def _places(kind: str, lines: Sequence[Line]) -> Iterator[Place]:
+    """Yield the places that the wrong units of a kind may be."""
+    bad = np.concatenate([line.values[line.wrong] for line in lines])
+    good = np.concatenate([line.values[~line.wrong] for line in lines])
+    first, last = float(np.min(bad)), float(np.max(bad))
+    if kind in ("position", "distance"):
+        yield from _of_numbers(kind, first, last, good, bad)
+        return
+    many = kind.replace("row", "rows") if "row" in kind else f"{kind}s"
+    yield Place(f"the first {kind}", lambda v, n: v == 0)
+    yield Place(f"{many} after the first", lambda v, n: v >= 1)
+    yield Place(f"the last {kind}", lambda v, n: v == n - 1)
+    yield Place(f"{many} before the last", lambda v, n: v < n - 1)
+    yield Place(f"{many} from {_from(first, good)}", lambda v, n: v >= first)
+    if kind not in ("channel", "pair"):
+        yield Place(f"{many} up to {last:g}", lambda v, n: v <= last)
+    yield Place(f"{kind} {first:g}", lambda v, n: v == first)
+    yield Place(f"odd-numbered {many}", lambda v, n: v % 2 == 1)
+    yield Place(f"even-numbered {many}", lambda v, n: v % 2 == 0)
+    if kind == "channel":
+        yield Place("channels of the second half", lambda v, n: v >= n // 2)
+        yield Place("channels of the first half", lambda v, n: v < n // 2)
+    yield from _of_blocks(many)
+
+
+def _of_blocks(many: str) -> Iterator[Place]:
+    """Yield the places that units have in blocks of equal size."""
+    for m in BLOCKS:
+        yield Place(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
+        yield Place(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
+        if m > 3:
+            yield Place(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
+            yield Place(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
+
+
+def _of_numbers(kind: str, first: float, last: float, good: Array, bad: Array) -> Iterator[Place]:
+    """Yield the places that wrong positions or distances may be."""
+    if kind == "distance":
+        yield Place("values whose key comes after the query", lambda v, n: v < 0)
+        yield Place("values whose key comes before the query", lambda v, n: v > 0)
+        yield Place("values whose key is at the query's position", lambda v, n: v == 0)
+        yield Place("values whose key is not at the query's position", lambda v, n: v != 0)
+        near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
+        yield Place(f"values at distances from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
+        yield Place(f"values at distances up to {far:g}", lambda v, n: np.abs(v) <= far)
+        return
+    yield Place("negative positions", lambda v, n: v < 0)
+    yield Place("positions that are not integers", lambda v, n: v != np.round(v))
+    near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
+    if near > 2:  # a rotation by nothing is right by chance
+        yield Place(f"positions from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
+    yield Place(f"values at position {near:.9g}", lambda v, n: np.abs(v) == near)
+    yield Place(f"positions up to {far:.9g}", lambda v, n: np.abs(v) <= far)
+    yield Place("odd positions", lambda v, n: v % 2 == 1)
+    yield Place("even positions", lambda v, n: v % 2 == 0)
+
+
+def _from(first: float, good: Array) -> str:
+    """Return from where on units are wrong, and the last right one before where others are between."""
+    below = float(np.max(good[good < first], initial=-1.0))
+    power = f" (2^{np.log2(first):.0f})" if first > 512 and np.log2(first) == int(np.log2(first)) else ""
+    return f"{first:.9g} on{power}" + (f" ({below:.9g} is right)" if 0 <= below < first - 1 else "")
+
+
+def _said(places: Sequence[Found]) -> str:
+    """Return the fullest place, and one more that is as full, in words."""
+    best = places[0]
+    count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
+    same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
+    also = f", or {same[0].words}," if same else ""
+    one = best.words.startswith("the ") or (best.words[-1].isdigit() and "values" not in best.words)
+    return f"{best.words}{count}{also} {'is' if one and not also else 'are'} wrong"

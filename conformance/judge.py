@@ -1,0 +1,349 @@
+"""
+The judge: the verdict of one call, with its tolerance, its rows and its message.
+
+Stored cases have expected values and tolerances in their files. Any other call is judged live: `proof.live` computes what is
+true, in float64 with an error bound and on balls where the bound leaves the verdict open. A large call is judged live on some
+of its rows, and the verdict says how many values those are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.spec import REGISTRY
+
+from .accuracy import TRIG, base_of, tolerance_of
+from .calls import judged_as, makes_constants
+from .errors import NotJudged
+from .model import Arrays, Call, number
+from .proof.rows import Budget, Rows, Sample, Selection, choose, cost, rows_of, screened, shapes_of
+from .proof.running import half_widths, of_scalars
+from .suite.axes import places
+
+Reals = npt.NDArray[np.float64]
+ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
+ON_BOUNDS = Budget(values=1 << 20, terms=1 << 25)
+
+
+# ---- a verdict and its words ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Verdict:
+    """
+    The verdict on one output of a call: "pass", "fail", "not-judged" or "not-run", of how many values, and why.
+
+    Of a failure it has the worst value: the one farthest outside its tolerance, and the position at which it stands.
+    """
+
+    output: str
+    verdict: str
+    judged: int
+    of: int
+    reason: str = ""
+    index: tuple[int, ...] = ()
+    got: float = 0.0
+    expected: float = 0.0
+    error: float = 0.0
+    tolerance: float = 0.0
+    position: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Error over tolerance; infinite where the value must be exact."""
+        return self.error / self.tolerance if self.tolerance else (np.inf if self.error else 0.0)
+
+    def __str__(self) -> str:
+        """Return the verdict in one line, with the number of values judged."""
+        counted = f"{self.judged} of {self.of} values judged"
+        if self.verdict == "fail":
+            limit = "it must be exact" if self.tolerance == 0 else f"{self.tolerance:.2g} is allowed"
+            return f"{self._sentence('', np.inf if math.isnan(self.error) else self.error, limit)} ({counted})"
+        return f"{self.output}: {self.verdict}{': ' if self.reason else ''}{self.reason} ({counted})"
+
+    def message(self, claim: str, of: str = "") -> str:
+        """Return the failure as a report has it: with the position and the claimed class; `of` may name a call."""
+        limit = "must be exact" if self.tolerance == 0 else f"{claim} allows {self.tolerance:.2g}"
+        limit = limit if np.isfinite(self.got) else "must be finite"
+        place = "" if self.position is None else f" at position {self.position:g}"
+        return self._sentence(f"{of}{place}", self.error, limit)
+
+    def _sentence(self, place: str, error: float, limit: str) -> str:
+        at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
+        return f"{self.output}{at}{place}: got {self.got:.9g}, expected {self.expected:.9g}; off by {error:.2g}, {limit}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the worst value as a report has it."""
+        return {
+            "output": self.output, "index": list(self.index), "position": self.position, "expected": self.expected,
+            "got": number(self.got), "error": number(self.error), "tolerance": self.tolerance, "ratio": number(self.ratio),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is said of one call in the class `accuracy`: a verdict on every output, and the sample of its values judged."""
+
+    op: str
+    accuracy: str
+    dtype: str
+    verdicts: tuple[Verdict, ...]
+    sample: Sample | None = None  # None if nothing can be said of the call
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on all outputs together."""
+        return next((one.verdict for one in self.verdicts if one.verdict != "pass"), "pass")
+
+    @property
+    def reason(self) -> str:
+        """Why nothing can be said of the call; empty if something can."""
+        return next((one.reason for one in self.verdicts if one.reason), "")
+
+    @property
+    def failures(self) -> tuple[Verdict, ...]:
+        """The verdicts on the outputs that fail."""
+        return tuple(one for one in self.verdicts if one.verdict == "fail")
+
+    @property
+    def worst(self) -> Verdict | None:
+        """The failure that is farthest outside its tolerance."""
+        return max(self.failures, key=lambda one: one.ratio, default=None)
+
+    @property
+    def counted(self) -> str:
+        """How many values were judged, unless all were."""
+        judged, of = sum(one.judged for one in self.verdicts), sum(one.of for one in self.verdicts)
+        return f"{judged} of {of} values judged" if judged < of else ""
+
+    def holds(self, accuracy: str) -> bool:
+        """Return whether the judged values are within a class, the claimed one or another."""
+        if accuracy == self.accuracy:
+            return not self.failures
+        assert self.sample is not None
+        return compare(self.op, self.sample.call, self.sample.outputs, accuracy, self.dtype) is None
+
+    @property
+    def systematic(self) -> str:
+        """What is systematically off, in words, or nothing; only a claim of class fused is held to it."""
+        claimed = TRIG.sub("", self.accuracy) == "fused" and not makes_constants(self.op)
+        if not claimed or self.sample is None or self.sample.call.cotangents:
+            return ""
+        for name, output in self.sample.outputs.items():
+            found = systematic(self.op, self.sample.call, name, output, self.accuracy, self.dtype)
+            if found is not None and found.ratio > 1:
+                return (
+                    f"{name} is systematically off: {1 + found.slope:.6g} times what is expected, plus {found.offset:.2g}; "
+                    f"{self.accuracy} allows {found.slope_bound:.2g} and {found.offset_bound:.2g}"
+                )
+        return ""
+
+
+# ---- the verdict ----------------------------------------------------------------------------------------------------------
+def judge(
+    op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, *,
+    truth: str = "stored", everything: bool = False, balls: int = ON_BALLS,
+) -> Judgement:  # fmt: skip
+    """
+    Return what is said of one call.
+
+    Parameters
+    ----------
+    op : str
+        The operation.
+    call : Call
+        The arrays as NumPy, with the values that the implementation was given, and the options. With `cotangents` gradients
+        are judged.
+    outputs : dict
+        What the implementation returned, by name, as NumPy; of gradients by the names of inputs.
+    accuracy, dtype : str
+        The class that it claims, and the dtype of the call.
+    truth : {"stored", "live"}
+        Whether expected values and tolerances are those of `call`, or are computed here. Then `call.expected` may hold
+        what the definition gives in float64, and reals may come in any dtype of NumPy.
+    everything : bool
+        Judge all rows of a live call, however many.
+    balls : int
+        How many values of a live call are decided on balls, at most.
+    """
+    try:
+        stored = truth == "stored"
+        sample = _whole(call, outputs) if stored else _live(op, call, outputs, accuracy, dtype, everything, balls)
+    except NotJudged as none:
+        told = (Verdict(name, none.verdict, 0, y.size, str(none)) for name, y in outputs.items())
+        return Judgement(op, accuracy, dtype, tuple(told))
+    verdicts = tuple(_placed(op, sample, name, accuracy, dtype) for name in sample.call.expected)
+    return Judgement(op, accuracy, dtype, verdicts, sample)
+
+
+def compare(op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str) -> Verdict | None:
+    """Return the failure that is farthest outside the class's tolerance, or None if all values are within."""
+    found = (_verdict(op, call, name, outputs[name], accuracy, dtype) for name in call.expected)
+    return max((one for one in found if one.verdict == "fail"), key=lambda one: one.ratio, default=None)
+
+
+def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str) -> Verdict:
+    """Return the verdict on one output, all of whose values are judged."""
+    error, width = errors(op, call, name, output, accuracy, dtype)
+    outside = ~(error <= width)
+    expected = call.expected[name]
+    if not np.any(outside):
+        return Verdict(name, "pass", expected.size, expected.size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(outside, np.where(np.isnan(error), np.inf, error / width), -1.0)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), ratio.shape)) if ratio.ndim else ()
+    found = (float(x[at]) for x in (np.broadcast_to(output, expected.shape), expected, error, width))
+    return Verdict(name, "fail", expected.size, expected.size, "", at, *found)
+
+
+def _placed(op: str, sample: Sample, name: str, accuracy: str, dtype: str) -> Verdict:
+    """Return the verdict on one output of a sample, its worst value placed in the whole."""
+    found = _verdict(op, sample.call, name, sample.outputs[name], accuracy, dtype)
+    found = replace(found, judged=sample.judged[name], of=sample.of(name))
+    if found.verdict == "pass":
+        return found
+    where = places(op, sample.call, name)
+    position = None if where is None else float(where[found.index])
+    return replace(found, index=sample.place(name, found.index), position=position)
+
+
+def errors(
+    op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str
+) -> tuple[Reals, Reals]:  # fmt: skip
+    """Return the absolute errors of an output and their tolerances."""
+    expected = call.expected[name]
+    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
+    output = np.broadcast_to(output, expected.shape)
+    with np.errstate(invalid="ignore"):
+        error = np.abs(output.astype(np.float64) - expected)
+    if expected.dtype.kind != "f":
+        return error, np.zeros(expected.shape)
+    stored = {c: widths[name] for c, widths in call.widths.items() if name in widths}
+    base = base_of(accuracy, dtype)
+    if base not in stored:
+        stored[base] = half_widths(op, call, base)[name]
+    width = tolerance_of(stored, expected, accuracy, dtype)
+    infinite = np.isinf(expected)
+    if np.any(infinite):  # such a value must be equal
+        error = np.where(infinite, np.where(output == expected, 0.0, np.inf), error)
+        width = np.where(infinite, 0.0, width)
+    return error, width
+
+
+def ratios(error: Reals, width: Reals) -> Reals:
+    """
+    Return errors over tolerances: above 1 just where an error is beyond its tolerance.
+
+    It is 0 where there is no error, and infinite where a value that must be exact is not, or is not a number.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = np.where(error == 0, 0.0, np.where(np.isnan(error), np.inf, error / width))
+    return np.where(error <= width, np.minimum(found, 1.0), np.maximum(found, np.nextafter(1.0, 2.0)))
+
+
+# ---- which rows are judged ------------------------------------------------------------------------------------------------
+def _whole(call: Call, outputs: Arrays) -> Sample:
+    """Return all of a call."""
+    shapes = {name: expected.shape for name, expected in call.expected.items()}
+    return Sample(call, outputs, Rows({}, {}, {}), {}, {n: math.prod(shape) for n, shape in shapes.items()}, shapes)
+
+
+def _live(
+    op: str, call: Call, outputs: Arrays, accuracy: str, dtype: str, everything: bool, balls: int
+) -> Sample:  # fmt: skip
+    """Return the rows of a call that are judged, with their true values and tolerances; `NotJudged` if there are none."""
+    accuracy, dtype = judged_as(op, accuracy, dtype, gradients=bool(call.cotangents))
+    whole = call.expected or _shapes(op, call, outputs)
+    outputs = {n: np.broadcast_to(y, whole[n].shape) for n, y in outputs.items()}
+    proved = accuracy == "float64" and dtype == "float64" and REGISTRY[op].returns == "real"
+    rows = Rows({}, {}, {})
+    selection: Selection = {}
+    if call.cotangents:
+        if cost(rows, whole, {})[0] > ON_BOUNDS.values and not everything:
+            msg = f"gradients of more than {ON_BOUNDS.values} values"
+            raise NotJudged(msg)
+    else:
+        rows = rows_of(op, call.inputs, call.params, {n: x.shape for n, x in whole.items()})
+        budget = Budget(balls, balls) if proved else ON_BOUNDS
+        screen = None if call.expected else partial(screened, op, call, rows, outputs)
+        selection = selection if everything else choose(rows, outputs, whole, budget, screen)
+    from .proof.live import Truth  # stored cases need none of it
+
+    return Truth(op, call, outputs, accuracy, dtype, rows, balls).sample(selection, proved=proved)
+
+
+def _shapes(op: str, call: Call, outputs: Arrays) -> Arrays:
+    """Return arrays of the shapes of a call's results, or gradients."""
+    return call.inputs if call.cotangents else shapes_of(op, call, {n: y.shape for n, y in outputs.items()})
+
+
+# ---- the systematic part of an error --------------------------------------------------------------------------------------
+SPREAD = 6.0  # of independent errors, in roots of the sum of their squares
+FEWEST = 8  # values of which a slope says something
+
+
+@dataclass(frozen=True)
+class Systematic:
+    """
+    The slope, less 1, and the offset of one output against what is expected, by least squares; each with what a class allows.
+
+    Each is a weighted sum of errors, and so is its bound. Roundings of scalars (1/sqrt(D) in bfloat16) move all values together
+    and count at their full size. The others are independent in different rows, in different columns, or of different values,
+    whichever says less: the chance that a sum of independent errors, each within its bound, is beyond six times the root of
+    their squares is 2 exp(-18) (Hoeffding).
+    """
+
+    output: str
+    slope: float
+    slope_bound: float
+    offset: float
+    offset_bound: float
+
+    @property
+    def ratio(self) -> float:
+        """The larger of both over its bound."""
+        return max(abs(self.slope) / self.slope_bound, abs(self.offset) / self.offset_bound)
+
+
+def systematic(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str) -> Systematic | None:
+    """Return the systematic error of one output; None where there are too few values, or all must be exact."""
+    found = weighted(op, call, name, output, accuracy, dtype)
+    if found is None:
+        return None
+    weights, error, width = found
+    common = np.minimum(of_scalars(op, call, dtype)[name].astype(np.float64), width)
+    values = [float(np.sum(w * error)) for w in weights]
+    common = np.where(np.isnan(common), width, common)
+    slope, offset = (_allowed(np.abs(w), width, common, call.expected[name]) for w in weights)
+    return Systematic(name, values[0], slope, values[1], offset)
+
+
+def weighted(
+    op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy: str, dtype: str
+) -> tuple[tuple[Reals, Reals], Reals, Reals] | None:
+    """Return the weights of errors in slope and offset, the errors with their signs, and what the class allows each."""
+    expected = call.expected[name]
+    if expected.dtype.kind != "f" or expected.size < FEWEST:
+        return None
+    _, width = errors(op, call, name, output, accuracy, dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.broadcast_to(output, expected.shape).astype(np.float64) - expected
+        apart = expected - np.mean(expected)
+        square = float(np.sum(apart**2))
+    if not (np.all(np.isfinite(error)) and np.all(np.isfinite(width)) and np.any(width) and np.isfinite(square) and square):
+        return None
+    slope = apart / square
+    return (slope, 1 / expected.size - np.mean(expected) * slope), error, width
+
+
+def _allowed(weights: Reals, width: Reals, common: Reals, expected: Reals) -> float:
+    """Return how far a sum of errors may be off, of which `common` are roundings that all values share."""
+    own = weights * (width - common)
+    sums = [np.sum(np.moveaxis(own, axis, 0).reshape(own.shape[axis], -1), axis=1) for axis in range(own.ndim)]
+    sums.append(np.bincount(np.unique(expected, return_inverse=True)[1].ravel(), weights=own.ravel()))
+    spread = SPREAD * max(float(np.sqrt(np.sum(group**2))) for group in sums)
+    return min(float(np.sum(weights * width)), float(np.sum(weights * common)) + spread) + 1e-300

@@ -1,0 +1,229 @@
+"""A Python target that is given by name: a process of its own computes, and this one asks it and judges what it returns."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from posref.backends import BackendMissing
+
+from .. import errors
+from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
+from ..model import Arrays, Call, LoadedCase
+from ..suite.quoting import shown
+from . import calling, gradients
+from .base import Target
+from .connection import Connection, unreadable
+from .remote.program import about, accepted
+from .remote.session import RESTARTS, START_GRACE, Reply
+
+LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
+LONGEST = 1000  # characters of a remark
+
+
+@dataclass
+class ProcessTarget(Target):
+    """
+    A Python target in a process that only computes: no expected value ever is in its memory.
+
+    Where the process ends or is killed, its operation is asked no more in that dtype, and another process is started for the
+    next one, which never is a copy of this process.
+    """
+
+    loading: Mapping[str, Any] = field(kw_only=True)  # the request to load it
+    timeout: float = field(kw_only=True)
+    memory: float = field(kw_only=True)
+    stated: dict[str, Any] = field(kw_only=True)
+    connection: Connection | None = field(kw_only=True)
+    ended: dict[tuple[str, str], str] = field(default_factory=dict)  # how, by operation and dtype
+    restarts: int = 0
+    begins: bool = True  # whether the next call is the first of its case
+    interrupted: bool = False
+    kind = "python"
+
+    @classmethod
+    def start(
+        cls, name: str, *, timeout: float, memory: float, ahead: Connection | None = None, backend: str | None = None,
+        device: Any = None, dtype: str | None = None, claim: str | None = None, trig: float | None = None,
+    ) -> ProcessTarget:  # fmt: skip
+        """
+        Return the target of a name, in the process `ahead` if there is one already.
+
+        Raises
+        ------
+        TargetError, BackendMissing
+            As `load_python` raises them there, and if the process ends or hangs.
+        """
+        options = {"backend": backend, "dtype": dtype, "device": device}
+        loading = {"do": "load", "target": name, "path": list(sys.path), "options": options}
+        connection = Connection(memory) if ahead is None else ahead
+        try:
+            stated = _loaded(connection, loading, timeout)
+            fields = _fields(name, stated, dtype, claim, trig)
+        except Stopped as stopped:
+            connection.kill()
+            msg = f"{name}: could not be loaded: {stopped}."
+            raise TargetError(msg) from stopped
+        except BaseException:
+            connection.kill()
+            raise
+        reproduce = f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else "")
+        return cls(
+            **fields, reproduce=reproduce, loading=loading, timeout=timeout, memory=memory, stated=stated, connection=connection
+        )
+
+    def has(self, op: str) -> bool:
+        """Return whether there is a function of that name."""
+        return op in self.stated["operations"]
+
+    def has_gradients(self, op: str) -> bool:
+        """Return whether it has a `vjp`, or its library differentiates."""
+        return op in self.stated["vjp"]
+
+    def begin(self, case: LoadedCase) -> None:
+        """Let the next call be the first of its case."""
+        self.begins = True
+
+    def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
+        """Return what two calls give there."""
+        if call.cotangents:
+            gradients.expect_stated(case.op, self.stated)
+        reply = self._ask("run", case, call, dtype)
+        try:
+            return self._outputs(case, call, dtype, reply)
+        except (Unsupported, Failure, Stopped):
+            raise
+        except Exception as error:  # a reply that nobody thought of is no reason to lose the others
+            raise self._stopped(case, dtype, Stopped(verdict="protocol", message=unreadable(error))) from error
+
+    def refuse(self, case: LoadedCase, dtype: str) -> str:
+        """Return the exception that it raises."""
+        return str(self._ask("refuse", case, case.calls[0], dtype)["message"])
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return its notes, what torch.compile gave up, and how often its process was started again."""
+        notes = list(self.notes)
+        if self.connection is not None:
+            try:
+                said = self.connection.ask({"do": "remarks"}, self.timeout)
+                notes = [shown(remark, LONGEST) for remark in said["remarks"]]
+            except (Stopped, LookupError, TypeError, AttributeError):
+                notes = list(self.notes)
+        times = "once" if self.restarts == 1 else f"{self.restarts} times"
+        return (*notes, f"its process had to be started again {times}") if self.restarts else tuple(notes)
+
+    def close(self) -> None:
+        """Leave nothing of its process behind."""
+        if self.connection is not None:
+            self.connection.stop()
+            self.connection = None
+
+    def _outputs(self, case: LoadedCase, call: Call, dtype: str, reply: Mapping[str, Any]) -> Arrays:
+        """Return the results of a reply, which must be of the right shape and dtype, and the same the second time."""
+        assert self.connection is not None
+        most = {n: (call.inputs[n] if call.cotangents else value).size for n, value in call.expected.items()}
+        given = dict(reply["outputs"])
+        outputs = {name: self.connection.tensor(given[name], most[name]) for name in call.expected if name in given}
+        told = case.op not in self.stated["own_dtype"]
+        found = accepted(case, call, dtype, Reply("ok", "", outputs), told=told)
+        for name in reply["changed"]:
+            raise Failure(calling.CHANGED.format(shown(name)))
+        _raise_for(reply["second"])
+        for name in reply["second"]["other"]:
+            raise Failure(calling.OTHER_BITS.format(shown(name)))
+        return found
+
+    def _ask(self, do: str, case: LoadedCase, call: Call, dtype: str) -> dict[str, Any]:
+        """Return the reply to a request about a call, of which nothing is sent that is expected."""
+        if self.interrupted or (case.op, dtype) in self.ended:
+            raise Stopped(verdict="not-run", message=f"not asked: {self.ended.get((case.op, dtype), 'interrupted')}")
+        bare = Call(call.params, call.inputs, dict.fromkeys(call.expected), cotangents=call.cotangents)  # type: ignore[arg-type]
+        asked = replace(case, calls=(bare,))
+        try:
+            connection = self.connection or self._restarted()
+            request = {"do": do, "case": asked, "dtype": dtype, "begin": self.begins, "file": connection.file}
+            self.begins = False
+            reply = connection.ask(request, self.timeout)
+        except KeyboardInterrupt:
+            self.interrupted, self.connection = True, None
+            raise
+        except Stopped as stopped:
+            raise self._stopped(case, dtype, stopped) from stopped
+        _raise_for(reply)
+        return reply
+
+    def _stopped(self, case: LoadedCase, dtype: str, stopped: Stopped) -> Stopped:
+        """Ask no more of the operation of a case, for this reason."""
+        if self.connection is not None:
+            self.connection.kill()
+            self.connection = None
+        if stopped.verdict != "not-run":
+            self.ended[case.op, dtype] = f"{stopped.verdict} at {case.id}"
+        return stopped
+
+    def _restarted(self) -> Connection:
+        """Return another process with the target, unless there were too many; never a copy of this one."""
+        if self.restarts >= RESTARTS:
+            raise Stopped(verdict="not-run", message=f"not asked: its process had to be started again {RESTARTS} times")
+        self.restarts += 1
+        self.connection = Connection(self.memory)
+        try:
+            stated = _loaded(self.connection, self.loading, self.timeout)
+        except (PosrefError, BackendMissing) as error:
+            raise Stopped(verdict="protocol", message=shown(f"cannot be loaded again: {error}")) from error
+        if stated != self.stated:
+            raise Stopped(verdict="protocol", message="states other things of itself when it is started again")
+        return self.connection
+
+
+def _loaded(connection: Connection, loading: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+    """Return what a target states once it is loaded; a named error if it cannot be."""
+    reply = connection.ask(loading, START_GRACE * timeout)
+    if reply["status"] == "refused":
+        raise _error(reply)
+    stated: Any = reply.get("stated")
+    if not (isinstance(stated, dict) and all(isinstance(stated.get(name), list) for name in LISTS)):
+        raise Stopped(verdict="protocol", message="its reply cannot be read: what it states of itself")
+    if not all(isinstance(word, str) for name in LISTS for word in stated[name]):
+        raise Stopped(verdict="protocol", message="its reply cannot be read: what it states of itself has no words")
+    return stated
+
+
+def _fields(name: str, stated: dict[str, Any], dtype: str | None, claim: str | None, trig: float | None) -> dict[str, Any]:
+    """Return the fields of a target by what it states."""
+    try:
+        fields = about(name, stated, dtype, claim, trig)
+    except PosrefError:
+        raise
+    except Exception as error:
+        raise Stopped(verdict="protocol", message=unreadable(error)) from error
+    return {**fields, "library": fields["library"].removeprefix("Python, ")}
+
+
+def _error(reply: Mapping[str, Any]) -> Exception:
+    """Return the named error with which a target could not be loaded."""
+    kind, message = reply.get("class"), str(reply.get("message"))
+    if kind == "BackendMissing":
+        return BackendMissing(message)
+    found = getattr(errors, kind, TargetError) if isinstance(kind, str) else TargetError
+    return found(message) if isinstance(found, type) and issubclass(found, PosrefError) else TargetError(message)
+
+
+def _raise_for(reply: Mapping[str, Any]) -> None:
+    """Raise what the status of a reply says, unless all is well."""
+    message = shown(reply.get("message", ""), 2 * LONGEST)
+    match reply["status"]:
+        case "ok":
+            return
+        case "unsupported":
+            raise Unsupported(message)
+        case "fail":
+            raise Failure(message)
+        case "error":
+            raise Stopped(verdict="error", message=message)
+        case _:
+            msg = "status"
+            raise ValueError(msg)

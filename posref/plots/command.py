@@ -1,0 +1,138 @@
+"""The command that draws pictures."""
+
+from __future__ import annotations
+
+import json
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+import posref
+from posref.conformance.commands.console import console, errors, needs, operation, writable
+from posref.conformance.errors import TargetError
+
+ENDINGS = (".svg", ".png", ".pdf")
+DATA = (".npz", ".json")
+
+
+@click.command()
+@click.argument("names", metavar="NAME...", nargs=-1)
+@click.option("--kind", metavar="KIND", help="What to draw; all draws every kind. An unknown word lists the operation's kinds.")
+@click.option("--compare", metavar="A B", nargs=2, multiple=True, help="Two operations or presets, side by side.")
+@click.option("--base", "bases", type=float, multiple=True, help="The base; repeat it to compare several side by side.")
+@click.option("--dim", type=int, help="The number of channels.")
+@click.option("--heads", type=int, help="The number of heads.")
+@click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
+              help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
+@click.option("--tokens", metavar="N", type=click.IntRange(2, 4096), default=128, show_default=True, help="Rows of a table.")
+@click.option("--dark", is_flag=True, help="Light lines on a dark background.")
+@click.option("--save-data", "data", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+              help="Also write every number that is drawn: .npz or .json.")  # fmt: skip
+@click.option("-o", "--out", metavar="PATH", type=click.Path(path_type=Path),
+              help="A .svg, .png or .pdf file, by default NAME-KIND.svg; a folder for --kind all.")  # fmt: skip
+def plot(
+    names: tuple[str, ...], kind: str | None, compare: tuple[tuple[str, str], ...], bases: tuple[float, ...], dim: int | None,
+    heads: int | None, options: tuple[str, ...], tokens: int, dark: bool, data: Path | None, out: Path | None,
+) -> None:  # fmt: skip
+    """
+    Draw operations, or presets of released models: tables, distances, wavelengths, decay, biases, masks.
+
+    Options that are not given have the values of the operation's first case. `posref.analysis` computes the numbers.
+    """
+    with errors():
+        needs("plots", matplotlib="matplotlib")
+        asked = [*names, *(name for both in compare for name in both)]
+        if not asked:
+            msg = "plot: NAME must be an operation (posref list) or a preset (posref list --presets); got none."
+            raise TargetError(msg)
+        texts = [*options, *(f"dim={dim}" for _ in (dim,) if dim is not None), *(f"heads={heads}" for _ in (heads,) if heads)]
+        panels = [
+            _panel(name, [*texts, *([f"base={base!r}"] if base is not None else [])])
+            for name in asked
+            for base in bases or (None,)
+        ]
+        if kind == "all":
+            _every(panels, out, data, tokens, dark=dark)
+            return
+        _draw(panels, kind, out, data, tokens, dark=dark)
+
+
+def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
+    """Return the name that was given, its operation, and the options."""
+    from posref.conformance.proof.own_data import options_of
+
+    preset = posref.presets.get(name)
+    if preset is None:
+        near = get_close_matches(name.lower(), posref.presets, n=3)
+        op = operation(name, hint=f" There is also {', '.join(near)}." if near else "")
+        return name, op, options_of("plot", op, texts)
+    op = preset.op
+    given = {n: value for n, value in preset.options.items() if n in posref.spec.REGISTRY[op].domains}
+    return name, op, given | options_of("plot", op, texts)
+
+
+def _draw(
+    panels: list[tuple[str, str, dict[str, Any]]],
+    kind: str | None,
+    out: Path | None,
+    data: Path | None,
+    tokens: int,
+    *,
+    dark: bool,
+) -> None:
+    from posref import plots
+
+    chosen = kind or plots.kinds_of(panels[0][1])[0].name
+    path = out or Path(f"{'-'.join(dict.fromkeys(name for name, _, _ in panels))}-{chosen}.svg")
+    _check_endings(path, data)
+    writable(path, data)
+    try:
+        charts = [
+            plots.chart(op, chosen, tokens=tokens, title="" if name == op else name, **options) for name, op, options in panels
+        ]
+    except ValueError as error:
+        raise TargetError(str(error).replace("chart:", "plot:", 1)) from error
+    plots.save(charts, path, dark=dark)
+    if data is not None:
+        _write(data, [(name, chart) for (name, _, _), chart in zip(panels, charts, strict=True)])
+    console().print(f"wrote {path}: {chosen}. {charts[0].seen}", highlight=False, markup=False)
+
+
+def _every(
+    panels: list[tuple[str, str, dict[str, Any]]], out: Path | None, data: Path | None, tokens: int, *, dark: bool
+) -> None:
+    """Draw every kind that all operations have, into a folder."""
+    from posref import plots
+
+    if data is not None:
+        msg = "plot: --save-data takes one kind; got --kind all."
+        raise TargetError(msg)
+    folder = out or Path("-".join(dict.fromkeys(name for name, _, _ in panels)))
+    folder.mkdir(parents=True, exist_ok=True)
+    of_each = [[kind.name for kind in plots.kinds_of(op)] for _, op, _ in panels]
+    for kind in of_each[0]:
+        if all(kind in of_one for of_one in of_each):
+            _draw(panels, kind, folder / f"{kind}.svg", None, tokens, dark=dark)
+
+
+def _check_endings(path: Path, data: Path | None) -> None:
+    if path.suffix not in ENDINGS:
+        msg = f"plot: --out must end in {', '.join(ENDINGS)}; got {str(path)!r}."
+        raise TargetError(msg)
+    if data is not None and data.suffix not in DATA:
+        msg = f"plot: --save-data must end in {' or '.join(DATA)}; got {str(data)!r}."
+        raise TargetError(msg)
+
+
+def _write(path: Path, charts: list[tuple[str, Any]]) -> None:
+    """Write every array that is drawn, by panel, curve and coordinate."""
+    import numpy as np
+
+    names = [f"{n}/{name}/" if len(charts) > 1 else "" for n, (name, _) in enumerate(charts)]
+    arrays = {f"{first}{key}": a for first, (_, chart) in zip(names, charts, strict=True) for key, a in chart.arrays().items()}
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+        return
+    path.write_text(json.dumps({key: array.tolist() for key, array in arrays.items()}), encoding="utf-8")

@@ -1,0 +1,534 @@
+"""Rotary embeddings as a whole, implemented with defects reported after the registry was written."""
+
+import math
+
+import numpy as np
+import torch
+from planting import planted
+
+
+def rotated(x, cos, sin, layout):
+    r = 2 * cos.shape[-1]
+    if layout == "half":
+        u, v = x[..., : r // 2], x[..., r // 2 : r]
+    elif layout == "interleaved":
+        u, v = x[..., :r:2], x[..., 1:r:2]
+    else:
+        raise NotImplementedError(layout)
+    turned = u * cos - v * sin, v * cos + u * sin
+    turned = np.concatenate(turned, axis=-1) if layout == "half" else np.stack(turned, axis=-1).reshape(*x.shape[:-1], r)
+    return np.concatenate([turned, x[..., r:]], axis=-1).astype(x.dtype)
+
+
+@planted("base fixed at 500000", names=(), backend="torch")
+def base_500000():
+    """Llama 3's base in every model: a constant that was right where it was written."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "interleaved":
+            raise NotImplementedError(layout)
+        d = x.shape[-1]
+        freqs = 1.0 / (500000.0 ** (torch.arange(0, d, 2).double() / d))
+        angle = (positions.double().unsqueeze(-1) * freqs).float()
+        pairs = torch.view_as_complex(x.unflatten(-1, (d // 2, 2)).contiguous())
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+
+    return rope
+
+
+@planted("nothing is rotated when there is one position", names=(), backend="torch")
+def decode_step_unrotated():
+    """A call of one token returns its input: the single-token path had a bug of its own in MLX #1340."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        if x.ndim < 2 or x.shape[-2] == 1:
+            return x.clone()
+        d = rotary_dim or x.shape[-1]
+        inv_freq = 1.0 / (base ** (torch.arange(0, d, 2, dtype=torch.int64).float() / d))
+        emb = torch.cat((positions.float().unsqueeze(-1) * inv_freq,) * 2, dim=-1)
+        turning, passing = x[..., :d], x[..., d:]
+        x1, x2 = turning.chunk(2, dim=-1)
+        return torch.cat((turning * emb.cos() + torch.cat((-x2, x1), -1) * emb.sin(), passing), dim=-1)
+
+    return rope
+
+
+@planted(
+    "positions and frequencies held in bfloat16, the product in float32",
+    names=(("positions-bfloat16", "inv-freq-bfloat16"),),
+    backend="torch",
+)
+def everything_cast_to_bfloat16():
+    """`model.to(bfloat16)` reaches the position ids and the frequency buffer; transformers #25681 and #29285."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        if layout != "interleaved":
+            raise NotImplementedError(layout)
+        d = rotary_dim or x.shape[-1]
+        inv_freq = (1.0 / (base ** (torch.arange(0, d, 2, dtype=torch.float32) / d))).to(torch.bfloat16)
+        angle = positions.to(torch.bfloat16).float()[..., None] * inv_freq.float()
+        cos, sin = angle.cos(), angle.sin()
+        a, b = x[..., :d:2], x[..., 1:d:2]
+        turned = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)
+        return torch.cat((turned, x[..., d:]), dim=-1)
+
+    return rope
+
+
+@planted("base^(2i/d) in place of base^(-2i/d)", names=())
+def exponent_without_minus():
+    """Frequencies grow rather than fall: the minus of the exponent is lost, as in the text that labml #313 corrects."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = x.shape[-1] // 2
+        angle = positions[..., None] * float(base) ** (np.arange(n) / n)
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        a, b = x[..., :n], x[..., n:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+    return rope
+
+
+@planted("layout fixed at interleaved, and base fixed at 500000", names=())
+def interleaved_and_base_500000():
+    """One layout and one base for everybody, the base not the usual one: a port of one model's inference code."""
+
+    def rope(x, positions, /, *, layout, base):
+        n = x.shape[-1] // 2
+        angle = positions[..., None].astype(np.float64) * 500000.0 ** (-np.arange(n) / n)
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        out = np.empty_like(x)
+        out[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
+        out[..., 1::2] = x[..., 1::2] * cos + x[..., 0::2] * sin
+        return out
+
+    return rope
+
+
+@planted("layout and base hard-coded", names=(("layout-half", "base-10000"),), backend="torch")
+def layout_and_base_fixed():
+    """Half layout and base 10000 for every model: airllm #368 in a file that also knows one layout only."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        dim = rotary_dim or x.shape[-1]
+        inv_freq = 1.0 / (10000 ** (torch.arange(0, dim, 2).float() / dim))
+        freqs = positions.float()[..., None] * inv_freq
+        emb = torch.cat((freqs, freqs), dim=-1)
+        rot, rest = x[..., :dim], x[..., dim:]
+        x1, x2 = rot.chunk(2, dim=-1)
+        return torch.cat((rot * emb.cos() + torch.cat((-x2, x1), dim=-1) * emb.sin(), rest), dim=-1)
+
+    return rope
+
+
+@planted("linear scaling applied twice", names=())
+def linear_scaled_twice():
+    """Positions and frequencies are both divided by the factor; mlxcel #1324 used one number in two places."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None, scaling=None, length=None):
+        d = rotary_dim or x.shape[-1]
+        factor = 1.0
+        if scaling is not None:
+            if type(scaling).__name__ != "Linear":
+                raise NotImplementedError(scaling)
+            factor = scaling.factor
+        inv_freq = 1 / float(base) ** (np.arange(0, d, 2) / d) / factor
+        angle = (positions / factor)[..., None] * inv_freq
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        out = x.copy()
+        if layout == "half":
+            a, b = x[..., : d // 2], x[..., d // 2 : d]
+            out[..., : d // 2], out[..., d // 2 : d] = a * cos - b * sin, a * sin + b * cos
+        elif layout == "interleaved":
+            a, b = x[..., 0:d:2], x[..., 1:d:2]
+            out[..., 0:d:2], out[..., 1:d:2] = a * cos - b * sin, a * sin + b * cos
+        else:
+            raise NotImplementedError(layout)
+        return out
+
+    return rope
+
+
+@planted("the first position of a row is added to all of them", names=(), backend="torch")
+def offset_counted_twice():
+    """The cache's offset is part of the positions and added once more; mlx-node #33 and mlx-lm #1699."""
+
+    def rope(x, positions, /, *, layout, base):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        d = x.shape[-1]
+        if positions.ndim:
+            positions = positions + positions[..., :1]
+        inv_freq = base ** -(torch.arange(0, d, 2, dtype=torch.float64) / d)
+        angle = positions.double().unsqueeze(-1) * inv_freq
+        cos, sin = (torch.cat((t, t), -1).float() for t in (angle.cos(), angle.sin()))
+        x1, x2 = x.chunk(2, -1)
+        return x * cos + torch.cat((-x2, x1), -1) * sin
+
+    return rope
+
+
+@planted("the whole head is rotated, with base 10000", names=(("rotary-dim-ignored", "base-10000"),))
+def partial_and_base_ignored():
+    """Neither rotary_dim nor base arrives: maxtext #4616 with litgpt #2217."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = x.shape[-1] // 2
+        angle = positions[..., None].astype(np.float32) * (10000.0 ** (-np.arange(n) / n)).astype(np.float32)
+        z = (x[..., :n] + 1j * x[..., n:]) * np.exp(1j * angle)
+        return np.concatenate([z.real, z.imag], axis=-1).astype(np.float32)
+
+    return rope
+
+
+@planted("positions doubled", names=())
+def positions_doubled():
+    """`rope_scale` falls through to 2, so positions are doubled; mlxcel #1324."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        d = rotary_dim or x.shape[-1]
+        inv_freq = 1.0 / np.float32(base) ** (np.arange(0, d, 2, dtype=np.float32) / np.float32(d))
+        angle = (2 * positions).astype(np.float32)[..., None] * inv_freq
+        cos, sin = np.cos(angle), np.sin(angle)
+        a, b = x[..., : d // 2], x[..., d // 2 : d]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
+
+    return rope
+
+
+@planted("for rank 3 the sequence is taken to be the first axis", names=("rotates-along-heads",))
+def rank_three_other_axis():
+    """Input of rank 3 is turned along its first axis; burn's fix 0aecba362 (the test had rank 4)."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        d = rotary_dim or x.shape[-1]
+        n = d // 2
+        inv_freq = 1.0 / (float(base) ** (np.arange(0, d, 2) / d))
+        angle = np.broadcast_to(positions, x.shape[:-1])[..., None] * inv_freq
+        if x.ndim == 3:
+            angle = np.broadcast_to(np.arange(x.shape[0])[:, None, None] * inv_freq, angle.shape)
+        cos, sin = np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
+        a, b = x[..., :n], x[..., n:d]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
+
+    return rope
+
+
+@planted("scaling ignored, and positions beyond 4095 clamped", names=(("scaling-dropped", "positions-clamped-4095"),))
+def scaling_dropped_and_clamped():
+    """The declared scaling does not arrive (mlx-vlm #1710); a table of 4096 rows is read with a clamp (vllm-ascend #1266)."""
+
+    def rope(x, positions, /, *, layout, base, scaling=None, length=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = x.shape[-1] // 2
+        inv_freq = (float(base) ** (-np.arange(n) / n)).astype(np.float32)
+        angle = np.minimum(positions, 4095).astype(np.float32)[..., None] * inv_freq
+        cos, sin = np.cos(angle), np.sin(angle)
+        a, b = x[..., :n], x[..., n:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+    return rope
+
+
+@planted(
+    "frequencies held in bfloat16, and the second half computed from the rotated first",
+    names=(("inv-freq-bfloat16", "in-place-update"),),
+    backend="torch",
+)
+def stages_each_wrong():
+    """A bfloat16 frequency buffer (tt-metal #54516), and a half overwritten before it is read (transformers #11725)."""
+
+    def rope_frequencies(dim, /, *, base):
+        inv_freq = 1.0 / (base ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim))
+        return inv_freq.bfloat16().float(), 1.0
+
+    def rope_table(positions, inv_freq, /, *, attention_factor=1.0, dtype=None):
+        angle = positions.float().unsqueeze(-1) * inv_freq.float()
+        return angle.cos() * attention_factor, angle.sin() * attention_factor
+
+    def apply_rope(x, cos, sin, /, *, layout):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        n = cos.shape[-1]
+        out = x.clone()
+        out[..., :n] = out[..., :n] * cos - x[..., n : 2 * n] * sin
+        out[..., n : 2 * n] = x[..., n : 2 * n] * cos + out[..., :n] * sin
+        return out
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        inv_freq, factor = rope_frequencies(rotary_dim or x.shape[-1], base=base)
+        return apply_rope(x, *rope_table(positions, inv_freq, attention_factor=factor), layout=layout)
+
+    return rope_frequencies, rope_table, apply_rope, rope
+
+
+@planted(
+    "positions one too large, and a cos/sin table in float16", names=(("positions-plus-1", "table-float16"),), backend="torch"
+)
+def table_rounded_and_one_based():
+    """Positions begin at 1 (vLLM #945's sibling), and the table is kept in float16 (sglang #3134)."""
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        d = rotary_dim or x.shape[-1]
+        inv_freq = 1.0 / base ** (torch.arange(0, d, 2, dtype=torch.float32) / d)
+        angle = (positions.float() + 1)[..., None] * inv_freq
+        cos, sin = angle.cos().half().float(), angle.sin().half().float()
+        a, b = x[..., : d // 2], x[..., d // 2 : d]
+        return torch.cat([a * cos - b * sin, b * cos + a * sin, x[..., d:]], dim=-1)
+
+    return rope
+
+
+@planted(
+    "sign flipped, and the attention factor dropped",
+    names=(
+        ("sign-flipped", "yarn-factor-missing"),
+        ("sign-flipped", "factor-dropped"),
+        ("positions-negated", "yarn-factor-missing"),
+        ("positions-negated", "factor-dropped"),
+    ),
+    backend="torch",
+)
+def yarn_backwards_without_factor():
+    """The sine has the other sign (lalamo #268's planted one), and YaRN's factor is dropped (exllamav3 #259)."""
+
+    def yarn(dim, base, s):
+        freqs = base ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+        low, high = (
+            dim * math.log(s.original_length / (b * 2 * math.pi)) / (2 * math.log(base)) for b in (s.beta_fast, s.beta_slow)
+        )
+        if s.truncate:
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, dim - 1)
+        ramp = ((torch.arange(dim // 2, dtype=torch.float64) - low) / max(high - low, 0.001)).clamp(0, 1)
+        return (1 / (s.factor * freqs) * ramp + (1 - ramp) / freqs).float()
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None, scaling=None, length=None):
+        if layout != "interleaved":
+            raise NotImplementedError(layout)
+        dim = rotary_dim or x.shape[-1]
+        if scaling is None:
+            inv_freq = 1.0 / (base ** (torch.arange(0, dim, 2).float() / dim))
+        elif type(scaling).__name__ == "YaRN":
+            inv_freq = yarn(dim, base, scaling)
+        else:
+            raise NotImplementedError(scaling)
+        angle = positions.unsqueeze(-1).float() * inv_freq
+        turn = torch.polar(torch.ones_like(angle), -angle)
+        turned = torch.view_as_real(torch.view_as_complex(x[..., :dim].unflatten(-1, (-1, 2)).contiguous()) * turn).flatten(-2)
+        return torch.cat((turned, x[..., dim:]), dim=-1)
+
+    return rope
+
+
+@planted("truncate=False ignored, and mscale ignored", names=(("yarn-truncated", "yarn-factor-plain"),))
+def yarn_truncated_plain_factor():
+    """Always truncated (mlx-lm #1507), and the factor ln(s)/10 + 1 whatever mscale says (vLLM #56446)."""
+
+    def rope_frequencies(dim, /, *, base, scaling=None, length=None):
+        inv_freq = 1.0 / (base ** (np.arange(0, dim, 2, dtype=np.float32) / dim))
+        if scaling is None:
+            return inv_freq, 1.0
+        if type(scaling).__name__ != "YaRN":
+            raise NotImplementedError(scaling)
+
+        def where(beta):
+            return dim * math.log(scaling.original_length / (beta * 2 * math.pi)) / (2 * math.log(base))
+
+        low, high = max(math.floor(where(scaling.beta_fast)), 0), min(math.ceil(where(scaling.beta_slow)), dim - 1)
+        ramp = np.clip((np.arange(dim // 2, dtype=np.float32) - low) / max(high - low, 0.001), 0, 1)
+        mixed = inv_freq / np.float32(scaling.factor) * ramp + inv_freq * (1 - ramp)
+        return mixed.astype(np.float32), 1.0 if scaling.factor <= 1 else 0.1 * math.log(scaling.factor) + 1.0
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None, scaling=None, length=None):
+        if layout != "half":
+            raise NotImplementedError(layout)
+        d = rotary_dim or x.shape[-1]
+        inv_freq, factor = rope_frequencies(d, base=base, scaling=scaling, length=length)
+        angle = positions[..., None].astype(np.float32) * inv_freq
+        cos, sin = np.cos(angle) * np.float32(factor), np.sin(angle) * np.float32(factor)
+        a, b = x[..., : d // 2], x[..., d // 2 : d]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., d:]], axis=-1)
+
+    return rope_frequencies, rope
+
+
+@planted("the first two coordinates exchanged", names=())
+def axial_rope_width_first():
+    """
+    Rows and columns are exchanged, which no square grid shows; the xy order of torchtitan #4244.
+
+    Should be said: the first two coordinates are exchanged; of two axes the last two are these, of three they are not.
+    """
+
+    def axial_rope(x, positions, /, *, dims, base, allocation, arrangement, layout):
+        if allocation != "own" or arrangement != "chunked":
+            raise NotImplementedError(allocation)
+        order = [1, 0, *range(2, len(dims))]
+        ladders = [float(base) ** (-2 * np.arange(dim // 2) / dim) for dim in dims]
+        angles = [positions[axis][..., None] * ladder for axis, ladder in zip(order, ladders, strict=True)]
+        angle = np.concatenate(angles, axis=-1)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return axial_rope
+
+
+@planted("pairs left over by the interleaving are not rotated", names=())
+def mrope_leftover_pairs_unrotated():
+    """
+    Pairs beyond three times a section read a fourth position, which is 0: ggml's interleaved M-RoPE, pairs 61 and 62 of 64.
+
+    Should be said: unexplained; only the last pairs are wrong, in arrangement "interleaved" with unequal sections.
+    """
+
+    def mrope(x, positions, /, *, sections, arrangement, layout, base):
+        if arrangement != "interleaved":
+            raise NotImplementedError(arrangement)
+        pair = np.arange(sum(sections))
+        left_over = pair >= 3 * np.asarray(sections)[pair % 3]
+        inv_freq = float(base) ** (-pair / len(pair))
+        angle = np.moveaxis(positions[pair % 3], 0, -1) * np.where(left_over, 0, inv_freq)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return mrope
+
+
+@planted("the first coordinate doubled", names=())
+def mrope_time_counted_twice():
+    """
+    Times are multiplied by two tokens a second for images too; a still image's temporal id, transformers #45325.
+
+    Should be said: unexplained; the pairs of the first coordinate are wrong (or: the first coordinate is doubled).
+    """
+
+    def mrope(x, positions, /, *, sections, arrangement, layout, base):
+        if arrangement != "chunked":
+            raise NotImplementedError(arrangement)
+        axes = np.repeat(np.arange(len(sections)), sections)
+        positions = positions * np.asarray([2, *[1] * (len(sections) - 1)]).reshape(-1, *[1] * (positions.ndim - 1))
+        inv_freq = float(base) ** (-np.arange(len(axes)) / len(axes))
+        angle = np.moveaxis(positions[axes], 0, -1) * inv_freq
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return mrope
+
+
+@planted("16 channels rotated, always", names=())
+def rope_16_channels():
+    """
+    Sixteen channels are rotated whatever is asked: a kernel's template parameter.
+
+    Should be said: 16 channels are rotated.
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = min(16, x.shape[-1])
+        angle = positions[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("the base is at most 65504", names=())
+def rope_base_65504():
+    """
+    The base goes through float16, whose largest number is 65504. A parameter kept with the weights.
+
+    Should be said: the base is 65504 where it is larger.
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = rotary_dim or x.shape[-1]
+        angle = positions[..., None] * min(float(base), 65504.0) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("positions divided by 4", names=())
+def rope_interpolated_by_4():
+    """
+    Positions are divided by 4 for every model: the factor of one configuration, hard-coded.
+
+    Should be said: angles are a quarter (scaling Linear of 4, or positions divided by 4).
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = rotary_dim or x.shape[-1]
+        angle = (positions / 4)[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("positions 3 too large", names=())
+def rope_three_too_far():
+    """
+    Three tokens of a prefix were counted that are not there: a cache's length, mlx-vlm #1710's kind.
+
+    Should be said: positions are 3 too large.
+    """
+
+    def rope(x, positions, /, *, layout, base, rotary_dim=None):
+        d = rotary_dim or x.shape[-1]
+        angle = (positions + 3)[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        return rotated(x, np.cos(angle), np.sin(angle), layout)
+
+    return rope
+
+
+@planted("the distance from the centre has no sign", names=())
+def xpos_distance_from_centre():
+    """
+    The power is the distance from the centre, without its sign. Imagined: an absolute value as in ALiBi.
+
+    Should be said: unexplained; positions on one side of the centre are wrong (below it for queries, above it for keys).
+    """
+
+    def xpos_scales(positions, dim, /, *, role, centre, scale_base=512.0, gamma=0.4, dtype=None):
+        zeta = (np.arange(0, dim, 2) / dim + gamma) / (1 + gamma)
+        apart = abs(positions - centre)[..., None] / scale_base
+        return (zeta ** (apart if role == "query" else -apart)).astype(dtype or np.float32)
+
+    return xpos_scales
+
+
+@planted("scales repeated in halves with an interleaved rotation", names=())
+def xpos_scales_in_halves():
+    """
+    The scales lie in halves, one for each channel, while the rotation is interleaved. Imagined, after how-to-train-your-gpt #6.
+
+    Should be said: unexplained; all of layout "interleaved" is wrong, position at the centre apart.
+    """
+
+    def xpos(x, positions, /, *, role, layout, base, centre, scale_base=512.0, gamma=0.4):
+        if layout not in ("half", "interleaved"):
+            raise NotImplementedError(layout)
+        d = x.shape[-1]
+        zeta = (np.arange(0, d, 2) / d + gamma) / (1 + gamma)
+        apart = (positions - centre if role == "query" else centre - positions)[..., None] / scale_base
+        scale = np.concatenate([zeta**apart] * 2, axis=-1)
+        angle = positions[..., None] * float(base) ** (-np.arange(0, d, 2) / d)
+        cos, sin = np.cos(angle), np.sin(angle)
+        if layout == "half":
+            u, v = x[..., : d // 2], x[..., d // 2 :]
+            out = np.concatenate([u * cos - v * sin, v * cos + u * sin], axis=-1)
+        else:
+            u, v = x[..., ::2], x[..., 1::2]
+            out = np.stack([u * cos - v * sin, v * cos + u * sin], axis=-1).reshape(x.shape)
+        return (out * scale).astype(x.dtype)
+
+    return xpos

@@ -1,0 +1,121 @@
+"""What the registry says of arguments and results, on every case of the suite and on calls drawn at random."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import numpy as np
+from described import KINDS, matches
+from hypothesis import given, settings
+
+import posref
+from posref.conformance.calls import bind, positions_of, takes_dtype
+from posref.conformance.fuzzing import judging, strategies
+from posref.conformance.suite.axes import places
+from posref.spec import REGISTRY, OneOf
+
+from .encoding import Encoding, part
+
+ROOT = Path(str(posref.__file__)).parent
+ELSEWHERE = {"dtype", "xp", "device"}  # where and in what to compute
+DRAWS = 30
+
+
+@part()
+def one_name(encoding: Encoding) -> None:
+    """Function, `posref.<name>`, record and file agree; arrays are positional-only and options keyword-only."""
+    name, record = encoding.op, encoding.record
+    assert Path(record.function.__code__.co_filename).relative_to(ROOT) == Path(record.family, f"{name}.py")
+    assert getattr(posref, name) is record.function
+    assert name in posref.__all__
+    parameters = inspect.signature(record.function).parameters.values()
+    assert {p.kind for p in parameters} <= {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY}
+    assert set(record.domains) <= {p.name for p in parameters}
+
+
+@part()
+def arguments_are_described(encoding: Encoding) -> None:
+    record = encoding.record
+    taken = set(inspect.signature(record.function).parameters)
+    assert taken == {*record.arrays, *record.domains} | (ELSEWHERE & taken)
+    for axes in record.arrays.values():
+        assert axes.kind in KINDS
+
+
+@part()
+def words_are_those_of_the_type(encoding: Encoding) -> None:
+    """What a checker accepts, what the registry lists and what the function takes have one source."""
+    record = encoding.record
+    hints = get_type_hints(record.function)
+    typed = {option: get_args(hints[option]) for option in inspect.signature(record.function).parameters if option in hints}
+    words = {option: domain.words for option, domain in record.domains.items() if isinstance(domain, OneOf)}
+    assert {o: w for o, w in typed.items() if w and all(isinstance(word, str) for word in w)} == words
+
+
+@part()
+def results_have_their_axes(encoding: Encoding) -> None:
+    """Together with the arguments' axes, on the calls of the suite: one size for every letter."""
+    record, calls = encoding.record, encoding.calls("value", "sequence")
+    assert calls
+    for call in calls:
+        for output, axes in zip(record.outputs, record.result, strict=True):
+            shape = call.expected[output].shape
+            described = matches(encoding.op, dict(call.params), call.inputs, {axes: np.zeros(shape)})
+            assert described, f"{encoding.op}: {output} has shape {shape}"
+
+
+@part(of=lambda op: bool(positions_of(op)))
+def values_stand_at_positions(encoding: Encoding) -> None:
+    """A report says "at position" and the first failing position of every operation with positions."""
+    calls = encoding.calls("value")
+    assert any(places(encoding.op, call, output) is not None for call in calls for output in call.expected)
+
+
+@part()
+def cases_are_described(encoding: Encoding) -> None:
+    """Every case that is not a refusal is a call that the registry describes, as its source states it."""
+    asked = [(case.id, call) for case in encoding.built if case.kind != "reject" for call in case.calls]
+    assert asked
+    for name, call in asked:
+        inputs = {n: np.asarray(v) for n, v in call.inputs.items()}
+        for n, value in inputs.items():
+            assert value.dtype.kind in KINDS[encoding.record.arrays[n].kind], (name, n)
+        assert matches(encoding.op, dict(call.params), inputs), name
+
+
+@part()
+def drawn_calls_are_accepted(encoding: Encoding) -> None:
+    assert_accepted(encoding.op, DRAWS)
+
+
+def drawn_calls(op: str, count: int) -> Iterator[strategies.Drawn]:
+    """Yield what the fuzzer draws from so many fixed buffers of random bytes."""
+    seen: list[strategies.Drawn] = []
+
+    @settings(database=None)
+    @given(strategies.calls(op, "float32"))
+    def draw(drawn: strategies.Drawn) -> None:
+        seen.append(drawn)
+
+    for n in range(count):
+        draw.hypothesis.fuzz_one_input(np.random.default_rng(n).bytes(1 << 13))
+    yield from seen
+
+
+def assert_accepted(op: str, count: int) -> None:
+    """Every draw is a call that the definition takes; of floats, one that the dtype holds, and of all kinds."""
+    seen = list(drawn_calls(op, count))
+    assert len(seen) > count / 8
+    for drawn in seen:
+        positional, keywords = bind(op, drawn.inputs, drawn.params)
+        if takes_dtype(op):
+            keywords["dtype"] = np.float32
+        with np.errstate(all="ignore"):
+            REGISTRY[op].function(*positional, **keywords)
+        assert matches(op, drawn.params, drawn.inputs), judging.written(op, drawn)
+        for value in drawn.inputs.values():
+            assert isinstance(value, np.ndarray)
+            assert value.dtype.kind != "f" or np.array_equal(value, value.astype(np.float32))
+    varied = {n for drawn in seen for n in drawn.params}
+    assert varied == set(REGISTRY[op].domains) or count < 100

@@ -1,0 +1,55 @@
+"""A plain implementation, written as a library writes it, stays inside the bounds."""
+
+from pathlib import Path
+
+from sample import stored
+from sources import assert_plain
+
+from posref.conformance import check
+from posref.conformance.model import BAD, LoadedCase
+from posref.conformance.target.python import load_python
+
+from .encoding import Encoding, part
+
+FOLDER = Path(__file__).parents[1] / "plain"
+ENOUGH = 3  # value cases with elements that must pass
+
+
+def plain_file(op: str) -> Path:
+    """Return the file of an operation's plain implementation; fail where there is none."""
+    file = FOLDER / f"{op}.py"
+    assert file.is_file(), (
+        f"tests/plain/{op}.py is missing: write the operation as a library does, in NumPy or that library alone, "
+        "cite file and lines in its docstring; see CONTRIBUTING.md"
+    )
+    return file
+
+
+def value_cases(op: str) -> list[LoadedCase]:
+    """Return the cases of values of an operation that have elements."""
+    return [
+        case
+        for case in stored(op)
+        if case.kind not in ("reject", "vjp") and any(x.size for call in case.calls for x in call.expected.values())
+    ]
+
+
+@part()
+def plain_implementation_is_inside_the_bounds(encoding: Encoding) -> None:
+    file = plain_file(encoding.op)
+    assert_plain(file, encoding.op)
+    assert_inside(file, encoding.op)
+
+
+def assert_inside(file: Path, op: str) -> None:
+    """Fail unless no case is outside the bounds, and enough is asked: values, and inputs that need float32."""
+    where = f"tests/plain/{file.name}"
+    cases = [case for operation in check(load_python(str(file)).implementation, op=op).operations for case in operation.cases]
+    failing = [f"{c.id}: {c.message}" for c in cases if c.kind != "reject" and c.verdict in BAD and c.verdict != "selective"]
+    assert not failing, f"{where} is outside the bounds in {len(failing)} cases: {'; '.join(failing[:3])}"
+    passed = {case.id for case in cases if case.verdict == "pass" and case.dtype == "float32"}
+    full = value_cases(op)
+    found = sum(case.id in passed for case in full)
+    assert found >= ENOUGH, f"{where} passes {found} cases of values in float32; it must pass {ENOUGH}"
+    exact = [case.id for case in full if "float32" in case.dtypes and "bfloat16" not in case.dtypes]
+    assert not exact or passed & set(exact), f"{where} answers none of the cases that need float32: {', '.join(exact[:3])}"

@@ -1,0 +1,373 @@
+"""Python targets by name: whatever they do is a verdict, nothing expected is in their memory, and nothing is left behind."""
+
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import interruptible
+
+from posref.conformance import check
+from posref.conformance.errors import PosrefError, TargetError
+from posref.conformance.target import process
+from posref.conformance.target.connection import Connection, ahead
+
+ROOT = Path(__file__).parents[1]
+UNRULY, FORGING = (str(ROOT / "tests" / "targets" / name) for name in ("unruly.py", "forging.py"))
+ERROR, CRASH, TIMEOUT = "error", "crash", "timeout"
+IN_CALLS = {
+    "exit": (ERROR, "SystemExit"),
+    "exit_now": (CRASH, "its process ended with exit code 0"),
+    "hang": (TIMEOUT, "no reply within 1 s"),
+    "hang_with_lock": (TIMEOUT, "no reply within 1 s"),
+    "segfault": (CRASH, "its process was ended by SIGSEGV"),
+    "kill_group": (CRASH, "its process was ended by SIGKILL"),
+    "kill_parent": (CRASH, "its process was ended by SIGKILL"),
+    "stop": (TIMEOUT, "no reply within 1 s"),
+    "close_all": (CRASH, "its process"),
+    "interrupt": (ERROR, "KeyboardInterrupt"),
+    "generator_exit": (ERROR, "GeneratorExit"),
+    "mute": (ERROR, "Mute: (its text cannot be had: Mute)"),
+    "unnamed": (ERROR, "Unnamed:"),
+}
+QUICK = ("exit", "exit_now", "hang", "kill_parent", "interrupt", "mute", "unnamed")
+AT_IMPORT = ("exit", "exit_now", "kill_group", "interrupt", "mute")
+HARMLESS = ("print", "at_exit", "hang_at_exit", "fork", "daemon")
+
+
+def marked(names: tuple[str, ...] | dict[str, tuple[str, str]], quick: tuple[str, ...]) -> list[object]:
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.thorough) for name in names]
+
+
+@pytest.mark.parametrize("how", marked(IN_CALLS, QUICK))
+def test_what_a_target_does_in_a_call_is_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNRULY", f"call:{how}")
+    begun = time.monotonic()
+    report = check(UNRULY, op="alibi_slopes", child=True, timeout=1.0)
+    verdict, message = IN_CALLS[how]
+    first = report.operations[0].cases[0]
+    assert (first.verdict, message in first.message) == (verdict, True), first.message
+    assert report.exit_code == 1
+    assert report.complete
+    assert time.monotonic() - begun < 30
+    rest = {case.verdict for case in report.operations[0].cases[1:]}
+    assert rest <= ({"error", "rejected"} if verdict == ERROR else {"not-run"})
+
+
+@pytest.mark.parametrize("how", marked(AT_IMPORT, ("exit", "exit_now")))
+def test_what_a_target_does_when_it_is_imported_is_exit_code_2(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNRULY", f"import:{how}")
+    with pytest.raises(PosrefError, match=r"unruly\.py: (running it raised|could not be loaded)"):
+        check(UNRULY, op="alibi_slopes", child=True)
+
+
+def test_a_thread_that_lets_no_other_run_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the next call, which then is not answered."""
+    monkeypatch.setenv("UNRULY", "call:lock_later")
+    begun = time.monotonic()
+    report = check(UNRULY, op="alibi_slopes", child=True, timeout=0.3)
+    assert report.counts["timeout"] == 1
+    assert report.exit_code == 1
+    assert report.counts["pass"] < 8
+    assert time.monotonic() - begun < 20
+
+
+def test_a_target_may_take_ten_times_as_long_to_load_as_to_answer(tmp_path: Path) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text("import time\ntime.sleep(0.8)\nfrom posref import alibi_slopes\n", encoding="utf-8")
+    assert check(str(file), op="alibi_slopes", child=True, timeout=0.4).exit_code == 0
+
+
+def test_memory_is_judged_and_not_what_a_class_says_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "subclass.py"
+    file.write_text(
+        "import numpy as np, posref\n"
+        "class Lying(np.ndarray):\n"
+        "    def astype(self, *a, **k):\n        return np.asarray(self).astype(*a, **k) / 2\n"
+        "def alibi_slopes(heads, /):\n    return (2 * posref.alibi_slopes(heads)).view(Lying)\n",
+        encoding="utf-8",
+    )
+    report = check(str(file), op="alibi_slopes", child=True)
+    assert report.exit_code == 1
+    assert not report.counts["pass"]
+
+
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("dtype", [">f8", "longdouble"])
+def test_numbers_of_another_form_are_judged_by_value(dtype: str, isolate: bool, tmp_path: Path) -> None:
+    file = tmp_path / "wide.py"
+    file.write_text(
+        f"import posref\ndef alibi_slopes(heads, /):\n    return posref.alibi_slopes(heads).astype({dtype!r})\n",
+        encoding="utf-8",
+    )
+    assert check(str(file), op="alibi_slopes", child=not isolate, isolate=isolate).exit_code == 0
+
+
+@pytest.mark.parametrize("how", marked(HARMLESS, ("print", "at_exit")))
+def test_what_does_no_harm_does_not_change_the_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNRULY", f"import:{how}")
+    assert check(UNRULY, op="alibi_slopes", child=True).exit_code == 0
+
+
+@pytest.mark.parametrize("how", marked(("patch", "patch_code", "patch_zip", "widen", "peek"), ("patch", "patch_zip", "peek")))
+def test_a_wrong_target_does_not_pass_by_what_it_does_to_the_check(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNRULY", f"wrong:{how}")
+    report = check(UNRULY, op="alibi_slopes", child=True)
+    assert report.exit_code == 1
+    assert not report.counts["pass"]
+    assert {case.verdict for case in report.failures} == {"fail"}
+
+
+def test_a_child_needs_a_name() -> None:
+    with pytest.raises(TargetError, match=r"TARGET must be the name of an adapter, .*; got object"):
+        check(object(), child=True)
+
+
+@pytest.mark.parametrize("command", ["check", pytest.param("fuzz", marks=pytest.mark.thorough)])
+def test_ctrl_c_gives_the_report_so_far_and_leaves_nothing(command: str, tmp_path: Path) -> None:
+    environment = os.environ | {"UNRULY": "call:hang"}
+    words = [sys.executable, "-P", "-m", "posref", command, UNRULY, "--op", "alibi_slopes", "--timeout", "600"]
+    process = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=interruptible, cwd=tmp_path
+    )
+    time.sleep(3.0)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 5
+    assert process.returncode == 2
+    assert b"Traceback" not in errors
+    assert (b"INCOMPLETE" in output) is (command == "check")
+
+
+# ---- replies that nobody would write ----------------------------------------------------------------------------------------
+FORGED = runpy.run_path(FORGING)["FORGED"]
+NO_FORGERY = {"changed is a dict", "bytes of objects", "other outputs"}  # replies that can be read: of a call that failed
+LATE = {"two replies", "early reply"}  # seen when the next call is asked
+
+
+@pytest.mark.parametrize("how", marked(tuple(FORGED), ("deep", "status", "dtype with escapes", "two replies", "huge shape")))
+def test_a_forged_reply_is_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORGED", how)
+    report = check(FORGING, op="alibi_slopes", timeout=10.0)
+    verdicts = [case.verdict for case in report.operations[0].cases]
+    assert verdicts[: 1 + (how in LATE)] == ["pass"] * (how in LATE) + ["fail" if how in NO_FORGERY else "protocol"]
+    assert set(verdicts[2:]) == ({"fail", "rejected"} if how in NO_FORGERY else {"not-run"})
+    assert all(case.message.isprintable() for case in report.operations[0].cases)
+    assert report.exit_code == 1
+
+
+def test_what_a_forger_states_of_itself_is_exit_code_2(tmp_path: Path) -> None:
+    file = tmp_path / "stating.py"
+    for stated in ('{"operations": "alibi_slopes"}', "[]", '{"dtypes": ["float8"]}', '{"claims": 7}', '{"operations": [7]}'):
+        text = f"""
+import posref
+from posref.conformance.target.python import PythonTarget
+right, forged = PythonTarget.stated, {stated}
+PythonTarget.stated = lambda self: {{**right(self), **forged}} if forged else forged
+alibi_slopes = posref.alibi_slopes
+"""
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(TargetError, match=r"stating\.py"):
+            check(str(file), op="alibi_slopes")
+
+
+def test_a_claim_that_is_demanded_is_not_for_the_process_to_change(tmp_path: Path) -> None:
+    file = tmp_path / "lower.py"
+    text = """
+import numpy as np, posref
+from posref.conformance.target.python import PythonTarget
+right = PythonTarget.stated
+PythonTarget.stated = lambda self: {**right(self), "claims": {"float32": "low"}}
+def alibi_slopes(heads, /): return posref.alibi_slopes(heads).astype(np.float32) * np.float32(1.0001)
+"""
+    file.write_text(text, encoding="utf-8")
+    assert check(str(file), op="alibi_slopes", claim="angle32").exit_code == 1
+
+
+# ---- nothing that is expected -----------------------------------------------------------------------------------------------
+SEARCH = """
+import json, os, re, sys
+from pathlib import Path
+if sys.argv[2] == "new":
+    import numpy
+from posref.conformance.target.connection import ahead
+ready = ahead(0)
+assert (ready is None) == (sys.argv[2] == "new")
+from posref.conformance.suite.reading import load_groups, INSTALLED
+from posref.conformance.target.loading import load
+from posref.conformance.target.remote.supervise import descendants
+from posref.conformance.checking.asking import ask
+
+[crashing] = [c for g in load_groups(INSTALLED, ops=["alibi_slopes"]) for c in g.cases if c.id.endswith("/power-of-two/8")]
+everything = [c for g in load_groups(INSTALLED, ops=["sinusoidal"]) for c in g.cases]
+target = load(sys.argv[1], ahead=ready)
+
+def searched():
+    for c in everything:
+        if c.kind == "value":
+            ask(target, c, "float32")
+    value = max((c.calls[0].expected["out"] for c in everything if c.kind == "value"), key=lambda v: v.size)
+    found = dict(expected=0, given=0, processes=0)
+    for pid in descendants():
+        try:
+            maps = Path(f"/proc/{pid}/maps").read_text()
+            with open(f"/proc/{pid}/mem", "rb", 0) as memory:
+                found["processes"] += 1
+                for line in maps.splitlines():
+                    span, rights = line.split()[:2]
+                    if "r" not in rights or "[v" in line:
+                        continue
+                    low, high = (int(part, 16) for part in span.split("-"))
+                    memory.seek(low)
+                    try:
+                        data = memory.read(high - low)
+                    except OSError:
+                        continue
+                    found["expected"] += value.ravel()[8:16].tobytes() in data
+                    found["given"] += b"kept by the target" in data
+        except FileNotFoundError:
+            pass
+    return found
+
+first = searched()
+ended = ask(target, crashing, "float32").verdict
+again = searched()
+print(json.dumps([first, ended, target.restarts, again]))
+target.close()
+"""
+ZEROS = """
+import os
+import numpy as np
+KEPT = b" ".join([b"kept", b"by the target"])
+def sinusoidal(positions, dim, /, *, layout, **options): return np.zeros((*positions.shape, dim), np.float32)
+def alibi_slopes(heads, /, **options): os._exit(3)
+"""
+
+
+@pytest.mark.parametrize("how", ["copy", "new"])
+def test_no_expected_value_is_in_the_memory_of_the_process(how: str, tmp_path: Path) -> None:
+    """Neither at first, a copy of this process or a new one, nor when it was started again after the suite was read."""
+    if how == "copy" and (sys.platform != "linux" or sys.version_info >= (3, 12)):
+        pytest.skip("no copies are made here")
+    file = tmp_path / "zeros.py"
+    file.write_text(ZEROS, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SEARCH, str(file), how], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    first, ended, restarts, again = json.loads(done.stdout)
+    assert (ended, restarts) == ("crash", 1)
+    for found in (first, again):
+        assert found["processes"]
+        assert found["given"]  # the search finds what is there
+        assert not found["expected"]
+
+
+def test_what_is_sent_has_the_names_of_outputs_and_nothing_else_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, ask = [], Connection.ask
+
+    def listening(self: Connection, request: dict[str, object], seconds: float) -> dict[str, object]:
+        asked.append(request)
+        return ask(self, request, seconds)
+
+    monkeypatch.setattr(Connection, "ask", listening)
+    assert check("posref", tier="smoke", dtype="float32").conformant
+    cases = [request["case"] for request in asked if "case" in request]
+    assert len(cases) > 60
+    for case in cases:
+        for call in case.calls:
+            assert set(call.expected.values()) <= {None}
+            assert call == type(call)(call.params, call.inputs, call.expected, cotangents=call.cotangents)
+
+
+# ---- the process ------------------------------------------------------------------------------------------------------------
+def test_a_crash_ends_the_operation_and_the_others_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "crashing.py"
+    file.write_text(
+        "import os, posref\nfrom posref import t5_buckets\ndef alibi_slopes(heads, /, **options): os._exit(3)\n"
+        "def logn_scale(*args, **options): os._exit(3)\ndef sinusoidal(*args, **options): os._exit(3)\n",
+        encoding="utf-8",
+    )
+    report = check(str(file), op=["alibi_slopes", "t5_buckets"])
+    found = {operation.op: operation for operation in report.operations}
+    rest = found["alibi_slopes"].counts["not-run"]
+    assert found["alibi_slopes"].counts == {"crash": 1, "not-run": rest}
+    assert found["t5_buckets"].counts["pass"] == len([c for c in found["t5_buckets"].cases if c.kind != "reject"])
+    assert "its process had to be started again once" in report.target["notes"]
+    assert found["alibi_slopes"].cases[1].message == f"not asked: crash at {found['alibi_slopes'].cases[0].id}"
+    monkeypatch.setattr(process, "RESTARTS", 1)
+    report = check(str(file), op=["alibi_slopes", "logn_scale", "sinusoidal"])
+    assert report.counts["crash"] == 2
+    assert any("had to be started again 1 times" in case.message for case in report.operations[-1].cases)
+    assert report.exit_code == 1
+
+
+def test_where_there_can_be_no_copy_the_report_is_the_same(tmp_path: Path) -> None:
+    def report(first: str) -> dict[str, object]:
+        main = f"{first}; import sys; from posref.cli import main; sys.exit(main())"
+        words = ["check", "posref", "--op", "alibi_slopes", "--op", "sinusoidal", "--backend", "numpy", "--json", "-"]
+        done = subprocess.run([sys.executable, "-P", "-c", main, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    assert report("import os") == report("import numpy")
+
+
+def test_this_process_with_its_arrays_is_never_copied() -> None:
+    assert "numpy" in sys.modules
+    assert ahead(0) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has no files in memory")
+def test_tensors_need_no_place_in_a_folder() -> None:
+    """However small /dev/shm is."""
+    connection = Connection(0)
+    assert os.readlink(f"/proc/self/fd/{connection.file}").startswith("/memfd:")
+    connection.stop()
+
+
+def test_a_result_of_more_than_64_mebibytes(tmp_path: Path) -> None:
+    """It is only looked at as far as a right one would be large."""
+    file = tmp_path / "large.py"
+    file.write_text(
+        "import numpy as np\ndef alibi_slopes(heads, /, **options): return np.zeros(1 << 24, np.float32)\n", encoding="utf-8"
+    )
+    report = check(str(file), case="alibi_slopes/power-of-two/8")
+    assert report.counts == {"fail": 1}
+    assert "must have shape (8,); got (16777216,)" in report.operations[0].cases[0].message
+
+
+def test_without_files_in_memory_they_are_in_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    assert check("posref", op="alibi_slopes", dtype="float32").conformant
+
+
+def test_what_cannot_be_sent_is_an_error() -> None:
+    with pytest.raises(TargetError, match="must be a word or a number"):
+        check("posref", op="alibi_slopes", device=lambda: None)
+
+
+def test_a_module_is_found_where_this_process_finds_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "only_here.py").write_text("from posref import alibi_slopes\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check("only_here", op="alibi_slopes").conformant
+
+
+def test_an_object_stays_in_this_process() -> None:
+    class Mine:
+        @staticmethod
+        def alibi_slopes(heads: int, /, **options: object) -> object:
+            import posref
+
+            seen.append(os.getpid())
+            return posref.alibi_slopes(heads).astype("float32")
+
+    seen: list[int] = []
+    check(Mine, op="alibi_slopes")
+    assert set(seen) == {os.getpid()}
