@@ -245,7 +245,7 @@ def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.Mo
         msg = "the witnesses disagree at out."
         raise Disagreement(msg)
 
-    monkeypatch.setattr(drawn_case.prove, "proved", proved)
+    monkeypatch.setattr(drawn_case.witnesses, "proved", proved)
     findings = fuzz("posref", op="alibi_slopes", dtype="float32", examples=2)
     assert findings.tally.reasons["the witnesses disagree"] == 2
     assert "alibi_slopes(heads=" in findings.tally.doubts[0]
