@@ -1,4 +1,4 @@
-"""How a call of an operation is made up: which arguments are arrays, in which order, and in which dtype they are given."""
+"""Arguments of a call: which are arrays, in which order, and in which dtype they are given; options as JSON."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The check of an implementation: every case asked, every answer judged, every failure explained."""
+"""The check of an implementation: choose cases, run them, judge the answers, find the scope, explain failures, report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of an implementation: a tier of a suite, some operations, one case, or what one model needs."""
+"""Chooses the cases of a check: a tier of a suite, some operations, one case, or the calls of one model."""
 
 from __future__ import annotations
 

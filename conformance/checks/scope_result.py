@@ -1,4 +1,4 @@
-"""The scope of an implementation: settled for every operation once all of its cases were asked, and before anything is said."""
+"""Gives every operation its scope after all of its cases were run: stated by the target, or inferred from its answers."""
 
 from __future__ import annotations
 

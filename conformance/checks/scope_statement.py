@@ -1,4 +1,4 @@
-"""A scope as it is stated, required and told: the JSON of `supports`, the words of --require, and the words of a report."""
+"""A scope as text: the JSON of `supports`, the words of --require, and the words of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all answers of an operation say together: classes, positions, curves, coverage and diagnoses, as reports show them."""
+"""Summary of an operation's answers: classes, positions, curves, coverage and diagnoses, as reports show them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Why an implementation differs, and how well the suite tells mistakes apart."""
+"""Explains why an implementation differs, and measures how well the suite tells mistakes apart."""

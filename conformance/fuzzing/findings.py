@@ -1,4 +1,4 @@
-"""What fuzzing found: as a suite that `posref check` and `posref vectors verify` take, and in a terminal."""
+"""Findings of fuzzing: a suite that `posref check` and `posref vectors verify` read, and a page in a terminal."""
 
 from __future__ import annotations
 

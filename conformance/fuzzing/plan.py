@@ -1,4 +1,4 @@
-"""What is to be searched, and what was found."""
+"""The plan of a search, and its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a proof depends on beside its cases: the code that proves, and the versions of what that code computes with."""
+"""Hashes of everything that a proof depends on beside its cases: the code that proves, and the versions of its libraries."""
 
 import ast
 import hashlib

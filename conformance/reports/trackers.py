@@ -1,4 +1,4 @@
-"""Where the issues and pull requests are that flags and deviations name in `seen_in`, such as "candle#3520"."""
+"""Addresses of the issues and pull requests that flags and deviations name in `seen_in`, such as "candle#3520"."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What torch.compile does not say in a result: that it has given up compiling a function."""
+"""A note where torch.compile gave up compiling a function: its result does not say so."""
 
 from __future__ import annotations
 

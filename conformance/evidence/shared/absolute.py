@@ -1,4 +1,4 @@
-"""What absolute encodings share: points, positions and mistakes."""
+"""Points, positions and mistakes that absolute encodings share."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What rotations over several position axes share: flags, positions, and helpers."""
+"""Flags, positions, and helpers that rotations over several position axes share."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What length extensions by relative positions share: flags, cases of their maps and scores, and mistakes."""
+"""Flags, cases of their maps and scores, and mistakes that length extensions by relative positions share."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple

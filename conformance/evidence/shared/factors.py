@@ -1,4 +1,4 @@
-"""What factors on queries share: flags, positions, and mistakes."""
+"""Flags, positions, and mistakes that factors on queries share."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What LieRE and STRING share: flags, learned parameters, and mistakes of several of them."""
+"""Flags, learned parameters and mistakes that LieRE and STRING share."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What attention and its logits share: flags, cases and mistakes."""
+"""Flags, cases and mistakes that attention and its logits share."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What masks of windows and chunks share: flags, positions, and mistakes."""
+"""Flags, positions, and mistakes that masks of windows and chunks share."""
 
 from collections.abc import Callable
 from typing import Any

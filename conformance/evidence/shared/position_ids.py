@@ -1,4 +1,4 @@
-"""What position ids share: flags, forms of masks and ids, and mistakes."""
+"""Flags, forms of masks and ids, and mistakes that position ids share."""
 
 from typing import Any
 

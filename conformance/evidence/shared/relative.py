@@ -1,4 +1,4 @@
-"""What biases and representations of relative positions share: flags, cases and mistakes."""
+"""Flags, cases and mistakes that biases and representations of relative positions share."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the rotary encodings share: flags, context extensions, and mistakes of several of them."""
+"""Flags, context extensions and mistakes that several rotary encodings share."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What other forms of attention with RoPE inside share: flags, cases and mistakes."""
+"""Flags, cases and mistakes that other forms of attention with RoPE inside share."""
 
 from collections.abc import Callable
 from typing import Any
