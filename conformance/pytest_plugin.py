@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from .checking.expected_failures import Expected
     from .model import Answer, CaseResult, LoadedCase, Operation, Scope
-    from .target.base import Target
+    from .targets.base import Target
 
 OPTIONS = {
     "target": "check this implementation: an adapter, module, module:object or file.py",
@@ -67,7 +67,7 @@ class Suite(pytest.Collector):
         from .checking import asking, expected_failures, settling
         from .checking.choice import Choice
         from .model import Operation
-        from .target.loading import load
+        from .targets.loader import load
 
         options = {name: given[name] for name in ("claim", "dtype", "backend")}
         self.target: Target = load(given["target"], command=given["command"], **options)
@@ -237,6 +237,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Return a line that names the vectors."""
     if config.getoption("posref_target") is None and config.getoption("posref_command") is None:
         return []
-    from .suite.reading import INSTALLED, load_manifest
+    from .suite.reader import INSTALLED, load_manifest
 
     return [f"posref: vectors {load_manifest(INSTALLED)['suite']}"]

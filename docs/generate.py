@@ -18,7 +18,7 @@ from typing import Any
 from posref.conformance.diagnosis import strength
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.reports.trackers import references
-from posref.conformance.suite import load_manifest, writing
+from posref.conformance.suite import load_manifest, writer
 from posref.core.composition import reaches
 from posref.spec import REGISTRY
 
@@ -210,7 +210,7 @@ def pages(*, measured: bool) -> dict[Path, str]:
 
 def seal(suite: Path) -> None:
     """Write the hashes of a suite whose page has changed."""
-    writing.finish(suite, load_manifest(suite)["groups"])
+    writer.finish(suite, load_manifest(suite)["groups"])
 
 
 if __name__ == "__main__":

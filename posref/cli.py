@@ -15,15 +15,15 @@ import click
 
 import posref
 from posref.about import ABOUT, About, Words, without_words
-from posref.conformance.commands.adapter import adapter
-from posref.conformance.commands.check import check, report
+from posref.conformance.commands.adapter_command import adapter
+from posref.conformance.commands.check_command import check, report
 from posref.conformance.commands.console import console as _console
 from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
-from posref.conformance.commands.fuzz import fuzz
-from posref.conformance.commands.golden import golden
-from posref.conformance.commands.protocol import protocol
-from posref.conformance.commands.vectors import vectors
+from posref.conformance.commands.fuzz_command import fuzz
+from posref.conformance.commands.golden_command import golden
+from posref.conformance.commands.protocol_command import protocol
+from posref.conformance.commands.vectors_command import vectors
 from posref.core.composition import stages
 from posref.plots.command import plot
 from posref.presets import MARKS, Preset
@@ -217,8 +217,8 @@ def _show_preset(preset: Preset) -> None:
 def doctor() -> None:
     """Show what is installed here. For each array library: its dtypes, and whether its float64 is real."""
     from posref import backends
-    from posref.conformance.suite.reading import INSTALLED, load_manifest
-    from posref.conformance.target.finding import ADAPTERS
+    from posref.conformance.suite.reader import INSTALLED, load_manifest
+    from posref.conformance.targets.names import ADAPTERS
 
     table = _table("backend", "state", "dtypes", "float64")
     for name in backends.names():

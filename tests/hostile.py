@@ -27,10 +27,10 @@ from posref.conformance.errors import VectorError
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case, LoadedGroup, Step
 from posref.conformance.proof.build import build_group, plain, write_group
-from posref.conformance.suite.reading import document, load_groups, withdrawn_cases
+from posref.conformance.suite.reader import document, load_groups, withdrawn_cases
 from posref.conformance.suite.schemas import FOLDER, caches, validator
 from posref.conformance.suite.tensors import digest
-from posref.conformance.suite.writing import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
+from posref.conformance.suite.writer import SCHEMA, STATIC, SUITE, copy_static, finish, write_json
 
 TENSORS = ("data.safetensors", "tolerance.safetensors")
 DOCUMENTS = ("smoke.json", "flags.json", "ERRATA.json")

@@ -10,7 +10,7 @@ from inspect import signature
 from typing import Any
 
 from posref.conformance.model import Call
-from posref.conformance.suite.reading import INSTALLED, LoadedCase, load_groups
+from posref.conformance.suite.reader import INSTALLED, LoadedCase, load_groups
 from posref.spec import REGISTRY, Integers, Real
 
 LARGEST = 4000  # numbers that a sampled case takes and gives: beyond, libraries are asked by the thorough tests

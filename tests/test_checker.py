@@ -17,7 +17,7 @@ from posref.conformance.checking import summary
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
 from posref.conformance.reports.report import Report
-from posref.conformance.suite.reading import INSTALLED, load_groups, parse
+from posref.conformance.suite.reader import INSTALLED, load_groups, parse
 from posref.conformance.suite.schemas import validator
 from posref.spec import REGISTRY
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import posref
 from posref.cli import cli
-from posref.conformance.suite.reading import INSTALLED
+from posref.conformance.suite.reader import INSTALLED
 from posref.conformance.suite.schemas import validator
 from posref.spec import REGISTRY
 

@@ -6,7 +6,7 @@ import pytest
 from sources import assert_stands_alone
 
 from posref.conformance import Report, check
-from posref.conformance.target.python import load_python
+from posref.conformance.targets.python import load_python
 
 FILES = sorted((Path(__file__).parent / "correct").glob("*.py"))
 SLOW = ("torch_half", "jax_")  # every rotation in two dtypes, and code that compiles every shape: thorough/test_bounds.py

@@ -18,14 +18,14 @@ from posref.conformance.calls import from_json, returns_reals
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.reports.report import Report
 from posref.conformance.suite import tensors
-from posref.conformance.suite.copying import copy
-from posref.conformance.suite.reading import INSTALLED, load_groups, load_manifest
+from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.schemas import validator
-from posref.conformance.target.python import load_python
-from posref.conformance.target.remote import protocol
-from posref.conformance.target.remote.byfile import written
-from posref.conformance.target.remote.exchange import export
-from posref.conformance.target.remote.serve import Server
+from posref.conformance.suite.suite_copy import copy
+from posref.conformance.targets.python import load_python
+from posref.conformance.targets.remote import protocol
+from posref.conformance.targets.remote.exchange import export
+from posref.conformance.targets.remote.server import Server
+from posref.conformance.targets.remote.tensor_files import written
 from posref.core.composition import makes_frequencies
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY

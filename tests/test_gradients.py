@@ -27,12 +27,12 @@ from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import prove
 from posref.conformance.proof.build import build_group
 from posref.conformance.proof.running import Pullback
-from posref.conformance.proof.verify import verify
+from posref.conformance.proof.verification import verify
 from posref.conformance.reports.report import Report
-from posref.conformance.suite.copying import copy
-from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.target import array_forms
-from posref.conformance.target.python import load_python
+from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.conformance.suite.suite_copy import copy
+from posref.conformance.targets import array_forms
+from posref.conformance.targets.python import load_python
 from posref.conformance.witness import learned as transcription
 from posref.core.matrices import cayley_transform, skew_symmetric
 from posref.spec import REGISTRY, Axes, encoding

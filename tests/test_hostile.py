@@ -20,12 +20,12 @@ from safetensors.numpy import save
 from posref.cli import cli
 from posref.conformance import check_call
 from posref.conformance.errors import VectorError
-from posref.conformance.proof.verify import verify
+from posref.conformance.proof.verification import verify
 from posref.conformance.reports.document import state
-from posref.conformance.suite import safe_reading, tensors
-from posref.conformance.suite.copying import copy
-from posref.conformance.suite.reading import parse
+from posref.conformance.suite import safe_files, tensors
+from posref.conformance.suite.reader import parse
 from posref.conformance.suite.schemas import validator
+from posref.conformance.suite.suite_copy import copy
 
 X = "one/in/x"
 DATA, TOLERANCE, GROUP, SUITE = "data.safetensors", "tolerance.safetensors", "group.json", "SUITE.json"
@@ -510,15 +510,15 @@ def test_a_boolean_that_is_neither_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "9223372036854775807", "1e308", "-0.0", "5e-324", '"\\ud83d\\ude00"', "[[[]]]"])
 def test_strict_json_is_json_where_it_accepts(text: str) -> None:
-    assert safe_reading.loads(text.encode()) == json.loads(text)
+    assert safe_files.loads(text.encode()) == json.loads(text)
 
 
 def test_strict_json_refuses_what_is_too_long_and_too_deep() -> None:
-    assert safe_reading.loads(b"[" * safe_reading.DEPTH + b"]" * safe_reading.DEPTH)
+    assert safe_files.loads(b"[" * safe_files.DEPTH + b"]" * safe_files.DEPTH)
     with pytest.raises(ValueError, match="nested more than"):
-        safe_reading.loads(b"[" * (safe_reading.DEPTH + 2) + b"]" * (safe_reading.DEPTH + 2))
+        safe_files.loads(b"[" * (safe_files.DEPTH + 2) + b"]" * (safe_files.DEPTH + 2))
     with pytest.raises(ValueError, match="more than 5"):
-        safe_reading.loads(b"[1, 2]", limit=5)
+        safe_files.loads(b"[1, 2]", limit=5)
 
 
 def test_a_truncated_report_is_never_complete(tmp_path: Path) -> None:

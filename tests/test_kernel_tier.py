@@ -19,7 +19,7 @@ from posref.conformance.errors import TargetError
 from posref.conformance.evidence.every import kernel_cases
 from posref.conformance.model import CaseResult
 from posref.conformance.suite.schemas import validate
-from posref.conformance.target.python import load_python
+from posref.conformance.targets.python import load_python
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,8 @@ from posref.conformance.checking import choice
 from posref.conformance.checking.asking import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.model import CaseResult, LoadedCase
-from posref.conformance.suite.reading import INSTALLED, load_groups
-from posref.conformance.target.python import load_python
+from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.conformance.targets.python import load_python
 
 CORE = {c.id: c for group in load_groups(INSTALLED, ops=["rope"]) for c in group.cases}
 

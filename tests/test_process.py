@@ -14,8 +14,8 @@ from conftest import interruptible
 
 from posref.conformance import check
 from posref.conformance.errors import PosrefError, TargetError
-from posref.conformance.target import process
-from posref.conformance.target.connection import Connection, ahead
+from posref.conformance.targets import process
+from posref.conformance.targets.connection import Connection, ahead
 
 ROOT = Path(__file__).parents[1]
 UNRULY, FORGING = (str(ROOT / "tests" / "targets" / name) for name in ("unruly.py", "forging.py"))
@@ -167,7 +167,7 @@ def test_what_a_forger_states_of_itself_is_exit_code_2(tmp_path: Path) -> None:
     for stated in ('{"operations": "alibi_slopes"}', "[]", '{"dtypes": ["float8"]}', '{"claims": 7}', '{"operations": [7]}'):
         text = f"""
 import posref
-from posref.conformance.target.python import PythonTarget
+from posref.conformance.targets.python import PythonTarget
 right, forged = PythonTarget.stated, {stated}
 PythonTarget.stated = lambda self: {{**right(self), **forged}} if forged else forged
 alibi_slopes = posref.alibi_slopes
@@ -181,7 +181,7 @@ def test_a_claim_that_is_demanded_is_not_for_the_process_to_change(tmp_path: Pat
     file = tmp_path / "lower.py"
     text = """
 import numpy as np, posref
-from posref.conformance.target.python import PythonTarget
+from posref.conformance.targets.python import PythonTarget
 right = PythonTarget.stated
 PythonTarget.stated = lambda self: {**right(self), "claims": {"float32": "low"}}
 def alibi_slopes(heads, /): return posref.alibi_slopes(heads).astype(np.float32) * np.float32(1.0001)
@@ -196,12 +196,12 @@ import json, os, re, sys
 from pathlib import Path
 if sys.argv[2] == "new":
     import numpy
-from posref.conformance.target.connection import ahead
+from posref.conformance.targets.connection import ahead
 ready = ahead(0)
 assert (ready is None) == (sys.argv[2] == "new")
-from posref.conformance.suite.reading import load_groups, INSTALLED
-from posref.conformance.target.loading import load
-from posref.conformance.target.remote.supervise import descendants
+from posref.conformance.suite.reader import load_groups, INSTALLED
+from posref.conformance.targets.loader import load
+from posref.conformance.targets.remote.supervisor import descendants
 from posref.conformance.checking.asking import ask
 
 [crashing] = [c for g in load_groups(INSTALLED, ops=["alibi_slopes"]) for c in g.cases if c.id.endswith("/power-of-two/8")]

@@ -27,13 +27,13 @@ from posref.conformance.calls import array_names
 from posref.conformance.errors import Stopped, TargetError
 from posref.conformance.model import LoadedCase
 from posref.conformance.reports.report import Report
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validator
-from posref.conformance.target.python import load_python
-from posref.conformance.target.remote import protocol
-from posref.conformance.target.remote.child import Child
-from posref.conformance.target.remote.lint import lint
-from posref.conformance.target.remote.session import RESTARTS, Session
+from posref.conformance.targets.python import load_python
+from posref.conformance.targets.remote import protocol
+from posref.conformance.targets.remote.lint import lint
+from posref.conformance.targets.remote.program_process import Child
+from posref.conformance.targets.remote.session import RESTARTS, Session
 from posref.spec import REGISTRY
 
 SERVE = [sys.executable, "-P", "-m", "posref", "protocol", "serve"]

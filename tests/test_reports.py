@@ -31,7 +31,7 @@ from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state
 from posref.conformance.reports.report import Report
 from posref.conformance.suite import axes
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
 from posref.spec import REGISTRY
 

@@ -23,12 +23,12 @@ from posref.conformance.errors import BuildError, VectorError
 from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.model import Case, Flag, Step
 from posref.conformance.proof import build as building
-from posref.conformance.proof import reuse, sources, workers
+from posref.conformance.proof import proof_cache, sources, workers
 from posref.conformance.proof.build import Built, build
-from posref.conformance.proof.reuse import Product, Store
-from posref.conformance.proof.verify import verify
+from posref.conformance.proof.proof_cache import Product, Store
+from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups, load_manifest
-from posref.conformance.suite.copying import copy
+from posref.conformance.suite.suite_copy import copy
 
 SOME = ("alibi_slopes", "t5_buckets")
 
@@ -58,7 +58,7 @@ def test_verify_reuses_nothing(tmp_path: Path) -> None:
     group = next(load_groups(tmp_path / "s"))
     data = {n: v + 1 if "/out/" in n else v for n, v in group.data.items()}
     reseal(tmp_path / "s", group.id, data=data)
-    cache = reuse.default_folder()
+    cache = proof_cache.default_folder()
     build(tmp_path / "t", ops=["alibi_slopes"], reuse=cache)
     assert verify(tmp_path / "s")
     assert str(cache).startswith(os.environ["XDG_CACHE_HOME"])
@@ -91,7 +91,8 @@ def a_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [nothing_left, cut, flipped(0), flipped(len(reuse.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder]
+    "damage",
+    [nothing_left, cut, flipped(0), flipped(len(proof_cache.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder],
 )
 def test_a_damaged_entry_is_not_believed(damage: Callable[[Path], None], tmp_path: Path) -> None:
     store, product = Store(tmp_path / "cache"), Product({"a": b"12", "b": b""}, [{"id": "c", "inputs": {"x": [1.5, -0.0]}}])
@@ -230,7 +231,7 @@ def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "conformance/calls.py",
         "conformance/proof/prove.py",
         "conformance/proof/build.py",
-        "conformance/proof/reuse.py",
+        "conformance/proof/proof_cache.py",
         "conformance/suite/tensors.py",
         "conformance/witness/lists.py",
     ],
@@ -331,7 +332,7 @@ def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     os.utime(store.folder / ".new-abandoned", (0, 0))
     (store.folder / ".new-written").write_text("")
     assert store.get("1") == Product({"a": bytes(1000)}, [{"k": 1}])  # now the last that was used
-    monkeypatch.setattr(reuse, "LIMIT", 3500)
+    monkeypatch.setattr(proof_cache, "LIMIT", 3500)
     store.prune()
     assert sorted(p.name for p in store.folder.iterdir()) == [".new-written", "1", "4", "5"]
 
@@ -342,7 +343,7 @@ def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_the_cache_is_where_the_user_keeps_caches(value: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", value)
-    assert reuse.default_folder() == Path(place).expanduser()
+    assert proof_cache.default_folder() == Path(place).expanduser()
 
 
 def test_one_operation_is_built_and_all_others_stay(tmp_path: Path, installed: dict[str, bytes]) -> None:

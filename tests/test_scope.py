@@ -23,7 +23,7 @@ from posref.conformance.checking.traits import Traits
 from posref.conformance.errors import TargetError
 from posref.conformance.model import Record
 from posref.conformance.reports import summaries
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 

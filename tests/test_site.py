@@ -87,7 +87,7 @@ def test_the_calls_on_the_pages_run(library: str) -> None:
 
 
 def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> None:
-    from posref.conformance.suite.reading import INSTALLED, load_manifest
+    from posref.conformance.suite.reader import INSTALLED, load_manifest
 
     groups = load_manifest(INSTALLED)["groups"]
     for op in REGISTRY:

@@ -21,9 +21,9 @@ from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.model import Case
 from posref.conformance.proof import workers
 from posref.conformance.proof.build import build, product_of
-from posref.conformance.proof.verify import verify
+from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups
-from posref.conformance.suite.copying import copy
+from posref.conformance.suite.suite_copy import copy
 
 SOME = ("alibi_slopes", "t5_buckets")
 # a shell starts what it runs in the background with ctrl-c ignored; the test must not depend on how it was started

@@ -15,9 +15,9 @@ from ..evidence.every import model_cases
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
-from ..suite.reading import INSTALLED, load_manifest
-from ..target.base import Target
-from ..target.loading import load
+from ..suite.reader import INSTALLED, load_manifest
+from ..targets.base import Target
+from ..targets.loader import load
 from . import supports
 from .asking import ask, asked_dtypes, asked_in, notes_on_unjudged
 from .choice import Choice

@@ -16,8 +16,8 @@ from ..errors import TargetError, no_operation
 from ..evidence.every import kernel_cases, model_cases
 from ..model import Call, Case, LoadedCase
 from ..proof.running import askable, plain
-from ..suite.quoting import shown
-from ..suite.reading import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
+from ..suite.quotation import shown
+from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
 from .asking import TIER
 
 TIERS = ("smoke", "core", "kernel")

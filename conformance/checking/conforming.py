@@ -20,7 +20,7 @@ from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
 from ..proof.rows import Sample, shapes_of
 from ..proof.running import wide
-from ..target import calling
+from ..targets import invocation
 from .asking import TIER, divide, with_few
 
 NAME = "assert_conforms"
@@ -46,7 +46,7 @@ def fault_of(
 
 
 def fault_in(
-    who: str, op: str, call: Call, found: calling.Collected, claim: str | None, *, everything: bool = False, why: bool = True
+    who: str, op: str, call: Call, found: invocation.Collected, claim: str | None, *, everything: bool = False, why: bool = True
 ) -> str | None:  # fmt: skip
     """Return what is wrong with results on the host, as `fault_of` does; `who` asks, and `why` wants the diagnosis."""
     try:
@@ -127,23 +127,23 @@ def _viewed(library: ModuleType) -> Callable[[Any], Any]:
     return found
 
 
-def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> calling.Collected:
+def results_on_host(op: str, actual: Any, arrays: Sequence[Any]) -> invocation.Collected:
     """Return results as NumPy, as `call_of` does arguments, each with the name of its dtype; `Failure` for another count."""
     library = _library(actual, *arrays)
     viewing = SimpleNamespace(
         name=library.name, dtypes=library.dtypes, dtype=library.dtype, to_numpy=_viewed(library)
     )  # fmt: skip
     target: Any = SimpleNamespace(backend=viewing, implementation=None, device=None, in_place=())
-    return calling.collected(target, op, actual)
+    return invocation.collected(target, op, actual)
 
 
-def _accepted(op: str, call: Call, found: calling.Collected) -> tuple[str, Arrays]:
+def _accepted(op: str, call: Call, found: invocation.Collected) -> tuple[str, Arrays]:
     """Return the dtype of a call and its results; `Failure` for a shape or dtype that they cannot have."""
     expected = shapes_of(op, call, {n: x.shape for n, (x, _) in found.items()})
     call = replace(call, expected=expected)
     reals = [dtype for dtype in (found[n][1] for n in expected if expected[n].dtype.kind == "f") if dtype in OF_DTYPE]
     dtype = reals[0] if reals else "float32"
-    outputs = {n: calling.accept(op, n, *found[n], call, dtype, asked=False) for n in found}
+    outputs = {n: invocation.accept(op, n, *found[n], call, dtype, asked=False) for n in found}
     return dtype, outputs
 
 

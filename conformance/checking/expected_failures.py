@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import TargetError
-from ..suite.quoting import shown
+from ..suite.quotation import shown
 
 LINE = re.compile(r"(?P<pattern>\S+)(?:\s+=(?P<count>\d+))?(?:\s+(?P<reason>.*))?$")
 

@@ -28,7 +28,7 @@ from ..calls import held_to, positions_of
 from ..errors import Failure, Stopped, Unsupported
 from ..model import Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.running import plain
-from ..target.base import Target
+from ..targets.base import Target
 from .asking import asked_in
 from .scope import Bound, Restriction, is_known
 from .traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, letters, main_array, traits_of

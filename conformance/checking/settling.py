@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..model import Answer, Limit, LoadedCase, Operation, Scope
-from ..target.base import Target
+from ..targets.base import Target
 from . import narrow, supports
 from .narrow import Asker, Watch, quietly
 from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside

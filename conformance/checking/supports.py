@@ -12,9 +12,9 @@ from posref.spec import REGISTRY
 
 from ..errors import TargetError, VectorError
 from ..model import Record
-from ..suite import safe_reading
-from ..suite.reading import DOCUMENT, load_manifest, parse
-from ..target.base import settle_supports
+from ..suite import safe_files
+from ..suite.reader import DOCUMENT, load_manifest, parse
+from ..targets.base import settle_supports
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
 from .traits import DEFAULT, FORMS, GIVEN, LISTS, defaults, vocabulary
 
@@ -340,7 +340,7 @@ def _file(required: str) -> Any:
     if not required.endswith(".json"):
         return None
     try:
-        return parse(Path(required), safe_reading.read(Path(required), DOCUMENT))
+        return parse(Path(required), safe_files.read(Path(required), DOCUMENT))
     except VectorError as error:
         raise TargetError(str(error)) from error
 

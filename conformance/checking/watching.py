@@ -25,7 +25,7 @@ from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, WATCHED, Call, Case
 from ..proof.rows import Budget, choose, rows_of
 from ..proof.running import plain, wide
-from ..target.calling import Collected
+from ..targets.invocation import Collected
 from .conforming import call_of, fault_in, results_on_host
 
 NAME = "watch"

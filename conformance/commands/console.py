@@ -17,7 +17,7 @@ from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
 from ..errors import PosrefError, TargetError, no_operation
-from ..suite.quoting import printable
+from ..suite.quotation import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

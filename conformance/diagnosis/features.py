@@ -15,7 +15,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from ..model import LoadedCase
-from ..target.array_forms import FORMS
+from ..targets.array_forms import FORMS
 from .shapes import sizes
 
 SHOWN = 2  # features that hold of the same cases

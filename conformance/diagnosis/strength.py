@@ -26,7 +26,7 @@ from ..evidence.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, LoadedCase
-from ..suite.reading import INSTALLED, load_groups
+from ..suite.reader import INSTALLED, load_groups
 from . import hypotheses
 from .phases import as_rotation
 

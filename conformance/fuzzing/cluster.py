@@ -13,8 +13,8 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
+from .drawn_case import Asking, Tally
 from .hunt import Hunt, Progress, Searched
-from .judging import Asking, Tally
 from .plan import Options, Plan, Task, opened, plan_of
 
 PIECE = 5  # draws of a task

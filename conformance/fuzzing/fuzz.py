@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation
+from .drawn_case import Asking, Tally
 from .hunt import Hunt, Progress, Searched
-from .judging import Asking, Tally
 from .plan import Findings, Plan, Task, opened, plan_of
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
@@ -87,7 +87,7 @@ def fuzz(
         with Cluster.connected(scheduler, given, seed, until, progress) as cluster:
             findings = _run(cluster.plan(wanted), seed, examples, until, cluster)
     if findings.finds and output is not None:
-        from .found import write
+        from .findings import write
 
         findings.folder = write(findings, output)
     return findings

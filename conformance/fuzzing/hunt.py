@@ -19,7 +19,7 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 from ..diagnosis import explanation
 from ..errors import NotJudged
 from ..model import BAD, Answer, CaseResult
-from .judging import Asking, Tally, case_of
+from .drawn_case import Asking, Tally, case_of
 from .strategies import Drawn, calls
 
 ENTROPY = 1 << 13  # bytes that a draw is made of

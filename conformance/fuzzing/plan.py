@@ -11,10 +11,10 @@ from posref.spec import REGISTRY
 
 from ..checking.asking import asked_dtypes
 from ..errors import TargetError
-from ..target.base import Target
-from ..target.loading import load
+from ..targets.base import Target
+from ..targets.loader import load
+from .drawn_case import Asking, Tally
 from .hunt import Find
-from .judging import Asking, Tally
 
 Pair = tuple[str, str]  # operation, dtype
 Options = Mapping[str, Any]

@@ -23,7 +23,7 @@ from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integer
 
 from ..calls import given_dtype
 from ..suite.axes import alternatives, holds, in_order, limits, names_in, value_of, within
-from ..suite.reading import sizes as sizes_of_options
+from ..suite.reader import sizes as sizes_of_options
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
 LEADING, ALONE = (1, 2, 3, 0), (4, 7, 16, 40, 150)  # sizes of the axes that a star stands for: a few, or a long one

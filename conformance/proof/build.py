@@ -20,9 +20,9 @@ from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
-from ..suite.atomic import whole_directory
-from ..suite.reading import document, load_manifest
-from ..suite.writing import (
+from ..suite.atomic_files import whole_directory
+from ..suite.reader import document, load_manifest
+from ..suite.writer import (
     LARGEST,
     SCHEMA,
     STATIC,
@@ -35,8 +35,8 @@ from ..suite.writing import (
     write_json,
 )  # fmt: skip
 from . import workers
+from .proof_cache import Product, Store
 from .prove import Effort, Proof, Show, proved, proved_in_parts, shapes_of
-from .reuse import Product, Store
 from .running import Pullback, askable, golden
 
 Progress = Callable[[str, int], None]

@@ -16,7 +16,7 @@ from ..accuracy import DEFAULT_CLAIM
 from ..calls import given_dtype, judged_as
 from ..errors import TargetError
 from ..model import Arrays, Case
-from ..suite.atomic import whole_directory
+from ..suite.atomic_files import whole_directory
 from .onnx_nodes import OPSET, Node, node_of
 
 IR = 10  # the version of ONNX's format that has opset 23

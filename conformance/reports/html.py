@@ -11,8 +11,8 @@ from typing import Any
 
 from ..errors import PosrefError
 from ..model import BAD
-from ..suite.quoting import printable
-from . import drawing
+from ..suite.quotation import printable
+from . import figures
 from .document import failing, ordered, scope_lines, standing, state, told
 
 ORDER = ("pass", *BAD, "unsupported")
@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 SNIPPET = """\
 import numpy as np
 from posref.conformance import suite
-from posref.conformance.target.python import load_python
+from posref.conformance.targets.python import load_python
 
 implementation = load_python({name!r}, backend={backend!r}, dtype={dtype!r})
 [group] = suite.load_groups(suite.INSTALLED, group={group!r})
@@ -66,10 +66,10 @@ def render(document: Mapping[str, Any]) -> str:
     inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
     return environment.get_template("report.html.j2").render(
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
-        shown=told(document), marks=drawing.MARKS, drawn=drawing.DRAWN,
+        shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
         scopes=scope_lines(document), operations=_operations(document),
         counts=_counts(document["counts"]),
-        legend=drawing.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
+        legend=figures.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
     )  # fmt: skip
 
 
@@ -96,8 +96,8 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
         "parts": _parts(bad, [c for c in cases if id(c) not in chosen]),
         "coverage": _coverage(op.get("coverage") or []),
         "asked": sum(op["counts"].values()),
-        "curve": drawing.curve(curve, op["claim"], op["first_failing_position"]) if curve else "",
-        "map": drawing.heat(heat) if heat and len(heat["values"]) * len(heat["values"][0]) > 1 else "",
+        "curve": figures.curve(curve, op["claim"], op["first_failing_position"]) if curve else "",
+        "map": figures.heat(heat) if heat and len(heat["values"]) * len(heat["values"][0]) > 1 else "",
         "ratios": "" if heat is None else ";".join(",".join(_short(v) for v in row) for row in heat["values"]),
         "reproduce": bad[0].get("reproduce", "") if bad else whole,
         "snippet": _snippet(bad[0], target) if bad and target.get("kind", "python") == "python" else "",
@@ -154,7 +154,7 @@ def _snippet(case: Mapping[str, Any], target: Mapping[str, Any]) -> str:
 
 def _short(value: float | str | None) -> str:
     """Return a number of a report's JSON in two digits, and nothing for null."""
-    return "" if value is None else drawing.plain(float(value))
+    return "" if value is None else figures.plain(float(value))
 
 
 def _hash(text: str) -> str:

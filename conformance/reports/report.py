@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ..model import Record
-from ..suite.atomic import whole_file
+from ..suite.atomic_files import whole_file
 
 
 class Report(Record):

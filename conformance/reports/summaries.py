@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from ..accuracy import OF_DTYPE, TRIG
 from ..model import BAD, decides
-from ..suite.quoting import printable
+from ..suite.quotation import printable
 from .document import failing, ordered, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation

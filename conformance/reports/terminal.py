@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from ..model import BAD, CaseResult, Operation, decides
-from ..suite.quoting import printable
+from ..suite.quotation import printable
 from .document import meanings, scope_lines, standing, told
 from .report import Report
 

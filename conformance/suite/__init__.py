@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .reading import INSTALLED, load_group, load_groups, load_manifest
+    from .reader import INSTALLED, load_group, load_groups, load_manifest
 
 __all__ = ["INSTALLED", "load_group", "load_groups", "load_manifest"]
 
@@ -11,8 +11,8 @@ __all__ = ["INSTALLED", "load_group", "load_groups", "load_manifest"]
 def __getattr__(name: str) -> Any:
     """Load what reads suites, and NumPy with it, when it is first asked for."""
     if name in __all__:
-        from . import reading
+        from . import reader
 
-        return getattr(reading, name)
+        return getattr(reader, name)
     msg = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(msg)

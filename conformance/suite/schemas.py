@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import VectorError
-from . import safe_reading
-from .quoting import shown
+from . import safe_files
+from .quotation import shown
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-FOLDER = safe_reading.OURS / "schema"
+FOLDER = safe_files.OURS / "schema"
 LIMIT = 10_000  # documents that are remembered; a suite has about 400
 _VALID: set[str] = set()  # those of this process
 

@@ -13,7 +13,7 @@ from safetensors import deserialize
 from safetensors.numpy import save
 
 from ..errors import VectorError
-from . import safe_reading
+from . import safe_files
 
 Tensors = dict[str, npt.NDArray[Any]]
 BITS = {  # how the bytes of a dtype are read; bfloat16, which NumPy lacks, as the upper half of a float32
@@ -111,7 +111,7 @@ def _check(data: bytes, dtypes: Collection[str], *, canonical: bool) -> None:
     if not 2 <= size <= min(HEADER, len(data) - 8) or data[8:9] != b"{":
         msg = f"its header must begin with {{ and have 2 to {HEADER} bytes, within the file's {len(data)}; it says {size}"
         raise ValueError(msg)
-    entries = safe_reading.loads(data[8 : 8 + size], limit=HEADER, encoding="utf-8")
+    entries = safe_files.loads(data[8 : 8 + size], limit=HEADER, encoding="utf-8")
     metadata = entries.pop("__metadata__", None)
     texts = isinstance(metadata, dict) and all(isinstance(text, str) for text in metadata.values())
     if metadata is not None and (canonical or not texts):
@@ -160,7 +160,7 @@ def _counts(value: Any) -> bool:
 
 def read_bytes(path: Path, recorded: Mapping[str, Any], *, root: Path | None = None) -> bytes:
     """Return a file's bytes if its size and hash are as `recorded`, else raise `VectorError`."""
-    data = safe_reading.read(path, recorded["bytes"], root=root)
+    data = safe_files.read(path, recorded["bytes"], root=root)
     if len(data) != recorded["bytes"]:
         msg = f"{path}: must have {recorded['bytes']} bytes; got {len(data)}. The file is truncated or altered: fetch it again."
         raise VectorError(msg)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from posref.conformance.accuracy import BASE
 from posref.conformance.evidence.catalogue import all_flags
 from posref.conformance.model import LoadedCase
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.spec import REGISTRY, Flag, OneOf
 
 

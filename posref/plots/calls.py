@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posref.conformance.calls import array_names, bind, parameters_of, positions_of
-from posref.conformance.suite.reading import INSTALLED, load_groups, smoke_cases
+from posref.conformance.suite.reader import INSTALLED, load_groups, smoke_cases
 from posref.spec import REGISTRY, Encoding
 
 from .charts import Numbers

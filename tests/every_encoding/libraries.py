@@ -16,7 +16,7 @@ from posref.conformance.calls import makes_constants, returns_reals
 from posref.conformance.errors import Failure, Stopped
 from posref.conformance.judge import compare, errors
 from posref.conformance.model import LoadedCase
-from posref.conformance.target.python import load_python
+from posref.conformance.targets.python import load_python
 from posref.core import arrays
 from posref.spec import REGISTRY
 

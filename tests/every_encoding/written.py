@@ -7,7 +7,7 @@ from sources import assert_plain
 
 from posref.conformance import check
 from posref.conformance.model import BAD, LoadedCase
-from posref.conformance.target.python import load_python
+from posref.conformance.targets.python import load_python
 
 from .encoding import Encoding, part
 

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
 
 from posref.conformance.calls import bind
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.spec import REGISTRY
 
 PORT = "29534"

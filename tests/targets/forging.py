@@ -109,7 +109,7 @@ class Forger:
         return Line()
 
 
-for name in ("__main__", "posref.conformance.target.child_process"):
+for name in ("__main__", "posref.conformance.targets.child_process"):
     if hasattr(sys.modules.get(name), "load_python"):
         sys.modules[name].json = Forger  # type: ignore[union-attr]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from posref.conformance import Report, check
-from posref.conformance.suite.reading import INSTALLED
-from posref.conformance.target.remote.lint import lint
+from posref.conformance.suite.reader import INSTALLED
+from posref.conformance.targets.remote.lint import lint
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

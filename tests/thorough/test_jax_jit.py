@@ -4,7 +4,7 @@ import jax
 import pytest
 from test_compilers import JAX, OF_ARRAYS, assert_within, called
 
-from posref.conformance.suite.reading import INSTALLED, load_groups
+from posref.conformance.suite.reader import INSTALLED, load_groups
 
 
 @pytest.mark.sampled

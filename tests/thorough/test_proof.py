@@ -4,8 +4,8 @@ from pathlib import Path
 
 from test_vectors import built, files
 
-from posref.conformance.proof.verify import verify
-from posref.conformance.suite.reading import INSTALLED
+from posref.conformance.proof.verification import verify
+from posref.conformance.suite.reader import INSTALLED
 
 
 def test_rebuilding_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from . import safe_reading, tensors
+from . import safe_files, tensors
 
 SCHEMA = 1
 SUITE = "0.1.0"
-STATIC = safe_reading.OURS
+STATIC = safe_files.OURS
 STATIC_FILES = ("README.md", "LICENSE", "ERRATA.json")
 SCHEMAS = "schema"
 LARGEST = 64 * 2**20  # bytes of any file of a suite
@@ -22,7 +22,7 @@ def copy_static(source: Path, directory: Path, *, own: Path | None = None) -> No
     schemas = {name for root in (source, own) if root is not None for name in listing(root / SCHEMAS)}
     for name in (*STATIC_FILES, *(f"{SCHEMAS}/{name}" for name in sorted(schemas))):
         root = own if own is not None and os.path.lexists(own / name) else source
-        data = safe_reading.read(root / name, LARGEST, root=root)
+        data = safe_files.read(root / name, LARGEST, root=root)
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_bytes(data)
 
@@ -43,7 +43,7 @@ def copy_groups(source: Path, directory: Path, entries: Sequence[Mapping[str, An
 
 def recorded_sums(root: Path) -> dict[str, str]:
     """Return the hashes that a suite records of all its files, by name."""
-    text = safe_reading.read(root / "SHA256SUMS", LARGEST, root=root).decode("ascii", errors="replace")
+    text = safe_files.read(root / "SHA256SUMS", LARGEST, root=root).decode("ascii", errors="replace")
     return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
 
 

@@ -14,8 +14,8 @@ from posref.spec import REGISTRY
 from ..model import FUZZ, Case
 from ..proof.build import write_suite
 from ..reports.terminal import plain
+from .drawn_case import written
 from .hunt import Find, case_id
-from .judging import written
 from .plan import Findings
 
 SHOWN = 1000  # characters of a call

@@ -11,9 +11,9 @@ import numpy as np
 from ..errors import BuildError, VectorError
 from ..evidence.catalogue import all_cases, groups
 from ..model import LoadedCase, LoadedGroup
-from ..suite import safe_reading, tensors
-from ..suite.reading import document, load_group, load_manifest
-from ..suite.writing import LARGEST, listing, recorded_sums
+from ..suite import safe_files, tensors
+from ..suite.reader import document, load_group, load_manifest
+from ..suite.writer import LARGEST, listing, recorded_sums
 from . import build, prove, workers
 from .running import Pullback
 
@@ -57,7 +57,7 @@ def _check_sums(root: Path) -> list[str]:
     problems = [f"{name}: recorded in SHA256SUMS and missing" for name in sorted(set(recorded) - present)]
     problems += [f"{name}: not recorded in SHA256SUMS" for name in sorted(present - set(recorded))]
     for name in sorted(present & set(recorded)):
-        if tensors.digest(safe_reading.read(root / name, LARGEST, root=root))["sha256"] != recorded[name]:
+        if tensors.digest(safe_files.read(root / name, LARGEST, root=root))["sha256"] != recorded[name]:
             problems.append(f"{name}: differs from its hash in SHA256SUMS")
     return problems
 

@@ -17,12 +17,12 @@ from ..accuracy import BASE, UNIT
 from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
-from . import safe_reading, tensors
-from .atomic import put_aside
+from . import safe_files, tensors
+from .atomic_files import put_aside
 from .axes import alternatives, is_star, names_in, places
 from .schemas import validate_once
 
-INSTALLED = safe_reading.OURS
+INSTALLED = safe_files.OURS
 SCHEMA = 1
 DOCUMENT = 4 * 2**20  # bytes of a JSON file of a suite, at most
 FILES = ("group.json", "data.safetensors", "tolerance.safetensors")  # of a group
@@ -41,7 +41,7 @@ def load_manifest(root: Path) -> dict[str, Any]:
         left = f" Its replacement was interrupted; the complete old suite is in {aside}." if aside else ""
         msg = f"{root}: holds no suite (SUITE.json is missing). Build one with: posref vectors build {root}.{left}"
         raise VectorError(msg)
-    return dict(_manifest(path, safe_reading.read(path, DOCUMENT, root=root)))
+    return dict(_manifest(path, safe_files.read(path, DOCUMENT, root=root)))
 
 
 @lru_cache(maxsize=4)
@@ -71,7 +71,7 @@ def smoke_cases(root: Path) -> frozenset[str]:
 def document(root: Path, name: str, schema: str) -> Any:
     """Return a JSON file at the top of a suite, checked against its schema."""
     path = root / name
-    data = safe_reading.read(path, DOCUMENT, root=root)
+    data = safe_files.read(path, DOCUMENT, root=root)
     found = parse(path, data)
     validate_once(schema, found, data, path)
     return found
@@ -166,10 +166,10 @@ def _call(call: Mapping[str, Any], name: str, data: tensors.Tensors, tolerance: 
     return Call(params, named("inputs"), expected, named("intermediates"), widths, named("cotangents"))
 
 
-def parse(path: Path, data: bytes, *, limit: int = safe_reading.LIMIT) -> Any:
+def parse(path: Path, data: bytes, *, limit: int = safe_files.LIMIT) -> Any:
     """Return JSON that has one meaning and at most `limit` bytes; VectorError with the reason otherwise."""
     try:
-        return safe_reading.loads(data, limit=limit)
+        return safe_files.loads(data, limit=limit)
     except ValueError as error:
         msg = f"{path}: not valid JSON: {error}."
         raise VectorError(msg) from error

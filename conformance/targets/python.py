@@ -21,10 +21,10 @@ from ..accuracy import OF_DTYPE, TRIG
 from ..calls import takes_dtype
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
 from ..model import Arrays, Call, LoadedCase
-from ..suite.quoting import shown
-from . import calling, compiling, gradients, watching
+from ..suite.quotation import shown
+from . import call_arrays, compiler_notes, gradients, invocation
 from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings, settle_supports
-from .finding import find
+from .names import find
 
 T = TypeVar("T")
 
@@ -37,12 +37,12 @@ class PythonTarget(Target):
     backend: Any = None
     device: Any = None
     in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
-    given_up: int = field(default_factory=compiling.given_up)  # by torch.compile, before it is asked
+    given_up: int = field(default_factory=compiler_notes.given_up)  # by torch.compile, before it is asked
     kind = "python"
 
     def remarks(self) -> tuple[str, ...]:
         """Return the implementation's notes, and whether torch.compile gave up."""
-        return (*self.notes, *compiling.remarks(self.given_up))
+        return (*self.notes, *compiler_notes.remarks(self.given_up))
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
@@ -55,7 +55,7 @@ class PythonTarget(Target):
         declared = {float(found[1]) for c in self.claims.values() if (found := TRIG.search(c))}
         operations = [op for op in REGISTRY if self.has(op)]
         with_gradients = list(filter(self.has_gradients, operations))
-        own_dtype = [op for op in operations if takes_dtype(op) and not calling.takes_keyword(self.function(op), "dtype")]
+        own_dtype = [op for op in operations if takes_dtype(op) and not invocation.takes_keyword(self.function(op), "dtype")]
         return {
             "implementation": {"name": self.name, "language": f"Python, {self.library}"},
             "operations": operations, "dtypes": list(self.dtypes),
@@ -85,11 +85,11 @@ class PythonTarget(Target):
             if not self.has_gradients(case.op):
                 raise Unsupported(gradients.none_by(self.backend.name))
             return _stopping(gradients.run, self, case.op, call, dtype, case.flags)
-        return _stopping(watching.run, self, case, call, dtype)
+        return _stopping(call_arrays.run, self, case, call, dtype)
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return the exception that it raises."""
-        return _stopping(calling.refuse, self, case, dtype)
+        return _stopping(invocation.refuse, self, case, dtype)
 
 
 def _stopping(function: Callable[..., T], *arguments: Any) -> T:
@@ -99,9 +99,9 @@ def _stopping(function: Callable[..., T], *arguments: Any) -> T:
     except (Unsupported, Failure, KeyboardInterrupt):
         raise
     except NotImplementedError as error:
-        raise Unsupported(shown(calling.text_of(error)) or "not implemented") from error
+        raise Unsupported(shown(invocation.text_of(error)) or "not implemented") from error
     except BaseException as error:
-        raise Stopped(verdict="error", message=calling.in_one_line(error)) from error
+        raise Stopped(verdict="error", message=invocation.in_one_line(error)) from error
 
 
 def offered(implementation: Any, name: str, default: Any = None) -> Any:
@@ -111,7 +111,7 @@ def offered(implementation: Any, name: str, default: Any = None) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        msg = f"{type(implementation).__name__}: reading {name!r} of it raised {calling.in_one_line(error)}"
+        msg = f"{type(implementation).__name__}: reading {name!r} of it raised {invocation.in_one_line(error)}"
         raise TargetError(msg) from error
 
 
@@ -127,7 +127,9 @@ def load_python(
     except BaseException as error:
         if isinstance(error, ValueError) and str(error).startswith("backends.load: name "):
             raise TargetError(str(error).replace("backends.load: name", "check: backend", 1)) from error
-        msg = f"{target if isinstance(target, str) else type(target).__name__}: loading it raised {calling.in_one_line(error)}"
+        msg = (
+            f"{target if isinstance(target, str) else type(target).__name__}: loading it raised {invocation.in_one_line(error)}"
+        )
         raise TargetError(msg) from error
 
 
@@ -165,7 +167,7 @@ def _loaded(
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
         tuple(offered(implementation, "NOTES", ())), _versions(library, implementation),
         _scalings(name, implementation), settle_supports(name, offered(implementation, "supports")),
-        implementation, library, device, watching.settle_in_place(name, offered(implementation, "in_place", ())),
+        implementation, library, device, call_arrays.settle_in_place(name, offered(implementation, "in_place", ())),
     )  # fmt: skip
 
 
@@ -174,7 +176,7 @@ def _try_device(name: str, library: ModuleType, dtype: str, device: Any) -> None
     try:
         library.from_numpy(np.zeros(1), dtype, device)
     except Exception as error:
-        msg = f"{name}: backend {library.name!r} cannot use device {device!r} here: {calling.in_one_line(error)}"
+        msg = f"{name}: backend {library.name!r} cannot use device {device!r} here: {invocation.in_one_line(error)}"
         raise TargetError(msg) from error
 
 

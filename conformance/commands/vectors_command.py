@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ..suite.quoting import printable
+from ..suite.quotation import printable
 from .console import FILE, FOLDER, console, errors, needs_vectors, operation, progress
 
 JOBS = click.option(
@@ -41,7 +41,7 @@ def vectors_build(directory: Path, tier: str, ops: tuple[str, ...], jobs: int | 
     with errors(), progress("building") as show:
         needs_vectors()
         from ..proof.build import build
-        from ..proof.reuse import default_folder
+        from ..proof.proof_cache import default_folder
 
         names = [operation(name, "--op", " A new one must be imported in posref/__init__.py.") for name in ops]
         reuse = None if no_reuse else default_folder()
@@ -56,8 +56,8 @@ def vectors_verify(directory: Path | None, jobs: int | None) -> None:
     """Prove every value again. The suite is in DIR, or is the installed one. Nothing is taken from the cache."""
     with errors():
         needs_vectors()
-        from ..proof.verify import verify
-        from ..suite.reading import INSTALLED
+        from ..proof.verification import verify
+        from ..suite.reader import INSTALLED
 
         with progress("proving") as show:
             problems = verify(directory or INSTALLED, jobs=jobs, progress=show)
@@ -73,8 +73,8 @@ def vectors_verify(directory: Path | None, jobs: int | None) -> None:
 def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
     """Copy the installed vectors to DIR, with licence and hashes."""
     with errors():
-        from ..suite.copying import copy
-        from ..suite.reading import INSTALLED
+        from ..suite.reader import INSTALLED
+        from ..suite.suite_copy import copy
 
         count = copy(INSTALLED, directory, ops)
     click.echo(f"copied {count} groups to {directory}")
@@ -87,8 +87,8 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
 def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
     """Write requests without expected values to DIR. Compute them anywhere, then run posref check --outputs DIR."""
     with errors():
-        from ..suite.reading import INSTALLED
-        from ..target.remote.exchange import export
+        from ..suite.reader import INSTALLED
+        from ..targets.remote.exchange import export
 
         count = export(INSTALLED, directory, ops, tier=tier)
     click.echo(f"exported {count} groups to {directory}")
@@ -99,7 +99,7 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 def vectors_strength(json_file: Path | None) -> None:
     """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
-    from ..suite.atomic import whole_file
+    from ..suite.atomic_files import whole_file
 
     with errors(), progress("trying") as show:
         measured = strength.measure(progress=show)

@@ -14,13 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Stopped, TargetError
-from ..suite.quoting import shown
-from .remote.child import Child
+from ..suite.quotation import shown
+from .remote.program_process import Child
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-MAIN = "posref.conformance.target.child_process"  # the main program of the process
+MAIN = "posref.conformance.targets.child_process"  # the main program of the process
 OF_LOADING, OF_A_CALL = ("ok", "refused"), ("ok", "unsupported", "fail", "error")  # the status of a reply
 LIMIT = 1 << 22  # bytes of a reply, which has no numbers of tensors
 GOODBYE = 2.0  # seconds to end after the last request

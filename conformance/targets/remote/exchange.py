@@ -12,13 +12,13 @@ from typing import Any
 from ...accuracy import OF_DTYPE
 from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation
 from ...model import Arrays, Call, LoadedCase, LoadedGroup
-from ...suite import safe_reading, tensors
-from ...suite.atomic import whole_directory
-from ...suite.quoting import shown
-from ...suite.reading import load_groups, load_manifest, parse, withdrawn_cases
+from ...suite import safe_files, tensors
+from ...suite.atomic_files import whole_directory
+from ...suite.quotation import shown
+from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
 from ...suite.schemas import validate
-from ...suite.writing import SCHEMA, write_json
-from .. import calling, gradients
+from ...suite.writer import SCHEMA, write_json
+from .. import gradients, invocation
 from ..base import Target
 from . import protocol
 from .program import about, accepted
@@ -112,7 +112,7 @@ class Outputs(Target):
             If they are of another suite, or a file is malformed.
         """
         try:
-            stated = parse(folder / ABOUT, safe_reading.read(folder / ABOUT, ABOUT_LIMIT, root=folder))
+            stated = parse(folder / ABOUT, safe_files.read(folder / ABOUT, ABOUT_LIMIT, root=folder))
             validate("implementation", stated, folder / ABOUT)
             _expect_suite(folder, stated, suite)
             fields = about(str(folder), stated, dtype, claim, trig)
@@ -155,7 +155,7 @@ class Outputs(Target):
         except Stopped as stopped:
             return str(stopped)
         if any(self._result(case, 0, dtype, n) is not None for n in protocol.outputs(case, case.calls[0])):
-            raise calling.not_refused(case)
+            raise invocation.not_refused(case)
         raise Stopped(verdict="not-run", message="neither rejected nor computed")
 
     def _stop_if_said(self, case: LoadedCase, dtype: str) -> None:
@@ -197,7 +197,7 @@ def _read(folder: Path, group: LoadedGroup, stated: Mapping[str, Any]) -> dict[s
     )
     limit = HEADER_LIMIT + protocol.BYTES_PER_VALUE * values * len(stated.get("dtypes", ("float32",)))
     try:
-        found = tensors.decode(safe_reading.read(path, limit, root=folder))
+        found = tensors.decode(safe_files.read(path, limit, root=folder))
     except VectorError as error:
         msg = str(error) if str(path) in str(error) else f"{path}: {error}"
         raise VectorError(msg) from error

@@ -14,12 +14,12 @@ import numpy as np
 from posref.backends import BackendMissing
 
 from ..errors import Failure, PosrefError, Stopped, Unsupported
-from ..suite.quoting import shown
-from . import calling
-from .calling import Collected, same_bits
+from ..suite.quotation import shown
+from . import invocation
+from .call_arrays import Watched
 from .gradients import GradientCall
+from .invocation import Collected, same_bits
 from .python import PythonTarget, load_python
-from .watching import Watched
 
 LONGEST = 2000  # characters of a message
 LARGE = 1 << 24  # bytes of results after which memory is given back
@@ -61,9 +61,9 @@ def _loaded(request: dict[str, Any]) -> tuple[dict[str, Any], PythonTarget | Non
         target = load_python(request["target"], **request["options"])
         return {"status": "ok", "stated": target.stated()}, target
     except (PosrefError, BackendMissing) as error:
-        return {"status": "refused", "class": calling.kind_of(error), "message": str(error)}, None
+        return {"status": "refused", "class": invocation.kind_of(error), "message": str(error)}, None
     except BaseException as error:
-        message = f"{request['target']}: could not be loaded: {calling.in_one_line(error)}"
+        message = f"{request['target']}: could not be loaded: {invocation.in_one_line(error)}"
         return {"status": "refused", "class": "TargetError", "message": message}, None
 
 
@@ -87,13 +87,13 @@ def _raised(error: BaseException) -> dict[str, Any]:
         return {"status": "unsupported", "message": _text(error) or "not implemented"}
     if isinstance(error, Failure):
         return {"status": "fail", "message": _text(error)}
-    said = shown(str(error), LONGEST) if isinstance(error, Stopped) else calling.in_one_line(error)
+    said = shown(str(error), LONGEST) if isinstance(error, Stopped) else invocation.in_one_line(error)
     return {"status": "error", "message": said}
 
 
 def _text(error: BaseException) -> str:
     """Return what an exception says: one of posref's own in its words, and another also where asking for them raises."""
-    return shown(str(error) if type(error) in (Unsupported, Failure) else calling.text_of(error), LONGEST)
+    return shown(str(error) if type(error) in (Unsupported, Failure) else invocation.text_of(error), LONGEST)
 
 
 def _computed(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ..errors import Disagreement, NotJudged, TargetError
 from ..model import Answer, Call, CaseResult, LoadedCase
 from ..proof import prove
 from ..proof.running import askable
-from ..target.base import Target
+from ..targets.base import Target
 from .strategies import Drawn
 
 

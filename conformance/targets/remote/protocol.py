@@ -21,9 +21,9 @@ from posref.spec import REGISTRY
 from ...calls import given_dtype, to_json
 from ...errors import PosrefError
 from ...model import Call, LoadedCase
-from ...suite import safe_reading, tensors
-from ...suite.quoting import shown
-from ...suite.reading import load_manifest
+from ...suite import safe_files, tensors
+from ...suite.quotation import shown
+from ...suite.reader import load_manifest
 from ...suite.schemas import validator
 from ..array_forms import FORMS, OWN_DTYPE
 
@@ -166,7 +166,7 @@ def command(line: bytes) -> dict[str, Any]:
 def _json(line: bytes) -> dict[str, Any]:
     """Return the object in a line."""
     try:
-        message = safe_reading.loads(line, limit=len(line), encoding="utf-8")
+        message = safe_files.loads(line, limit=len(line), encoding="utf-8")
     except ValueError as error:
         msg = f"not valid JSON: {shown(str(error))}"
         raise ProtocolError(msg) from error

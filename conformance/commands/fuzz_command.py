@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..target.remote.child import adopt
+from ..targets.remote.program_process import adopt
 from .console import console, errors, needs, needs_vectors, progress
 
 
@@ -55,7 +55,7 @@ def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) 
             from ..fuzzing.fuzz import fuzz as search
 
             findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, **options)
-        from ..fuzzing.found import show
+        from ..fuzzing.findings import show
 
         show(findings, console())
     sys.exit(findings.exit_code)

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import VectorError, no_operation
-from .atomic import whole_directory
-from .reading import document, load_manifest
-from .writing import copy_groups, copy_static, finish, write_json
+from .atomic_files import whole_directory
+from .reader import document, load_manifest
+from .writer import copy_groups, copy_static, finish, write_json
 
 
 def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:

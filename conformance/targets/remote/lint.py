@@ -16,9 +16,9 @@ from ...accuracy import OF_DTYPE, UNIT
 from ...calls import makes_constants
 from ...errors import Failure, Stopped, TargetError
 from ...model import LoadedCase
-from ...suite.quoting import shown
-from ...suite.reading import INSTALLED, load_groups
-from .. import calling
+from ...suite.quotation import shown
+from ...suite.reader import INSTALLED, load_groups
+from .. import invocation
 from . import protocol
 from .program import about, accepted
 from .session import GOODBYE, CannotRun, Reply, Session
@@ -165,7 +165,7 @@ class Talk:
         try:
             outputs = accepted(case, case.calls[step], probe.dtype, reply, told=told)
             if first is not None:
-                calling.expect_same({n: first.outputs[n][0] for n in outputs}, outputs)
+                invocation.expect_same({n: first.outputs[n][0] for n in outputs}, outputs)
         except Failure as failure:
             return str(failure)
         return ""

@@ -12,9 +12,9 @@ from posref.spec import REGISTRY
 
 from ...errors import Failure, Stopped, TargetError, Unsupported
 from ...model import Arrays, Call, LoadedCase
-from ...suite.quoting import shown
-from ...suite.reading import INSTALLED
-from .. import calling, gradients
+from ...suite.quotation import shown
+from ...suite.reader import INSTALLED
+from .. import gradients, invocation
 from ..base import SCALINGS, Target, settle_claims, settle_scalings, settle_supports
 from .session import Reply, Session
 
@@ -62,14 +62,14 @@ class Program(Target):
         """Ask it twice."""
         step = next(k for k, one in enumerate(case.calls) if one is call)
         first = self._once(case, step, dtype)
-        calling.expect_same(first, self._once(case, step, dtype))
+        invocation.expect_same(first, self._once(case, step, dtype))
         return first
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return the message with which it refuses the case."""
         reply = self._ask(case, 0, dtype)
         if reply.status == "ok":
-            raise calling.not_refused(case)
+            raise invocation.not_refused(case)
         return reply.message or reply.status
 
     def remarks(self) -> tuple[str, ...]:
@@ -103,14 +103,14 @@ class Program(Target):
         except Failure:
             raise
         except Exception as error:  # see Session.ask
-            said = f"its reply cannot be judged: {calling.in_one_line(error)}"
+            said = f"its reply cannot be judged: {invocation.in_one_line(error)}"
             raise Stopped(verdict="protocol", message=said) from error
 
 
 def accepted(case: LoadedCase, call: Call, dtype: str, reply: Reply, *, told: bool) -> Arrays:
     """Return a reply's outputs by name; `Failure` for what is wrong with them whatever their values."""
     for name in reply.changed:
-        raise Failure(calling.CHANGED.format(shown(name)))
+        raise Failure(invocation.CHANGED.format(shown(name)))
     missing = [name for name in call.expected if name not in reply.outputs]
     if missing:
         raise Failure(reply.message or f"returned no {', '.join(missing)}")
@@ -118,7 +118,7 @@ def accepted(case: LoadedCase, call: Call, dtype: str, reply: Reply, *, told: bo
     if call.cotangents:
         return {n: gradients.accept(case.op, n, host, of, call, dtype) for n, (host, of) in found.items()}
     return {
-        n: calling.accept(case.op, n, host, of, call, dtype, asked=told, flags=case.flags) for n, (host, of) in found.items()
+        n: invocation.accept(case.op, n, host, of, call, dtype, asked=told, flags=case.flags) for n, (host, of) in found.items()
     }
 
 

@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import Stopped
-from ...suite.quoting import shown
-from . import supervise
+from ...suite.quotation import shown
+from . import supervisor
 
-SUPERVISOR = Path(__file__).with_name("supervise.py")
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MARK = "POSREF_PROGRAM"  # in the environment of everything that a program starts
 CHUNK = 1 << 16
 CLOSING = 0.5  # seconds for a program to end that has closed its standard output
@@ -277,7 +277,7 @@ def _forked(
                 os.dup2(end, standard)
             for end in (*theirs, *ours):
                 os.close(end)
-            supervise.main(held, memory, work)
+            supervisor.main(held, memory, work)
         finally:
             os._exit(127)
     return _Forked(pid)
@@ -297,14 +297,14 @@ def adopt() -> None:
     """Let what a program leaves behind without a supervisor become a child of this process, which then ends it."""
     global _ADOPTING  # noqa: PLW0603
     if sys.platform == "linux":
-        _ADOPTING = not ctypes.CDLL(None).prctl(supervise.PR_SET_CHILD_SUBREAPER, 1)
+        _ADOPTING = not ctypes.CDLL(None).prctl(supervisor.PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _children() -> set[int]:
     """Return the children of this process, if it adopts any."""
     if not _ADOPTING:
         return set()
-    return {pid for pid, parent in supervise.parents().items() if parent == os.getpid()}
+    return {pid for pid, parent in supervisor.parents().items() if parent == os.getpid()}
 
 
 def _kill_left(mark: str, others: set[int]) -> None:

@@ -15,7 +15,7 @@ from ..accuracy import UNIT
 from ..calls import given_dtype, makes_constants, parameters_of, takes_dtype
 from ..errors import Failure, Unsupported
 from ..model import Arrays, Call, LoadedCase
-from ..suite.quoting import shown
+from ..suite.quotation import shown
 from . import array_forms
 
 Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype

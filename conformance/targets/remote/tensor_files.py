@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import VectorError
-from ...suite import safe_reading, tensors
-from ...suite.quoting import shown
+from ...suite import safe_files, tensors
+from ...suite.quotation import shown
 from . import protocol
 from .protocol import Decoded, ProtocolError
 
@@ -51,7 +51,7 @@ def written(stored: Mapping[str, protocol.Tensor]) -> bytes:
 def receive(reply: Mapping[str, Any], files: Mapping[str, str], limit: int) -> dict[str, Decoded]:
     """Return the outputs that a program wrote, at most `limit` bytes; `ProtocolError` unless they are as its reply says."""
     try:
-        found = tensors.decode(safe_reading.read(Path(files["outputs"]), limit)) if reply["outputs"] else {}
+        found = tensors.decode(safe_files.read(Path(files["outputs"]), limit)) if reply["outputs"] else {}
     except VectorError as error:
         raise ProtocolError(str(error)) from error
     said = {n: (t["dtype"], protocol.shape_of(t)) for n, t in reply["outputs"].items()}

@@ -19,9 +19,9 @@ from ...accuracy import OF_DTYPE
 from ...calls import from_json
 from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
-from .. import calling, gradients
+from .. import gradients, invocation
+from ..call_arrays import Watched
 from ..python import PythonTarget, load_python
-from ..watching import Watched
 from . import protocol
 
 
@@ -86,7 +86,7 @@ class Server:
         except Failure as failure:
             reply = {"status": "ok", "outputs": {}, "message": str(failure)}
         except BaseException as error:  # also SystemExit: whatever an implementation raises is its verdict
-            reply = {"status": "error", "message": calling.in_one_line(error)}
+            reply = {"status": "error", "message": invocation.in_one_line(error)}
         return {"seq": request["seq"], **reply}
 
     def _outcome(self, request: Mapping[str, Any]) -> dict[str, Any]:

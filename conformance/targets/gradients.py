@@ -18,9 +18,9 @@ from posref.spec import REGISTRY
 from ..calls import given_dtype
 from ..errors import Failure, Unsupported
 from ..model import Arrays, Call
-from ..suite.quoting import shown
-from . import calling
-from .calling import InProcess
+from ..suite.quotation import shown
+from . import invocation
+from .invocation import InProcess
 
 Found = dict[str, tuple[np.ndarray[Any, Any], str | None]]
 
@@ -40,8 +40,8 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
     first = asked.accepted()
     changed = asked.changed()
     if changed:
-        raise Failure(calling.CHANGED.format(changed[0]))
-    calling.expect_same(first, asked.accepted())
+        raise Failure(invocation.CHANGED.format(changed[0]))
+    invocation.expect_same(first, asked.accepted())
     return first
 
 
@@ -52,10 +52,10 @@ class GradientCall:
 
     def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()) -> None:
         self.target, self.op, self.call, self.dtype = target, op, call, dtype
-        self.positional, self.keywords = calling.arguments(target, op, call, dtype, flags)
+        self.positional, self.keywords = invocation.arguments(target, op, call, dtype, flags)
         arguments = {**self.positional, **self.keywords}
         self.inputs = {name: arguments[name] for name in call.inputs if name in arguments}
-        self.cotangents = {n: calling.to_array(target, op, n, value, dtype, flags) for n, value in call.cotangents.items()}
+        self.cotangents = {n: invocation.to_array(target, op, n, value, dtype, flags) for n, value in call.cotangents.items()}
         self.before = {name: target.backend.to_numpy(array) for name, array in self._arrays().items()}
 
     def _arrays(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class GradientCall:
     def changed(self) -> list[str]:
         """Return the names of arrays that are no longer as they were given."""
         host = self.target.backend.to_numpy
-        return [n for n, array in self._arrays().items() if not calling.same_bits(self.before[n], host(array))]
+        return [n for n, array in self._arrays().items() if not invocation.same_bits(self.before[n], host(array))]
 
     def accepted(self) -> Arrays:
         """Return the gradients by name, or raise `Failure` for what is wrong with them whatever their values."""
@@ -80,7 +80,7 @@ class GradientCall:
                 found = _all_of(given, wrt)
             else:
                 found = self._differentiated(wrt)
-        return {name: calling.to_host(self.target, name, found[name]) for name in wrt}
+        return {name: invocation.to_host(self.target, name, found[name]) for name in wrt}
 
     def _differentiated(self, wrt: tuple[str, ...]) -> dict[str, Any]:
         """Return the gradients that the library's automatic differentiation gives."""
@@ -97,7 +97,7 @@ class GradientCall:
             cotangents = [self.cotangents[name] for name in REGISTRY[self.op].outputs]
             found = library.vjp(outputs, [self.inputs[name] for name in wrt], cotangents)
         except Exception as error:  # nothing was promised, and nobody is misled
-            msg = f"no gradient by {library.name}: {calling.in_one_line(error)}"
+            msg = f"no gradient by {library.name}: {invocation.in_one_line(error)}"
             raise Unsupported(msg) from error
         gradients = dict(zip(wrt, found, strict=True))
         stopped = [name for name, gradient in gradients.items() if gradient is None]

@@ -13,8 +13,8 @@ from posref.backends import BackendMissing
 from .. import errors
 from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
 from ..model import Arrays, Call, LoadedCase
-from ..suite.quoting import shown
-from . import calling, gradients
+from ..suite.quotation import shown
+from . import gradients, invocation
 from .base import Target
 from .connection import Connection, unreadable
 from .remote.program import about, accepted
@@ -130,10 +130,10 @@ class ProcessTarget(Target):
         told = case.op not in self.stated["own_dtype"]
         found = accepted(case, call, dtype, Reply("ok", "", outputs), told=told)
         for name in reply["changed"]:
-            raise Failure(calling.CHANGED.format(shown(name)))
+            raise Failure(invocation.CHANGED.format(shown(name)))
         _raise_for(reply["second"])
         for name in reply["second"]["other"]:
-            raise Failure(calling.OTHER_BITS.format(shown(name)))
+            raise Failure(invocation.OTHER_BITS.format(shown(name)))
         return found
 
     def _ask(self, do: str, case: LoadedCase, call: Call, dtype: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from posref.spec import REGISTRY
 
 from ..errors import Failure, TargetError
 from ..model import Arrays, Call, LoadedCase
-from . import calling
-from .calling import Collected, InProcess, same_bits
+from . import invocation
+from .invocation import Collected, InProcess, same_bits
 
 
 class Watched:
@@ -24,11 +24,11 @@ class Watched:
 
     def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...]) -> None:
         self.target, self.op = target, op
-        self.positional, self.keywords = calling.arguments(target, op, call, dtype, flags)
+        self.positional, self.keywords = invocation.arguments(target, op, call, dtype, flags)
         self.overwritten = next((n for n in target.in_place if REGISTRY[op].result == (f"={n}",) and n in call.inputs), None)
         if self.overwritten is not None and "broadcast-view" in flags:  # whose rows share memory: nothing can be written there
             plain = tuple(flag for flag in flags if flag != "broadcast-view")
-            array = calling.to_array(target, op, self.overwritten, call.inputs[self.overwritten], dtype, plain)
+            array = invocation.to_array(target, op, self.overwritten, call.inputs[self.overwritten], dtype, plain)
             (self.positional if self.overwritten in self.positional else self.keywords)[self.overwritten] = array
         self.arrays = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
         self.before = {n: target.backend.to_numpy(a) for n, a in self.arrays.items() if n != self.overwritten}
@@ -41,7 +41,7 @@ class Watched:
         with np.errstate(all="ignore"):
             found = function(*self.positional.values(), **self.keywords)
         found = found if self.overwritten is None else self.arrays[self.overwritten]
-        kept = calling.collected(self.target, self.op, found)
+        kept = invocation.collected(self.target, self.op, found)
         for name, memory in self._around().items():
             if memory != self.around[name]:
                 raise Failure(AROUND.format(name))
@@ -73,15 +73,15 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
     def once() -> Arrays:
         found = asked.collected()
         told = "dtype" in asked.keywords
-        return {n: calling.accept(op, n, x, of, call, dtype, asked=told, flags=case.flags) for n, (x, of) in found.items()}
+        return {n: invocation.accept(op, n, x, of, call, dtype, asked=told, flags=case.flags) for n, (x, of) in found.items()}
 
     first = once()
     changed = asked.changed()
     if changed:
-        raise Failure(calling.CHANGED.format(changed[0]))
+        raise Failure(invocation.CHANGED.format(changed[0]))
     if asked.overwritten is not None:
         asked = Watched(target, op, call, dtype, case.flags)
-    calling.expect_same(first, once())
+    invocation.expect_same(first, once())
     return first
 
 

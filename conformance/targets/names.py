@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import TargetError
-from .calling import in_one_line
+from .invocation import in_one_line
 
 FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))

@@ -17,10 +17,10 @@ import posref
 
 from ...errors import Stopped, TargetError
 from ...model import LoadedCase
-from ...suite.quoting import shown
-from ..calling import in_one_line
-from . import byfile, protocol
-from .child import Child
+from ...suite.quotation import shown
+from ..invocation import in_one_line
+from . import protocol, tensor_files
+from .program_process import Child
 from .protocol import ProtocolError
 
 RESTARTS = 10  # in one check; a program that needs more is not asked further
@@ -83,7 +83,7 @@ class Session:
         self.seq += 1
         request, limit = protocol.run(self.seq, case, step, dtype), protocol.limit(case.calls[step])
         if self.stated.get("tensors") == "file":
-            request = byfile.send(request, self._private())
+            request = tensor_files.send(request, self._private())
         try:
             reply = self._exchange(request, "reply", self.timeout, limit)
             return _reply(request, reply, limit)
@@ -94,7 +94,7 @@ class Session:
         except Exception as error:  # a reply that nobody thought of is no reason to lose the others
             raise self._dropped(verdict="protocol", message=f"its reply cannot be read: {in_one_line(error)}") from error
         finally:
-            byfile.discard(request.get("files", {}))
+            tensor_files.discard(request.get("files", {}))
 
     def close(self) -> bool:
         """Tell the program to stop, leave nothing behind, and return whether it had ended by itself."""
@@ -184,7 +184,7 @@ def _reply(request: Mapping[str, Any], reply: Mapping[str, Any], limit: int) -> 
         raise ProtocolError(msg)
     outputs = {}
     if "files" in request:
-        outputs = byfile.receive(reply, request["files"], limit)
+        outputs = tensor_files.receive(reply, request["files"], limit)
     else:
         for name, tensor in reply["outputs"].items():
             try:

@@ -1,7 +1,7 @@
 """
 The process between posref and a program that it runs: it sets the limits, and leaves nothing of the program behind.
 
-A script, ``python -I -S supervise.py LIFELINE BYTES PROGRAM [ARGS]``, that imports the standard library alone.
+A script, ``python -I -S supervisor.py LIFELINE BYTES PROGRAM [ARGS]``, that imports the standard library alone.
 LIFELINE is a pipe whose other end only posref holds: when it closes, because posref let go or died of whatever, the program and
 all that it started are killed, also what left its session. BYTES limits the private memory of every process; 0 is no limit.
 When the program ends, what it started is killed too, and this process ends as the program did.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TargetError
-from ..suite.reading import INSTALLED
+from ..suite.reader import INSTALLED
 from .base import Target
 from .connection import Connection
 from .python import load_python

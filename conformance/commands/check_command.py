@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..suite.safe_reading import OURS
-from ..target.connection import ahead
-from ..target.remote.child import adopt
+from ..suite.safe_files import OURS
+from ..targets.connection import ahead
+from ..targets.remote.program_process import adopt
 from .console import FILE, FOLDER, Show, console, errors, needs, progress, writable
 
 if TYPE_CHECKING:
@@ -111,13 +111,13 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
 def report(file: Path, **forms: Path | None) -> None:
     """Convert a JSON report to other forms. Without an option, print FILE as Markdown."""
     from ..errors import PosrefError, VectorError
-    from ..suite import safe_reading
-    from ..suite.reading import parse
+    from ..suite import safe_files
+    from ..suite.reader import parse
     from ..suite.schemas import validate
-    from ..target.calling import in_one_line
+    from ..targets.invocation import in_one_line
 
     with errors():
-        document = parse(file, safe_reading.read(file, REPORT_LIMIT))
+        document = parse(file, safe_files.read(file, REPORT_LIMIT))
         validate("report", document, file)
         try:
             _render(document, **(forms if any(forms.values()) else {"markdown": Path("-")}))
@@ -145,7 +145,7 @@ def _render(document: dict[str, Any], **forms: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Write a file, or standard output for ``-``."""
-    from ..suite.atomic import whole_file
+    from ..suite.atomic_files import whole_file
 
     if str(path) == "-":
         click.echo(text, nl=False)
