@@ -16,7 +16,7 @@ from posref.conformance.proof.build import build
 from posref.conformance.suite import atomic_files
 from posref.conformance.suite.atomic_files import put_aside, whole_directory, whole_file
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.writer import copy
 
 HERE = Path(__file__).parent
 POSREF = [sys.executable, "-P", "-m", "posref"]

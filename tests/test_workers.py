@@ -23,7 +23,7 @@ from posref.conformance.proof import workers
 from posref.conformance.proof.build import build, product_of
 from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.writer import copy
 
 SOME = ("alibi_slopes", "t5_buckets")
 # a shell starts what it runs in the background with ctrl-c ignored; the test must not depend on how it was started

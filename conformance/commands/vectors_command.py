@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ..suite.quotation import printable
+from ..errors import printable
 from .console import FILE, FOLDER, console, errors, needs_vectors, operation, progress
 
 JOBS = click.option(
@@ -74,7 +74,7 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
     """Copy the installed vectors to DIR, with licence and hashes."""
     with errors():
         from ..suite.reader import INSTALLED
-        from ..suite.suite_copy import copy
+        from ..suite.writer import copy
 
         count = copy(INSTALLED, directory, ops)
     click.echo(f"copied {count} groups to {directory}")

@@ -14,8 +14,8 @@ from distributed import Client, Future, wait
 
 from ..errors import TargetError
 from .drawn_case import Asking, Tally
+from .findings import Options, Plan, Task, opened, plan_of
 from .hunt import Hunt, Progress, Searched
-from .plan import Options, Plan, Task, opened, plan_of
 
 PIECE = 5  # draws of a task
 PATIENCE = 10.0  # seconds to reach a scheduler

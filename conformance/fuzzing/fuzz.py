@@ -17,8 +17,8 @@ from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation
 from .drawn_case import Asking, Tally
+from .findings import Findings, Plan, Task, opened, plan_of
 from .hunt import Hunt, Progress, Searched
-from .plan import Findings, Plan, Task, opened, plan_of
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0

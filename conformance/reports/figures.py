@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
-from ..suite.quotation import printable
+from ..errors import printable
 
 WIDTH, TOP, LEFT, RIGHT = 560, 28, 84, 96  # of a figure, in its own units; the margins hold labels
 PLOT = WIDTH - LEFT - RIGHT

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from ..errors import PosrefError
+from ..errors import PosrefError, printable
 from ..model import BAD
-from ..suite.quotation import printable
 from . import figures
 from .document import failing, ordered, scope_lines, standing, state, told
 

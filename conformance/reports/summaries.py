@@ -11,8 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..accuracy import OF_DTYPE, TRIG
+from ..errors import printable
 from ..model import BAD, decides
-from ..suite.quotation import printable
 from .document import failing, ordered, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation

@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import VectorError
+from ..errors import VectorError, shown
 from . import safe_files
-from .quotation import shown
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

@@ -13,12 +13,10 @@ import numpy as np
 
 from posref.backends import BackendMissing
 
-from ..errors import Failure, PosrefError, Stopped, Unsupported
-from ..suite.quotation import shown
+from ..errors import Failure, PosrefError, Stopped, Unsupported, shown
 from . import invocation
-from .call_arrays import Watched
 from .gradients import GradientCall
-from .invocation import Collected, same_bits
+from .invocation import Collected, Watched, same_bits
 from .python import PythonTarget, load_python
 
 LONGEST = 2000  # characters of a message

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Stopped, TargetError
-from ..suite.quotation import shown
+from ..errors import Stopped, TargetError, shown
 from .remote.program_process import Child
 
 if TYPE_CHECKING:

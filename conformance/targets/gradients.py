@@ -16,9 +16,8 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..calls import given_dtype
-from ..errors import Failure, Unsupported
+from ..errors import Failure, Unsupported, shown
 from ..model import Arrays, Call
-from ..suite.quotation import shown
 from . import invocation
 from .invocation import InProcess
 

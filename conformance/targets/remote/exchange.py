@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from ...accuracy import OF_DTYPE
-from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation
+from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
 from ...model import Arrays, Call, LoadedCase, LoadedGroup
 from ...suite import safe_files, tensors
 from ...suite.atomic_files import whole_directory
-from ...suite.quotation import shown
 from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
 from .. import gradients, invocation
 from ..base import Target
 from . import protocol
-from .program import about, accepted
-from .session import Reply
+from .program import Reply, about, accepted
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
 ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"

@@ -14,14 +14,12 @@ from posref.spec import REGISTRY
 from ... import judge
 from ...accuracy import OF_DTYPE, UNIT
 from ...calls import makes_constants
-from ...errors import Failure, Stopped, TargetError
+from ...errors import Failure, Stopped, TargetError, shown
 from ...model import LoadedCase
-from ...suite.quotation import shown
 from ...suite.reader import INSTALLED, load_groups
 from .. import invocation
 from . import protocol
-from .program import about, accepted
-from .session import GOODBYE, CannotRun, Reply, Session
+from .program import GOODBYE, CannotRun, Reply, Session, about, accepted
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')

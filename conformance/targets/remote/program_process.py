@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import Stopped
-from ...suite.quotation import shown
+from ...errors import Stopped, shown
 from . import supervisor
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")

@@ -20,7 +20,7 @@ from ...calls import from_json
 from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
 from .. import gradients, invocation
-from ..call_arrays import Watched
+from ..invocation import Watched
 from ..python import PythonTarget, load_python
 from . import protocol
 
