@@ -1,4 +1,4 @@
-"""The commands that check implementations and convert reports."""
+"""The commands `posref check` and `posref report`: check an implementation, convert a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that build, verify, copy, export and measure vectors."""
+"""The commands `posref vectors`: build, verify, copy, export and measure vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One drawn call, judged as the checker judges a case: against values that are proved on the spot."""
+"""A drawn call as a case: its expected values are proved on the spot, and the target is asked as in a check."""
 
 from __future__ import annotations
 

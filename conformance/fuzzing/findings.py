@@ -24,7 +24,7 @@ from .drawn_case import Asking, Tally, written
 from .hunt import Find, case_id
 
 Pair = tuple[str, str]  # operation, dtype
-Options = Mapping[str, Any]
+LoadOptions = Mapping[str, Any]
 Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
 
 
@@ -62,7 +62,7 @@ class Findings:
         return 0 if self.complete and judged else 2
 
 
-def opened(options: Options) -> Asking:
+def opened(options: LoadOptions) -> Asking:
     """Return a target that can be opened again."""
 
     def opener() -> Target:

@@ -1,4 +1,4 @@
-"""The search for a failure of one operation in one dtype: draw after draw, and the first that fails shrunk and explained."""
+"""The search for a failure of one operation in one dtype: calls are drawn until one fails, which is shrunk and explained."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a report looks like: in a terminal, as a page, and as summaries for machines."""
+"""Forms of a report: in a terminal, as a page, and as summaries for machines."""

@@ -1,4 +1,4 @@
-"""A report's two figures in SVG: error against position with what each class allows, and the map of the worst case."""
+"""The two SVG figures of a report: error against position with the bounds of each class, and a map of the worst case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTML report: one page, made from a report's JSON alone. It can be read without network and without scripts."""
+"""The HTML report: one page from a report's JSON. It needs no network and no scripts."""
 
 from __future__ import annotations
 

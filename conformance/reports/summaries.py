@@ -1,4 +1,4 @@
-"""The short forms of a report, each made from its JSON alone: Markdown for a CI summary, JUnit XML, and a badge in SVG."""
+"""Short forms of a report's JSON: Markdown for a CI summary, JUnit XML, and a badge in SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report in a terminal or a pipe: the verdict, one line for each operation, the reasons, and how to repeat a failure."""
+"""A report in a terminal: the verdict, one line for each operation, the reasons, and how to repeat a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a suite: hashes first, schemas next, and a named error for everything else."""
+"""Reader of suites: checks hashes, then schemas, and raises a named error for everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading what strangers made: files opened once, through no link, never longer than announced; JSON with one meaning."""
+"""Safe reading of other people's files: no links, no more bytes than announced, and JSON with one meaning."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The schemas of documents, and which documents of suites were found to be as their schemas say: those are not asked again."""
+"""JSON schemas of documents, and a record of documents that passed, which are not validated again."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is checked: Python objects, isolated processes, programs in any language, and files."""
+"""Targets of a check: Python objects, Python modules in a process of their own, programs in any language, and files."""

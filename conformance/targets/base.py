@@ -1,4 +1,4 @@
-"""What is checked, as the checker sees it, and how what it states is read."""
+"""Base class of targets: calls an implementation and reads what it declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that computes for a Python target, and the ways to it: requests through a pipe, tensors through shared memory."""
+"""Connection to the process that computes for a Python target: requests by a pipe, tensors by shared memory."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def takes_keyword(function: Any, name: str) -> bool:
     return accepts is None or name in accepts
 
 
-class Watched:
+class ValueCall:
     """
     One call of an implementation, with arrays of its own.
 
@@ -298,7 +298,7 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
     """
     op = case.op
-    asked = Watched(target, op, call, dtype, case.flags)
+    asked = ValueCall(target, op, call, dtype, case.flags)
 
     def once() -> Arrays:
         found = asked.collected()
@@ -310,7 +310,7 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
     if changed:
         raise Failure(CHANGED.format(changed[0]))
     if asked.overwritten is not None:
-        asked = Watched(target, op, call, dtype, case.flags)
+        asked = ValueCall(target, op, call, dtype, case.flags)
     expect_same(first, once())
     return first
 

@@ -1,4 +1,4 @@
-"""A Python target that is given by name: a process of its own computes, and this one asks it and judges what it returns."""
+"""A Python target given by name: another process computes, and this one judges the tensors that it returns."""
 
 from __future__ import annotations
 

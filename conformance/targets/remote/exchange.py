@@ -1,4 +1,4 @@
-"""File exchange: requests without expectations go out, results that were computed anywhere come back and are checked."""
+"""Exchange of files: requests go out without expected values, and results computed anywhere come back to be checked."""
 
 from __future__ import annotations
 

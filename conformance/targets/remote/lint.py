@@ -1,4 +1,4 @@
-"""Lint of a program that speaks the protocol: a short conversation, every message looked at, and what is wrong shown."""
+"""Lint of a program that speaks the protocol: a short conversation that checks every message and shows mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program behind three pipes: asked with a deadline, read within bounds, and killed with everything that it started."""
+"""The process of a program: three pipes, a deadline for every reply, and a kill that leaves no descendants."""
 
 from __future__ import annotations
 

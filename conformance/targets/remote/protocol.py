@@ -1,4 +1,4 @@
-"""Messages between posref and a program in any language, with tensors in the message or in files. See docs: the protocol."""
+"""Messages between posref and a program in any language, with tensors in the message or in files."""
 
 from __future__ import annotations
 
