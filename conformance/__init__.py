@@ -10,15 +10,15 @@ __all__ = ["PosrefError", "Report", "Unsupported", "check", "check_call", "golde
 def __getattr__(name: str) -> Any:
     """Load the checker and the prover when they are first asked for."""
     if name in ("check", "check_call"):
-        from .checking import checker
+        from .checks import check
 
-        return getattr(checker, name)
+        return getattr(check, name)
     if name == "Report":
         from .reports.report import Report
 
         return Report
     if name == "golden":
-        from .proof.running import golden
+        from .proof.evaluation import golden
 
         return golden
     if name == "golden_suite":

@@ -22,8 +22,8 @@ from .accuracy import TRIG, base_of, tolerance_of
 from .calls import judged_as, makes_constants
 from .errors import NotJudged
 from .model import Arrays, Call, number
+from .proof.evaluation import half_widths, of_scalars
 from .proof.rows import Budget, Rows, Sample, Selection, choose, cost, rows_of, screened, shapes_of
-from .proof.running import half_widths, of_scalars
 from .suite.axes import places
 
 Reals = npt.NDArray[np.float64]
@@ -271,7 +271,7 @@ def _live(
         budget = Budget(balls, balls) if proved else ON_BOUNDS
         screen = None if call.expected else partial(screened, op, call, rows, outputs)
         selection = selection if everything else choose(rows, outputs, whole, budget, screen)
-    from .proof.live import Truth  # stored cases need none of it
+    from .proof.live_truth import Truth  # stored cases need none of it
 
     return Truth(op, call, outputs, accuracy, dtype, rows, balls).sample(selection, proved=proved)
 

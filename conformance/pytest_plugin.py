@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from .checking.expected_failures import Expected
+    from .checks.expected_failures import Expected
     from .model import Answer, CaseResult, LoadedCase, Operation, Scope
     from .targets.base import Target
 
@@ -64,15 +64,15 @@ class Suite(pytest.Collector):
 
     def __init__(self, *, given: dict[str, Any], **rest: Any) -> None:
         super().__init__(**rest)
-        from .checking import asking, expected_failures, settling
-        from .checking.choice import Choice
+        from .checks import case_run, expected_failures, scope_result
+        from .checks.choice import Choice
         from .model import Operation
         from .targets.loader import load
 
         options = {name: given[name] for name in ("claim", "dtype", "backend")}
         self.target: Target = load(given["target"], command=given["command"], **options)
         self.config.add_cleanup(self.target.close)
-        self.stated = settling.stated_scope(self.target)
+        self.stated = scope_result.stated_scope(self.target)
         self.chosen: dict[str, list[tuple[LoadedCase, str]]] | None = None  # by operation, once pytest has chosen
         self.results: dict[tuple[str, str], CaseResult] = {}
         self.config.pluginmanager.register(self, "posref-suite")
@@ -85,9 +85,9 @@ class Suite(pytest.Collector):
         self.missing = [op for op in names if not self.target.has(op)]
         everything = choice.cases([op for op in names if op not in self.missing])
         for op in dict.fromkeys(case.op for case in everything):
-            for dtype in asking.asked_dtypes(self.target, op):
+            for dtype in case_run.asked_dtypes(self.target, op):
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
-                self.cases += [(c, dtype) for c in everything if c.op == op and asking.asked_in(c, dtype)]
+                self.cases += [(c, dtype) for c in everything if c.op == op and case_run.asked_in(c, dtype)]
         path = given["expected-failures"]
         self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
 
@@ -123,7 +123,7 @@ class Suite(pytest.Collector):
 
     def _ask(self, op: str) -> None:
         """Ask the chosen cases of an operation in all dtypes, and settle its scope."""
-        from .checking import asking, settling
+        from .checks import case_run, scope_result
         from .model import NOT_JUDGED, Answer
 
         with warnings.catch_warnings():
@@ -131,16 +131,16 @@ class Suite(pytest.Collector):
             for case, dtype in self._chosen(op):
                 operation, answers = self.operations[op, dtype]
                 answer = Answer(case, dtype)
-                result = self.results[case.id, dtype] = asking.ask(self.target, case, dtype, answer)
+                result = self.results[case.id, dtype] = case_run.ask(self.target, case, dtype, answer)
                 if result.verdict != NOT_JUDGED:
                     operation.cases.append(result)
                     answers.append(answer)
         own = [pair for (name, _), pair in self.operations.items() if name == op]
-        settling.settle(own, self.target, self.stated, whole=self.whole(op))
+        scope_result.settle(own, self.target, self.stated, whole=self.whole(op))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print why operations fail, and what is missing."""
-        from .checking import summary
+        from .checks import summary
         from .reports import terminal
 
         summary.finish(list(self.operations.values()))

@@ -83,7 +83,7 @@ def list_command(family: str | None, op: str | None, tier: str, presets: bool) -
 
 
 def _list_cases(op: str, tier: str) -> None:
-    from posref.conformance.checking.choice import Choice
+    from posref.conformance.checks.choice import Choice
 
     with _errors():
         cases = Choice(tier=tier).cases([_operation(op)])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from posref.conformance.checking.watching import Watch
+    from posref.conformance.checks.watch import Watch
 
 
 def assert_conforms(
@@ -58,7 +58,7 @@ def assert_conforms(
           diagnosis: your output equals the definition, within angle32, if layout is always 'interleaved'
     """
     __tracebackhide__ = True  # pytest shows the test's own line
-    from posref.conformance.checking.conforming import fault_of  # NumPy is loaded at the first assertion
+    from posref.conformance.checks.assertion import fault_of  # NumPy is loaded at the first assertion
 
     if rows not in ("some", None):
         msg = f'assert_conforms: rows must be "some", or None for all; got {rows!r}.'
@@ -140,6 +140,6 @@ def watch(
       pass: rope in float64: x (1, 3, 8); positions (3,), 0 to 2; layout='half'; base=10000.0 (1 call)
     >>> seen.assert_conforms()
     """
-    from posref.conformance.checking.watching import Watch
+    from posref.conformance.checks.watch import Watch
 
     return Watch(target, name, like, claim, keep, memory)

@@ -13,7 +13,7 @@ import pytest
 
 import posref
 from posref.conformance import Unsupported, check, check_call
-from posref.conformance.checking import summary
+from posref.conformance.checks import summary
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
 from posref.conformance.reports.report import Report

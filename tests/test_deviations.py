@@ -18,8 +18,7 @@ from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
 from posref.conformance.evidence.every.facts import gaps
 from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.evidence.tools.deviation import narrowed, together
-from posref.conformance.model import Arrays
-from posref.conformance.targets import invocation
+from posref.conformance.model import Arrays, Call
 from posref.spec import PARTS, REGISTRY, OneOf
 
 
@@ -172,7 +171,7 @@ def agree(name: Deviation, other: Deviation, ops: list[str]) -> bool:
     return True
 
 
-def same(op: str, call: invocation.Call, one: Arrays, two: Arrays) -> bool:
+def same(op: str, call: Call, one: Arrays, two: Arrays) -> bool:
     for output, expected in call.expected.items():
         if (output in one) != (output in two):
             return False

@@ -11,7 +11,7 @@ from posref.conformance import check
 from posref.conformance.accuracy import OF_HALF
 from posref.conformance.judge import systematic as measure
 from posref.conformance.model import Call
-from posref.conformance.proof.running import half_widths
+from posref.conformance.proof.evaluation import half_widths
 
 HALF = ("bfloat16", "float16")
 

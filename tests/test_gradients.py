@@ -24,9 +24,9 @@ from posref.conformance.errors import BuildError
 from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.model import Case, LoadedCase
-from posref.conformance.proof import prove
+from posref.conformance.proof import witnesses
 from posref.conformance.proof.build import build_group
-from posref.conformance.proof.running import Pullback
+from posref.conformance.proof.evaluation import Pullback
 from posref.conformance.proof.verification import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups
@@ -218,7 +218,7 @@ def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
         p, r = inputs["positions"][:, None], inputs["rates"]
         # three terms, each an exponential and two products
         assert np.allclose(true, np.sum(-p * np.exp(-p * r) * cotangent((3, 2)), axis=0), rtol=4 * 2**-52, atol=0)
-        width = prove.half_widths("toy_decay", inputs, {}, "angle32", {"rates": true}, pullback)["rates"]
+        width = witnesses.half_widths("toy_decay", inputs, {}, "angle32", {"rates": true}, pullback)["rates"]
         assert np.all((width > 0) & (width < 1e-5))
     finally:
         del REGISTRY["toy_decay"]

@@ -137,7 +137,7 @@ def test_a_backend_loads_only_its_own_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", ["posref.backends.bounds", "posref.conformance.proof.running"])
+@pytest.mark.parametrize("module", ["posref.backends.bounds", "posref.conformance.proof.evaluation"])
 def test_error_bounds_load_what_proves_only_where_it_is_needed(module: str) -> None:
     code = f"import sys, {module}; print(sorted({{'flint', 'mpmath'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import posref
 from posref.cli import cli
 from posref.conformance import check
-from posref.conformance.checking import choice as tier
-from posref.conformance.checking.asking import ask
+from posref.conformance.checks import choice as tier
+from posref.conformance.checks.case_run import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.evidence.every import kernel_cases
 from posref.conformance.model import CaseResult

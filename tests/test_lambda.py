@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import posref
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 
 RNG = np.random.default_rng(8)
 BASE, WIDTH = 500.0, 6

@@ -16,8 +16,8 @@ import posref
 from posref.backends.bounds import bounds
 from posref.backends.exact import correctly_rounded, exact, precision
 from posref.conformance import check
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 from posref.core.matrices import cayley_transform, skew_exponential, skew_symmetric
 
 RNG = np.random.default_rng(5)

@@ -8,8 +8,8 @@ from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
 
 from posref.conformance.model import Arrays
-from posref.conformance.proof import live as judging
-from posref.conformance.proof.running import plain
+from posref.conformance.proof import live_truth as judging
+from posref.conformance.proof.evaluation import plain
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from posref.conformance import check
-from posref.conformance.checking import choice
-from posref.conformance.checking.asking import ask
+from posref.conformance.checks import choice
+from posref.conformance.checks.case_run import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.model import CaseResult, LoadedCase
 from posref.conformance.suite.reader import INSTALLED, load_groups

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from posref import rope_frequencies
-from posref.conformance.proof.prove import disagreement
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import disagreement
 from posref.scaling import Proportional
 
 

@@ -25,7 +25,7 @@ from rich.console import Console
 import posref
 from posref.conformance import check, judge
 from posref.conformance.accuracy import OF_DTYPE
-from posref.conformance.checking import summary
+from posref.conformance.checks import summary
 from posref.conformance.model import BAD, Answer, Call, CaseResult, LoadedCase, Operation
 from posref.conformance.reports import html, summaries, terminal
 from posref.conformance.reports.document import state

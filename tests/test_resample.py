@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import posref
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 
 MODES = {("linear", 1): "linear", ("linear", 2): "bilinear", ("linear", 3): "trilinear", ("cubic", 2): "bicubic"}
 PLAIN: dict[str, Any] = {"align_corners": False, "antialias": False}

@@ -229,7 +229,7 @@ def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "backends/bounds.py",
         "backends/exact.py",
         "conformance/calls.py",
-        "conformance/proof/prove.py",
+        "conformance/proof/witnesses.py",
         "conformance/proof/build.py",
         "conformance/proof/proof_cache.py",
         "conformance/suite/tensors.py",

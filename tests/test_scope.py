@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 import posref
 from posref.cli import cli
 from posref.conformance import Unsupported, check
-from posref.conformance.checking import narrow, supports
-from posref.conformance.checking.scope import Asked, infer
-from posref.conformance.checking.traits import Traits
+from posref.conformance.checks import scope_statement, scope_trial
+from posref.conformance.checks.scope import Asked, infer
+from posref.conformance.checks.traits import Traits
 from posref.conformance.errors import TargetError
 from posref.conformance.model import Record
 from posref.conformance.reports import summaries
@@ -190,7 +190,7 @@ def test_words_that_no_answered_case_shows_are_not_in_the_scope() -> None:
     asked = table((HALF | {"scaling": None}, True), *2 * [(INTER | {"scaling": "YaRN"}, False)])
     restrictions, left = infer("rope", asked)
     assert (len(restrictions), left) == (1, [])
-    assert supports.as_supports("rope", restrictions, asked) == {"layout": ["half"], "scaling": [None]}
+    assert scope_statement.as_supports("rope", restrictions, asked) == {"layout": ["half"], "scaling": [None]}
 
 
 def test_limits_come_before_choices() -> None:
@@ -286,7 +286,7 @@ def test_what_answers_no_value_is_not_conformant(refuses: Condition) -> None:
 def test_zeros_and_the_input_must_fail_in_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     still = check(refusing(lambda c: c.source != c.target, op="permute_qk_weights"), op="permute_qk_weights")
     assert "a function that returns its input passes" in still.operations[0].reason
-    monkeypatch.setattr(narrow, "_zeros", lambda op, call: dict(call.expected))
+    monkeypatch.setattr(scope_trial, "_zeros", lambda op, call: dict(call.expected))
     assert (
         "a function that returns zeros passes" in check(refusing(lambda c: c.layout != "half"), op="rope").operations[0].reason
     )

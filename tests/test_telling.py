@@ -9,7 +9,7 @@ from quality import named, report_on
 
 import posref
 from posref.conformance import PosrefError, check
-from posref.conformance.checking.summary import call_in_words
+from posref.conformance.checks.summary import call_in_words
 from posref.conformance.model import Call, LoadedCase
 from posref.scaling import LongRoPE
 

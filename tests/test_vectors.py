@@ -17,7 +17,7 @@ from posref.conformance.errors import BuildError, TargetError, VectorError
 from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
-from posref.conformance.proof import prove
+from posref.conformance.proof import witnesses
 from posref.conformance.proof.build import build, build_group
 from posref.conformance.proof.verification import verify
 from posref.conformance.suite import tensors
@@ -216,7 +216,7 @@ def test_a_toy_encoding_gets_golden_values_and_bounds_with_no_new_code() -> None
     try:
         inputs, params = {"positions": np.asarray([0, 1, 300])}, {"rate": 0.1}
         true = golden(toy_ramp, inputs, params)["out"]
-        width = prove.half_widths("toy_ramp", inputs, params, "angle32", {"out": true})["out"]
+        width = witnesses.half_widths("toy_ramp", inputs, params, "angle32", {"out": true})["out"]
         assert true[0] == 1.0
         assert width[0] == 0.0
         single = np.exp(-np.asarray([0, 1, 300], dtype=np.float32) * np.float32(0.1)).astype(np.float64)

@@ -97,7 +97,7 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
     by_name = options["target"] is not None and options["command"] is None and options["outputs"] is None
     ready = ahead(options["memory"]) if by_name else None
     try:
-        from ..checking.checker import checked
+        from ..checks.check import checked
 
         return checked(progress=show, child=True, ahead=ready, **options)
     finally:

@@ -59,8 +59,8 @@ def golden(
     with errors():
         needs_vectors()
         writable(output if output.suffix and form not in FOLDERS else None)
-        from ..proof.own_data import Request, Wanted, write
-        from ..proof.prove import Effort
+        from ..proof.golden_data import Request, Wanted, write
+        from ..proof.witnesses import Effort
 
         case = Request(operation(name), **asked).case()
         with progress("proving") as show:

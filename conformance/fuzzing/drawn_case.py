@@ -10,11 +10,11 @@ from posref.backends.exact import Unproved
 from posref.backends.numbers import Undecided
 
 from ..accuracy import UNIT
-from ..checking import asking
+from ..checks import case_run
 from ..errors import Disagreement, NotJudged, TargetError
 from ..model import Answer, Call, CaseResult, LoadedCase
-from ..proof import prove
-from ..proof.running import askable
+from ..proof import witnesses
+from ..proof.evaluation import askable
 from ..targets.base import Target
 from .strategies import Drawn
 
@@ -41,11 +41,11 @@ class Asking:
 
     def ask(self, case: LoadedCase, dtype: str, answer: Answer) -> CaseResult:
         """Return the verdict of one case; `TargetError` if it cannot be asked at all."""
-        result = asking.ask(self.target, case, dtype, answer)
+        result = case_run.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             self.target.close()
             self.target = self.open()
-            result = asking.ask(self.target, case, dtype, answer)
+            result = case_run.ask(self.target, case, dtype, answer)
         if result.verdict == "not-run":
             msg = f"{self.target.name}: cannot be asked any more: {result.message}."
             raise TargetError(msg)
@@ -56,14 +56,14 @@ def case_of(name: str, dtype: str, drawn: Drawn) -> LoadedCase:
     """Return a drawn call as a case of id `name` with proved values; `NotJudged` if there are none for `dtype`."""
     op = name.split("/", maxsplit=1)[0]
     try:
-        expected, mid, widths = prove.proved(op, drawn.inputs, drawn.params)
+        expected, mid, widths = witnesses.proved(op, drawn.inputs, drawn.params)
     except Exception as error:
         raise _not_judged(op, drawn, error) from error
     held = askable(op, drawn.inputs, expected)
     dtypes = tuple(d for d in held if d not in UNIT or f"low-{d}" in widths)
     call = Call(drawn.params, drawn.inputs, expected, mid, widths)
     case = LoadedCase(name, op, "value", "core", ("fuzz",), "", dtypes, (call,))
-    if not asking.asked_in(case, dtype):
+    if not case_run.asked_in(case, dtype):
         reason = f"says nothing in {dtype}" if dtype in held else f"out of the range of {dtype}"
         raise NotJudged(reason)
     return case

@@ -13,7 +13,7 @@ from rich.console import Console
 from posref.core.composition import stages
 from posref.spec import REGISTRY
 
-from ..checking.asking import asked_dtypes
+from ..checks.case_run import asked_dtypes
 from ..errors import TargetError
 from ..model import FUZZ, Case
 from ..proof.build import write_suite

@@ -35,9 +35,9 @@ from ..suite.writer import (
     write_json,
 )  # fmt: skip
 from . import workers
+from .evaluation import Pullback, askable, golden
 from .proof_cache import Product, Store
-from .prove import Effort, Proof, Show, proved, proved_in_parts, shapes_of
-from .running import Pullback, askable, golden
+from .witnesses import Effort, Proof, Show, proved, proved_in_parts, shapes_of
 
 Progress = Callable[[str, int], None]
 Prover = Callable[..., Proof]  # with the arguments of `proved`

@@ -21,7 +21,7 @@ from posref.spec import REGISTRY
 
 from ..model import Arrays, Call
 from ..suite.axes import alternatives, holds, is_star, names_in, result_axes, value_of
-from .running import plain, wide
+from .evaluation import plain, wide
 
 Key = tuple[str, int]  # a letter, and for one that stands for several axes which of them, counted from the last
 Selection = Mapping[Key, npt.NDArray[np.int64]]

@@ -14,8 +14,8 @@ from ..model import LoadedCase, LoadedGroup
 from ..suite import safe_files, tensors
 from ..suite.reader import document, load_group, load_manifest
 from ..suite.writer import LARGEST, listing, recorded_sums
-from . import build, prove, workers
-from .running import Pullback
+from . import build, witnesses, workers
+from .evaluation import Pullback
 
 
 def verify(root: Path, *, jobs: int | None = None, progress: build.Progress | None = None) -> list[str]:
@@ -115,7 +115,7 @@ def _prove_case(case: LoadedCase) -> list[str]:
         stored = f"{name}@{k}" if case.kind == "sequence" else name
         try:
             pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
-            expected, mid, widths = prove.proved(case.op, call.inputs, call.params, pullback)
+            expected, mid, widths = witnesses.proved(case.op, call.inputs, call.params, pullback)
         except Exception as error:  # inputs that are no inputs of the operation can make it raise anything
             problems.append(f"{case.id}: {type(error).__name__}: {error}")
             continue

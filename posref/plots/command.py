@@ -61,7 +61,7 @@ def plot(
 
 def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
-    from posref.conformance.proof.own_data import options_of
+    from posref.conformance.proof.golden_data import options_of
 
     preset = posref.presets.get(name)
     if preset is None:

@@ -17,14 +17,14 @@ from posref.conformance.accuracy import BASE, OF_FREQUENCIES
 from posref.conformance.diagnosis import hypotheses, strength
 from posref.conformance.evidence.deviations import Deviation
 from posref.conformance.evidence.tools.deviation import after
-from posref.conformance.proof import prove
-from posref.conformance.proof.running import half_widths
+from posref.conformance.proof import witnesses
+from posref.conformance.proof.evaluation import half_widths
 from posref.core.composition import called, formula, has_frequencies, is_known, noun
 from posref.spec import PARTS, REGISTRY
 
 from .encoding import Encoding, part
 
-WITNESS = prove._transcription
+WITNESS = witnesses._transcription
 KNOWN = {**{name: record.function for name, record in REGISTRY.items()}, **{name: p.function for name, p in PARTS.items()}}
 NOUNS = {noun(name) for name in KNOWN} | {output for record in REGISTRY.values() for output in record.outputs}
 
@@ -90,8 +90,8 @@ def transcription_calls_what_is_read(encoding: Encoding) -> None:
     small = min(encoding.measured, key=lambda case: sum(v.size for call in case.calls for v in call.expected.values()))
     with mpmath.workprec(128), watched(codes) as seen:
         for call in small.calls:
-            lists = {name: prove._to_lists(value) for name, value in call.inputs.items()}
-            prove._transcribed(op, lists, {name: prove._option(value) for name, value in call.params.items()})
+            lists = {name: witnesses._to_lists(value) for name, value in call.inputs.items()}
+            witnesses._transcribed(op, lists, {name: witnesses._option(value) for name, value in call.params.items()})
     assert seen == deep(function)
 
 

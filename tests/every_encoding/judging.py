@@ -14,8 +14,8 @@ from posref.conformance.judge import Verdict, compare
 from posref.conformance.judge import judge as judge_call
 from posref.conformance.model import Arrays, Call, LoadedCase
 from posref.conformance.proof import rows as of_rows
+from posref.conformance.proof.evaluation import Pullback, as_reals, plain, results_of
 from posref.conformance.proof.rows import rows_of
-from posref.conformance.proof.running import Pullback, as_reals, plain, results_of
 from posref.spec import REGISTRY
 
 from .encoding import Encoding, part

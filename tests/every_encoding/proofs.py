@@ -11,7 +11,7 @@ from sources import absolute_imports
 import posref.conformance.witness
 from posref.conformance.evidence.tools.numbers import floats
 from posref.conformance.model import Case
-from posref.conformance.proof import prove
+from posref.conformance.proof import witnesses
 from posref.conformance.proof.rows import rows_of
 
 from .composed import NOUNS
@@ -38,9 +38,9 @@ def small_of_several_parts(encoding: Encoding) -> Case | None:
     for case in (*(few for few in FEW if few.op == op), *encoding.built):
         if case.kind == "value":
             inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-            shapes = prove.shapes_of(op, inputs, case.params)
+            shapes = witnesses.shapes_of(op, inputs, case.params)
             rows = rows_of(op, inputs, case.params, shapes)
-            if prove._cost(rows, shapes, {}) < 4000 and len(prove._split(rows, shapes, prove.PART)) > 1:
+            if witnesses._cost(rows, shapes, {}) < 4000 and len(witnesses._split(rows, shapes, witnesses.PART)) > 1:
                 return case
     return None
 
@@ -48,13 +48,13 @@ def small_of_several_parts(encoding: Encoding) -> Case | None:
 @part(of=has_rows)
 def parts_are_bit_for_bit_the_whole(encoding: Encoding) -> None:
     op = encoding.op
-    with patch.object(prove, "PART", 8):
+    with patch.object(witnesses, "PART", 8):
         case = small_of_several_parts(encoding)
         assert case is not None
         inputs = {n: np.asarray(x) for n, x in case.inputs.items()}
-        whole, _, widths = prove.proved(op, inputs, case.params)
-        found, _, own = prove.proved_in_parts(op, inputs, case.params, prove.Effort(jobs=1))
-        assert prove.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
+        whole, _, widths = witnesses.proved(op, inputs, case.params)
+        found, _, own = witnesses.proved_in_parts(op, inputs, case.params, witnesses.Effort(jobs=1))
+        assert witnesses.shapes_of(op, inputs, case.params) == {n: x.shape for n, x in whole.items()}
     assert all(np.array_equal(found[n], x) and found[n].dtype == x.dtype for n, x in whole.items())
     assert {c: set(of_class) for c, of_class in own.items()} == {c: set(of_class) for c, of_class in widths.items()}
     assert all(np.array_equal(own[c][n], x) for c, of_class in widths.items() for n, x in of_class.items())
@@ -65,7 +65,7 @@ def stages_have_registered_names(encoding: Encoding) -> None:
     """Every tensor of a stage that is stored has a registered name, and the definition gives it."""
     for case in encoding.measured[:1]:
         for call in case.calls:
-            _, mid = prove.golden_with_stages(encoding.op, call.inputs, call.params)
+            _, mid = witnesses.golden_with_stages(encoding.op, call.inputs, call.params)
             assert set(mid) <= NOUNS - {"out", ""}
 
 

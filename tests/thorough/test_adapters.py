@@ -18,8 +18,8 @@ from posref.conformance.adapters import onnx as onnx_adapter
 from posref.conformance.adapters import onnxruntime as ort_adapter
 from posref.conformance.adapters import transformers as hf_adapter
 from posref.conformance.errors import TargetError
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 from posref.conformance.targets import python
 
 ROTARY = {

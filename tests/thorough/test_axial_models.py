@@ -20,8 +20,8 @@ from transformers.vision_utils import get_vision_position_ids
 
 import posref
 from posref import positions
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 
 HALF: dict[str, Any] = {"allocation": "own", "arrangement": "chunked", "layout": "half", "base": 10000.0}
 PAIRS: dict[str, Any] = {**HALF, "layout": "interleaved"}

@@ -28,8 +28,8 @@ from transformers import CONFIG_MAPPING
 
 from posref import presets, rope_frequencies, rope_from_config
 from posref.configs import LAYOUTS
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 from posref.models.config import HEADS, HIDDEN
 from posref.models.values import table
 from posref.scaling import Linear, YaRN

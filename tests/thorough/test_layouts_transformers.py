@@ -14,8 +14,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_M
 
 from posref import rope_from_config
 from posref.configs import LAYOUTS, factors
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 from posref.models.config import HEADS, HIDDEN
 from posref.models.values import model_type, mropes
 

@@ -9,8 +9,8 @@ from rotary_modules import built
 from test_mrope_configs import REAL, SILENT, SIZES
 
 from posref import mrope, mrope_from_config
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 
 
 @pytest.mark.parametrize(("config"), [case[1] for case in REAL + SILENT], ids=[case[0] for case in REAL + SILENT])

@@ -10,8 +10,8 @@ from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
 from transformers.models.deepseek_v4 import modeling_deepseek_v4 as v4
 
 import posref
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 from posref.scaling import YaRN
 
 PLACES = np.asarray([0, 1, 7, 64, 2049], dtype=np.int64)

@@ -16,8 +16,8 @@ from transformers.masking_utils import (
 from transformers.models.mistral_large4.modeling_mistral_large4 import MistralLarge4TextSoftmaxScaling
 
 import posref
-from posref.conformance.proof.prove import half_widths
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import half_widths
 
 RNG = np.random.default_rng(5)
 SINKS = ("gpt_oss", "mimo_v2_flash", "granite_swa", "flint", "deepseek_v4")

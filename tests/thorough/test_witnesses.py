@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from posref.backends.exact import Unproved
 from posref.conformance.fuzzing.drawn_case import written
 from posref.conformance.fuzzing.strategies import Drawn, calls
-from posref.conformance.proof.prove import disagreement
-from posref.conformance.proof.running import golden
+from posref.conformance.proof.evaluation import golden
+from posref.conformance.proof.witnesses import disagreement
 from posref.spec import REGISTRY
 
 DRAWS = 10

@@ -27,9 +27,9 @@ from .. import judge
 from ..calls import held_to, positions_of
 from ..errors import Failure, Stopped, Unsupported
 from ..model import Answer, Call, CaseResult, LoadedCase, Operation
-from ..proof.running import plain
+from ..proof.evaluation import plain
 from ..targets.base import Target
-from .asking import asked_in
+from .case_run import asked_in
 from .scope import Bound, Restriction, is_known
 from .traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, letters, main_array, traits_of
 

@@ -18,12 +18,12 @@ from ..suite import tensors
 from ..suite.reader import INSTALLED, load_manifest
 from ..targets.base import Target
 from ..targets.loader import load
-from . import supports
-from .asking import ask, asked_dtypes, asked_in, notes_on_unjudged
+from . import scope_statement
+from .case_run import ask, asked_dtypes, asked_in, notes_on_unjudged
 from .choice import Choice
-from .narrow import Watch
 from .scope import ENOUGH
-from .settling import settle, stated_scope
+from .scope_result import settle, stated_scope
+from .scope_trial import Watch
 from .summary import finish
 
 Progress = Callable[[str], None]
@@ -116,7 +116,7 @@ def checked(
 ) -> Report:
     """Return the report of a check; `options` are those of `load`, `ahead` among them, and the others those of `check`."""
     suite = Path(suite)
-    required = supports.require(require, suite, op=op, case=case, tier=tier)
+    required = scope_statement.require(require, suite, op=op, case=case, tier=tier)
     if child and not isinstance(target, str) and options["command"] is None and options["outputs"] is None:
         kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
         msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
@@ -137,7 +137,7 @@ def checked(
             report = _check(loaded, choice, cases, missing, Told(progress))
         finally:
             loaded.close()
-    report.unmet += supports.unmet(required, report)
+    report.unmet += scope_statement.unmet(required, report)
     return report
 
 

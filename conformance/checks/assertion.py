@@ -18,10 +18,10 @@ from ..calls import PLACED, array_names, parameters_of
 from ..errors import Failure, TargetError, no_operation
 from ..judge import judge
 from ..model import Answer, Arrays, Call, LoadedCase
+from ..proof.evaluation import wide
 from ..proof.rows import Sample, shapes_of
-from ..proof.running import wide
 from ..targets import invocation
-from .asking import TIER, divide, with_few
+from .case_run import TIER, divide, with_few
 
 NAME = "assert_conforms"
 

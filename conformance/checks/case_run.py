@@ -14,8 +14,8 @@ from ..errors import Failure, Stopped, Unsupported
 from ..evidence.every.kernel_cases import GROUP
 from ..judge import judge
 from ..model import Answer, CaseResult, LoadedCase, Operation
+from ..proof.evaluation import moved_by_trigonometry
 from ..proof.rows import Budget, Sample, choose, rows_of
-from ..proof.running import moved_by_trigonometry
 from ..targets.base import Target
 from ..targets.invocation import OWN_DTYPE
 

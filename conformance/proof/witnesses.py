@@ -29,8 +29,8 @@ from ..accuracy import BASE
 from ..calls import bind
 from ..errors import BuildError, Disagreement, TargetError
 from ..model import Arrays
+from .evaluation import Pullback, as_reals, call_of, encoding_of, golden, plain, results_of
 from .rows import LEAST, Rows, Selection, cost, rows_of
-from .running import Pullback, as_reals, call_of, encoding_of, golden, plain, results_of
 
 WITNESS_BITS = (256, 4096)
 DIFFERENCES = ((640, 120), (2600, 600))  # bits, and the step 2^-n: an error of 2^-2n; the second proves zeros too

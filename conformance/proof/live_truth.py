@@ -25,8 +25,8 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
+from .evaluation import Pullback, as_reals, golden, results_of, wide
 from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
-from .running import Pullback, as_reals, golden, results_of, wide
 
 HALVINGS, PROBES = 5, 8  # of an axis, to find the rows where a class leaves a decision open
 NEEDED = "deciding it needs python-flint: pip install 'posref[vectors]'"

@@ -15,9 +15,9 @@ from posref.spec import REGISTRY
 from ..errors import TargetError, no_operation, shown
 from ..evidence.every import kernel_cases, model_cases
 from ..model import Call, Case, LoadedCase
-from ..proof.running import askable, plain
+from ..proof.evaluation import askable, plain
 from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
-from .asking import TIER
+from .case_run import TIER
 
 TIERS = ("smoke", "core", "kernel")
 WITNESSES = 2

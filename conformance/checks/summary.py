@@ -20,7 +20,7 @@ from ..accuracy import COMPUTED, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
 from ..suite.axes import BANDS, in_band, places
-from .asking import with_few
+from .case_run import with_few
 from .traits import defaults, is_word
 
 POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report

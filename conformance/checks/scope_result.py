@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ..model import Answer, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
-from . import narrow, supports
-from .narrow import Asker, Watch, quietly
+from . import scope_statement, scope_trial
 from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside
-from .supports import Stated
+from .scope_statement import Stated
+from .scope_trial import Asker, Watch, quietly
 from .traits import traits_of
 
 Pairs = Sequence[tuple[Operation, list[Answer]]]
@@ -17,8 +17,8 @@ Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 def stated_scope(target: Target) -> Stated:
     """Return what an implementation states of its scope, with what it says elsewhere; `TargetError` for what does not exist."""
-    stated = supports.read(target.name, target.supports) if target.supports is not None else {}
-    return {op: supports.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
+    stated = scope_statement.read(target.name, target.supports) if target.supports is not None else {}
+    return {op: scope_statement.implied(op, axes, target.scalings, target.has_gradients(op)) for op, axes in stated.items()}
 
 
 def settle(
@@ -56,16 +56,16 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
     restrictions, left = apply(op, stated[op], every) if op in stated else infer(op, every, enough)
     if not answered:
         return scope  # of what answers nothing, nothing can be said
-    restrictions.sort(key=lambda one: (not supports.is_limit(one), -len(one.outside)))
+    restrictions.sort(key=lambda one: (not scope_statement.is_limit(one), -len(one.outside)))
     scope.limits = [_limit(op, one, every) for one in restrictions]
-    scope.supports = supports.as_supports(op, restrictions, every)
+    scope.supports = scope_statement.as_supports(op, restrictions, every)
     scope.refused = [(one.id, one.dtype) for one in left]
     if scope.passed and not left and not any(operation.failing for operation, _ in own):
         answered_traits = tuple(one.traits for one in every if one.answered)
         asker = Asker(target, op, own[0][0].dtype, answered_traits, watch)
         traits = {one.id: one.traits for one in every if one.dtype == own[0][0].dtype}
-        scope.narrow = narrow.reason(op, own, traits, restrictions, asker)
-        scope.narrow = scope.narrow or narrow.wrong_at_limit(op, _right(own), restrictions, asker)
+        scope.narrow = scope_trial.reason(op, own, traits, restrictions, asker)
+        scope.narrow = scope.narrow or scope_trial.wrong_at_limit(op, _right(own), restrictions, asker)
         scope.drawn = len(asker.results)
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
@@ -73,7 +73,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
 
 
 def _limit(op: str, restriction: Restriction, every: Sequence[Asked]) -> Limit:
-    return Limit(" with ".join(restriction.axis), supports.in_words(op, restriction, every), len(restriction.outside))
+    return Limit(" with ".join(restriction.axis), scope_statement.in_words(op, restriction, every), len(restriction.outside))
 
 
 def _asked(own: Pairs) -> list[Asked]:

@@ -23,10 +23,10 @@ from posref.spec import REGISTRY
 from ..calls import parameters_of, positions_of
 from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, WATCHED, Call, Case
+from ..proof.evaluation import plain, wide
 from ..proof.rows import Budget, choose, rows_of
-from ..proof.running import plain, wide
 from ..targets.invocation import Collected
-from .conforming import call_of, fault_in, results_on_host
+from .assertion import call_of, fault_in, results_on_host
 
 NAME = "watch"
 MISSING = object()

@@ -28,8 +28,8 @@ from ..errors import TargetError
 from ..evidence.tools.numbers import floats
 from ..model import GOLDEN, Arrays, Case
 from ..suite.axes import within
-from .prove import Effort, Show, proved_in_parts, shapes_of
-from .running import askable
+from .evaluation import askable
+from .witnesses import Effort, Show, proved_in_parts, shapes_of
 
 NAME = "golden"
 MOST = 1 << 28  # numbers of an array
