@@ -48,9 +48,10 @@ def array_names(op: str) -> tuple[str, ...]:
 
 
 def positions_of(op: str) -> tuple[str, ...]:
-    """Return the arguments of an operation that are positions, or differences of them, but no intervals."""
+    """Return the arguments of an operation that are positions, or differences of them: no intervals, and no rows of a table."""
     arrays = REGISTRY[op].arrays
-    return tuple(name for name, axes in arrays.items() if axes.kind in ("position", "integer") and not axes.ordered)
+    found = [name for name, axes in arrays.items() if axes.kind in ("position", "integer") and not axes.ordered]
+    return tuple([name for name in found if not arrays[name].index] or found)  # positions may be rows of a table themselves
 
 
 def is_wide(op: str, name: str) -> bool:

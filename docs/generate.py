@@ -2,11 +2,12 @@
 Write every generated page: deviations, diagnosis, scoreboard, the vectors' table of operations, and what commands print in the
 README and the guides.
 
-    python docs/generate.py              # all but the diagnosis, whose measurement takes ten minutes
-    python docs/generate.py --measure    # the diagnosis too, and which cases catch which deviation
+    python docs/generate.py              # all but the diagnosis; which cases catch which deviation, where cases have changed
+    python docs/generate.py --measure    # the diagnosis too, and which cases catch any deviation: ten minutes or more
     python docs/generate.py --check      # exit code 1 if a page is out of date; the diagnosis is not measured
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -199,13 +200,15 @@ def shown(text: str) -> str:
 
 def pages(*, measured: bool) -> dict[Path, str]:
     """Return every generated page as it is now; what takes minutes to measure only if `measured`."""
+    known = json.loads(CAUGHT.read_bytes())
     found = {
         PAGE: deviations(),
+        CAUGHT: strength.record(known=None if measured else known),
         VECTORS: operation_table.renewed(VECTORS.read_text(encoding="utf-8")),
         SCOREBOARD: scoreboard.page(*scoreboard.load()),
         **{path: shown(path.read_text(encoding="utf-8")) for path in SHOWING},
     }
-    return found | ({DIAGNOSIS: diagnosis(), CAUGHT: strength.record()} if measured else {})
+    return found | ({DIAGNOSIS: diagnosis()} if measured else {})
 
 
 def seal(suite: Path) -> None:

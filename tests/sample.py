@@ -26,6 +26,7 @@ def stored(op: str) -> tuple[LoadedCase, ...]:
 def cases(op: str) -> tuple[LoadedCase, ...]:
     """Return the value cases of an operation that are asked in every dtype and have elements, smallest first."""
     every = [case for case in stored(op) if case.kind == "value"]
+    assert every, f"{op} has no case of values in the suite: posref vectors build conformance/vectors --op {op}"
     most = max(len(case.dtypes) for case in every)
     some = [case for case in every if len(case.dtypes) == most and 0 < size(case.calls[0]) <= LARGEST and not empty(case)]
     return tuple(sorted(some, key=lambda case: (size(case.calls[0]), case.id)))

@@ -17,8 +17,10 @@ def test_every_file_is_of_an_operation() -> None:
 
 
 def test_one_that_is_missing_is_named() -> None:
-    with pytest.raises(AssertionError, match=r"tests/plain/kerple_log\.py is missing: write the operation as a library does"):
-        plain_file("kerple_log")
+    with pytest.raises(
+        AssertionError, match=r"tests/plain/no_such_encoding\.py is missing: write the operation as a library does"
+    ):
+        plain_file("no_such_encoding")
 
 
 DOCSTRING = '"""As a library computes it: file.py, lines 1-2."""\n'

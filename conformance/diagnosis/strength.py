@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,16 +163,22 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Streng
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
 
 
-def record(suite: Path = INSTALLED) -> str:
-    """Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k."""
-    lines = []
+def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> str:
+    """
+    Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k.
+
+    What is `known` of an operation is kept if its cases are still the same.
+    """
+    lines, known = [], known or {}
     for op, own in sorted(cases(suite)[0].items()):
-        caught = {}
+        ids, caught = json.dumps([case.id for case in own]), {}
+        if op in known and json.dumps(known[op]["cases"]) == ids:
+            lines.append(f' {json.dumps(op)}: {{"cases": {ids},\n  "caught": {json.dumps(known[op]["caught"])}}}')
+            continue
         for name, deviation in sorted(DEVIATIONS.items()):
             bits = sum(1 << k for k, c in enumerate(own) if deviation.touches(op) and fails(c, outputs(deviation, c)))
             if bits:
                 caught[name] = f"{bits:x}"
-        ids = json.dumps([case.id for case in own])
         lines.append(f' {json.dumps(op)}: {{"cases": {ids},\n  "caught": {json.dumps(caught)}}}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -45,7 +45,7 @@ class Encoding:
     def stored(self) -> tuple[LoadedCase, ...]:
         """Every case of the installed suite."""
         found = stored(self.op)
-        assert found, f"{self.op} has no case in the suite: posref build"
+        assert found, f"{self.op} has no case in the suite: posref vectors build conformance/vectors --op {self.op}"
         return found
 
     @cached_property

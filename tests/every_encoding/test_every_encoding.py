@@ -22,6 +22,8 @@ def test_every_encoding(op: str, request: pytest.FixtureRequest) -> None:
     """All that is asked of one operation in a plain run."""
     only = request.config.getoption("--part")
     assert only is None or only in PARTS, f"--part must be one of {', '.join(PARTS)}; got {only}."
+    if only is None:
+        written.assert_written(op)
     encoding = Encoding(op)
     for name in PARTS if only is None else (only,):
         encoding.run(name)

@@ -11,7 +11,10 @@ from posref.conformance.targets.python import load_python
 
 from .encoding import Encoding, part
 
-FOLDER = Path(__file__).parents[1] / "plain"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "plain"
+FOLDERS = ("conformance/witness", "conformance/evidence", "tests/plain")
+MARK = "TO DO"
 ENOUGH = 3  # value cases with elements that must pass
 
 
@@ -32,6 +35,23 @@ def value_cases(op: str) -> list[LoadedCase]:
         for case in stored(op)
         if case.kind not in ("reject", "vjp") and any(x.size for call in case.calls for x in call.expected.values())
     ]
+
+
+def left_to_do(op: str, root: Path = ROOT) -> list[str]:
+    """Return the lines that `posref.conformance.new` wrote, and in which is still to be said what to write."""
+    files = [root / "CHANGELOG.md", *(root / folder / f"{op}.py" for folder in FOLDERS)]
+    files += sorted((root / "posref").glob(f"*/{op}.py"))
+    found = []
+    for file in (file for file in files if file.exists()):
+        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        found += [f"{file.relative_to(root).as_posix()}:{n}: {line.strip()}" for n, line in lines if MARK in line]
+    return found
+
+
+def assert_written(op: str, root: Path = ROOT) -> None:
+    """Fail, with each line, while something of an operation is still to be written."""
+    left = left_to_do(op, root)
+    assert not left, f"{op}: {len(left)} lines are to be written:\n" + "\n".join(left)
 
 
 @part()

@@ -82,8 +82,9 @@ def letters(op: str, way: int | None = None) -> set[str]:
 
 def is_bounded(op: str) -> bool:
     """Return whether positions have a smallest or a largest value, as rows of a table do."""
-    ends = (axes for axes in REGISTRY[op].arrays.values() if axes.kind in ("position", "integer"))
-    return any((axes.low, axes.high) != (None, None) for axes in ends)
+    ends = [axes for axes in REGISTRY[op].arrays.values() if axes.kind in ("position", "integer")]
+    beside = [axes for axes in ends if not axes.index] or ends  # rows of a table are no positions, if there are others
+    return any((axes.low, axes.high) != (None, None) for axes in beside)
 
 
 def has_coordinates(op: str, argument: str | None = None) -> bool:
@@ -121,7 +122,9 @@ def shape_of(tokens: list[str], known: Mapping[str, Any], *, rows: bool) -> tupl
     for token in tokens:
         axis = token.lstrip("~")
         if axis.startswith("*"):
-            found += known.get(axis[1:], ()) if rows or not token.startswith("~") else ()
+            leading = known.get(axis[1:], ())
+            leading = leading if isinstance(leading, tuple) else known["R"]  # B is also the letter of a single axis
+            found += leading if rows or not token.startswith("~") else ()
         else:
             found.append(int(value_of(axis, known)))
     return tuple(found)
@@ -131,11 +134,13 @@ def _positions(
     op: str, argument: str, tokens: list[str], known: Mapping[str, Any], places: Places, rows: bool
 ) -> npt.NDArray[Any]:
     """Return positions: those of queries after those of keys, of every axis and row others."""
-    shape = shape_of(tokens, {**known, "B": known["R"] if "*B" in " ".join(tokens) else known["B"]}, rows=rows)
+    shape = shape_of(tokens, known, rows=rows)
     if not shape:
         return np.asarray(places(1)[0])
     coordinates = has_coordinates(op, argument)
     p = places(shape[-1])
+    if REGISTRY[op].arrays[argument].kind == "integer":
+        p = p.astype(np.int64)  # positions beside it may have fractions
     found = np.empty(shape, dtype=p.dtype)
     for number, index in enumerate(np.ndindex(shape[:-1])):
         found[index] = np.roll(p, index[0]) + number if coordinates and index else p + 3 * number

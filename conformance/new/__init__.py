@@ -1,0 +1,1 @@
+"""Begins a new encoding: ``python -m posref.conformance.new NAME --like alibi``."""
