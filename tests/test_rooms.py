@@ -45,8 +45,8 @@ def test_imports_point_one_way_and_never_in_a_circle(package: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "line"),
     [
-        ("suite/reading.py", "from ..target.base import Target"),
-        ("proof/prove.py", "def f() -> None:\n    from . import verify"),
+        ("suite/reader.py", "from ..targets.base import Target"),
+        ("proof/witnesses.py", "def f() -> None:\n    from . import verification"),
         ("model.py", "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from .reports.report import Report"),
         ("new_file.py", "nothing = None"),
     ],
@@ -54,6 +54,7 @@ def test_imports_point_one_way_and_never_in_a_circle(package: Path) -> None:
 )
 def test_a_wrong_import_is_found(package: Path, tmp_path: Path, file: str, line: str) -> None:
     shutil.copytree(package / "posref", tmp_path / "posref")
+    assert (tmp_path / "posref" / "conformance" / file).exists() == (file != "new_file.py")
     with (tmp_path / "posref" / "conformance" / file).open("a") as source:
         source.write(f"\n\n{line}\n")
     found = lint(tmp_path)

@@ -145,7 +145,7 @@ def _render(document: dict[str, Any], **forms: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Write a file, or standard output for ``-``."""
-    from ..suite.atomic_files import whole_file
+    from ..suite.safe_files import whole_file
 
     if str(path) == "-":
         click.echo(text, nl=False)

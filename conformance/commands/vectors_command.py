@@ -99,7 +99,7 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 def vectors_strength(json_file: Path | None) -> None:
     """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
-    from ..suite.atomic_files import whole_file
+    from ..suite.safe_files import whole_file
 
     with errors(), progress("trying") as show:
         measured = strength.measure(progress=show)

@@ -13,9 +13,8 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
-from .drawn_case import Asking, Tally
 from .findings import LoadOptions, Plan, Task, opened, plan_of
-from .hunt import Hunt, Progress, Searched
+from .hunt import Asking, Hunt, Progress, Searched, Tally
 
 PIECE = 5  # draws of a task
 PATIENCE = 10.0  # seconds to reach a scheduler

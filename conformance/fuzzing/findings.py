@@ -20,8 +20,7 @@ from ..proof.build import write_suite
 from ..reports.terminal import plain
 from ..targets.base import Target
 from ..targets.loader import load
-from .drawn_case import Asking, Tally, written
-from .hunt import Find, case_id
+from .hunt import Asking, Find, Tally, case_id, written
 
 Pair = tuple[str, str]  # operation, dtype
 LoadOptions = Mapping[str, Any]

@@ -20,8 +20,8 @@ from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
-from ..suite.atomic_files import whole_directory
 from ..suite.reader import document, load_manifest
+from ..suite.safe_files import whole_directory
 from ..suite.writer import (
     LARGEST,
     SCHEMA,

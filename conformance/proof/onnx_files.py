@@ -17,7 +17,7 @@ from ..accuracy import DEFAULT_CLAIM
 from ..calls import given_dtype, judged_as
 from ..errors import TargetError
 from ..model import Arrays, Case
-from ..suite.atomic_files import whole_directory
+from ..suite.safe_files import whole_directory
 
 OPSET = 23
 Reals = npt.NDArray[Any]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from ..model import Record
-from ..suite.atomic_files import whole_file
+from ..suite.safe_files import whole_file
 
 
 class Report(Record):

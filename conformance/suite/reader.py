@@ -18,8 +18,8 @@ from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
-from .atomic_files import put_aside
 from .axes import alternatives, is_star, names_in, places
+from .safe_files import put_aside
 from .schemas import validate_once
 
 INSTALLED = safe_files.OURS

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..errors import VectorError, no_operation
 from . import safe_files, tensors
-from .atomic_files import whole_directory
 from .reader import document, load_manifest
+from .safe_files import whole_directory
 
 SCHEMA = 1
 SUITE = "0.1.0"

@@ -13,8 +13,8 @@ from ...accuracy import OF_DTYPE
 from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
 from ...model import Arrays, Call, LoadedCase, LoadedGroup
 from ...suite import safe_files, tensors
-from ...suite.atomic_files import whole_directory
 from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
+from ...suite.safe_files import whole_directory
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
 from .. import gradients, invocation
