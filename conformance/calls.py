@@ -1,4 +1,4 @@
-"""How a call of an operation is made up: which arguments are arrays, in which order, and in which dtype they are given."""
+"""Calls of an operation: the names and order of their arrays, and the dtype in which each is given."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""Why an implementation differs, and how well the suite tells mistakes apart."""
+"""Diagnosis: the mistake that explains why an implementation differs, and the strength of the suite."""

@@ -1,5 +1,5 @@
 """
-How strong the suite is: for every deviation of the registry, how many core cases tell it from the definition.
+Strength of the suite: for every deviation of the registry, the number of core cases that tell it from the definition.
 
 A mutant is the definition with one deviation, its reals stored in float32 and judged by class angle32. A gradient of a
 rotation is measured as the rotation of its cotangent that it is.

@@ -29,7 +29,7 @@ Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be searched: the target as messages call it, and the operations and dtypes that it is asked in."""
+    """The plan of a run: the name of the target, and the operations and dtypes to draw calls of."""
 
     name: str
     reproduce: str
@@ -38,7 +38,7 @@ class Plan:
 
 @dataclass
 class Findings:
-    """What a run found."""
+    """The failures that a run found, with the counts of its draws."""
 
     plan: Plan
     seed: int
@@ -71,7 +71,7 @@ def opened(options: LoadOptions) -> Asking:
 
 
 def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
-    """Return what there is to search."""
+    """Return the plan for a target: its operations, or those of `ops` that it has."""
     wanted = [name for name in REGISTRY if (ops is None or name in ops) and target.has(name)]
     if not wanted:
         msg = f"{target.name}: has no {'operation' if ops is None else ', '.join(ops)}."

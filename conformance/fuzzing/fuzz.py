@@ -93,7 +93,7 @@ def fuzz(
 
 
 class Searcher(Protocol):
-    """Where draws are made."""
+    """The place of the draws: this process or a cluster."""
 
     workers: int
 

@@ -33,7 +33,7 @@ from .strategies import Drawn, calls
 
 @dataclass
 class Tally:
-    """What came of draws: verdicts, why some were not judged or not supported, and doubts about posref itself."""
+    """The counts of draws: verdicts, reasons for calls not judged or not supported, and doubts about posref itself."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -130,7 +130,7 @@ class Find:
 
 @dataclass
 class Searched:
-    """What a range of draws gave; `complete` unless time or the keyboard ended it."""
+    """The result of a range of draws; `complete` unless time or the keyboard ended it."""
 
     tally: Tally
     find: Find | None = None

@@ -298,19 +298,19 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
     """
     op = case.op
-    asked = ValueCall(target, op, call, dtype, case.flags)
+    attempt = ValueCall(target, op, call, dtype, case.flags)
 
     def once() -> Arrays:
-        found = asked.collected()
-        told = "dtype" in asked.keywords
+        found = attempt.collected()
+        told = "dtype" in attempt.keywords
         return {n: accept(op, n, x, of, call, dtype, asked=told, flags=case.flags) for n, (x, of) in found.items()}
 
     first = once()
-    changed = asked.changed()
+    changed = attempt.changed()
     if changed:
         raise Failure(CHANGED.format(changed[0]))
-    if asked.overwritten is not None:
-        asked = ValueCall(target, op, call, dtype, case.flags)
+    if attempt.overwritten is not None:
+        attempt = ValueCall(target, op, call, dtype, case.flags)
     expect_same(first, once())
     return first
 

@@ -115,7 +115,7 @@ class Outputs(Target):
             _expect_suite(folder, stated, suite)
             fields = about(str(folder), stated, dtype, claim, trig)
             groups = list(load_groups(suite, ops=stated["operations"]))
-            found = {f"{group.id}:{name}": one for group in groups for name, one in _read(folder, group, stated).items()}
+            found = {f"{group.id}:{name}": tensor for group in groups for name, tensor in _read(folder, group, stated).items()}
         except VectorError as error:
             raise TargetError(str(error).replace(" Fetch the suite again.", "")) from error
         notes = (*fields.pop("notes"), ELSEWHERE, *_strays(folder, groups, stated, found))
@@ -134,14 +134,14 @@ class Outputs(Target):
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what is in the folder."""
         self._stop_if_said(case, dtype)
-        step = next(k for k, one in enumerate(case.calls) if one is call)
+        step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
         outputs = {n: self._result(case, step, dtype, n) for n in call.expected}
-        lacking = [n for n, one in outputs.items() if one is None]
+        lacking = [n for n, tensor in outputs.items() if tensor is None]
         if lacking:
             group = case.id.rsplit("/", maxsplit=1)[0]
             where = f"no {dtype}/{label(case, step)}/{lacking[0]} in {group}/{OUTPUTS}"
             raise Stopped(verdict="not-run", message=where)
-        reply = Reply("ok", "", {n: one for n, one in outputs.items() if one is not None})
+        reply = Reply("ok", "", {n: tensor for n, tensor in outputs.items() if tensor is not None})
         return accepted(case, call, dtype, reply, told=case.op not in self.stated.get("own_dtype", ()))
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:

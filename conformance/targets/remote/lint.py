@@ -49,7 +49,7 @@ def lint(command: Sequence[str], *, timeout: float, memory: float, say: Callable
 
 @dataclass(frozen=True)
 class Probe:
-    """A case to ask, why, and the status that is wanted."""
+    """One request of the lint: a case, the reason for it, and the status that the reply must have."""
 
     why: str
     case: LoadedCase
@@ -64,7 +64,7 @@ class Probe:
 
 @dataclass
 class Talk:
-    """A conversation, and what was wrong with it."""
+    """A conversation with a program, and the number of its mistakes."""
 
     session: Session
     say: Callable[[str], None]

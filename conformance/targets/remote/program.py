@@ -33,12 +33,12 @@ GOODBYE = 2.0  # seconds to end after stop
 
 
 class CannotRun(TargetError):
-    """A program that says so itself."""
+    """A program that says at start that it cannot run."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a program replied to one call."""
+    """The reply of a program to one call."""
 
     status: str
     message: str
@@ -240,7 +240,7 @@ class Program(Target):
 
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Ask it twice."""
-        step = next(k for k, one in enumerate(case.calls) if one is call)
+        step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
         first = self._once(case, step, dtype)
         invocation.expect_same(first, self._once(case, step, dtype))
         return first
