@@ -15,7 +15,7 @@ import posref
 from posref.conformance import check, judge
 from posref.conformance.diagnosis.strength import CLASS, DTYPE, fits, stage, touched
 from posref.conformance.evidence.deviations import DEVIATIONS, Deviation
-from posref.conformance.evidence.every.facts import gaps
+from posref.conformance.evidence.every.facts import facts_of
 from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.evidence.tools.deviation import narrowed, together
 from posref.conformance.model import Arrays, Call
@@ -89,7 +89,8 @@ def test_there_are_enough_and_each_has_a_place() -> None:
 def test_what_is_said_of_mistakes_is_said_of_those_that_there_are() -> None:
     assert set(NEEDS) <= set(DEVIATIONS)
     assert all(any(not can_occur(name, op) for op in touched(name)) for name in NEEDS)
-    assert {(name, op) for op in REGISTRY for name in gaps(op)} <= {(name, op) for name in DEVIATIONS for op in touched(name)}
+    of_gaps = {(name, op) for op in REGISTRY for name in facts_of(op).gaps}
+    assert of_gaps <= {(name, op) for name in DEVIATIONS for op in touched(name)}
 
 
 SOME = [  # one deviation in so many in a plain run, where `test_strength` looks at all of them at their stage
@@ -103,7 +104,7 @@ def test_each_fails_two_cases_of_every_operation_it_touches() -> None:
     for name in DEVIATIONS:
         for op in touched(name):
             count = len(recorded(name, op))
-            if name in gaps(op):
+            if name in facts_of(op).gaps:
                 problems += [f"{name} in {op} is no longer a gap: strike it off"] if count >= 2 else []
             elif not can_occur(name, op):
                 problems += [f"{name} can occur in {op}"] if count else []

@@ -3,11 +3,9 @@
 import subprocess
 import sys
 
-import pytest
-
 from posref.conformance.evidence.catalogue import all_cases
 from posref.conformance.evidence.deviations import DEVIATIONS
-from posref.conformance.evidence.order import deviations_touching, evidence, evidence_of
+from posref.conformance.evidence.order import evidence, evidence_of
 from posref.spec import REGISTRY
 
 COUNTED = """
@@ -17,13 +15,6 @@ model.Case.__init__ = lambda self, *args, **options: made.append(args)
 import posref.conformance.evidence.deviations
 print(len(made))
 """
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_cases_are_of_the_operation_alone(op: str) -> None:
-    cases = list(evidence_of(op).cases())
-    assert cases
-    assert {case.op for case in cases} == {op}
 
 
 def test_flags_of_an_operation_are_in_no_case_of_another() -> None:
@@ -37,11 +28,6 @@ def test_names_are_given_once() -> None:
     assert sum(len(getattr(module, "DEVIATIONS", ())) for module in modules) == len(DEVIATIONS)
     flags = [name for module in modules for name in getattr(module, "FLAGS", {})]
     assert len(flags) == len(set(flags))
-
-
-@pytest.mark.parametrize("op", REGISTRY)
-def test_deviations_near_an_operation_are_all_that_touch_it(op: str) -> None:
-    assert deviations_touching(op) == tuple(deviation for deviation in DEVIATIONS.values() if deviation.touches(op))
 
 
 def test_importing_deviations_makes_no_case() -> None:

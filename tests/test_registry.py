@@ -77,6 +77,7 @@ def test_a_name_that_is_planted_is_found(planted: str, found: list[str]) -> None
 def test_a_name_that_is_planted_in_a_general_module_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every room, beside a file in which it may stand."""
     rooms = ("posref", "backends", "conformance/checks", "conformance/fuzzing", "conformance/suite", "docs/site")
+    rooms += ("conformance/evidence/every",)
     for room in (*rooms, "conformance/witness", "posref/bias"):
         (tmp_path / room).mkdir(parents=True)
         (tmp_path / room / "planted.py").write_text('OP = "alibi"\n', encoding="utf-8")

@@ -81,7 +81,7 @@ def as_output(gradients: Tensors) -> Tensors:
 
 
 @dataclass(frozen=True)
-class Facts:
+class RotationFacts:
     """How a rotation differs from the one asked for; None is as asked."""
 
     layout: str | None = None
@@ -93,7 +93,7 @@ class Facts:
 
     def changed(self) -> dict[str, Any]:
         """Return what is not as asked."""
-        return {name: value for name, value in vars(self).items() if value != getattr(Facts(), name)}
+        return {name: value for name, value in vars(self).items() if value != getattr(RotationFacts(), name)}
 
     def wrap(self, op: str) -> Any:
         """Return the wrap of an operation that changes its parameters to these."""
@@ -147,7 +147,7 @@ def recover(op: str, questions: Sequence[Question]) -> Recovered:
     turned = [(turn, s) for s in seen if (turn := turned_in(s)) is not None]
     found = dict.fromkeys(f for turn, s in turned if (f := _facts(turn, s)) is not None and f.changed())
     tried = [(facts, _reproduced(facts, questions)) for facts in _candidates(found)]
-    facts, cases = max(tried, key=lambda pair: len(pair[1]), default=(Facts(), []))
+    facts, cases = max(tried, key=lambda pair: len(pair[1]), default=(RotationFacts(), []))
     if 2 * len(cases) < len(failing) or not _believable(facts, cases):
         return Recovered()
     whole = len(cases) == len(failing) and _leaves_others(facts, questions)
@@ -155,7 +155,7 @@ def recover(op: str, questions: Sequence[Question]) -> Recovered:
     return Recovered(f"{where}if {_said(facts, cases)}", whole)
 
 
-def _believable(facts: Facts, cases: Sequence[Question]) -> bool:
+def _believable(facts: RotationFacts, cases: Sequence[Question]) -> bool:
     """Return whether facts reproduce several cases and, of numbers that positions show, several positions."""
     if len(cases) < LEAST:
         return False
@@ -172,12 +172,12 @@ def _telling(question: Question) -> tuple[bool, int]:
     return call.params.get("scaling") is not None, -int(size)
 
 
-def _facts(turn: Turned, seen: CaseRows) -> Facts | None:
+def _facts(turn: Turned, seen: CaseRows) -> RotationFacts | None:
     """Return how a rotation differs from the one asked for; None if no base, scale and offset give its phases."""
     layout = None if turn.layout == seen.params["layout"] else turn.layout
     if seen.turns is not None:
         direction = along_table(turn, seen.turns, seen.sign)
-        return Facts(layout, gain=_plain(turn.gain, 2 * seen.unit, 1.0), scale=direction) if direction else None
+        return RotationFacts(layout, gain=_plain(turn.gain, 2 * seen.unit, 1.0), scale=direction) if direction else None
     inv_freq, factor = frequencies(seen, turn.dim)
     found = fit(turn, inv_freq, seen.sign, seen.jitter)
     if found is None:
@@ -187,7 +187,7 @@ def _facts(turn: Turned, seen: CaseRows) -> Facts | None:
     base = _plain(own * ratio, own * d_ratio, own)
     if base != own and seen.params.get("scaling") is not None:
         return None
-    return Facts(
+    return RotationFacts(
         layout,
         rotary_dim=None if turn.dim == seen.dim else turn.dim,
         base=None if base == own else base,
@@ -209,30 +209,30 @@ def _scale(value: float, error: float) -> float:
     return 1 / inverse if len(repr(inverse)) < len(repr(short)) else short
 
 
-def _candidates(found: Iterable[Facts]) -> Iterator[Facts]:
+def _candidates(found: Iterable[RotationFacts]) -> Iterator[RotationFacts]:
     """Yield what single cases say, and what they say together: a case of the same base as the one used says nothing of it."""
     found = list(found)
     yield from found
-    together = Facts()
+    together = RotationFacts()
     for facts in found:
         together = replace(together, **facts.changed())
     if found and together not in found:
         yield together
 
 
-def _reproduced(facts: Facts, questions: Sequence[Question]) -> list[Question]:
+def _reproduced(facts: RotationFacts, questions: Sequence[Question]) -> list[Question]:
     """Return the failing cases whose outputs the definition gives with these facts."""
     hypothesis = _hypothesis(facts, questions)
     return [q for n, q in enumerate(questions) if q.failed and score(q, q.found, hypothesis.predicted(n)) <= 1]
 
 
-def _leaves_others(facts: Facts, questions: Sequence[Question]) -> bool:
+def _leaves_others(facts: RotationFacts, questions: Sequence[Question]) -> bool:
     """Return whether the definition gives what is expected of passing cases with these facts too."""
     hypothesis = _hypothesis(facts, questions)
     return all(q.failed or score(q, q.true, hypothesis.predicted(n)) <= 1 for n, q in enumerate(questions))
 
 
-def _hypothesis(facts: Facts, questions: Sequence[Question]) -> Hypothesis:
+def _hypothesis(facts: RotationFacts, questions: Sequence[Question]) -> Hypothesis:
     op = questions[0].op
     return Hypothesis(Deviation("recovered", "", {op: facts.wrap(op)}), questions)
 
@@ -244,7 +244,7 @@ def _where(cases: Sequence[Question], failing: Sequence[Question]) -> str:
     return f"in {len(cases)} of {len(failing)} failing cases ({cases[0].id}, ...), "
 
 
-def _said(facts: Facts, cases: Sequence[Question]) -> str:
+def _said(facts: RotationFacts, cases: Sequence[Question]) -> str:
     """Return facts that reproduce cases, in words."""
 
     def asked(name: str) -> str:

@@ -10,6 +10,7 @@ from .shared.relative import K_OFFSETS, Q_OFFSETS
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
 from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
+from .tools.omissions import ONE_PAIR, VIEWS
 
 FLAGS = {
     "alibi-sign": Flag("far keys favoured", "x-transformers 4ed4d0a"),
@@ -23,18 +24,10 @@ FLAGS = {
     "alibi-empty": Flag("no query: a crash or a wrong shape"),
 }
 
+FORMS = ("distance", "causal", "key")
 USUAL: dict[str, Any] = {"heads": 6, "form": "distance"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional-once-more",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = ({"form": "distance"}, {"form": "causal"}, {"form": "key"})
+LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
+KERNEL = tuple({"form": form} for form in FORMS)
 EVERY_SIZE = True
 
 FAR = (0, 1, 2, 7, 63, 255, 256, 257, 2047, 2048, 2049, 4095, 4097, 65535, 65537, 131071, 1048575)
@@ -57,7 +50,7 @@ def _alibi_steps(*calls: tuple[Any, Any], **params: Any) -> tuple[Step, ...]:
 
 
 def _usual(form: str) -> Iterator[Case]:
-    """Yield biases of as many heads as a power of two."""
+    """Yield biases of as many heads as a power of two, the last query at the last key."""
     for heads, queries, keys in ((2, 3, 5), (4, 5, 3), (8, 1, 7), (16, 3, 3), (1, 6, 4)):
         inputs = {"q_positions": np.arange(queries) + max(0, keys - queries), "k_positions": np.arange(keys)}
         yield Case(f"alibi/usual/{form}-{heads}", {"heads": heads, "form": form}, inputs, ("power-of-two-heads",))
@@ -99,7 +92,7 @@ def cases() -> tuple[Case, ...]:
         _case("refused/form", "refuse", (2, 3), (0, 1, 2), "no such form", kind="reject", heads=8, form="relative"),
         _case("refused/no-heads", "refuse", (2, 3), (0, 1, 2), "at least one head", kind="reject", heads=0, form="distance"),
         *pairs("alibi", USUAL),
-        *(case for form in ("distance", "causal", "key") for case in _usual(form)),
+        *(case for form in FORMS for case in _usual(form)),
     )  # fmt: skip
 
 

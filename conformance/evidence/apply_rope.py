@@ -6,21 +6,16 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes, usual_sizes
+from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes, usual_heads
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
 from .tools.forms import form
 from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import VIEWS
 
 USUAL: dict[str, Any] = {"layout": "half"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-    "distant/plain",
-)
+LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 EVERY_SIZE = True
 
@@ -76,10 +71,11 @@ def _apply(
 
 
 def _usual(layout: str) -> Iterator[Case]:
-    """Yield rotations of whole heads of 64 and 128 channels."""
-    for _, place, x, head, _ in usual_sizes(layout):
-        tables = {n: floats(x.shape[1], head // 2, seed=seed_of(place + n)) / 4 for n in ("cos", "sin")}
-        yield Case(f"apply_rope/usual/{place}", {"layout": layout}, {"x": x, **tables}, ("usual-size",))
+    """Yield whole heads of 64 and 128 channels, which even the narrowest kernels rotate."""
+    for name, heads, x in usual_heads(layout):
+        shape = len(heads.positions), heads.channels // 2
+        tables = {table: floats(*shape, seed=seed_of(name + table)) / 4 for table in ("cos", "sin")}
+        yield Case(f"apply_rope/usual/{name}", {"layout": layout}, {"x": x, **tables}, ("usual-size",))
 
 
 def cases() -> tuple[Case, ...]:

@@ -8,18 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import Case, Flag
-from .shared.logits import (
-    USUAL_SHAPES,
-    attention_case,
-    attention_cases,
-    attention_forms,
-    attention_gradient,
-    squares,
-    usual_inputs,
-)
+from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient, is_square, usual_arrays
 from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
 from .tools.hints import EACH_HEAD, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
+from .tools.omissions import ONE_PAIR
 
 FLAGS = {
     "attention-mask": Flag("True forbids in place of allowing", "torch's MultiheadAttention"),
@@ -33,13 +26,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {}
-LEFT_OUT = (
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-    "distant/plain",
-)
+LEFT_OUT = (*ONE_PAIR, "again/no-tokens", "again/strided", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 
@@ -76,12 +63,12 @@ _gradient = partial(attention_gradient, "attention")
 
 def _usual() -> Iterator[Case]:
     """Yield causal masks, the last query at the last key, and no mask where queries are as many as keys."""
-    for name, (_, _, queries, keys, _) in USUAL_SHAPES.items():
-        inputs = usual_inputs(name)
+    for name, arrays in usual_arrays():
+        queries, keys = arrays["q"].shape[-2], arrays["k"].shape[-2]
         mask = np.tril(np.ones((queries, keys), dtype=bool), keys - queries)
-        yield Case(f"attention/usual/causal-{name}", {}, {**inputs, "mask": mask}, ("causal",))
-        if name in squares():
-            yield Case(f"attention/usual/{name}", {}, inputs, ("square",))
+        yield Case(f"attention/usual/causal-{name}", {}, {**arrays, "mask": mask}, ("causal",))
+        if is_square(arrays):
+            yield Case(f"attention/usual/{name}", {}, arrays, ("square",))
 
 
 def cases() -> tuple[Case, ...]:

@@ -5,19 +5,15 @@ from functools import partial
 from typing import Any
 
 from ..model import Case
-from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits, squares, usual_inputs
+from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits, is_square, usual_arrays
+from .tools.case import Make
 from .tools.deviation import argument, deviations_of, narrowed
 from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE
 from .tools.numbers import floats
+from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = {}
-LEFT_OUT = (
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-    "distant/plain",
-)
+LEFT_OUT = (*ONE_PAIR, "again/no-keys", "again/strided", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 EVERY_SIZE = True
 
@@ -35,16 +31,14 @@ def cases() -> tuple[Case, ...]:
         _gradient("heads", "heads", (4, 2, 3), (2, 3, 3)),
         _gradient("bias", "broadcast scale", (2, 3, 3), (2, 2, 3), "a bias that all queries share", bias=(2, 1, 2),
                   wrt="q k bias", scale=0.25),
-        *(
-            Case(f"attention_logits/usual/{name}", {}, {n: usual_inputs(name)[n] for n in "qk"}, ("square",))
-            for name in squares()
-        ),
+        *(Case(f"attention_logits/usual/{name}", {}, arrays, ("square",))
+          for name, arrays in usual_arrays("qk") if is_square(arrays)),
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    options, arrays = make.call("attention_logits", "again/gradient")
+def more(make: Make) -> Iterator[Case]:
+    """Yield second gradients."""
+    options, arrays = make.call("again/gradient")
     cotangents = {"out": floats(2, 4, 5, seed=7) / 2}
     yield Case("attention_logits/again/gradient", options, arrays, ("again",), kind="vjp", cotangents=cotangents)
 

@@ -6,26 +6,20 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag
-from .shared.factors import TEXTS, factor_case, factor_sequence
+from .shared.factors import TEXTS, factor_case, factor_sequence, negative_positions
 from .shared.masks import NONE, held_in
+from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, COMPARE_INTEGERS, DEFAULT, ROUND_DOWN
+from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 FLAGS = {
     "factor-steps": Flag("steps for a smooth growth, or the reverse; quotients rounded, or rounded up"),
 }
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "length": 8, "offset": 0}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "length": 64, "offset": 0},)
 
 LLAMA, MINISTRAL = (
@@ -75,9 +69,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.one("attention_temperature", "negative", params={**USUAL, "offset": 0}, places=lambda n: np.arange(n) * 5 - 12)
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call with negative positions."""
+    yield negative_positions(make, USUAL)
 
 
 LOGARITHM = "The logarithm is the natural one, of 1 plus the quotient."

@@ -49,8 +49,8 @@ def cases() -> tuple[Case, ...]:
         _case("refused/odd", "refuse-width", [7, 8], kind="reject", allocation="own"),
         _case("refused/unequal", "refuse-sections", [6, 8], kind="reject", allocation="shared"),
         _case("refused/word", "refuse-option", [6, 6], kind="reject", allocation="even_odd"),
-        Case("axial_frequencies/again/one-axis", {"dims": [10], "base": 300.0, "allocation": "own"}, {}, ("again",)),
-        Case("axial_frequencies/again/one-axis-four", {"dims": [4], "base": 300.0, "allocation": "own"}, {}, ("again",)),
+        *(Case(f"axial_frequencies/again/{name}", {"dims": dims, "base": 300.0, "allocation": "own"}, {}, ("again",))
+          for name, dims in (("one-axis", [10]), ("one-axis-four", [4]))),
     )  # fmt: skip
 
 

@@ -6,12 +6,13 @@ import numpy as np
 
 from ..model import Case, Flag, Step
 from .shared.axial import placed_rotations
-from .shared.rotary import BASE, TRIPLES
+from .shared.rotary import BASE, TRIPLES, in_layouts
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
 from .tools.hints import FRACTIONS
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, NEGATIVE, VIEWS
 
 FLAGS = {
     "axial-lanes": Flag("channels paired over the whole head where each axis has a half of its own, or the reverse"),
@@ -28,20 +29,8 @@ USUAL: dict[str, Any] = {
 }
 SIZES: dict[str, Any] = {"E": 2}
 AXES = (1, 2)
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "allocation": "own", "arrangement": "chunked", "unit": "radians"},
-    {"layout": "interleaved", "base": 10000.0, "allocation": "own", "arrangement": "chunked", "unit": "radians"},
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token")
+KERNEL = in_layouts(allocation="own", arrangement="chunked", unit="radians")
 
 CORNER = ((0, 2, 1), (4, 0, 3))
 IMAGE_CELLS = ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))  # an image of 2 x 3

@@ -15,18 +15,11 @@ from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
 from .tools.forms import form
 from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW
 from .tools.numbers import floats, seed_of
+from .tools.omissions import NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = SECTIONS
 AXES = (4, 2)
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional-once-more",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NO_BATCH, "again/fractional-once-more", "again/negative-once-more", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"sections": (8, 4, 4), "arrangement": "chunked"},)
 
 

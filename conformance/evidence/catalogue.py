@@ -1,16 +1,17 @@
-"""All cases and flags, in one order: each operation's own, then those that every operation gets."""
+"""All cases and flags, in one order: each operation's own cases, then those that every operation has."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from posref.spec import REGISTRY
 
 from ..model import Case, Flag
 from .every import lengths, second_cases
-from .every.facts import usual as usual_options_of
+from .every.facts import facts_of
+from .every.made_calls import call
 from .order import evidence, evidence_of
 from .tools import cotangents, forms
-
-GENERAL = (lengths, second_cases)
+from .tools.case import Make
 
 
 def all_cases() -> Iterator[Case]:
@@ -19,16 +20,17 @@ def all_cases() -> Iterator[Case]:
         own = tuple(evidence_of(op).cases())
         yield from own
         yield from lengths.cases(op)
-        if usual_options_of(op) is not None and all(case.tier != "smoke" for case in own):
+        if facts_of(op).usual is not None and all(case.tier != "smoke" for case in own):
             yield second_cases.small(op)
         yield from second_cases.cases(op)
         if hasattr(evidence_of(op), "more"):
-            yield from evidence_of(op).more(second_cases)
+            one, several = partial(second_cases.one, op), partial(second_cases.several, op)
+            yield from evidence_of(op).more(Make(one, several, partial(call, op)))
 
 
 def all_flags() -> dict[str, Flag]:
     """Return every flag by name."""
-    modules = (*evidence(), forms, cotangents, *GENERAL)
+    modules = (*evidence(), forms, cotangents, lengths, second_cases)
     return {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
 
 

@@ -40,12 +40,14 @@ def _cayley_forms() -> tuple[Case, ...]:
     )
 
 
-def _seconds() -> Iterator[Case]:
-    """Yield second cases of views and of empty axes."""
+def _again() -> Iterator[Case]:
+    """Yield second calls with views, and without matrices."""
     for name, flags, shape in (
-        ("strided", "second-view non-contiguous", (3, 2, 4, 4)), ("expanded", "second-view broadcast-view", (-3, 2, 2)),
-        ("no-batch", "again length-zero", (0, 3, 3)), ("no-head", "again length-zero", (3, 0, 2, 2)),
-    ):  # fmt: skip
+        ("strided", "second-view non-contiguous", (3, 2, 4, 4)),
+        ("expanded", "second-view broadcast-view", (-3, 2, 2)),
+        ("no-batch", "again length-zero", (0, 3, 3)),
+        ("no-head", "again length-zero", (3, 0, 2, 2)),
+    ):
         yield Case(f"cayley/again/{name}", {}, {"skew": reals(f"cayley {name}", *shape) / 8}, tuple(flags.split()))
 
 
@@ -65,7 +67,7 @@ def cases() -> tuple[Case, ...]:
         gradient("cayley", "plain", "term", {"skew": reals("cayley-plain", 3, 3) / 8}, {"out": (3, 3)}),
         gradient("cayley", "heads", "term bits", {"skew": reals("cayley-heads", 2, 2, 2, bits=24) / 8}, {"out": (2, 2, 2)},
                  bits=24),
-        *_seconds(),
+        *_again(),
     )  # fmt: skip
 
 

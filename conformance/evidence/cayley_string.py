@@ -12,6 +12,7 @@ from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, always, deviations_of, option
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 FLAGS = {
     "string-form": Flag("the basis changed once where it is changed twice, or the reverse"),
@@ -20,15 +21,7 @@ FLAGS = {
 USUAL: dict[str, Any] = {"form": "conjugate"}
 SIZES: dict[str, Any] = {"D": 4, "N": 2}
 AXES = (1, 1)
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "long/no-order",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "conjugate"},)
 
 

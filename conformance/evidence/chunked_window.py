@@ -23,6 +23,7 @@ from .shared.masks import (
 )
 from .tools.deviation import deviations_of
 from .tools.forms import pairs
+from .tools.omissions import NEGATIVE, ONE_PAIR, VIEWS
 
 FLAGS = {
     "chunk-window": Flag("a sliding window of as many tokens in place of chunks"),
@@ -31,16 +32,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"chunk": 6, "sides": "causal"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *ONE_PAIR, "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"chunk": 48, "sides": "causal"},)
 
 

@@ -12,6 +12,7 @@ from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Real, argument, deviations_of
 from .tools.numbers import floats, reals
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 FLAGS = {
     "circulant-direction": Flag("coefficients read as the first row where they are the first column"),
@@ -20,15 +21,7 @@ FLAGS = {
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (1, 1)
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "long/no-order",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 

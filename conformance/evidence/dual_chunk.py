@@ -4,19 +4,12 @@ from typing import Any
 
 from ..model import Case
 from .dual_chunk_distances import METHOD
-from .shared.distances import score_forms, score_gradients, scores_of
-from .shared.rotary import ROTARY
+from .shared.distances import SCORES_LEFT_OUT, score_forms, score_gradients, scores_of
+from .shared.rotary import ROTARY, in_layouts
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
-LEFT_OUT = (
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/one-query",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "chunk_size": 96, "local_size": 32},
-    {"layout": "interleaved", "base": 10000.0, "chunk_size": 96, "local_size": 32},
-)
+LEFT_OUT = SCORES_LEFT_OUT
+KERNEL = in_layouts(chunk_size=96, local_size=32)
 
 
 def cases() -> tuple[Case, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.distances import CHUNKED, Method, Score, changed_map, maps_of
+from .shared.distances import CHUNKED, DISTANCES_LEFT_OUT, Method, Score, changed_map, maps_of
 from .shared.rotary import ROTARY
 from .tools.deviation import Deviation, Wrap
 from .tools.forms import pairs
@@ -23,14 +23,7 @@ METHOD = Method(
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
+LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"chunk_size": 96, "local_size": 32},)
 
 

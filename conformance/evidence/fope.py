@@ -8,12 +8,13 @@ import numpy.typing as npt
 
 from ..model import Case, Flag, Step
 from .shared.rotary import FAR, NEAR, OFFSETS, UNSORTED
-from .tools.case import sequence
+from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, always, argument, deviations_of, narrowed, option
 from .tools.forms import NONE, form
 from .tools.hints import DEFAULT, EACH_HEAD, EACH_ROW, FROM_ZERO, HEAD_BLOCKS, INTEGERS, KEEP_FLOAT32, ORDER
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import NO_BATCH
 
 FLAGS = {
     "fope-dropped": Flag("pairs of dropped bands not given cosine and sine 1: left as they are, or zero"),
@@ -25,11 +26,10 @@ FLAGS = {
 USUAL: dict[str, Any] = {"base": 500.0}
 WAY = 2
 LEFT_OUT = (
+    *NO_BATCH,
     "again/expanded-once-more",
     "again/fractional-once-more",
     "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
     "again/no-tokens",
     "again/one-token",
 )
@@ -107,10 +107,10 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.one("fope", "rows", rows=True, R=(2,))
-    yield make.one("fope", "expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)
+def more(make: Make) -> Iterator[Case]:
+    """Yield second calls with positions of every row, and with mixes that are views."""
+    yield make.one("rows", rows=True, R=(2,))
+    yield make.one("expanded-mixes", "second-view broadcast-view", alike=True, R=(2,), G=2, g=1)
 
 
 def _formed(

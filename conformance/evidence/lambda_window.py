@@ -23,6 +23,7 @@ from .shared.masks import (
 from .tools.deviation import Function, after, always, deviations_of, option
 from .tools.forms import pairs
 from .tools.hints import SINK_COUNT, SINK_POSITIONS
+from .tools.omissions import ONE_PAIR, VIEWS
 
 FLAGS = {
     "lambda-sinks": Flag("the first keys forgotten, one too many, or told by their place in the cache"),
@@ -31,14 +32,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"sinks": 2, "window": 5, "counting": "with_query"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/no-keys",
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"sinks": 4, "window": 48, "counting": "with_query"},)
 
 

@@ -11,6 +11,7 @@ from .tools.deviation import Function, Wrap, argument, deviations_of
 from .tools.forms import places
 from .tools.hints import ARANGE, FROM_ZERO, IGNORED, NEGATIVE_INDICES
 from .tools.numbers import floats, reals
+from .tools.omissions import NO_BATCH, VIEWS
 
 FLAGS = {
     "learned-offset": Flag("rows before position 0 not skipped, or skipped twice", "transformers #19265, #36537"),
@@ -28,13 +29,7 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"offset": 2}
 SIZES: dict[str, Any] = {"N": 13}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"offset": 2},)
 
 

@@ -12,19 +12,12 @@ from .shared.rotary import TRIPLES
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"E": 1, "n": 2}
 AXES = (1, 1, 3)
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "long/no-order",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 

@@ -14,18 +14,12 @@ from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Real, after, argument, deviations_of
 from .tools.hints import EXPONENTIAL
 from .tools.numbers import reals
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"n": 2}
 AXES = (1, 3)
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "long/no-order",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "long/no-order")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 

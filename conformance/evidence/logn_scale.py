@@ -7,22 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence
+from .shared.factors import EDGES, TEXTS, factor_case, factor_sequence, negative_positions
 from .shared.masks import BEYOND, NONE
+from .tools.case import Make
 from .tools.deviation import Deviation, Wrap, always, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH
+from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"length": 16, "offset": 1, "at_least_one": True}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"length": 512, "offset": 0, "at_least_one": True},)
 
 
@@ -61,9 +55,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.one("logn_scale", "negative", params={**USUAL, "offset": 0}, places=lambda n: np.arange(n) * 5 - 12)
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call with negative positions."""
+    yield negative_positions(make, USUAL)
 
 
 QUOTIENT = "The factor is ln(n) / ln(L): a quotient of two logarithms."

@@ -11,18 +11,12 @@ from .shared.rotary import TRIPLES
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {"layout": "interleaved"}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (1, 1)
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token")
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")

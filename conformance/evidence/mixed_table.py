@@ -11,16 +11,11 @@ from .tools.cotangents import gradient
 from .tools.deviation import Real, argument, deviations_of, narrowed
 from .tools.hints import ALL_AXES, EACH_HEAD, EACH_ROW, FROM_ZERO, KEEP_FLOAT32
 from .tools.numbers import reals
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {}
 AXES = (1,)
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 

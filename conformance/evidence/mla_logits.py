@@ -9,11 +9,13 @@ import posref
 from posref.scaling import DynamicNTK, Linear, YaRN
 
 from ..model import Case, Flag, Step
-from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, GIVEN, ROTARY, UNSORTED
+from .shared.rotary import BASE, DEEPSEEK_V2, DEEPSEEK_V3, GIVEN, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import FAR_K, FAR_Q, NONE, ROWS_K, ROWS_Q, Places, inside_case, inside_forms, inside_gradient
+from .tools.case import Make
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, before, deviations_of
 from .tools.hints import FACTOR, ROOT_OF_SIZE, SKIPPED, SLICE
 from .tools.numbers import floats, seed_of
+from .tools.omissions import ONE_PAIR
 
 FLAGS = {
     "mla-rotated": Flag("the decoupled part of queries or keys left unrotated, or the other part rotated", "MLA from scratch"),
@@ -24,13 +26,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = ROTARY
-LEFT_OUT = (
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half", "base": 10000.0}, {"layout": "interleaved", "base": 10000.0})
+LEFT_OUT = (*ONE_PAIR, "again/no-keys", "again/strided")
+KERNEL = in_layouts()
 
 
 def _mla_step(
@@ -117,9 +114,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.one("mla_logits", "no-content", "again length-zero", N=0)
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call without channels that do not rotate."""
+    yield make.one("no-content", "again length-zero", N=0)
 
 
 SHARED_KEY = "The shared key's and the queries' extra channels both rotate, for every head."

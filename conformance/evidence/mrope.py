@@ -22,30 +22,36 @@ from posref.scaling import (
 
 from ..model import Case, Flag, Step
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_rotations
-from .shared.rotary import BASE, GIVEN, GIVEN_FACTOR, KIMI, MSCALES, SMALL, TRIPLES, TURNS, TURNS_NARROW, UNEQUAL, UNROUNDED
-from .tools.case import sequence
+from .shared.rotary import (
+    BASE,
+    GIVEN,
+    GIVEN_FACTOR,
+    KIMI,
+    MSCALES,
+    SMALL,
+    TRIPLES,
+    TURNS,
+    TURNS_NARROW,
+    UNEQUAL,
+    UNROUNDED,
+    in_layouts,
+)
+from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import VIEWS
 
 FLAGS = {
-    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
     "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
+    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
 }
 
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (4, 2)
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token")
 GAPS = ("yarn-mscale-one",)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "arrangement": "chunked"},
-    {"layout": "interleaved", "base": 10000.0, "arrangement": "chunked"},
-)
+KERNEL = in_layouts(arrangement="chunked")
 
 QWEN2: dict[str, Any] = {"sections": [16, 24, 24], "arrangement": "chunked"}
 QWEN3: dict[str, Any] = {"sections": [24, 20, 20], "arrangement": "interleaved"}
@@ -97,13 +103,15 @@ def _scaled(
     return tuple(cases)
 
 
+IMAGE = ((0, 0, 0, 1, 1, 1, 2, 2, 2), (3, 5, 4, 3, 5, 4, 3, 5, 4))
+
+
 def _images() -> Iterator[Case]:
     """Yield positions of two coordinates."""
-    grid = ((0, 0, 0, 1, 1, 1, 2, 2, 2), (3, 5, 4, 3, 5, 4, 3, 5, 4))
-    for name, sections, layout in (("half", (3, 4), "half"), ("interleaved", (4, 2), "interleaved")):
-        x = floats(9, 2 * sum(sections), seed=seed_of(name + "image"))
-        params = {"sections": list(sections), "arrangement": "chunked", "layout": layout, "base": 100.0}
-        yield Case(f"mrope/usual/image-{name}", params, {"x": x, "positions": np.asarray(grid)}, ("two-axes",))
+    for layout, sections in (("half", [3, 4]), ("interleaved", [4, 2])):
+        x = floats(9, 2 * sum(sections), seed=seed_of(layout + "image"))
+        params = {"sections": sections, "arrangement": "chunked", "layout": layout, "base": 100.0}
+        yield Case(f"mrope/usual/image-{layout}", params, {"x": x, "positions": IMAGE}, ("two-axes",))
 
 
 def cases() -> tuple[Case, ...]:
@@ -170,6 +178,6 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.one("mrope", "vector-once-more", way=0, places=make.shifted(2))
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call of one vector."""
+    yield make.one("vector-once-more", way=0, places=lambda count: np.arange(count) + 2)

@@ -22,7 +22,7 @@ from .tools.deviation import Deviation
 
 @cache
 def evidence_of(op: str) -> ModuleType:
-    """Return the module of an operation's evidence, which may state FLAGS, USUAL, SIZES, WAY, `cases` and DEVIATIONS."""
+    """Return the module of an operation's evidence; `every.facts` says what it may state."""
     return import_module(f"posref.conformance.evidence.{op}")
 
 

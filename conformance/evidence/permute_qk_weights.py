@@ -47,16 +47,16 @@ def _weight_forms() -> tuple[Case, ...]:
     )
 
 
-def _seconds() -> Iterator[Case]:
-    """Yield second cases of pairs of layouts, and of a view."""
+def _again() -> Iterator[Case]:
+    """Yield second calls with the mixed layout, and with a view."""
     for name, source, target in (
         ("mixed", "interleaved_to_half", "half"),
         ("mixed-back", "interleaved", "interleaved_to_half"),
     ):
-        options = {"heads": 3, "source": source, "target": target}
-        yield Case(f"permute_qk_weights/again/{name}", options, {"weight": reals(name, 24, 2)}, ("again",))
-    weight, options = {"weight": reals("permuted", 12, -2, 3)}, {"heads": 2, "source": "half", "target": "interleaved"}
-    yield Case("permute_qk_weights/again/expanded", options, weight, ("second-view", "broadcast-view"))
+        options, weight = {"heads": 3, "source": source, "target": target}, reals(name, 24, 2)
+        yield Case(f"permute_qk_weights/again/{name}", options, {"weight": weight}, ("again",))
+    options, weight = {"heads": 2, "source": "half", "target": "interleaved"}, reals("permuted", 12, -2, 3)
+    yield Case("permute_qk_weights/again/expanded", options, {"weight": weight}, ("second-view", "broadcast-view"))
 
 
 def cases() -> tuple[Case, ...]:
@@ -92,7 +92,7 @@ def cases() -> tuple[Case, ...]:
                  source="interleaved", target="half"),
         gradient("permute_qk_weights", "partial", "layout tail", {"weight": reals("permute-partial", 22)}, {"out": (22,)},
                  heads=2, rotary_dim=8, source="half", target="interleaved"),
-        *_seconds(),
+        *_again(),
     )  # fmt: skip
 
 

@@ -6,23 +6,16 @@ from posref.scaling import DynamicNTK, Linear
 
 from ..model import Case, Flag
 from .rerope_distances import METHOD
-from .shared.distances import SMALL, TURNED, Score, score_forms, score_gradients, scores_of
-from .shared.rotary import MIXED, ROTARY
+from .shared.distances import SCORES_LEFT_OUT, SMALL, TURNED, Score, score_forms, score_gradients, scores_of
+from .shared.rotary import MIXED, ROTARY, in_layouts
 
 FLAGS = {
     "passes-base": Flag("a base left at 10000"),
 }
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
-LEFT_OUT = (
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/one-query",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "window": 32},
-    {"layout": "interleaved", "base": 10000.0, "window": 32},
-)
+LEFT_OUT = SCORES_LEFT_OUT
+KERNEL = in_layouts(window=32)
 
 REROPE_ROTATIONS = (  # what the rotation is given is the same for all methods: one is asked for all of it
     Score("linear", "passes-scaling", TURNED, METHOD.other, (), 6, {**MIXED, "scaling": Linear(2.0)}),

@@ -35,35 +35,27 @@ from .shared.rotary import (
     UNSORTED,
     YARN_LENGTHS,
     Extended,
+    in_layouts,
     members,
     reads_writes,
     rotations,
-    usual_sizes,
+    usual_heads,
 )
 from .tools.case import sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, deviations_of
 from .tools.hints import ARANGE, EXPONENT, SLICE
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, NEGATIVE, VIEWS
 
 FLAGS = {
     "partial-exponent": Flag("the exponent divided by the head size, not by rotary_dim", "neuronx-distributed-inference #106"),
 }
 
 USUAL: dict[str, Any] = ROTARY
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, "again/no-batch-once-more", "again/no-tokens", "again/one-token")
 GAPS = ("yarn-mscale-one",)
-KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half", "base": 10000.0}, {"layout": "interleaved", "base": 10000.0})
+KERNEL = in_layouts()
 EVERY_SIZE = True
 
 
@@ -147,15 +139,19 @@ def _rope(name: str, flags: str, shape: tuple[int, ...], positions: Any, comment
     return gradient("rope", name, flags, inputs, {"out": shape}, comment, **{"base": 10000.0, **params})
 
 
+PROMPTS: dict[str, tuple[int, ...]] = {"short": (3, 10), "long": (1, 33, 6), "heads": (2, 3, 7, 18)}
+
+
 def _usual(layout: str) -> Iterator[Case]:
-    """Yield rotations of whole heads of 64 and 128 channels without scaling, and of prompts at positions 0, 1, 2, ..."""
-    for name, place, x, _, positions in usual_sizes(layout):
-        base = 500000.0 if name.endswith(("chunk", "zero")) else 10000.0
-        yield Case(f"rope/usual/{place}", {"layout": layout, "base": base}, {"x": x, "positions": positions}, ("usual-size",))
-    for name, leading, head in (("short", (3,), 10), ("long", (1, 33), 6), ("heads", (2, 3, 7), 18)):
-        x = floats(*leading, head, seed=seed_of(name + layout + "prompt"))
-        place, positions = f"{layout.replace('_', '-')}-prompt-{name}", np.arange(leading[-1])
-        yield Case(f"rope/usual/{place}", {"layout": layout, "base": 20000.0}, {"x": x, "positions": positions}, ("from-zero",))
+    """Yield what even the narrowest kernels rotate: whole heads of 64 and 128 channels without scaling, and whole prompts."""
+    for name, heads, x in usual_heads(layout):
+        base = 500000.0 if name.endswith(("chunk", "zero")) else BASE
+        inputs = {"x": x, "positions": heads.positions}
+        yield Case(f"rope/usual/{name}", {"layout": layout, "base": base}, inputs, ("usual-size",))
+    for name, shape in PROMPTS.items():
+        inputs = {"x": floats(*shape, seed=seed_of(name + layout + "prompt")), "positions": np.arange(shape[-2])}
+        known = f"rope/usual/{layout.replace('_', '-')}-prompt-{name}"
+        yield Case(known, {"layout": layout, "base": 20000.0}, inputs, ("from-zero",))
 
 
 def cases() -> tuple[Case, ...]:

@@ -6,25 +6,16 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Step
-from .shared.rotary import FAR, FREQUENCIES, NEAR, OFFSETS, UNSORTED, USUAL_SIZES
-from .tools.case import sequence
+from .shared.rotary import FAR, FREQUENCIES, HEADS, NEAR, OFFSETS, UNSORTED
+from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import FACTOR, ORDER
+from .tools.omissions import FRACTIONAL, NEGATIVE, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"attention_factor": 1.25}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 EIGHT_BITS = tuple(n / 2**k for n, k in ((1, 0), (205, 9), (165, 10), (133, 11), (215, 13), (171, 14)))  # falling by about 2.5
@@ -94,12 +85,12 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield tables of 32 and 64 frequencies, made as generated cases are."""
-    for name, (head, _, tokens, positions) in USUAL_SIZES.items():
-        sizes = {"T": tokens, "n": head // 2, "P": (tokens,)}
-        _, inputs = make.call("rope_table", name, places=lambda _, positions=positions: positions, **sizes)
-        yield Case(f"rope_table/usual/{name}", {}, inputs, ("usual-size",))
+def more(make: Make) -> Iterator[Case]:
+    """Yield tables of 32 and 64 frequencies."""
+    for name, heads in HEADS.items():
+        count = len(heads.positions)
+        _, arrays = make.call(name, T=count, P=(count,), n=heads.channels // 2)
+        yield Case(f"rope_table/usual/{name}", {}, {**arrays, "positions": heads.positions}, ("usual-size",))
 
 
 AUTOCAST = "Multiply position and frequency in float32, also under autocast."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag, Step
-from .shared.rotary import BASE, ROTARY, UNSORTED
+from .shared.rotary import BASE, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
     FAR_K,
     FAR_Q,
@@ -22,9 +22,11 @@ from .shared.rotated_attention import (
     linear_attention,
     with_heads,
 )
+from .tools.case import Make
 from .tools.deviation import Deviation, Real, always, deviations_of, option
 from .tools.hints import ARANGE, BRANCH, SKIPPED
 from .tools.numbers import floats, seed_of
+from .tools.omissions import ONE_PAIR
 
 FLAGS = {
     "linear-below": Flag("the denominator rotated like the numerator", "performer-pytorch"),
@@ -36,16 +38,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {**ROTARY, "causal": False}
 SIZES: dict[str, Any] = {"H": 2}
-LEFT_OUT = (
-    "again/fractional-once-more",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "causal": True},
-    {"layout": "interleaved", "base": 10000.0, "causal": True},
-)
+LEFT_OUT = (*ONE_PAIR, "again/fractional-once-more", "again/strided")
+KERNEL = in_layouts(causal=True)
 
 
 def _linear_step(
@@ -111,9 +105,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.one("rotary_linear_attention", "mixed-layout", params={**USUAL, "layout": "interleaved_to_half"})
+def more(make: Make) -> Iterator[Case]:
+    """Yield a second call in the mixed layout."""
+    yield make.one("mixed-layout", params={**USUAL, "layout": "interleaved_to_half"})
 
 
 FEATURE_MAP = "The feature map is elu(x) + 1."

@@ -10,7 +10,7 @@ import posref
 from posref.scaling import DynamicNTK, Linear, YaRN
 
 from ..model import Case, Flag, Step
-from .shared.rotary import BASE, DEEPSEEK_V4, GIVEN, ROTARY, UNSORTED
+from .shared.rotary import BASE, DEEPSEEK_V4, GIVEN, ROTARY, UNSORTED, in_layouts
 from .shared.rotated_attention import (
     FAR_K,
     FAR_Q,
@@ -26,6 +26,7 @@ from .shared.rotated_attention import (
 from .tools.deviation import Deviation, Function, Real, Wrap, after, before, deviations_of, spread_heads
 from .tools.hints import BRANCH, FACTOR, HEAD_BLOCKS, SLICE
 from .tools.numbers import floats, seed_of
+from .tools.omissions import ONE_PAIR
 
 FLAGS = {
     "values-back": Flag("the output not rotated back, or by the keys' positions", "RoFormer's rotary_value"),
@@ -36,12 +37,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = ROTARY
-LEFT_OUT = (
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half", "base": 10000.0}, {"layout": "interleaved", "base": 10000.0})
+LEFT_OUT = (*ONE_PAIR, "again/strided")
+KERNEL = in_layouts()
 
 
 def _values_step(

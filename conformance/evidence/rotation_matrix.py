@@ -7,16 +7,11 @@ from posref.scaling import DynamicNTK, Linear, Llama3, NTKAware, YaRN
 from ..model import Case, Step
 from .shared.rotary import BASE, DEEPSEEK_V3, EXTENDED, GIVEN, GPT_OSS, KIMI, ROTARY, UNEQUAL, UNROUNDED, Extended
 from .tools.case import sequence
+from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {"dim": 6, **ROTARY}
 SIZES: dict[str, Any] = {"P": ()}
-LEFT_OUT = (
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch-once-more",
-)
+LEFT_OUT = (*NEGATIVE, *FRACTIONAL)
 GAPS = ("yarn-mscale-one", "positions-4096-at-0")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..model import Case
 from .shared.distances import (
+    DISTANCES_LEFT_OUT,
     GROUPED,
     SMALL,
     UNSORTED,
@@ -36,14 +37,7 @@ METHOD = Method(
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
+LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"group": 4, "window": 32, "shift": "floor"},)
 
 

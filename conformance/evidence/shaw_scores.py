@@ -6,16 +6,10 @@ from ..model import Case
 from .shared.relative import WINDOW, shaw_cases, shaw_forms, shaw_gradients
 from .tools.deviation import after, deviations_of
 from .tools.hints import UNSCALED
+from .tools.omissions import ONE_PAIR
 
 USUAL: dict[str, Any] = WINDOW
-LEFT_OUT = (
-    "again/negative-once-more",
-    "again/no-heads",
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
+LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-heads", "again/no-keys", "again/strided")
 KERNEL: tuple[dict[str, Any], ...] = ({"left": 16, "right": 16, "order": "key_minus_query"},)
 
 SCORE_AXES = {"q": "qd", "k": "kd", "key_table": "nd"}  # of scores and of values: queries, keys, rows of the table, lanes

@@ -8,6 +8,7 @@ from ..model import Case, Flag, Step
 from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, KEEP_FLOAT32, ORDER
+from .tools.omissions import FRACTIONAL, NEGATIVE, NO_BATCH, VIEWS
 
 FLAGS = {
     "sinusoidal-layout": Flag("sines and cosines in another order", "multidim-positional-encoding #20, flashinfer #3819"),
@@ -31,22 +32,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"dim": 6, "layout": "interleaved"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"dim": 96, "layout": "interleaved"},
-    {"dim": 96, "layout": "sin_cos"},
-    {"dim": 96, "layout": "cos_sin"},
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
+KERNEL = tuple({"dim": 96, "layout": layout} for layout in ("interleaved", "sin_cos", "cos_sin"))
 
 NEAR = (0, 1, 2, 7, 63)
 FAR = (0, 1, 2, 7, 63, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 4097, 65535, 65536, 65537, 131071, 1048575)

@@ -26,21 +26,11 @@ from .shared.masks import (
 from .tools.deviation import Deviation, deviations_of
 from .tools.forms import pairs
 from .tools.hints import SIGN
+from .tools.omissions import ONE_PAIR, VIEWS
 
 USUAL: dict[str, Any] = {"window": 5, "counting": "with_query", "sides": "causal"}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"window": 48, "counting": "with_query", "sides": "causal"},
-    {"window": 48, "counting": "with_query", "sides": "both"},
-)
+LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/no-tokens")
+KERNEL = tuple({"window": 48, "counting": "with_query", "sides": sides} for sides in ("causal", "both"))
 
 
 _case = partial(window_case, "sliding_window")

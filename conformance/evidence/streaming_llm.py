@@ -3,20 +3,13 @@
 from typing import Any
 
 from ..model import Case
-from .shared.distances import score_forms, score_gradients, scores_of
-from .shared.rotary import ROTARY
+from .shared.distances import SCORES_LEFT_OUT, score_forms, score_gradients, scores_of
+from .shared.rotary import ROTARY, in_layouts
 from .streaming_llm_distances import METHOD
 
 USUAL: dict[str, Any] = {**METHOD.small, **ROTARY}
-LEFT_OUT = (
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/one-query",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"layout": "half", "base": 10000.0, "sinks": 4, "window": 48, "counting": "with_query"},
-    {"layout": "interleaved", "base": 10000.0, "sinks": 4, "window": 48, "counting": "with_query"},
-)
+LEFT_OUT = SCORES_LEFT_OUT
+KERNEL = in_layouts(sinks=4, window=48, counting="with_query")
 
 
 def cases() -> tuple[Case, ...]:

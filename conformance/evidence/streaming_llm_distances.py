@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..model import Case
-from .shared.distances import SMALL, STREAMED, Method, Score, changed_map, maps_of, wrapped_maps
+from .shared.distances import DISTANCES_LEFT_OUT, SMALL, STREAMED, Method, Score, changed_map, maps_of, wrapped_maps
 from .shared.rotary import MIXED, ROTARY
 from .tools.deviation import Deviation, Wrap, always, option
 from .tools.forms import pairs
@@ -28,14 +28,7 @@ METHOD = Method(
 )  # fmt: skip
 
 USUAL: dict[str, Any] = METHOD.small
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
+LEFT_OUT = DISTANCES_LEFT_OUT
 KERNEL: tuple[dict[str, Any], ...] = ({"sinks": 4, "window": 48, "counting": "with_query"},)
 
 

@@ -6,11 +6,12 @@ from zlib import crc32
 import numpy as np
 
 from ..model import Case, Flag, Step
-from .shared.relative import BUCKETS, K_OFFSETS, Q_OFFSETS
+from .shared.relative import BOTH_DIRECTIONS, BUCKETS, K_OFFSETS, Q_OFFSETS
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, argument, deviations_of
 from .tools.forms import pairs
 from .tools.numbers import floats, reals
+from .tools.omissions import ONE_PAIR, VIEWS
 
 FLAGS = {
     "t5-heads": Flag("the table reshaped where it is transposed"),
@@ -22,19 +23,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = BUCKETS
 SIZES: dict[str, Any] = {"N": 16}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative-once-more",
-    "again/no-keys",
-    "again/no-tokens",
-    "again/one-key",
-    "again/one-query",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"bidirectional": False, "max_distance": 128},
-    {"bidirectional": True, "max_distance": 128},
-)
+LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/no-tokens")
+KERNEL = BOTH_DIRECTIONS
 EVERY_SIZE = True
 
 

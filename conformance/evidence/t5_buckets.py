@@ -6,29 +6,20 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag
-from .shared.relative import BUCKETS
+from .shared.relative import BOTH_DIRECTIONS, BUCKETS
+from .tools.case import Make
 from .tools.deviation import Wrap, after, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, ROUND_DOWN, SIGN
+from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 FLAGS = {
     "t5-half-precision": Flag("distances held in bfloat16 before they are sorted into buckets"),
 }
 
 USUAL: dict[str, Any] = BUCKETS
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
-KERNEL: tuple[dict[str, Any], ...] = (
-    {"bidirectional": False, "max_distance": 128},
-    {"bidirectional": True, "max_distance": 128},
-)
+LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
+KERNEL = BOTH_DIRECTIONS
 
 CLOSE = tuple(range(-24, 25))
 EDGES = (
@@ -102,9 +93,9 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def more(make: Any) -> Iterator[Case]:
-    """Yield cases that are made as generated ones are."""
-    yield make.several("t5_buckets", "rows", "grown", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
+def more(make: Make) -> Iterator[Case]:
+    """Yield a sequence in which rows are added."""
+    yield make.several("rows", "grown", "one row, then two", {"T": 6}, {"T": 6, "R": (2,)})
 
 
 SECOND_HALF = "The second half is for keys after the query: r > 0, with r = key - query."

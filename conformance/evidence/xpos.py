@@ -14,22 +14,14 @@ from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, deviations_of
 from .tools.hints import SCALES
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import FRACTIONAL, VIEWS
 
 FLAGS = {
     "xpos-tail": Flag("channels that do not rotate scaled"),
 }
 
 USUAL: dict[str, Any] = {**ROTARY, **ROLE}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-tokens",
-    "again/one-token",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *FRACTIONAL, "again/no-tokens", "again/one-token")
 KERNEL: tuple[dict[str, Any], ...] = (
     {"layout": "half", "base": 10000.0, "role": "query", "centre": 2048, "scale_base": 512.0},
     {"layout": "interleaved", "base": 10000.0, "role": "key", "centre": 2048, "scale_base": 512.0},

@@ -11,19 +11,10 @@ from .tools.case import sequence
 from .tools.deviation import Deviation, Function, Real, Wrap, after, always, deviations_of, narrowed, option
 from .tools.forms import places
 from .tools.hints import DEFAULT, KEEP_FLOAT32, SCALES
+from .tools.omissions import FRACTIONAL, NO_BATCH, VIEWS
 
 USUAL: dict[str, Any] = {"dim": 6, **ROLE}
-LEFT_OUT = (
-    "again/expanded-once-more",
-    "again/fractional",
-    "again/fractional-once-more",
-    "again/negative",
-    "again/negative-once-more",
-    "again/no-batch",
-    "again/no-batch-once-more",
-    "again/no-tokens",
-    "again/strided",
-)
+LEFT_OUT = (*VIEWS, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "role": "query", "centre": 2048, "scale_base": 512.0},)
 
 

@@ -1,61 +1,66 @@
-"""What each operation says of its generated calls: usual options, sizes, and which of the generated cases it leaves out."""
+"""
+What the evidence of an operation says of its generated calls. Each name may be missing.
+
+=================  ==========================================================================================================
+``USUAL``          options of a generated call; None: the operation has no generated cases
+``SIZES``          sizes of axes by letter, where `every.made_calls.SIZES` does not fit
+``WAY``            the alternative of the axes in a generated call; by default the first one with tokens
+``AXES``           further numbers of position axes: a generated case for each
+``LEFT_OUT``       generated cases without a use: the operation's own cases ask the same, or nothing would be asked
+``GAPS``           names of deviations that fewer than two cases of the operation catch
+``KERNEL``         options of calls in the kernel tier: one call for each, at every size; none: no such calls
+``EVERY_SIZE``     True: all sizes of the kernel tier, since many kernels compute the operation; else few
+``cases()``        the operation's own cases
+``more(make)``     cases that are made from the axes too, but that do not follow from them: `tools.case.Make`
+``FLAGS``          the flags of its own cases alone; what several operations share is in ``evidence/shared``
+``DEVIATIONS``     the known mistakes of the operation alone
+=================  ==========================================================================================================
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
-
-from posref.spec import REGISTRY
 
 from ..order import evidence_of
 
 Options = Mapping[str, Any]
 
 
-def operations() -> tuple[str, ...]:
-    """Return the operations that have generated cases."""
-    return tuple(op for op in REGISTRY if usual(op) is not None)
+@dataclass(frozen=True)
+class Facts:
+    """The names above, in small letters, with what holds if one is missing."""
+
+    usual: Options | None
+    sizes: Mapping[str, Any]
+    way: int | None
+    axes: tuple[int, ...]
+    left_out: frozenset[str]
+    gaps: tuple[str, ...]
+    kernel: tuple[Options, ...]
+    every_size: bool
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of a generated call, to add others to."""
+        return dict(self.usual or {})
+
+    def needs(self, case: str) -> bool:
+        """Return whether a generated case of this id is not left out."""
+        return case.partition("/")[2] not in self.left_out
 
 
-def usual(op: str) -> Options | None:
-    """Return the options of a generated call (USUAL); None if an operation has none of the generated cases."""
-    found: Options | None = getattr(evidence_of(op), "USUAL", {})
-    return found
-
-
-def own_sizes(op: str) -> Mapping[str, Any]:
-    """Return the sizes of an operation's axes, by letter, where they differ from those of other operations (SIZES)."""
-    found: Mapping[str, Any] = getattr(evidence_of(op), "SIZES", {})
-    return found
-
-
-def way(op: str) -> int | None:
-    """Return which alternative of its axes an operation is called with (WAY); None is the first one with tokens."""
-    found: int | None = getattr(evidence_of(op), "WAY", None)
-    return found
-
-
-def left_out(op: str) -> frozenset[str]:
-    """Return the generated cases that an operation leaves out: its own cases ask for the same, or it has no use for them."""
-    return frozenset(getattr(evidence_of(op), "LEFT_OUT", ()))
-
-
-def axis_counts(op: str) -> tuple[int, ...]:
-    """Return the other numbers of position axes that an operation is called with (AXES)."""
-    found: tuple[int, ...] = getattr(evidence_of(op), "AXES", ())
-    return found
-
-
-def gaps(op: str) -> tuple[str, ...]:
-    """Return the mistakes that fewer than two cases of an operation catch (GAPS)."""
-    found: tuple[str, ...] = getattr(evidence_of(op), "GAPS", ())
-    return found
-
-
-def kernel(op: str) -> tuple[Options, ...]:
-    """Return the options of an operation's calls in the kernel tier (KERNEL); without any it has no such calls."""
-    found: tuple[Options, ...] = getattr(evidence_of(op), "KERNEL", ())
-    return found
-
-
-def every_size(op: str) -> bool:
-    """Return whether an operation is called at all sizes of the kernel tier (EVERY_SIZE), since many kernels compute it."""
-    return bool(getattr(evidence_of(op), "EVERY_SIZE", False))
+@cache
+def facts_of(op: str) -> Facts:
+    """Return the facts of an operation."""
+    stated = evidence_of(op)
+    return Facts(
+        usual=getattr(stated, "USUAL", {}),
+        sizes=getattr(stated, "SIZES", {}),
+        way=getattr(stated, "WAY", None),
+        axes=getattr(stated, "AXES", ()),
+        left_out=frozenset(getattr(stated, "LEFT_OUT", ())),
+        gaps=getattr(stated, "GAPS", ()),
+        kernel=getattr(stated, "KERNEL", ()),
+        every_size=getattr(stated, "EVERY_SIZE", False),
+    )

@@ -18,7 +18,7 @@ from posref.spec import REGISTRY
 
 from ...model import Case, Flag
 from ...suite.axes import alternatives, limits, within
-from .facts import every_size, kernel, own_sizes
+from .facts import facts_of
 from .made_calls import SIZES, has_coordinates, letters, shape_of, usual_way
 
 GROUP = "kernel"
@@ -142,7 +142,7 @@ def _reals(rng: np.random.Generator, op: str, name: str, known: Mapping[str, Any
     """Return reals of the shape that the registry states, within their domain."""
     axes = REGISTRY[op].arrays[name]
     ways = alternatives(axes.shape)
-    shape = shape_of(ways[min(usual_way(op), len(ways) - 1)], {**SIZES, **own_sizes(op), **known}, rows=True)
+    shape = shape_of(ways[min(usual_way(op), len(ways) - 1)], {**SIZES, **facts_of(op).sizes, **known}, rows=True)
     return within(scale * reals(rng, *shape), axes, known, 8)
 
 
@@ -154,9 +154,9 @@ def _given(op: str) -> list[str]:
 # ---- operations that rotate x ----------------------------------------------------------------------------------------------
 def _rotating(op: str) -> Iterator[Row]:
     summed = "skew" in REGISTRY[op].arrays  # each channel is a sum over all of them
-    for params in kernel(op):
+    for params in facts_of(op).kernel:
         for name, flags, shape, form in ROTARY:
-            if every_size(op) or name in FEW:
+            if facts_of(op).every_size or name in FEW:
                 x = (*shape[:-1], 16) if summed else shape
                 yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _rotated(op, params, x, form)
 
@@ -200,9 +200,9 @@ SMALL = {"q": 0.5, "k": 0.5, "weights": 1 / 16}  # so that logits are of the siz
 
 
 def _attending(op: str) -> Iterator[Row]:
-    for params in kernel(op):
+    for params in facts_of(op).kernel:
         for name, flags, sizes in HEADS:
-            if every_size(op) or name in FEW_HEADS:
+            if facts_of(op).every_size or name in FEW_HEADS:
                 yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _attended(op, params, sizes)
 
 
@@ -236,9 +236,9 @@ def _of_pairs(name: str, queries: int, keys: int) -> npt.NDArray[Any] | None:
 
 
 def _grid(op: str) -> Iterator[Row]:
-    for params in kernel(op):
+    for params in facts_of(op).kernel:
         for name, flags, sizes in GRIDS:
-            if every_size(op) or name != "keys-63":
+            if facts_of(op).every_size or name != "keys-63":
                 yield f"{_word(params, 'form', 'sides')}-{name}".strip("-"), flags, _biased(op, params, sizes)
 
 
@@ -265,7 +265,7 @@ def _biased(op: str, params: Options, sizes: tuple[int, int, int]) -> Callable[[
 
 # ---- operations of positions alone -----------------------------------------------------------------------------------------
 def _column(op: str) -> Iterator[Row]:
-    for params in kernel(op):
+    for params in facts_of(op).kernel:
         for name, flags, shape in COLUMNS:
             yield f"{_word(params, 'layout')}-{name}".strip("-"), flags, _placed(op, params, shape)
 

@@ -24,7 +24,7 @@ from posref.scaling import (
 from posref.spec import REGISTRY
 
 from ...model import Case, Flag
-from .facts import left_out, usual
+from .facts import facts_of
 from .made_calls import call, has_one_position, is_bounded, letters, shifted, spread
 from .second_cases import rotates_alone, with_scaling
 
@@ -86,7 +86,7 @@ def _distant(op: str) -> Iterator[Case]:
     """Yield calls with positions beyond 2**17, with every scaling that the operation may have."""
     if is_bounded(op):
         return
-    params = {**(usual(op) or {}), "centre": 1000000} if "centre" in REGISTRY[op].domains else None
+    params = {**facts_of(op).options, "centre": 1000000} if "centre" in REGISTRY[op].domains else None
     yield _named(op, "distant/plain", "distant", "", params, places=far)
     if "scaling" in REGISTRY[op].domains:
         for name in SCALINGS if rotates_alone(op) else FEW:
@@ -95,12 +95,12 @@ def _distant(op: str) -> Iterator[Case]:
             yield _named(op, f"distant/{name}", "distant", "", params, places=far)
 
 
-def _is_needed(case: Case) -> bool:
-    op, _, name = case.id.partition("/")
-    return name not in left_out(op)
+def possible(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation, those that it leaves out too."""
+    if facts_of(op).usual is not None:
+        yield from (*_long(op), *_distant(op))
 
 
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation that it does not leave out."""
-    if usual(op) is not None:
-        yield from (case for make in (_long, _distant) for case in make(op) if _is_needed(case))
+    yield from (case for case in possible(op) if facts_of(op).needs(case.id))

@@ -11,8 +11,7 @@ from posref.spec import REGISTRY, Axes
 
 from ...suite.axes import alternatives, folded, in_order, limits, value_of, within
 from ..tools.numbers import floats
-from .facts import own_sizes, usual
-from .facts import way as way_of
+from .facts import facts_of
 
 Places = Callable[[int], npt.NDArray[Any]]  # positions of a number of tokens
 
@@ -48,8 +47,8 @@ def call(
     leading axes too; with `alike` nothing changes along the first of the axes ``*R``. Optional arrays are left out if they are
     named in `without`. The axes' sizes go by their letters.
     """
-    options = dict((usual(op) or {}) if params is None else params)
-    known = {**SIZES, **own_sizes(op), **options, **sizes}
+    options = facts_of(op).options if params is None else dict(params)
+    known = {**SIZES, **facts_of(op).sizes, **options, **sizes}
     known.setdefault("P", (*known["R"], known["T"]))
     which = usual_way(op) if way is None else way
     arrays: dict[str, Any] = {}
@@ -69,7 +68,7 @@ def call(
 
 def usual_way(op: str) -> int:
     """Return the alternative of the axes that a call has: the first one with tokens, unless the operation says another."""
-    own = way_of(op)
+    own = facts_of(op).way
     return int(any("*R" in axes.shape and "|" in axes.shape for axes in REGISTRY[op].arrays.values())) if own is None else own
 
 
@@ -99,7 +98,7 @@ def has_coordinates(op: str, argument: str | None = None) -> bool:
 
 def has_one_position(op: str) -> bool:
     """Return whether an operation is called with one position at a time."""
-    return own_sizes(op).get("P") == ()
+    return facts_of(op).sizes.get("P") == ()
 
 
 def _array(

@@ -10,7 +10,7 @@ from posref.spec import REGISTRY
 
 from ...model import Case, Flag, Step
 from ...suite.axes import alternatives, holds, is_star, names_in
-from .facts import axis_counts, left_out, usual
+from .facts import facts_of
 from .made_calls import call, has_one_position, is_bounded, letters, shifted, usual_way
 
 FLAGS = {
@@ -110,7 +110,7 @@ def _sequences(op: str) -> Iterator[Case]:
     if REGISTRY[op].returns == "real":
         same: dict[str, Any] = {"T": 6, "Q": 3, "K": 4}
         comment = "the first call is made in half precision where the implementation states it"
-        options = usual(op) or {}
+        options = facts_of(op).options
         if "base" in options:
             same["params"] = {**options, "base": 20011.0}
             comment += ", with a base that no other case has"
@@ -150,7 +150,7 @@ EXTENDED: dict[str, tuple[str, dict[str, Any]]] = {  # words of records at rope_
 
 def with_scaling(op: str) -> dict[str, Any]:
     """Return the options of a call that has a scaling: the lists of the scalings here are of three pairs."""
-    return {**(usual(op) or {}), **({"sections": [1, 1, 1]} if "sections" in REGISTRY[op].domains else {})}
+    return {**facts_of(op).options, **({"sections": [1, 1, 1]} if "sections" in REGISTRY[op].domains else {})}
 
 
 def rotates_alone(op: str) -> bool:
@@ -181,9 +181,9 @@ def _scaled(op: str) -> Iterator[Case]:
 
 def _axes(op: str) -> Iterator[Case]:
     """Yield calls with other numbers of position axes."""
-    counts = axis_counts(op)
+    counts = facts_of(op).axes
     for number, count in enumerate(counts):
-        options = dict(usual(op) or {})
+        options = facts_of(op).options
         for name in {"sections", "dims"} & {*options}:
             options[name] = [{"sections": 3, "dims": 6}[name] if count == 1 else 2] * count
         sizes: dict[str, Any] = {} if {"sections", "dims"} & {*options} else {"A": count}
@@ -214,14 +214,13 @@ def small(op: str) -> Case:
     return Case(f"{op}/again/small", *call(op, "again/small", H=2, Q=3, K=4), ("again",), "in no order", tier="smoke")
 
 
-def _is_needed(case: Case) -> bool:
-    op, _, name = case.id.partition("/")
-    return name not in left_out(op)
+def possible(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation, those that it leaves out too."""
+    if facts_of(op).usual is not None:
+        yield from (case for make in (_forms, _sequences, _places, _scaled, _axes, _tables) for case in make(op))
+    yield from _frequencies(op)
 
 
 def cases(op: str) -> Iterator[Case]:
     """Yield the cases of an operation that it does not leave out."""
-    if usual(op) is not None:
-        makers = (_forms, _sequences, _places, _scaled, _axes, _tables)
-        yield from (case for make in makers for case in make(op) if _is_needed(case))
-    yield from (case for case in _frequencies(op) if _is_needed(case))
+    yield from (case for case in possible(op) if facts_of(op).needs(case.id))

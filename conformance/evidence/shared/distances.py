@@ -30,6 +30,7 @@ from ..tools.hints import (
     WINDOW_COUNT,
 )
 from ..tools.numbers import floats, reals
+from ..tools.omissions import ONE_PAIR, VIEWS
 from .rotary import MIXED, ROTARY
 
 FLAGS = {
@@ -74,6 +75,8 @@ class Score(NamedTuple):
     tier: str = "core"
 
 
+DISTANCES_LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/negative-once-more", "again/no-keys")
+SCORES_LEFT_OUT = ("again/negative-once-more", "again/no-keys", "again/one-query")
 SMALL = (10, 23, 14), (0, 4, 6, 7, 9, 10, 2)
 UNSORTED = (30, 13, 19, 12), (12, 0, 7, 3, 11, 10)
 ROWS = ((14, 15, 16), (260, 261, 262)), ((0, 5, 9, 12, 14), (259, 251, 256, 260, 40))

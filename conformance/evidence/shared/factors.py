@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...model import Case, Flag, Step
+from ..tools.case import Make, Options
 from ..tools.deviation import Deviation, after, always, argument, narrowed, option
 from ..tools.hints import ARANGE, BRANCH, EACH_ROW, INTEGERS, KEEP_FLOAT32
 from .masks import counts, first_row, for_each, held_in
@@ -32,6 +33,11 @@ def factor_case(
     """Return a case of a factor on queries."""
     flagged = tuple(f"factor-{flag}" for flag in flags.split())
     return Case(f"{op}/{name}", params, {"positions": positions}, flagged, comment, kind, tier)
+
+
+def negative_positions(make: Make, usual: Options) -> Case:
+    """Return a call with negative positions, to which no offset is added."""
+    return make.one("negative", params={**usual, "offset": 0}, places=lambda count: np.arange(count) * 5 - 12)
 
 
 def factor_sequence(op: str, name: str, *positions: Any, **params: Any) -> Case:

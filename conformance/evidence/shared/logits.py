@@ -1,6 +1,6 @@
 """What attention and its logits share: flags, cases and mistakes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
@@ -14,8 +14,6 @@ from ..tools.hints import HEAD_BLOCKS
 from ..tools.numbers import floats, reals, seed_of
 
 FLAGS = {
-    "causal": Flag("the diagonal left out, or the mask of a decode step begun at the first key", "flash-attention before 2.1"),
-    "square": Flag("queries that do not see their own key, or axes exchanged, where queries are as many as keys"),
     "attention-scale": Flag("logits not divided by sqrt(D), or divided by D", "T5's convention, muP's 1/d"),
     "attention-scale-given": Flag("a given scale ignored, or applied besides 1/sqrt(D)", "mobius #548, Megatron #1429"),
     "attention-bias-order": Flag("the bias added before the scale", "Falcon's ALiBi"),
@@ -27,27 +25,32 @@ FLAGS = {
     "attention-true-size": Flag("a real head size not reproduced"),
     "attention-empty": Flag("no query: a crash or a wrong shape"),
     "attention-refuse": Flag("heads that do not divide, a mask of numbers, or sinks of key heads accepted"),
+    "causal": Flag("the diagonal left out, or the mask of a decode step begun at the first key", "flash-attention before 2.1"),
+    "square": Flag("queries that do not see their own key, or axes exchanged, where queries are as many as keys"),
 }
 
 
-USUAL_SHAPES = {  # heads, key heads, queries, keys, channels: what even the narrowest kernels answer
-    "square": (2, 2, 5, 5, 6), "groups": (4, 2, 3, 3, 10), "decode": (2, 1, 1, 6, 64), "chunk": (3, 3, 2, 7, 12),
-    "64": (2, 1, 4, 4, 64), "128": (1, 1, 3, 3, 128),
-}  # fmt: skip
+USUAL_SIZES = {  # query heads, key heads, queries, keys, channels
+    "square": (2, 2, 5, 5, 6),
+    "groups": (4, 2, 3, 3, 10),
+    "decode": (2, 1, 1, 6, 64),
+    "chunk": (3, 3, 2, 7, 12),
+    "64": (2, 1, 4, 4, 64),
+    "128": (1, 1, 3, 3, 128),
+}
 
 
-def usual_inputs(name: str) -> dict[str, Any]:
-    """Return queries, keys and values of a usual shape."""
-    heads, groups, queries, keys, head = USUAL_SHAPES[name]
-    return {
-        letter: floats(n, size, head, seed=seed_of(name + letter)) * (0.25 if letter == "q" else 1.0)
-        for letter, n, size in (("q", heads, queries), ("k", groups, keys), ("v", groups, keys))
-    }
+def usual_arrays(names: str = "qkv") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield queries, keys and values of sizes that even the narrowest kernels compute."""
+    for name, (heads, groups, queries, keys, channels) in USUAL_SIZES.items():
+        sizes = {"q": (heads, queries), "k": (groups, keys), "v": (groups, keys)}
+        arrays = {letter: floats(*sizes[letter], channels, seed=seed_of(name + letter)) for letter in names}
+        yield name, {**arrays, "q": arrays["q"] * 0.25}
 
 
-def squares() -> tuple[str, ...]:
-    """Return the usual shapes with as many queries as keys."""
-    return tuple(name for name, (_, _, queries, keys, _) in USUAL_SHAPES.items() if queries == keys)
+def is_square(arrays: dict[str, Any]) -> bool:
+    """Return whether queries are as many as keys."""
+    return bool(arrays["q"].shape[-2] == arrays["k"].shape[-2])
 
 
 def attention_case(

@@ -14,7 +14,6 @@ from ..tools.hints import BRANCH, FROM_ZERO, KEEP_FLOAT32, ROUND_ONCE, SIGN
 from ..tools.numbers import floats, reals
 
 FLAGS = {
-    "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),
     "alibi-exponent": Flag("the first slope is 1: the exponent starts at 0", "aprender #2143"),
     "alibi-heads": Flag("the closed form for heads that are no power of two", "Baichuan2 #225, TensorRT-LLM #1611"),
     "alibi-order": Flag("slopes sorted, reversed or not interleaved", "llm-foundry #186"),
@@ -42,6 +41,7 @@ FLAGS = {
     "shaw-true-size": Flag("a model's own windows not reproduced", "wav2vec2-BERT"),
     "shaw-empty": Flag("no query: a crash or a wrong shape"),
     "shaw-refuse": Flag("an unknown word or a table of the wrong length accepted"),
+    "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),
 }
 
 Q_OFFSETS = ((4, 5, 6), (260, 261, 262))  # another offset in every row
@@ -116,6 +116,7 @@ def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, 
 
 
 BUCKETS: dict[str, Any] = {"bidirectional": True, "max_distance": 20}
+BOTH_DIRECTIONS = tuple({"bidirectional": both, "max_distance": 128} for both in (False, True))  # in the kernel tier
 WINDOW: dict[str, Any] = {"left": 2, "right": 1, "order": "key_minus_query"}
 
 

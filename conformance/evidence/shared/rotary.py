@@ -15,8 +15,6 @@ from ..tools.numbers import floats, reals, seed_of
 from .angle_tables import changed_frequencies
 
 FLAGS = {
-    "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
-    "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
     "ntk-alpha": Flag("alpha ignored, or not raised to d/(d-2)"),
     "ntk-fixed": Flag("the base multiplied, and the division by s^(2/d) forgotten"),
     "ntk-mixed": Flag("pairs counted from 0, or the exponent fixed"),
@@ -96,6 +94,8 @@ FLAGS = {
     "refuse-width": Flag("an odd, oversized or mismatched width accepted"),
     "refuse-positions": Flag("positions that broadcast to a silent mistake", "sglang #15984, sgl-kernel-xpu #202"),
     "refuse-option": Flag("an unknown word, or a number outside its domain, accepted", "nntrainer #3982"),
+    "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
+    "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
 }
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
@@ -229,6 +229,38 @@ ROLE: dict[str, Any] = {"role": "key", "centre": 7, "scale_base": 40.0}
 FREQUENCIES = (1.0, 0.1171875, 0.013671875, 0.00390625)
 
 
+class Heads(NamedTuple):
+    """Heads of a size that narrow kernels rotate: how many channels and heads, and positions."""
+
+    channels: int
+    heads: int
+    positions: tuple[int, ...]
+
+
+HEADS = {
+    "64": Heads(64, 2, (3, 3, 3)),
+    "64-chunk": Heads(64, 1, (37, 38, 39, 40, 41)),
+    "64-decode": Heads(64, 3, (258,)),
+    "64-far": Heads(64, 1, (4096, 7, 8191, 300, 32767)),
+    "64-zero": Heads(64, 2, (0, 1, 2, 3)),
+    "128": Heads(128, 1, (3, 3, 3)),
+    "128-decode": Heads(128, 2, (2049,)),
+    "128-zero": Heads(128, 1, (0, 1, 2)),
+}
+
+
+def usual_heads(layout: str) -> Iterator[tuple[str, Heads, Any]]:
+    """Yield heads that narrow kernels rotate, by the last part of a case's id, and their x."""
+    for name, heads in HEADS.items():
+        x = floats(heads.heads, len(heads.positions), heads.channels, seed=seed_of(name + layout))
+        yield f"{layout.replace('_', '-')}-{name}", heads, x
+
+
+def in_layouts(**options: Any) -> tuple[dict[str, Any], ...]:
+    """Return options of calls in the kernel tier that rotate in both layouts, with further ones."""
+    return tuple({"layout": layout, "base": BASE, **options} for layout in ("half", "interleaved"))
+
+
 class Rotated(NamedTuple):
     """A form of input of a rotation: the shape of x, positions, layout and base."""
 
@@ -266,27 +298,6 @@ def rotations(op: str, **options: Any) -> Iterator[Case]:
 
 PLACES = ((3, 8, 1, 7), (0, 5, 2, 6), (4, 9, 0, 2))
 TRIPLES = ((0, 3, 9), (1, 257, 2), (4, 0, 7))
-
-# Calls that even the narrowest kernels answer, by name: head size, heads, tokens, positions.
-_FAR_IDS = np.asarray((4096, 7, 8191, 300, 32767))
-USUAL_SIZES: dict[str, tuple[int, int, int, Any]] = {
-    "64": (64, 2, 3, np.asarray((3, 3, 3))),
-    "64-chunk": (64, 1, 5, np.arange(37, 42)),
-    "64-decode": (64, 3, 1, np.arange(258, 259)),
-    "64-far": (64, 1, 5, _FAR_IDS),
-    "64-zero": (64, 2, 4, np.arange(4)),
-    "128": (128, 1, 3, np.asarray((3, 3, 3))),
-    "128-decode": (128, 2, 1, np.arange(2049, 2050)),
-    "128-zero": (128, 1, 3, np.arange(3)),
-}
-
-
-def usual_sizes(layout: str) -> Iterator[tuple[str, str, Any, int, Any]]:
-    """Yield name, place in the id, x, head size and positions of rotations of whole heads of 64 and 128 channels."""
-    for name, (head, heads, tokens, positions) in USUAL_SIZES.items():
-        x = floats(heads, tokens, head, seed=seed_of(name + layout))
-        yield name, f"{layout.replace('_', '-')}-{name}", x, head, positions
-
 
 BUFFER = "A buffer is cast with the model."
 

@@ -1,6 +1,7 @@
 """Makes cases of one operation, which is named once, and cases of several calls."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...model import Case, Step
@@ -24,3 +25,17 @@ def cases_of(op: str, prefix: str = "") -> Callable[..., Case]:
 def sequence(name: str, flags: str, comment: str, steps: tuple[Step, ...]) -> Case:
     """Return a case of several calls on one instance."""
     return Case(name, flags=tuple(flags.split()), comment=comment, kind="sequence", steps=steps)
+
+
+@dataclass(frozen=True)
+class Make:
+    """
+    What makes calls of one operation from the axes that the registry states: the argument of ``more`` in its evidence.
+
+    ``one(name, flags, comment, params, **how)`` and ``several(name, flags, comment, *calls)`` return a case of one call and one
+    of several; ``call(name, params, **how)`` returns options and arrays alone. `every.made_calls.call` says what `how` may be.
+    """
+
+    one: Callable[..., Case]
+    several: Callable[..., Case]
+    call: Callable[..., tuple[dict[str, Any], dict[str, Any]]]
