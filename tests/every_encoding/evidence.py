@@ -1,4 +1,4 @@
-"""The evidence of an operation: its cases are its own, cases left out would be made, and its mistakes are all that touch it."""
+"""The evidence of an operation: cases of its own, what it leaves out, and the deviations that touch it."""
 
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.every import lengths, second_cases

@@ -11,10 +11,10 @@ import pytest
 
 from posref.spec import REGISTRY
 
-from . import calls, composed, invariants, judging, libraries, proofs, words, written
+from . import calls, composed, evidence, invariants, judging, libraries, proofs, words, written
 from .encoding import PARTS, Encoding, part
 
-MODULES = (calls, words, libraries, judging, proofs, composed, invariants, written)  # their parts are in PARTS
+MODULES = (calls, evidence, words, libraries, judging, proofs, composed, invariants, written)  # their parts are in PARTS
 
 
 @pytest.mark.parametrize("op", REGISTRY)
