@@ -1,4 +1,4 @@
-"""Arguments of a call: which are arrays, in which order, and in which dtype they are given; options as JSON."""
+"""Calls of an operation: the names and order of their arrays, and the dtype in which each is given."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -46,7 +46,7 @@ they ship. Corrections are welcome, and so are adapters for other libraries.
 def summary(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the page needs from a report: the number of cases with each verdict, and every failure."""
     from posref.conformance.calls import ladder
-    from posref.conformance.targets.names import package_of
+    from posref.conformance.targets.python import package_of
 
     if not report["complete"]:
         msg = f"scoreboard: the report of {report['target']['name']} must be complete."
@@ -198,7 +198,7 @@ def prove(adapter: str) -> None:
     for finding in load()[1]:
         if finding["adapter"] != adapter:
             continue
-        from posref.conformance.targets.names import package_of
+        from posref.conformance.targets.python import package_of
 
         installed = importlib.metadata.version(package_of(adapter).split("[")[0])
         command = [sys.executable, "-P", "-c", "\n".join(finding["snippet"])]

@@ -218,7 +218,7 @@ def doctor() -> None:
     """Show what is installed here. For each array library: its dtypes, and whether its float64 is real."""
     from posref import backends
     from posref.conformance.suite.reader import INSTALLED, load_manifest
-    from posref.conformance.targets.names import ADAPTERS
+    from posref.conformance.targets.python import ADAPTERS
 
     table = _table("backend", "state", "dtypes", "float64")
     for name in backends.names():

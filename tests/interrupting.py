@@ -25,9 +25,9 @@ from posref.cli import cli
 from posref.conformance.errors import VectorError
 from posref.conformance.proof import build as building
 from posref.conformance.proof.build import build
-from posref.conformance.suite.atomic_files import put_aside, whole_directory, whole_file
 from posref.conformance.suite.reader import INSTALLED, load_manifest
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.safe_files import put_aside, whole_directory, whole_file
+from posref.conformance.suite.writer import copy
 
 Action = Callable[[], Any]
 EVENTS = ("open", "os.", "shutil.", "tempfile.", "fcntl.")

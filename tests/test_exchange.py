@@ -20,12 +20,12 @@ from posref.conformance.reports.report import Report
 from posref.conformance.suite import tensors
 from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
 from posref.conformance.suite.schemas import validator
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.writer import copy
 from posref.conformance.targets.python import load_python
 from posref.conformance.targets.remote import protocol
 from posref.conformance.targets.remote.exchange import export
+from posref.conformance.targets.remote.protocol import safetensors_file
 from posref.conformance.targets.remote.server import Server
-from posref.conformance.targets.remote.tensor_files import written
 from posref.core.composition import makes_frequencies
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
@@ -50,7 +50,7 @@ def compute(folder: Path, dtypes: tuple[str, ...] = ("float32", "float16"), **mo
                     reply = server.run(request(group["op"], case, step, call, dtype, arrays))
                     results.update({f"{dtype}/{call['name']}/{n}": t for n, t in reply.get("outputs", {}).items()})
                     rejected += [case["id"]] if reply["status"] == "error" else []
-        (place / "outputs.safetensors").write_bytes(written(results))
+        (place / "outputs.safetensors").write_bytes(safetensors_file(results))
     document = {
         "schema": 1, "sha256": manifest["sha256"], "implementation": {"name": "posref by file", "version": "0"},
         "operations": sorted({g["op"] for g in manifest["groups"]}), "dtypes": list(dtypes), "claims": {"float16": "angle64"},
@@ -203,7 +203,7 @@ GROUP = "sinusoidal/sin-cos"
 def test_a_missing_result_is_not_run(mine: Path) -> None:
     found = outputs(mine, GROUP)
     del found["float32/small/out"]
-    (mine / GROUP / "outputs.safetensors").write_bytes(written(found))
+    (mine / GROUP / "outputs.safetensors").write_bytes(safetensors_file(found))
     assert verdict(mine, CASE) == ("not-run", f"no float32/small/out in {GROUP}/outputs.safetensors")
     assert verdict(mine, CASE, "float16")[0] == "pass"
     (mine / GROUP / "outputs.safetensors").unlink()
@@ -220,7 +220,7 @@ def test_a_wrong_value_shape_or_dtype_fails(mine: Path) -> None:
         (protocol.encode(value, "float64"), "must be float32; got float64"),
         (protocol.encode(np.where(value == value[0, 0], np.nan, value), "float32"), "must be finite"),
     ]:
-        (mine / GROUP / "outputs.safetensors").write_bytes(written(right | {"float32/small/out": wrong}))
+        (mine / GROUP / "outputs.safetensors").write_bytes(safetensors_file(right | {"float32/small/out": wrong}))
         found = verdict(mine, CASE)
         assert found[0] == "fail"
         assert message in found[1]
@@ -238,14 +238,14 @@ def test_what_is_said_instead_of_results(mine: Path) -> None:
     refused = "sinusoidal/refused/odd"
     assert verdict(mine, refused) == ("not-run", "neither rejected nor computed")
     results = {"float32/odd/out": protocol.encode(np.zeros((3, 7)), "float32")}
-    (mine / "sinusoidal/refused/outputs.safetensors").write_bytes(written(results))
+    (mine / "sinusoidal/refused/outputs.safetensors").write_bytes(safetensors_file(results))
     assert verdict(mine, refused)[1].startswith("was not refused: ")
 
 
 def test_strangers_are_noted_and_not_read(mine: Path) -> None:
     (mine / "letter.txt").write_text("mine")
     found = outputs(mine, GROUP) | {"float32/nothing/out": protocol.encode(np.zeros(2), "float32")}
-    (mine / GROUP / "outputs.safetensors").write_bytes(written(found))
+    (mine / GROUP / "outputs.safetensors").write_bytes(safetensors_file(found))
     write_about(mine, about(mine) | {"unsupported": {"rope/half/nothing": "why"}})
     notes = check(outputs=mine, case=CASE).target["notes"]
     assert notes[1:] == [

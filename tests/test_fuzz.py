@@ -15,7 +15,7 @@ import posref
 from posref.cli import cli
 from posref.conformance import check
 from posref.conformance.errors import Disagreement, TargetError
-from posref.conformance.fuzzing import drawn_case, hunt, strategies
+from posref.conformance.fuzzing import hunt, strategies
 from posref.conformance.fuzzing.fuzz import fuzz, opened
 from posref.conformance.fuzzing.hunt import Hunt
 from posref.conformance.model import Answer
@@ -113,7 +113,7 @@ def test_a_planted_defect_is_found_shrunk_and_written(name: str, tmp_path: Path)
     (find,) = findings.finds
     assert findings.exit_code == 1
     assert not find.note
-    assert smallest(find.call), drawn_case.written(op, find.call)
+    assert smallest(find.call), hunt.written(op, find.call)
     assert verify(tmp_path / "out") == []
     report = check(target, suite=tmp_path / "out")
     assert [(case.id, case.verdict, case.message) for case in report.failures] == [
@@ -193,7 +193,7 @@ FOUND = (  # calls on which the reference, its bounds or the witnesses once fail
 def test_what_was_found_is_right_now(op: str, params: Any, inputs: Any) -> None:
     asking = opened({"target": "posref"})
     drawn = strategies.Drawn(params, {n: np.asarray(v) for n, v in inputs.items()})
-    case = drawn_case.case_of(f"{op}/fuzz/found", "float64", drawn)
+    case = hunt.case_of(f"{op}/fuzz/found", "float64", drawn)
     assert asking.ask(case, "float64", Answer(case, "float64")).verdict == "pass"
 
 
@@ -245,7 +245,7 @@ def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.Mo
         msg = "the witnesses disagree at out."
         raise Disagreement(msg)
 
-    monkeypatch.setattr(drawn_case.witnesses, "proved", proved)
+    monkeypatch.setattr(hunt.witnesses, "proved", proved)
     findings = fuzz("posref", op="alibi_slopes", dtype="float32", examples=2)
     assert findings.tally.reasons["the witnesses disagree"] == 2
     assert "alibi_slopes(heads=" in findings.tally.doubts[0]

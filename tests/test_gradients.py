@@ -30,8 +30,8 @@ from posref.conformance.proof.evaluation import Pullback
 from posref.conformance.proof.verification import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.suite.suite_copy import copy
-from posref.conformance.targets import array_forms
+from posref.conformance.suite.writer import copy
+from posref.conformance.targets import invocation
 from posref.conformance.targets.python import load_python
 from posref.conformance.witness import learned as transcription
 from posref.core.matrices import cayley_transform, skew_symmetric
@@ -482,7 +482,7 @@ def test_torch_views_fail_in_views_alone(op: str) -> None:
 
     report = check(SimpleNamespace(backend="torch", **{op: flat}), op=op)
     views = [case for case in of_values(op) if "broadcast-view" in case.flags]
-    expanded = {case.id for case in views if array_forms.broadcast_axes(case.calls[0].inputs["x"])}
+    expanded = {case.id for case in views if invocation.broadcast_axes(case.calls[0].inputs["x"])}
     failing = {case.id for case in report.failures if case.verdict != "selective"}  # a gradient that torch refuses
     assert failing == flagged(op, "non-contiguous") | expanded
     assert {case.verdict for case in report.failures if case.verdict != "selective"} == {"error"}

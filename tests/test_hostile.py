@@ -25,7 +25,7 @@ from posref.conformance.reports.document import state
 from posref.conformance.suite import safe_files, tensors
 from posref.conformance.suite.reader import parse
 from posref.conformance.suite.schemas import validator
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.writer import copy
 
 X = "one/in/x"
 DATA, TOLERANCE, GROUP, SUITE = "data.safetensors", "tolerance.safetensors", "group.json", "SUITE.json"

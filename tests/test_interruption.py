@@ -13,10 +13,10 @@ from interrupting import a_folder, scratch_of, tree
 
 from posref.conformance.errors import BuildError
 from posref.conformance.proof.build import build
-from posref.conformance.suite import atomic_files
-from posref.conformance.suite.atomic_files import put_aside, whole_directory, whole_file
+from posref.conformance.suite import safe_files
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.safe_files import put_aside, whole_directory, whole_file
+from posref.conformance.suite.writer import copy
 
 HERE = Path(__file__).parent
 POSREF = [sys.executable, "-P", "-m", "posref"]
@@ -140,7 +140,7 @@ def test_only_scratch_folders_of_that_name_are_removed(tmp_path: Path) -> None:
 
 
 def test_without_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_files, "fcntl", None)
+    monkeypatch.setattr(safe_files, "fcntl", None)
     (tmp_path / ".suite.posref-12345678").mkdir()
     a_folder(tmp_path / "suite", "new")
     assert {p.name for p in tmp_path.iterdir()} == {"suite", ".suite.posref-12345678"}

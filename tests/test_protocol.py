@@ -32,8 +32,8 @@ from posref.conformance.suite.schemas import validator
 from posref.conformance.targets.python import load_python
 from posref.conformance.targets.remote import protocol
 from posref.conformance.targets.remote.lint import lint
+from posref.conformance.targets.remote.program import RESTARTS, Session
 from posref.conformance.targets.remote.program_process import Child
-from posref.conformance.targets.remote.session import RESTARTS, Session
 from posref.spec import REGISTRY
 
 SERVE = [sys.executable, "-P", "-m", "posref", "protocol", "serve"]

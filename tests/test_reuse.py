@@ -23,12 +23,12 @@ from posref.conformance.errors import BuildError, VectorError
 from posref.conformance.evidence.catalogue import all_cases, all_flags, groups
 from posref.conformance.model import Case, Flag, Step
 from posref.conformance.proof import build as building
-from posref.conformance.proof import proof_cache, sources, workers
+from posref.conformance.proof import proof_cache, workers
 from posref.conformance.proof.build import Built, build
 from posref.conformance.proof.proof_cache import Product, Store
 from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups, load_manifest
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.writer import copy
 
 SOME = ("alibi_slopes", "t5_buckets")
 
@@ -212,11 +212,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, which `sources` reads instead of the code that runs."""
-    before = sources.identity()
+    before = proof_cache.identity()
     monkeypatch.setattr(posref, "__file__", str(site / "__init__.py"))
     monkeypatch.setattr(backends, "__file__", str(site / "backends" / "__init__.py"))
-    monkeypatch.setattr(sources, "CODE", site / "conformance")
-    assert sources.identity() == before  # the layout is of no matter
+    monkeypatch.setattr(proof_cache, "CODE", site / "conformance")
+    assert proof_cache.identity() == before  # the layout is of no matter
     return site
 
 
@@ -248,7 +248,7 @@ def test_the_key_covers_the_code(copied: Path, name: str) -> None:
 
 def test_a_changed_sentence_needs_no_new_proof(copied: Path) -> None:
     """Title, idea and docstring of a definition are for people; a byte of anything else beside them counts."""
-    path, proved = copied / "bias" / "alibi.py", sources.identity()["code"]
+    path, proved = copied / "bias" / "alibi.py", proof_cache.identity()["code"]
     text = path.read_text(encoding="utf-8")
     for old, new in (
         ('title="Attention', 'title="Cheap attention'),
@@ -259,7 +259,7 @@ def test_a_changed_sentence_needs_no_new_proof(copied: Path) -> None:
     ):
         assert text.count(old) == 1
         path.write_text(text.replace(old, new), encoding="utf-8")
-        assert sources.identity()["code"] == proved, old
+        assert proof_cache.identity()["code"] == proved, old
     for old, new in (
         ('family="bias"', 'family="rotary"'),
         ('"heads": Integer(1)', '"heads": Integer(2)'),
@@ -270,17 +270,17 @@ def test_a_changed_sentence_needs_no_new_proof(copied: Path) -> None:
     ):
         assert text.count(old) == 1
         path.write_text(text.replace(old, new), encoding="utf-8")
-        assert sources.identity()["code"] != proved, old
+        assert proof_cache.identity()["code"] != proved, old
     path.write_text(text, encoding="utf-8")
-    assert sources.identity()["code"] == proved
+    assert proof_cache.identity()["code"] == proved
 
 
 def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) -> None:
-    found = [sources.identity()["code"]]
+    found = [proof_cache.identity()["code"]]
     (copied / "bias" / "new.py").write_text("")
-    found.append(sources.identity()["code"])
+    found.append(proof_cache.identity()["code"])
     (copied / "bias" / "new.py").rename(copied / "bias" / "newer.py")
-    found.append(sources.identity()["code"])
+    found.append(proof_cache.identity()["code"])
     assert len(set(found)) == 3
     for name in (
         "bias/__pycache__/x.pyc",
@@ -290,13 +290,13 @@ def test_the_key_covers_a_file_that_comes_or_goes_and_no_others(copied: Path) ->
     ):
         (copied / name).parent.mkdir(exist_ok=True, parents=True)
         (copied / name).write_text("")
-    assert sources.identity()["code"] == found[-1]
+    assert proof_cache.identity()["code"] == found[-1]
 
 
 PROVE_AND_LIST = """
 import sys
 from posref.conformance.evidence.catalogue import all_cases, all_flags
-from posref.conformance.proof import sources
+from posref.conformance.proof import proof_cache
 from posref.conformance.proof.build import product_of
 flags = all_flags()
 for op in {case.op: case for case in all_cases() if case.tier == "smoke"}.values():
@@ -304,7 +304,7 @@ for op in {case.op: case for case in all_cases() if case.tier == "smoke"}.values
 told_by_values = "posref.conformance.evidence"
 names = [name for name in sys.modules if name.split(".")[0] == "posref" and not name.startswith(told_by_values)]
 loaded = {sys.modules[name].__file__ for name in names}
-print(sorted(loaded - {str(path) for _, path in sources._files()}))
+print(sorted(loaded - {str(path) for _, path in proof_cache._files()}))
 """
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from posref.conformance import check
-from posref.conformance.targets import names
+from posref.conformance.targets import python
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -104,12 +104,12 @@ def test_there_is_a_report_of_every_adapter_and_a_session_that_makes_it(monkeypa
     nox.parametrize = lambda *a, **o: lambda function: function  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nox", nox)
     released = from_file(ROOT / "noxfile.py").RELEASED
-    assert sorted(released) == sorted(names.ADAPTERS) == sorted(s["adapter"] for s in SUMMARIES)
+    assert sorted(released) == sorted(python.ADAPTERS) == sorted(s["adapter"] for s in SUMMARIES)
     for summary in SUMMARIES:
         pinned = [
             p for packages in released[summary["adapter"]] for p in ([packages] if isinstance(packages, str) else packages)
         ]
-        name = f"{names.package_of(summary['adapter'])}=={scoreboard.version(summary)}"
+        name = f"{python.package_of(summary['adapter'])}=={scoreboard.version(summary)}"
         assert name in pinned, "the report is of another version than the session installs"
 
 

@@ -22,8 +22,7 @@ from posref.conformance.proof.build import build, build_group
 from posref.conformance.proof.verification import verify
 from posref.conformance.suite import tensors
 from posref.conformance.suite.reader import INSTALLED, load_groups, load_manifest
-from posref.conformance.suite.suite_copy import copy
-from posref.conformance.suite.writer import finish, write_json
+from posref.conformance.suite.writer import copy, finish, write_json
 from posref.conformance.witness import alibi_slopes as transcription
 from posref.spec import REGISTRY, Axes, Real, encoding
 

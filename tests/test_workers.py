@@ -23,7 +23,7 @@ from posref.conformance.proof import workers
 from posref.conformance.proof.build import build, product_of
 from posref.conformance.proof.verification import verify
 from posref.conformance.suite import INSTALLED, load_groups
-from posref.conformance.suite.suite_copy import copy
+from posref.conformance.suite.writer import copy
 
 SOME = ("alibi_slopes", "t5_buckets")
 # a shell starts what it runs in the background with ctrl-c ignored; the test must not depend on how it was started
@@ -148,7 +148,7 @@ def test_a_worker_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_worker_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers.sources, "versions", lambda: {"python": "another"})
+    monkeypatch.setattr(workers.proof_cache, "versions", lambda: {"python": "another"})
     with pytest.raises(PosrefError, match="a worker runs other code than this process"):
         called(operator.neg, (1,))
 

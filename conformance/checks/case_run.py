@@ -16,8 +16,8 @@ from ..judge import judge
 from ..model import Answer, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
 from ..proof.rows import Budget, Sample, choose, rows_of
-from ..targets.array_forms import OWN_DTYPE
 from ..targets.base import Target
+from ..targets.invocation import OWN_DTYPE
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
 FEW = Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses

@@ -12,11 +12,10 @@ import numpy as np
 
 from posref.spec import REGISTRY
 
-from ..errors import TargetError, no_operation
+from ..errors import TargetError, no_operation, shown
 from ..evidence.every import kernel_cases, model_cases
 from ..model import Call, Case, LoadedCase
 from ..proof.evaluation import askable, plain
-from ..suite.quotation import shown
 from ..suite.reader import INSTALLED, load_group, load_manifest, smoke_cases, withdrawn_cases
 from .case_run import TIER
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ..errors import TargetError
-from ..suite.quotation import shown
+from ..errors import TargetError, shown
 
 LINE = re.compile(r"(?P<pattern>\S+)(?:\s+=(?P<count>\d+))?(?:\s+(?P<reason>.*))?$")
 

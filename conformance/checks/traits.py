@@ -20,7 +20,7 @@ from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, 
 from ..calls import PLACED, array_names, parameters_of, positions_of
 from ..model import Call, LoadedCase
 from ..suite.axes import alternatives, is_star
-from ..targets.array_forms import OWN_DTYPE, broadcast_axes
+from ..targets.invocation import OWN_DTYPE, broadcast_axes
 
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}

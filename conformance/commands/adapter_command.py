@@ -1,4 +1,4 @@
-"""The command that writes an adapter: a file that runs, ready for a library's own functions."""
+"""The command `posref adapter new`: writes an adapter that runs, ready for a library's own functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that check implementations and convert reports."""
+"""The commands `posref check` and `posref report`: check an implementation, convert a report."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _render(document: dict[str, Any], **forms: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Write a file, or standard output for ``-``."""
-    from ..suite.atomic_files import whole_file
+    from ..suite.safe_files import whole_file
 
     if str(path) == "-":
         click.echo(text, nl=False)

@@ -16,8 +16,7 @@ import click
 from posref.backends import BackendMissing
 from posref.spec import REGISTRY
 
-from ..errors import PosrefError, TargetError, no_operation
-from ..suite.quotation import printable
+from ..errors import PosrefError, TargetError, no_operation, printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""The command that looks for failures with random calls."""
+"""The command `posref fuzz`: looks for failures with random calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that writes proved golden data for a call that the user chooses."""
+"""The command `posref golden`: writes proved golden data for one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands for the protocol: check a program's messages, or let a Python target answer."""
+"""The commands `posref protocol lint` and `serve`: check a program's messages, or let a Python target answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that build, verify, copy, export and measure vectors."""
+"""The commands `posref vectors`: build, verify, copy, export and measure vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ..suite.quotation import printable
+from ..errors import printable
 from .console import FILE, FOLDER, console, errors, needs_vectors, operation, progress
 
 JOBS = click.option(
@@ -74,7 +74,7 @@ def vectors_copy(directory: Path, ops: tuple[str, ...]) -> None:
     """Copy the installed vectors to DIR, with licence and hashes."""
     with errors():
         from ..suite.reader import INSTALLED
-        from ..suite.suite_copy import copy
+        from ..suite.writer import copy
 
         count = copy(INSTALLED, directory, ops)
     click.echo(f"copied {count} groups to {directory}")
@@ -99,7 +99,7 @@ def vectors_export(directory: Path, ops: tuple[str, ...], tier: str) -> None:
 def vectors_strength(json_file: Path | None) -> None:
     """Count the core cases that catch each known deviation. Exit code 1 if fewer than two catch one."""
     from ..diagnosis import strength
-    from ..suite.atomic_files import whole_file
+    from ..suite.safe_files import whole_file
 
     with errors(), progress("trying") as show:
         measured = strength.measure(progress=show)

@@ -1,1 +1,1 @@
-"""Explains why an implementation differs, and measures how well the suite tells mistakes apart."""
+"""Diagnosis: the mistake that explains why an implementation differs, and the strength of the suite."""

@@ -170,7 +170,11 @@ def _single(questions: Sequence[Question], claim: str, first: float | None) -> E
 
 
 def _several(
-    questions: Sequence[Question], parts: Sequence[search.Part], claim: str, known: Mapping[str, Any], first: float | None
+    questions: Sequence[Question],
+    parts: Sequence[search.PartialCause],
+    claim: str,
+    known: Mapping[str, Any],
+    first: float | None,
 ) -> Explanation | None:
     """Return deviations that explain all cases, each some of them or several at once."""
     parts = search.partition(questions, parts)
@@ -192,7 +196,7 @@ def _without_name(
     op: str,
     questions: Sequence[Question],
     claim: str,
-    parts: Sequence[search.Part],
+    parts: Sequence[search.PartialCause],
     numbers: Sequence[Deviation],
 ) -> Explanation:
     """

@@ -15,7 +15,7 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
 from ..model import LoadedCase
-from ..targets.array_forms import FORMS
+from ..targets.invocation import FORMS
 from .shapes import sizes
 
 SHOWN = 2  # features that hold of the same cases

@@ -1,5 +1,5 @@
 """
-What a deviation predicts for the calls that were made, and how far that is from what an implementation gave.
+Hypotheses: the values that a deviation predicts for each call, and their distance from those of an implementation.
 
 `JITTER`, `UNITS`, `SAMPLES` and `HOPELESS` are chosen, not derived: they say how near a prediction, which is computed in
 float64, must come to values that were rounded along another way before the deviation is *named*. Whether a case passes is

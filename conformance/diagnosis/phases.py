@@ -172,7 +172,7 @@ def _telling(question: Question) -> tuple[bool, int]:
     return call.params.get("scaling") is not None, -int(size)
 
 
-def _facts(turn: Turned, seen: Seen) -> RotationFacts | None:
+def _facts(turn: Turned, seen: CaseRows) -> RotationFacts | None:
     """Return how a rotation differs from the one asked for; None if no base, scale and offset give its phases."""
     layout = None if turn.layout == seen.params["layout"] else turn.layout
     if seen.turns is not None:
@@ -280,7 +280,7 @@ def _multiplied(size: float) -> str:
 
 
 @dataclass(frozen=True)
-class Seen:
+class CaseRows:
     """The first call of a case by rows: its x, its output and its options."""
 
     x: Array
@@ -310,7 +310,7 @@ class Turned:
     errors: Array  # what rounding may do to their angles; infinite where nothing is known
 
 
-def seen_in(question: Question) -> Seen | None:
+def seen_in(question: Question) -> CaseRows | None:
     """Return the first call of a case; None where it has no pair to look at."""
     call, y = question.calls[0], question.answer.outputs[0]["out"].astype(np.float64)
     params, turns = dict(call.params), None
@@ -332,10 +332,10 @@ def seen_in(question: Question) -> Seen | None:
         x, y = x[..., -dim:], y[..., -dim:]
     positions = np.broadcast_to(positions, x.shape[:-1]).reshape(-1).astype(np.float64)
     x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, x.shape[-1])
-    return Seen(x, y, params, dim, positions, turns, UNITS[question.dtype], JITTER[question.dtype])
+    return CaseRows(x, y, params, dim, positions, turns, UNITS[question.dtype], JITTER[question.dtype])
 
 
-def turned_in(seen: Seen) -> Turned | None:
+def turned_in(seen: CaseRows) -> Turned | None:
     """Return the layout in which every pair has one gain; None without one, or with several that are not the call's."""
     last = np.flatnonzero(np.any(seen.x != seen.y, axis=0))
     if not last.size or not np.all(np.isfinite(seen.y)):
@@ -350,7 +350,7 @@ def turned_in(seen: Seen) -> Turned | None:
     return (same or fitting)[0]
 
 
-def _in_layout(seen: Seen, layout: str, dim: int) -> Turned | None:
+def _in_layout(seen: CaseRows, layout: str, dim: int) -> Turned | None:
     """Return the phases in a layout, if they all have one gain there."""
     reads, writes = reads_writes(layout, seen.sign < 0)
     (a, b), (c, d) = members(dim // 2, reads), members(dim // 2, writes)
@@ -369,7 +369,7 @@ def _in_layout(seen: Seen, layout: str, dim: int) -> Turned | None:
     return _by_position(seen, layout, ratio / gain, weight * gain**2, gain)
 
 
-def _by_position(seen: Seen, layout: str, ratio: Array, weight: Array, gain: float) -> Turned:
+def _by_position(seen: CaseRows, layout: str, ratio: Array, weight: Array, gain: float) -> Turned:
     """Return phases averaged over the rows of a position."""
     places = np.unique(seen.positions)
     index = np.searchsorted(places, seen.positions)
@@ -381,7 +381,7 @@ def _by_position(seen: Seen, layout: str, ratio: Array, weight: Array, gain: flo
     return Turned(layout, 2 * ratio.shape[1], gain, places, phases / np.where(known, total, 1), errors)
 
 
-def frequencies(seen: Seen, dim: int) -> tuple[Array, float]:
+def frequencies(seen: CaseRows, dim: int) -> tuple[Array, float]:
     """Return the frequencies and the factor that were asked for, of `dim` rotated lanes."""
     options = {n: seen.params[n] for n in ("base", "scaling", "length") if n in seen.params}
     inv_freq, factor = posref.rope_frequencies(dim, **options)

@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Line:
+class UnitCounts:
     """The units of one kind in one output, such as its tokens: the number of each, how many there are, which are wrong."""
 
     case: str
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Place:
+class UnitPlace:
     """A place in words, and which units lie in it."""
 
     words: str
@@ -113,17 +113,17 @@ def _rounded(values: Array, dtype: str) -> Array:
     return np.asarray(round_to(values, dtype), dtype=np.float64)
 
 
-def by_kind(questions: Sequence[Question]) -> dict[str, list[Line]]:
+def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
     """Return tokens, keys, heads, positions, ... of all outputs, with which of them are wrong."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[UnitCounts]] = {}
     for question in (q.whole for q in questions):
         for observation in question.found:
             wrong = _wrong(observation) & np.full(observation.expected.shape, question.failed)
             call = question.calls[observation.call]
             for kind, values, size, bad in _units(question, call, observation.name, wrong):
-                found.setdefault(kind, []).append(Line(question.id, question.failed, values, size, bad))
+                found.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad))
             if len(question.calls) > 1:
-                line = Line(
+                line = UnitCounts(
                     question.id, question.failed, np.array([observation.call]), len(question.calls), np.array([np.any(wrong)])
                 )
                 found.setdefault("call", []).append(line)
@@ -204,7 +204,7 @@ def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array
         return None
 
 
-def _best(lines: dict[str, list[Line]], questions: Sequence[Question]) -> list[Found]:
+def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> list[Found]:
     """Return the places that hold all wrong values and little else, the fullest first."""
     failing = {q.id for q in questions if q.failed and any(o.expected.ndim > 1 for o in q.found)}  # a vector has no places
     found = []
@@ -225,7 +225,7 @@ def _best(lines: dict[str, list[Line]], questions: Sequence[Question]) -> list[F
 _RANK = {kind: k for k, kind in enumerate(("call", "token", "query", "key", "head", "position", "distance", "batch row"))}
 
 
-def _judged(place: Place, lines: Sequence[Line], cases: int) -> Found | None:
+def _judged(place: UnitPlace, lines: Sequence[UnitCounts], cases: int) -> Found | None:
     """Return a place with its counts, if all wrong units lie in it, most of it is wrong, and something lies outside."""
     wrong = units = outside = telling = bad = 0
     for line in lines:
@@ -239,7 +239,7 @@ def _judged(place: Place, lines: Sequence[Line], cases: int) -> Found | None:
     return Found(place.words, wrong, units, outside) if enough and outside and wrong >= MOST * units else None
 
 
-def _places(kind: str, lines: Sequence[Line]) -> Iterator[Place]:
+def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     """Yield the places that the wrong units of a kind may be."""
     bad = np.concatenate([line.values[line.wrong] for line in lines])
     good = np.concatenate([line.values[~line.wrong] for line in lines])
@@ -248,52 +248,52 @@ def _places(kind: str, lines: Sequence[Line]) -> Iterator[Place]:
         yield from _of_numbers(kind, first, last, good, bad)
         return
     many = kind.replace("row", "rows") if "row" in kind else f"{kind}s"
-    yield Place(f"the first {kind}", lambda v, n: v == 0)
-    yield Place(f"{many} after the first", lambda v, n: v >= 1)
-    yield Place(f"the last {kind}", lambda v, n: v == n - 1)
-    yield Place(f"{many} before the last", lambda v, n: v < n - 1)
-    yield Place(f"{many} from {_from(first, good)}", lambda v, n: v >= first)
+    yield UnitPlace(f"the first {kind}", lambda v, n: v == 0)
+    yield UnitPlace(f"{many} after the first", lambda v, n: v >= 1)
+    yield UnitPlace(f"the last {kind}", lambda v, n: v == n - 1)
+    yield UnitPlace(f"{many} before the last", lambda v, n: v < n - 1)
+    yield UnitPlace(f"{many} from {_from(first, good)}", lambda v, n: v >= first)
     if kind not in ("channel", "pair"):
-        yield Place(f"{many} up to {last:g}", lambda v, n: v <= last)
-    yield Place(f"{kind} {first:g}", lambda v, n: v == first)
-    yield Place(f"odd-numbered {many}", lambda v, n: v % 2 == 1)
-    yield Place(f"even-numbered {many}", lambda v, n: v % 2 == 0)
+        yield UnitPlace(f"{many} up to {last:g}", lambda v, n: v <= last)
+    yield UnitPlace(f"{kind} {first:g}", lambda v, n: v == first)
+    yield UnitPlace(f"odd-numbered {many}", lambda v, n: v % 2 == 1)
+    yield UnitPlace(f"even-numbered {many}", lambda v, n: v % 2 == 0)
     if kind == "channel":
-        yield Place("channels of the second half", lambda v, n: v >= n // 2)
-        yield Place("channels of the first half", lambda v, n: v < n // 2)
+        yield UnitPlace("channels of the second half", lambda v, n: v >= n // 2)
+        yield UnitPlace("channels of the first half", lambda v, n: v < n // 2)
     yield from _of_blocks(many)
 
 
-def _of_blocks(many: str) -> Iterator[Place]:
+def _of_blocks(many: str) -> Iterator[UnitPlace]:
     """Yield the places that units have in blocks of equal size."""
     for m in BLOCKS:
-        yield Place(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
-        yield Place(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
+        yield UnitPlace(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
+        yield UnitPlace(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
         if m > 3:
-            yield Place(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
-            yield Place(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
+            yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))
+            yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
 
 
-def _of_numbers(kind: str, first: float, last: float, good: Array, bad: Array) -> Iterator[Place]:
+def _of_numbers(kind: str, first: float, last: float, good: Array, bad: Array) -> Iterator[UnitPlace]:
     """Yield the places that wrong positions or distances may be."""
     if kind == "distance":
-        yield Place("values whose key comes after the query", lambda v, n: v < 0)
-        yield Place("values whose key comes before the query", lambda v, n: v > 0)
-        yield Place("values whose key is at the query's position", lambda v, n: v == 0)
-        yield Place("values whose key is not at the query's position", lambda v, n: v != 0)
+        yield UnitPlace("values whose key comes after the query", lambda v, n: v < 0)
+        yield UnitPlace("values whose key comes before the query", lambda v, n: v > 0)
+        yield UnitPlace("values whose key is at the query's position", lambda v, n: v == 0)
+        yield UnitPlace("values whose key is not at the query's position", lambda v, n: v != 0)
         near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
-        yield Place(f"values at distances from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
-        yield Place(f"values at distances up to {far:g}", lambda v, n: np.abs(v) <= far)
+        yield UnitPlace(f"values at distances from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
+        yield UnitPlace(f"values at distances up to {far:g}", lambda v, n: np.abs(v) <= far)
         return
-    yield Place("negative positions", lambda v, n: v < 0)
-    yield Place("positions that are not integers", lambda v, n: v != np.round(v))
+    yield UnitPlace("negative positions", lambda v, n: v < 0)
+    yield UnitPlace("positions that are not integers", lambda v, n: v != np.round(v))
     near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
     if near > 2:  # a rotation by nothing is right by chance
-        yield Place(f"positions from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
-    yield Place(f"values at position {near:.9g}", lambda v, n: np.abs(v) == near)
-    yield Place(f"positions up to {far:.9g}", lambda v, n: np.abs(v) <= far)
-    yield Place("odd positions", lambda v, n: v % 2 == 1)
-    yield Place("even positions", lambda v, n: v % 2 == 0)
+        yield UnitPlace(f"positions from {_from(near, np.abs(good))}", lambda v, n: np.abs(v) >= near)
+    yield UnitPlace(f"values at position {near:.9g}", lambda v, n: np.abs(v) == near)
+    yield UnitPlace(f"positions up to {far:.9g}", lambda v, n: np.abs(v) <= far)
+    yield UnitPlace("odd positions", lambda v, n: v % 2 == 1)
+    yield UnitPlace("even positions", lambda v, n: v % 2 == 0)
 
 
 def _from(first: float, good: Array) -> str:

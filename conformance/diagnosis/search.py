@@ -29,7 +29,7 @@ Together = tuple[Deviation, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialCause:
     """Deviations that explain some of the failing cases, each by itself, and leave the others alone."""
 
     ties: tuple[Deviation, ...]
@@ -91,7 +91,7 @@ def single(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]]
     return fitting, np.inf
 
 
-def partition(questions: Sequence[Question], parts: Sequence[Part]) -> list[Part]:
+def partition(questions: Sequence[Question], parts: Sequence[PartialCause]) -> list[PartialCause]:
     """Return two or three of deviations that are `consistent` which together explain all failures; none if none do."""
     failing = frozenset(q.id for q in questions if q.failed)
     found = {frozenset(part.cases): part for part in parts}
@@ -102,14 +102,14 @@ def partition(questions: Sequence[Question], parts: Sequence[Part]) -> list[Part
     return []
 
 
-def consistent(questions: Sequence[Question], deviations: Sequence[Deviation]) -> list[Part]:
+def consistent(questions: Sequence[Question], deviations: Sequence[Deviation]) -> list[PartialCause]:
     """Return deviations that each explain two failing cases at least, and leave all other cases as they must be."""
     explained: dict[frozenset[str], list[Deviation]] = {}
     for deviation in deviations:
         mine = _explained(Hypothesis(deviation, questions))
         if len(mine) > 1:
             explained.setdefault(mine, []).append(deviation)
-    return [Part(tuple(ties), tuple(q.id for q in questions if q.id in mine)) for mine, ties in explained.items()]
+    return [PartialCause(tuple(ties), tuple(q.id for q in questions if q.id in mine)) for mine, ties in explained.items()]
 
 
 def _explained(hypothesis: Hypothesis) -> frozenset[str]:
@@ -193,7 +193,7 @@ def _worst(hypothesis: Hypothesis) -> float:
     return worst
 
 
-def grouped(questions: Sequence[Question], parts: Sequence[Part], more: Sequence[Deviation]) -> list[Group]:
+def grouped(questions: Sequence[Question], parts: Sequence[PartialCause], more: Sequence[Deviation]) -> list[Group]:
     """
     Return groups of failing cases that deviations of the registry, or `more`, explain; the rest of the cases is left over.
 

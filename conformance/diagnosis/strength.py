@@ -1,5 +1,5 @@
 """
-How strong the suite is: for every deviation of the registry, how many core cases tell it from the definition.
+Strength of the suite: for every deviation of the registry, the number of core cases that tell it from the definition.
 
 A mutant is the definition with one deviation, its reals stored in float32 and judged by class angle32. A gradient of a
 rotation is measured as the rotation of its cotangent that it is.
@@ -37,7 +37,7 @@ Cases = dict[str, list[LoadedCase]]
 
 
 @dataclass(frozen=True)
-class Line:
+class StrengthLine:
     """One deviation: the operation where it sits, and how many cases of each operation that it touches catch it."""
 
     name: str
@@ -57,13 +57,13 @@ class Idle:
 class Strength:
     """How many cases catch every deviation, which cases catch none, and which cannot be measured, counted by the reason."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[StrengthLine, ...]
     idle: tuple[Idle, ...]
     measured: int
     apart: dict[str, int]
 
     @property
-    def weak(self) -> list[Line]:
+    def weak(self) -> list[StrengthLine]:
         """The deviations that fewer than two cases catch where they sit."""
         return [line for line in self.lines if line.caught[line.stage] < LEAST]
 
@@ -157,7 +157,7 @@ def measure(progress: Progress | None = None, suite: Path = INSTALLED) -> Streng
             progress(name)
         by_op = {op: {c.id for c in by_operation[op] if fails(c, outputs(deviation, c))} for op in touched(name)}
         seen |= set[str]().union(*by_op.values())
-        lines.append(Line(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
+        lines.append(StrengthLine(name, stage(name), {op: len(ids) for op, ids in by_op.items()}))
     every = [case for found in by_operation.values() for case in found]
     idle = tuple(Idle(case.id, case.flags) for case in every if case.id not in seen)
     return Strength(tuple(lines), idle, len(every), dict(sorted(others.items())))
@@ -211,5 +211,5 @@ def show(strength: Strength, console: Console) -> None:
     )  # fmt: skip
 
 
-def _elsewhere(line: Line) -> str:
+def _elsewhere(line: StrengthLine) -> str:
     return ", ".join(f"{op} {count}" for op, count in line.caught.items() if op != line.stage)

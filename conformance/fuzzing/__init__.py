@@ -1,1 +1,1 @@
-"""Calls at random, judged against proofs."""
+"""Fuzzing: random calls, compared with proved values."""

@@ -1,4 +1,4 @@
-"""Fuzzing on a dask.distributed cluster: ranges of draws as tasks, put together as one process would have found them."""
+"""Fuzzing on a dask.distributed cluster: every task draws a range of calls, and the findings are those of one process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 from distributed import Client, Future, wait
 
 from ..errors import TargetError
-from .drawn_case import Asking, Tally
-from .hunt import Hunt, Progress, Searched
-from .plan import Options, Plan, Task, opened, plan_of
+from .findings import LoadOptions, Plan, Task, opened, plan_of
+from .hunt import Asking, Hunt, Progress, Searched, Tally
 
 PIECE = 5  # draws of a task
 PATIENCE = 10.0  # seconds to reach a scheduler
@@ -28,7 +27,7 @@ class Cluster:
     """A search on the workers of a cluster."""
 
     client: Client
-    options: Options
+    options: LoadOptions
     seed: int
     until: float | None
     progress: Progress | None
@@ -37,7 +36,7 @@ class Cluster:
     @classmethod
     @contextmanager
     def connected(
-        cls, address: str, options: Options, seed: int, until: float | None, progress: Progress | None
+        cls, address: str, options: LoadOptions, seed: int, until: float | None, progress: Progress | None
     ) -> Iterator[Cluster]:
         """Yield the cluster of a scheduler; `TargetError` if there is none, or the target has no name to load it by."""
         target = options.get("target")
@@ -118,7 +117,7 @@ def _joined(futures: Sequence[Future]) -> Searched:
     return total
 
 
-def _asking(options: Options) -> Asking:
+def _asking(options: LoadOptions) -> Asking:
     """Return a target of this worker, loaded once."""
     key = repr(sorted(options.items()))
     if key not in _OPEN:
@@ -126,18 +125,18 @@ def _asking(options: Options) -> Asking:
     return _OPEN[key]
 
 
-def _plan(options: Options, ops: Sequence[str] | None) -> Plan:
+def _plan(options: LoadOptions, ops: Sequence[str] | None) -> Plan:
     with _ONE_AT_A_TIME:
         return plan_of(_asking(options).target, ops)
 
 
-def _search(options: Options, seed: int, task: Task) -> Searched:
+def _search(options: LoadOptions, seed: int, task: Task) -> Searched:
     op, dtype, first, last = task
     with _ONE_AT_A_TIME:
         return Hunt(_asking(options), op, dtype, seed).search(first, last)
 
 
-def _close(options: Options) -> None:
+def _close(options: LoadOptions) -> None:
     """Leave nothing of a target on this worker."""
     asking: Any = _OPEN.pop(repr(sorted(options.items())), None)
     if asking is not None:

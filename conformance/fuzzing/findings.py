@@ -1,22 +1,83 @@
-"""Findings of fuzzing: a suite that `posref check` and `posref vectors verify` read, and a page in a terminal."""
+"""The plan and the findings of fuzzing: failures are written as a suite and shown in a terminal."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from posref.core.composition import stages
 from posref.spec import REGISTRY
 
+from ..checks.case_run import asked_dtypes
+from ..errors import TargetError
 from ..model import FUZZ, Case
 from ..proof.build import write_suite
 from ..reports.terminal import plain
-from .drawn_case import written
-from .hunt import Find, case_id
-from .plan import Findings
+from ..targets.base import Target
+from ..targets.loader import load
+from .hunt import Asking, Find, Tally, case_id, written
+
+Pair = tuple[str, str]  # operation, dtype
+LoadOptions = Mapping[str, Any]
+Task = tuple[str, str, int, int]  # operation, dtype, first draw, the draw after the last
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a run: the name of the target, and the operations and dtypes to draw calls of."""
+
+    name: str
+    reproduce: str
+    pairs: tuple[Pair, ...]
+
+
+@dataclass
+class Findings:
+    """The failures that a run found, with the counts of its draws."""
+
+    plan: Plan
+    seed: int
+    tallies: dict[Pair, Tally]
+    finds: list[Find] = field(default_factory=list)
+    complete: bool = True
+    folder: Path | None = None
+
+    @property
+    def tally(self) -> Tally:
+        """All draws together."""
+        return sum(self.tallies.values(), Tally())
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing found; 1 found; 2 interrupted before anything was found, or nothing could be judged."""
+        if self.finds:
+            return 1
+        judged = self.tally.verdicts.total() - self.tally.verdicts["unsupported"]
+        return 0 if self.complete and judged else 2
+
+
+def opened(options: LoadOptions) -> Asking:
+    """Return a target that can be opened again."""
+
+    def opener() -> Target:
+        return load(**options)
+
+    return Asking(opener, opener())
+
+
+def plan_of(target: Target, ops: Collection[str] | None) -> Plan:
+    """Return the plan for a target: its operations, or those of `ops` that it has."""
+    wanted = [name for name in REGISTRY if (ops is None or name in ops) and target.has(name)]
+    if not wanted:
+        msg = f"{target.name}: has no {'operation' if ops is None else ', '.join(ops)}."
+        raise TargetError(msg)
+    return Plan(target.name, target.reproduce, tuple((n, d) for n in wanted for d in asked_dtypes(target, n)))
+
 
 SHOWN = 1000  # characters of a call
 REASONS = 5

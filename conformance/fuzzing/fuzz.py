@@ -16,9 +16,8 @@ from typing import Any, Protocol
 from posref.spec import REGISTRY
 
 from ..errors import TargetError, no_operation
-from .drawn_case import Asking, Tally
-from .hunt import Hunt, Progress, Searched
-from .plan import Findings, Plan, Task, opened, plan_of
+from .findings import Findings, Plan, Task, opened, plan_of
+from .hunt import Asking, Hunt, Progress, Searched, Tally
 
 ROUNDS = (5, 10, 20, 40)  # draws of an operation before the next one is drawn from; the last for all later rounds
 SECONDS = 60.0
@@ -94,7 +93,7 @@ def fuzz(
 
 
 class Searcher(Protocol):
-    """Where draws are made."""
+    """The place of the draws: this process or a cluster."""
 
     workers: int
 

@@ -1,1 +1,1 @@
-"""Golden values and tolerances: proved by two witnesses, built into files, proved again."""
+"""Golden values and tolerances: proved by two witnesses and built into files."""

@@ -1,4 +1,4 @@
-"""Cases into golden vectors: proved by two witnesses, in files whose bytes are a function of the sources alone."""
+"""Build of a suite: proves the cases by two witnesses, and writes files whose bytes depend on the sources alone."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
 from ..suite import tensors
-from ..suite.atomic_files import whole_directory
 from ..suite.reader import document, load_manifest
+from ..suite.safe_files import whole_directory
 from ..suite.writer import (
     LARGEST,
     SCHEMA,
@@ -44,7 +44,7 @@ Prover = Callable[..., Proof]  # with the arguments of `proved`
 
 
 @dataclass
-class Group:
+class ProvedGroup:
     """A group's manifest and tensors, in memory."""
 
     manifest: dict[str, Any]
@@ -192,7 +192,7 @@ def _close(root: Path, entries: Mapping[str, Any], smoke: Mapping[str, Sequence[
 
 def build_group(
     cases: Sequence[Case], flags: Container[str] | None = None, *, witnesses: int = 2, prover: Prover | None = None
-) -> Group:
+) -> ProvedGroup:
     """Return a group's manifest and proved tensors; its cases must name `flags` that exist, by default those of the sources."""
     first = cases[0]
     flags = all_flags() if flags is None else flags
@@ -215,12 +215,12 @@ def build_group(
             "license": "CC0-1.0",
         },
     }
-    group = Group(manifest, witnesses=witnesses, prover=prover)
+    group = ProvedGroup(manifest, witnesses=witnesses, prover=prover)
     manifest["cases"] = [_case(case, group) for case in cases]
     return group
 
 
-def _case(case: Case, group: Group) -> dict[str, Any]:
+def _case(case: Case, group: ProvedGroup) -> dict[str, Any]:
     """Return a case's entry; its tensors go into `group`."""
     name = case.id.rsplit("/", maxsplit=1)[1]
     entry: dict[str, Any] = {
@@ -248,7 +248,7 @@ def _case(case: Case, group: Group) -> dict[str, Any]:
         raise BuildError(msg) from error
 
 
-def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: Group) -> dict[str, Any]:
+def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str, Any], group: ProvedGroup) -> dict[str, Any]:
     """Return one call's entry: proved values, stages, tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in inputs.items()}
     expected, mid, widths = (group.prover or proved)(case.op, arrays, params, witnesses=group.witnesses)
@@ -262,7 +262,7 @@ def _call(case: Case, name: str, params: Mapping[str, Any], inputs: Mapping[str,
     }
 
 
-def _gradients(case: Case, name: str, group: Group) -> dict[str, Any]:
+def _gradients(case: Case, name: str, group: ProvedGroup) -> dict[str, Any]:
     """Return the entry of a case of gradients: proved, with tolerances, and the dtypes it can be asked in."""
     arrays = {n: np.asarray(v) for n, v in case.inputs.items()}
     cotangents = {n: np.asarray(v, dtype=np.float64) for n, v in case.cotangents.items()}
@@ -282,7 +282,7 @@ def _gradients(case: Case, name: str, group: Group) -> dict[str, Any]:
     }
 
 
-def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: Group) -> list[str]:
+def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: ProvedGroup) -> list[str]:
     """Put a call's half-widths into `group`, and return those of its dtypes of which they say something."""
     kept = [d for d in dtypes if d not in UNIT or f"low-{d}" in widths]
     for accuracy, values in widths.items():
@@ -300,12 +300,12 @@ def _store(data: tensors.Tensors, prefix: str, arrays: Arrays) -> dict[str, str]
     return {name: f"{prefix}/{name}" for name in arrays}
 
 
-def write_group(root: Path, group: Group) -> dict[str, Any]:
+def write_group(root: Path, group: ProvedGroup) -> dict[str, Any]:
     """Write a group's files and return its entry for the suite's manifest."""
     return _write(root, group_files(group))
 
 
-def group_files(group: Group) -> dict[str, bytes]:
+def group_files(group: ProvedGroup) -> dict[str, bytes]:
     """Return a group's files by name, and put their hashes into its manifest."""
     files = {"data.safetensors": tensors.to_bytes(group.data), "tolerance.safetensors": tensors.to_bytes(group.tolerance)}
     group.manifest["files"] = {name: tensors.digest(data) for name, data in files.items()}
@@ -323,7 +323,7 @@ def _write(root: Path, files: Mapping[str, bytes]) -> dict[str, Any]:
     return {"id": manifest["id"], "op": manifest["op"], "cases": ids, "files": {n: tensors.digest(d) for n, d in files.items()}}
 
 
-def plain(group: Group | LoadedGroup, case: Mapping[str, Any]) -> dict[str, Any]:
+def plain(group: ProvedGroup | LoadedGroup, case: Mapping[str, Any]) -> dict[str, Any]:
     """Return a case with its tensors as nested lists."""
 
     def lists(names: Mapping[str, str], source: tensors.Tensors) -> dict[str, Any]:

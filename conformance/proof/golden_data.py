@@ -426,9 +426,9 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         if wanted.effort.stages:
             msg = "golden: --stages has no place in ONNX's tests. Write .npz or .safetensors."
             raise TargetError(msg)
-        from . import onnx_data
+        from . import onnx_files
 
-        onnx_data.require_onnx()
+        onnx_files.require_onnx()
     if form == "suite":
         from . import build
 
@@ -462,10 +462,10 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
     }
     arrays = _arrays(case.op, inputs, expected, mid if wanted.effort.stages else {}, widths, asked)
     if form == "onnx":
-        from . import onnx_data
+        from . import onnx_files
 
         allowed = {n: arrays[f"allowed/{asked[0]}/{n}"] for n in expected if f"allowed/{asked[0]}/{n}" in arrays}
-        return about | {"onnx": onnx_data.write(path, case, expected, allowed, asked[0], about)}
+        return about | {"onnx": onnx_files.write(path, case, expected, allowed, asked[0], about)}
     _save(path, form, arrays, about)
     return about
 

@@ -1,28 +1,123 @@
 """
-Groups that were proved before: found by a key of all that a proof depends on, believed only with the right hash.
+Cache of proved groups: an entry is found by a key of all that its proof depends on, and believed only with the right hash.
 
-The key covers the group's cases, every value of them, the code in `sources`, and the versions of the libraries. Entries are
-made by workers alone: a process that has run for long may hold other code than the files that the key covers.
+The key covers the group's cases with every value of them, the code that proves, and the versions of the libraries. Only workers
+make entries: a process that has run for long may hold other code than the files that the key covers.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import json
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import array_api_compat
+import flint
+import mpmath
 import numpy as np
+import safetensors
+
+import posref
+from posref import backends
 
 from ..model import Case, Flag
 from ..suite import schemas
-from . import sources
+
+CODE = Path(__file__).parents[1]
+ROOMS = ("suite", "witness", "proof")  # of conformance/, beside the files at its root; cases are told by their values
+WORDS = ("title", "idea", "longer")  # of `encoding`: for people only
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+def identity() -> dict[str, Any]:
+    """Return the hash of all code that proves and the versions that it runs on: the same proof, if both are the same."""
+    found = hashlib.sha256()
+    for name, path in _files():
+        found.update(f"{name}\0{hashlib.sha256(_computing(path.read_bytes())).hexdigest()}\n".encode())
+    return {"code": found.hexdigest(), "versions": versions()}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that proved values and their files come from."""
+    return {
+        "python": sys.version,
+        "numpy": np.__version__,
+        "python-flint": f"{flint.__version__} with FLINT {flint.__FLINT_VERSION__}",
+        "mpmath": mpmath.__version__,
+        "gmpy2": _gmpy2(),
+        "array-api-compat": array_api_compat.__version__,
+        "safetensors": safetensors.__version__,
+    }
+
+
+def stamp() -> Stamp | None:
+    """Return sizes and times of that code, which change when a file is edited; None while one is being replaced."""
+    try:
+        return tuple((name, s.st_mtime_ns, s.st_size, s.st_ino) for name, path in _files() for s in (path.stat(),))
+    except OSError:
+        return None
+
+
+def _gmpy2() -> str:
+    """Return the version of gmpy2 and of its library if mpmath computes with it."""
+    if mpmath.libmp.BACKEND != "gmpy":
+        return "not used"
+    import gmpy2
+
+    return f"{gmpy2.version()} with {gmpy2.mp_version()}"
+
+
+def _computing(source: bytes) -> bytes:
+    """Return a file as it is, but a definition without docstring, title and idea: a changed sentence needs no new proof."""
+    if b"\n@encoding(" not in source:
+        return source
+    starts = [0, 0]  # of each line, which are counted from 1
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    for node in reversed(_said(ast.parse(source))):
+        begin, end = starts[node.lineno] + node.col_offset, starts[node.end_lineno or 0] + (node.end_col_offset or 0)
+        source = source[:begin] + source[end:]
+    return source
+
+
+def _said(tree: ast.Module) -> list[ast.expr | ast.keyword]:
+    """Return the sentences of definitions, in the order of the file."""
+    found: list[ast.expr | ast.keyword] = []
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        made = [call for call in function.decorator_list if isinstance(call, ast.Call) and ast.unparse(call.func) == "encoding"]
+        found += [word for call in made for word in call.keywords if word.arg in WORDS]
+        if made and isinstance(first := function.body[0], ast.Expr) and ast.get_docstring(function, clean=False):
+            found.append(first.value)
+    return found
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """Yield the files of that code with names that are the same in a checkout and in an installed package."""
+    definitions, numbers = (Path(str(package.__file__)).parent for package in (posref, backends))
+    yield from _below("posref", definitions, numbers, CODE)
+    yield from _below("backends", numbers)
+    yield from ((f"conformance/{path.name}", path) for path in sorted(CODE.glob("*.py")))
+    for room in ROOMS:
+        yield from _below(f"conformance/{room}", CODE / room)
+
+
+def _below(name: str, root: Path, *others: Path) -> Iterator[tuple[str, Path]]:
+    """Yield every file below `root`, except hidden ones, compiled ones and those of the packages `others`."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(f for f in folders if f[0] != "." and f != "__pycache__" and Path(folder, f) not in others)
+        for file in sorted(n for n in names if n[0] != "."):
+            path = Path(folder, file)
+            yield f"{name}/{path.relative_to(root).as_posix()}", path
+
 
 LIMIT = 256 * 2**20  # bytes of all entries; a suite has about 15 million
 ABANDONED = 3600  # seconds after which a half-written entry has nobody who writes it
@@ -47,8 +142,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.stamp = sources.stamp()
-        self.identity = sources.identity()
+        self.stamp = stamp()
+        self.identity = identity()
 
     def key(self, cases: Sequence[Case], flags: Mapping[str, Flag]) -> str:
         """Return the key of a group: of its cases, the flags that they name, and all that proves them."""
@@ -74,7 +169,7 @@ class Store:
 
     def put(self, key: str, product: Product) -> None:
         """Store what was proved, unless code was edited since this store was opened."""
-        if self.stamp is None or sources.stamp() != self.stamp:
+        if self.stamp is None or stamp() != self.stamp:
             return
         about = {"files": [[name, len(data)] for name, data in product.files.items()], "smoke": product.smoke}
         body = json.dumps(about).encode() + b"\n" + b"".join(product.files.values())

@@ -1,4 +1,4 @@
-"""Are the vectors true? Every stored value is proved again from its stored inputs, and inputs are compared with the sources."""
+"""Verification of vectors: proves every stored value again from its stored inputs, and compares inputs with the sources."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _prove_case(case: LoadedCase) -> list[str]:
     return problems
 
 
-def _compare(group: LoadedGroup, built: build.Group) -> list[str]:
+def _compare(group: LoadedGroup, built: build.ProvedGroup) -> list[str]:
     """Return tensors and entries that are not those proved from this version's sources."""
     problems = _differences(group.id, group.data, built.data, case_at=0)
     problems += _differences(group.id, group.tolerance, built.tolerance, case_at=1)

@@ -22,7 +22,7 @@ from threading import Thread
 from typing import Any, BinaryIO
 
 from ..errors import PosrefError
-from . import sources
+from . import proof_cache
 
 CASES, CASES_BESIDE = 100, 20  # for each worker: fewer take less time than it takes to start, or to start beside another one
 Function = Callable[..., Any]
@@ -74,7 +74,7 @@ def each(function: Function, tasks: Tasks, count: int) -> Iterator[Iterator[Any]
     if not count:
         yield (function(*arguments) for arguments in tasks.values())
         return
-    work = Work(function, sources.identity())
+    work = Work(function, proof_cache.identity())
     for task in tasks.items():
         work.left.put(task)
     crew: list[Worker] = []
@@ -129,7 +129,7 @@ class Worker:
     def _ask_all(self, work: Work) -> None:
         name = ""
         try:
-            same = self._ask(sources.identity) == (True, work.identity)
+            same = self._ask(proof_cache.identity) == (True, work.identity)
             while same:
                 name, arguments = work.left.get_nowait()
                 work.answers.put((name, *self._ask(work.function, *arguments)))

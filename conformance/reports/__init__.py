@@ -1,1 +1,1 @@
-"""Reports in a terminal, as a page, and as summaries for machines."""
+"""Forms of a report: in a terminal, as a page, and as summaries for machines."""

@@ -57,19 +57,21 @@ def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def scope_lines(document: Mapping[str, Any]) -> list[str]:
     """Return the scope of every operation in a line, and first what the array library lacks in all of them."""
-    scopes = [one for one in document.get("scopes", ()) if one["answered"] < one["asked"]]
-    lacking = [one for one in scopes if one["library"]]
+    scopes = [scope for scope in document.get("scopes", ()) if scope["answered"] < scope["asked"]]
+    lacking = [scope for scope in scopes if scope["library"]]
     lines = []
     if len(lacking) > 1:
-        cases = sum(one["library"] for one in lacking)
+        cases = sum(scope["library"] for scope in lacking)
         library = document["target"]["backend"]
         lines.append(f"{library} has no gradients: {cases} cases of {len(lacking)} operations are outside")
-    for one in scopes:
-        shared = len(lacking) > 1 and one["library"]
-        limits = [limit for limit in one["limits"] if not (shared and limit["axis"] == "gradient")]
-        if limits or one["wrong"]:
+    for scope in scopes:
+        shared = len(lacking) > 1 and scope["library"]
+        limits = [limit for limit in scope["limits"] if not (shared and limit["axis"] == "gradient")]
+        if limits or scope["wrong"]:
             told = "; ".join(f"{limit['text']} [{limit['cases']}]" for limit in limits)
-            lines.append(f"scope of {one['op']}: {one['answered']} of {one['asked']} cases" + (f": {told}" if told else ""))
+            lines.append(
+                f"scope of {scope['op']}: {scope['answered']} of {scope['asked']} cases" + (f": {told}" if told else "")
+            )
     return lines
 
 

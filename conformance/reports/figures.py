@@ -1,4 +1,4 @@
-"""A report's two figures in SVG: error against position with what each class allows, and the map of the worst case."""
+"""The two SVG figures of a report: error against position with the bounds of each class, and a map of the worst case."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 from xml.sax.saxutils import escape
 
-from ..suite.quotation import printable
+from ..errors import printable
 
 WIDTH, TOP, LEFT, RIGHT = 560, 28, 84, 96  # of a figure, in its own units; the margins hold labels
 PLOT = WIDTH - LEFT - RIGHT

@@ -1,4 +1,4 @@
-"""The HTML report: one page, made from a report's JSON alone. It can be read without network and without scripts."""
+"""The HTML report: one page from a report's JSON. It needs no network and no scripts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from ..errors import PosrefError
+from ..errors import PosrefError, printable
 from ..model import BAD
-from ..suite.quotation import printable
 from . import figures
 from .document import failing, ordered, scope_lines, standing, state, told
 

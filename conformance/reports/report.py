@@ -1,10 +1,10 @@
-"""The report of a check: its record, and the files it can be written as; what writes them is loaded when it is asked to."""
+"""The report of a check: its record, and the files it can be written to. Each writer is loaded when it is used."""
 
 import json
 from pathlib import Path
 
 from ..model import Record
-from ..suite.atomic_files import whole_file
+from ..suite.safe_files import whole_file
 
 
 class Report(Record):

@@ -1,4 +1,4 @@
-"""The short forms of a report, each made from its JSON alone: Markdown for a CI summary, JUnit XML, and a badge in SVG."""
+"""Short forms of a report's JSON: Markdown for a CI summary, JUnit XML, and a badge in SVG."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from ..accuracy import OF_DTYPE, TRIG
+from ..errors import printable
 from ..model import BAD, decides
-from ..suite.quotation import printable
 from .document import failing, ordered, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation

@@ -1,4 +1,4 @@
-"""A report in a terminal or a pipe: the verdict, one line for each operation, the reasons, and how to repeat a failure."""
+"""A report in a terminal: the verdict, one line for each operation, the reasons, and how to repeat a failure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ..errors import printable
 from ..model import BAD, CaseResult, Operation, decides
-from ..suite.quotation import printable
 from .document import meanings, scope_lines, standing, told
 from .report import Report
 

@@ -1,4 +1,4 @@
-"""Addresses of the issues and pull requests that flags and deviations name in `seen_in`, such as "candle#3520"."""
+"""Links to the issues and pull requests that `seen_in` names, such as "candle#3520"."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The files of a suite: read with care, written whole."""
+"""The files of a suite: read safely, written whole."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -116,10 +116,10 @@ def _compiled(text: str) -> CodeType:
 # letters with the axes of the result. Of an argument whose axes the result lacks (one coordinate for each axis of an image) the
 # largest counts; where there are several arguments (queries and keys), the farthest.
 BANDS = ((0, 64), (64, 4096), (4096, 65536), (65536, None))
-Places = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.float64]
 
 
-def places(op: str, call: Call, output: str) -> Places | None:
+def places(op: str, call: Call, output: str) -> Positions | None:
     """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
     if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
         return None
@@ -133,7 +133,7 @@ def places(op: str, call: Call, output: str) -> Places | None:
     return np.broadcast_to(farthest, shape)
 
 
-def _along(op: str, name: str, call: Call, output: str) -> Places | None:
+def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
     """Return an argument's positions, lined up with the axes of an output; None where its values do not stand at them."""
     ways = alternatives(REGISTRY[op].arrays[name].shape)
     which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
@@ -178,7 +178,7 @@ def _same(own: str, axis: str) -> bool:
     return name == axis or (name.isidentifier() and "(" in axis and name in names_in(axis))
 
 
-def _fixed(axis: str, name: str, positions: Places, call: Call) -> bool:
+def _fixed(axis: str, name: str, positions: Positions, call: Call) -> bool:
     """Return whether a condition on options makes an axis of the result 1, whatever the argument's size."""
     if axis.lstrip("~") == name or not positions.ndim:
         return False
@@ -186,7 +186,7 @@ def _fixed(axis: str, name: str, positions: Places, call: Call) -> bool:
     return bool(value_of(axis.lstrip("~"), {**call.params, name: size}) != size)
 
 
-def in_band(where: Places, band: tuple[float, float | None]) -> npt.NDArray[Any]:
+def in_band(where: Positions, band: tuple[float, float | None]) -> npt.NDArray[Any]:
     """Return which positions lie in a band."""
     low, high = band
     return (where >= low) & (where < (np.inf if high is None else high))

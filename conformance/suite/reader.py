@@ -1,4 +1,4 @@
-"""Reading a suite: hashes first, schemas next, and a named error for everything else."""
+"""Reader of suites: checks hashes, then schemas, and raises a named error for everything else."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..calls import array_names, from_json, parameters_of
 from ..errors import VectorError
 from ..model import Call, LoadedCase, LoadedGroup
 from . import safe_files, tensors
-from .atomic_files import put_aside
 from .axes import alternatives, is_star, names_in, places
+from .safe_files import put_aside
 from .schemas import validate_once
 
 INSTALLED = safe_files.OURS

@@ -1,4 +1,4 @@
-"""The schemas of documents, and which documents of suites were found to be as their schemas say: those are not asked again."""
+"""JSON schemas of documents, and a record of documents that passed, which are not validated again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import VectorError
+from ..errors import VectorError, shown
 from . import safe_files
-from .quotation import shown
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

@@ -1,4 +1,4 @@
-"""Safetensors files: hashes first, every claim of the header checked, and a named error for what is not as it should be."""
+"""Reader of safetensors files: checks the hash and every claim of the header, and raises a named error."""
 
 import hashlib
 import math

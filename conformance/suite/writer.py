@@ -1,13 +1,16 @@
-"""The files of a suite: which there are, how JSON is written, and the manifest and hashes that close it."""
+"""Writer of suites: their files as JSON, the manifest and the hashes that close them, and copies of a suite."""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..errors import VectorError, no_operation
 from . import safe_files, tensors
+from .reader import document, load_manifest
+from .safe_files import whole_directory
 
 SCHEMA = 1
 SUITE = "0.1.0"
@@ -70,3 +73,30 @@ def write_json(path: Path, value: Any) -> None:
 def json_bytes(value: Any) -> bytes:
     """Return a value as JSON, the same bytes everywhere."""
     return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
+    """
+    Copy a suite, or its groups of some operations, to a new directory with licence and hashes; return the number of groups.
+
+    For projects that keep vectors beside their own tests. The copy is a suite of its own: it verifies and checks.
+    """
+    manifest = load_manifest(source)
+    wanted = set(ops)
+    unknown = wanted - {entry["op"] for entry in manifest["groups"]}
+    if unknown:
+        known = sorted({entry["op"] for entry in manifest["groups"]})
+        raise VectorError(no_operation("vectors copy: --op", min(unknown), known))
+    entries = [entry for entry in manifest["groups"] if not wanted or entry["op"] in wanted]
+    with whole_directory(directory) as new:
+        if directory.exists() and any(directory.iterdir()):
+            msg = f"vectors copy: DIR must be new or empty; {directory} is not."
+            raise VectorError(msg)
+        copy_groups(source, new, entries)
+        copy_static(source, new)
+        smoke = document(source, "smoke.json", "smoke")
+        smoke["cases"] = [case for case in smoke["cases"] if not wanted or case["op"] in wanted]
+        write_json(new / "smoke.json", smoke)
+        write_json(new / "flags.json", document(source, "flags.json", "flags"))
+        finish(new, entries)
+    return len(entries)

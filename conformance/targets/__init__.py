@@ -1,1 +1,1 @@
-"""Targets of a check: Python objects, processes that compute, programs in any language, and files."""
+"""Targets of a check: Python objects, Python modules in a process of their own, programs in any language, and files."""

@@ -22,7 +22,7 @@ SCALINGS = ("Linear", "NTKAware", "DynamicNTK", "Llama3", "YaRN")
 
 @dataclass
 class Target(ABC):
-    """An implementation as the checker sees it: what it has, in which dtypes, what it claims, and a way to ask it."""
+    """An implementation: its operations and dtypes, the accuracy that it claims, and methods that call it."""
 
     name: str  # as the user wrote it
     library: str  # its array library, or the language of a program

@@ -1,4 +1,4 @@
-"""The main program of the process that computes for a Python target: it returns tensors, and judges nothing."""
+"""Main program of the process that computes for a Python target. It returns tensors and judges nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import numpy as np
 
 from posref.backends import BackendMissing
 
-from ..errors import Failure, PosrefError, Stopped, Unsupported
-from ..suite.quotation import shown
+from ..errors import Failure, PosrefError, Stopped, Unsupported, shown
 from . import invocation
-from .call_arrays import Watched
 from .gradients import GradientCall
-from .invocation import Collected, same_bits
+from .invocation import Collected, ValueCall, same_bits
 from .python import PythonTarget, load_python
 
 LONGEST = 2000  # characters of a message
@@ -100,7 +98,7 @@ def _computed(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:
     """Return what a call gives, which inputs it changes, and whether it gives the same bits the second time."""
     case, dtype = request["case"], request["dtype"]
     [call] = case.calls
-    kind: type[GradientCall | Watched] = GradientCall if call.cotangents else Watched
+    kind: type[GradientCall | ValueCall] = GradientCall if call.cotangents else ValueCall
     asked = kind(target, case.op, call, dtype, case.flags)
     first = asked.collected()
     changed = asked.changed()

@@ -1,4 +1,4 @@
-"""A process that computes for a Python target, and the ways to it: requests through a pipe, tensors through shared memory."""
+"""Connection to the process that computes for a Python target: requests by a pipe, tensors by shared memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Stopped, TargetError
-from ..suite.quotation import shown
+from ..errors import Stopped, TargetError, shown
 from .remote.program_process import Child
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ import numpy as np
 from posref.spec import REGISTRY
 
 from ..calls import given_dtype
-from ..errors import Failure, Unsupported
+from ..errors import Failure, Unsupported, shown
 from ..model import Arrays, Call
-from ..suite.quotation import shown
 from . import invocation
 from .invocation import InProcess
 
@@ -36,12 +35,12 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
     Failure
         If one is missing, shape or dtype are not those of the input, an array changed, or the second call gave other bits.
     """
-    asked = GradientCall(target, op, call, dtype, flags)
-    first = asked.accepted()
-    changed = asked.changed()
+    attempt = GradientCall(target, op, call, dtype, flags)
+    first = attempt.accepted()
+    changed = attempt.changed()
     if changed:
         raise Failure(invocation.CHANGED.format(changed[0]))
-    invocation.expect_same(first, asked.accepted())
+    invocation.expect_same(first, attempt.accepted())
     return first
 
 

@@ -1,4 +1,4 @@
-"""One call of an implementation: its arguments made, its options fitted, its results brought home and compared."""
+"""Invocation of an implementation in this process: the arrays of one call, the call, and the results on the host."""
 
 from __future__ import annotations
 
@@ -13,10 +13,35 @@ from posref.spec import REGISTRY
 
 from ..accuracy import UNIT
 from ..calls import given_dtype, makes_constants, parameters_of, takes_dtype
-from ..errors import Failure, Unsupported
+from ..errors import Failure, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
-from ..suite.quotation import shown
-from . import array_forms
+
+FORMS = ("non-contiguous", "broadcast-view")  # flags that say how arrays are made
+OWN_DTYPE = ("float32-tables", "half-tables")  # flags of cosines and sines in another dtype than that of x
+
+
+def broadcast_axes(value: npt.NDArray[Any]) -> tuple[int, ...]:
+    """Return the axes but the last along which values do not change, so that a view of one row may stand for all."""
+    axes = range(value.ndim - 1)
+    return tuple(a for a in axes if value.shape[a] > 1 and np.all(value == np.take(value, [0], axis=a)))
+
+
+def made(backend: Any, value: npt.NDArray[Any], dtype: str | None, device: Any, flags: tuple[str, ...]) -> Any:
+    """
+    Return a NumPy array in a backend's library, in the form that a case's flags ask for where the library has it.
+
+    Around the values lies memory that is none of theirs, where the library can tell whether that was written to.
+    """
+    if "broadcast-view" in flags:
+        axes = broadcast_axes(value)
+        row = value[tuple(slice(1) if a in axes else slice(None) for a in range(value.ndim))]
+        xp = np if backend.name == "numpy" else backend.namespace()  # the namespace of NumPy takes long to load
+        return xp.broadcast_to(backend.from_numpy(row, dtype, device), value.shape)
+    array = backend.from_numpy(value, dtype, device)
+    if "non-contiguous" in flags and hasattr(backend, "strided"):
+        return backend.strided(array)
+    return backend.guarded(array) if value.size and value.ndim and hasattr(backend, "guarded") else array
+
 
 Collected = dict[str, tuple[npt.NDArray[Any], str | None]]  # results on the host, each with the name of its dtype
 
@@ -69,7 +94,7 @@ def arguments(
 def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dtype: str, flags: tuple[str, ...] = ()) -> Any:
     """Return an input in the implementation's arrays; positions and frequencies are never narrower than float32."""
     narrow = given_dtype(op, name, dtype, flags)
-    return array_forms.made(target.backend, value, narrow if value.dtype.kind == "f" else None, target.device, flags)
+    return made(target.backend, value, narrow if value.dtype.kind == "f" else None, target.device, flags)
 
 
 CHANGED = "changed its input {}"
@@ -217,3 +242,87 @@ def takes_keyword(function: Any, name: str) -> bool:
     """Return whether a function takes a keyword of that name."""
     accepts = keywords_of(function)
     return accepts is None or name in accepts
+
+
+class ValueCall:
+    """
+    One call of an implementation, with arrays of its own.
+
+    An implementation may state that it overwrites an argument (`in_place`), if the result has its shape: then what is left
+    there is the result.
+    """
+
+    def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...]) -> None:
+        self.target, self.op = target, op
+        self.positional, self.keywords = arguments(target, op, call, dtype, flags)
+        self.overwritten = next((n for n in target.in_place if REGISTRY[op].result == (f"={n}",) and n in call.inputs), None)
+        if self.overwritten is not None and "broadcast-view" in flags:  # whose rows share memory: nothing can be written there
+            plain = tuple(flag for flag in flags if flag != "broadcast-view")
+            array = to_array(target, op, self.overwritten, call.inputs[self.overwritten], dtype, plain)
+            (self.positional if self.overwritten in self.positional else self.keywords)[self.overwritten] = array
+        self.arrays = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
+        self.before = {n: target.backend.to_numpy(a) for n, a in self.arrays.items() if n != self.overwritten}
+        self.around = self._around()
+
+    def collected(self) -> Collected:
+        """Return the results by name, on the host; `Failure` if memory that is none of its own was written to."""
+        function = self.target.function(self.op)
+        assert function is not None
+        with np.errstate(all="ignore"):
+            found = function(*self.positional.values(), **self.keywords)
+        found = found if self.overwritten is None else self.arrays[self.overwritten]
+        kept = collected(self.target, self.op, found)
+        for name, memory in self._around().items():
+            if memory != self.around[name]:
+                raise Failure(AROUND.format(name))
+        return kept
+
+    def changed(self) -> list[str]:
+        """Return the names of inputs that are no longer as they were given."""
+        host = self.target.backend.to_numpy
+        return [n for n, value in self.before.items() if not same_bits(value, host(self.arrays[n]))]
+
+    def _around(self) -> dict[str, bytes]:
+        if not hasattr(self.target.backend, "around"):
+            return {}
+        return {name: self.target.backend.around(array) for name, array in self.arrays.items()}
+
+
+def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
+    """
+    Return an implementation's outputs by name, as NumPy, after calling it twice.
+
+    Raises
+    ------
+    Failure
+        If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
+    """
+    op = case.op
+    attempt = ValueCall(target, op, call, dtype, case.flags)
+
+    def once() -> Arrays:
+        found = attempt.collected()
+        told = "dtype" in attempt.keywords
+        return {n: accept(op, n, x, of, call, dtype, asked=told, flags=case.flags) for n, (x, of) in found.items()}
+
+    first = once()
+    changed = attempt.changed()
+    if changed:
+        raise Failure(CHANGED.format(changed[0]))
+    if attempt.overwritten is not None:
+        attempt = ValueCall(target, op, call, dtype, case.flags)
+    expect_same(first, once())
+    return first
+
+
+AROUND = "wrote to the memory around its input {}"
+
+
+def settle_in_place(name: str, stated: Any) -> tuple[str, ...]:
+    """Return the arguments that an implementation says it overwrites, or raise `TargetError` for one that it cannot."""
+    possible = sorted({shape[1:] for record in REGISTRY.values() for shape in record.result if shape.startswith("=")})
+    given = (stated,) if isinstance(stated, str) else tuple(stated)
+    if not all(argument in possible for argument in given):
+        msg = f"{name}: in_place must name arguments that a result has the shape of: {', '.join(possible)}; got {stated!r}."
+        raise TargetError(msg)
+    return given

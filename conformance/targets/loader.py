@@ -1,4 +1,4 @@
-"""Loading a target of any kind: a Python object here, a Python target by its name, a program, or a folder of results."""
+"""Loader of targets: a Python object, a Python target by name, a program, or a folder of results."""
 
 import shlex
 from collections.abc import Sequence

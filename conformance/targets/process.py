@@ -1,4 +1,4 @@
-"""A Python target that is given by name: a process of its own computes, and this one asks it and judges what it returns."""
+"""A Python target given by name: another process computes, and this one judges the tensors that it returns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from typing import Any
 from posref.backends import BackendMissing
 
 from .. import errors
-from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
+from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
-from ..suite.quotation import shown
 from . import gradients, invocation
 from .base import Target
 from .connection import Connection, unreadable
-from .remote.program import about, accepted
-from .remote.session import RESTARTS, START_GRACE, Reply
+from .remote.program import RESTARTS, START_GRACE, Reply, about, accepted
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
 LONGEST = 1000  # characters of a remark

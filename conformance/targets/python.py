@@ -1,13 +1,20 @@
-"""A Python implementation in this process."""
+"""Python targets: an implementation in this process, given as an object or found by its name."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import inspect
+import re
 import shlex
+import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from inspect import isroutine
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -19,14 +26,33 @@ from posref.spec import REGISTRY
 
 from ..accuracy import OF_DTYPE, TRIG
 from ..calls import takes_dtype
-from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported
+from ..errors import Failure, PosrefError, Stopped, TargetError, Unsupported, shown
 from ..model import Arrays, Call, LoadedCase
-from ..suite.quotation import shown
-from . import call_arrays, compiler_notes, gradients, invocation
+from . import gradients, invocation
 from .base import SCALINGS, Target, check_dtypes, settle_claims, settle_scalings, settle_supports
-from .names import find
 
+FOLDER = Path(__file__).parents[1] / "adapters"
+ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
+PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
 T = TypeVar("T")
+
+
+def compiler_limits_reached() -> int:
+    """Return how often torch.compile has reached its limit of variants of one function in this process."""
+    utilities = sys.modules.get("torch._dynamo.utils")  # a target that compiles nothing does not pay for the import
+    reasons = getattr(utilities, "counters", {}).get("unimplemented", {})
+    return sum(times for reason, times in reasons.items() if "recompile limit exceeded" in str(reason))
+
+
+def compiler_remarks(before: int) -> tuple[str, ...]:
+    """Return a note for a report if torch.compile has given up since there were `before`."""
+    if compiler_limits_reached() <= before:
+        return ()
+    limit = getattr(sys.modules.get("torch._dynamo.config"), "recompile_limit", 8)
+    return (
+        f"torch.compile reached its limit of {limit} variants of one function: other calls ran uncompiled, or raised. For "
+        "compiled code to be checked, set torch._dynamo.config.recompile_limit = 1000 in the target.",
+    )
 
 
 @dataclass
@@ -37,12 +63,12 @@ class PythonTarget(Target):
     backend: Any = None
     device: Any = None
     in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
-    given_up: int = field(default_factory=compiler_notes.given_up)  # by torch.compile, before it is asked
+    given_up: int = field(default_factory=compiler_limits_reached)  # by torch.compile, before it is asked
     kind = "python"
 
     def remarks(self) -> tuple[str, ...]:
         """Return the implementation's notes, and whether torch.compile gave up."""
-        return (*self.notes, *compiler_notes.remarks(self.given_up))
+        return (*self.notes, *compiler_remarks(self.given_up))
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
@@ -85,7 +111,7 @@ class PythonTarget(Target):
             if not self.has_gradients(case.op):
                 raise Unsupported(gradients.none_by(self.backend.name))
             return _stopping(gradients.run, self, case.op, call, dtype, case.flags)
-        return _stopping(call_arrays.run, self, case, call, dtype)
+        return _stopping(invocation.run, self, case, call, dtype)
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:
         """Return the exception that it raises."""
@@ -167,7 +193,7 @@ def _loaded(
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
         tuple(offered(implementation, "NOTES", ())), _versions(library, implementation),
         _scalings(name, implementation), settle_supports(name, offered(implementation, "supports")),
-        implementation, library, device, call_arrays.settle_in_place(name, offered(implementation, "in_place", ())),
+        implementation, library, device, invocation.settle_in_place(name, offered(implementation, "in_place", ())),
     )  # fmt: skip
 
 
@@ -213,3 +239,72 @@ def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def find(target: Any) -> tuple[str, Any]:
+    """Return the target's name and its object."""
+    if not isinstance(target, str):
+        return getattr(target, "__name__", type(target).__name__), target
+    if target in ADAPTERS:
+        return target, _import(f"posref.conformance.adapters.{target}", target)
+    if target.endswith(".py"):
+        return target, _from_file(Path(target))
+    module, _, attribute = target.partition(":")
+    found = _import(module, target)
+    for part in attribute.split(".") if attribute else ():
+        if not hasattr(found, part):
+            msg = f"{target}: {module} has no {attribute!r}."
+            raise TargetError(msg)
+        found = getattr(found, part)
+    return target, found() if inspect.isclass(found) else found
+
+
+def _import(module: str, target: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        hint = f"pip install '{package_of(target)}'" if target in ADAPTERS else "is it installed?"
+        kinds = f"an adapter ({', '.join(ADAPTERS)}), module, module:object or file.py"
+        file = f" A file is given alone: {module}." if module.endswith(".py") else ""
+        msg = f"{target}: cannot import {error.name!r} ({hint}). A target is {kinds}.{file}"
+        raise TargetError(msg) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{target}: importing it raised {invocation.in_one_line(error)}"
+        raise TargetError(msg) from error
+
+
+def package_of(adapter: str) -> str:
+    """Return what pip installs for an adapter, which states it in its source: the adapter itself may not be importable."""
+    found = PACKAGE.search((FOLDER / f"{adapter}.py").read_text(encoding="utf-8"))
+    assert found is not None, adapter
+    return found[1]
+
+
+def _where(error: BaseException) -> str:
+    """Return the file and the line where an exception was raised, if that is known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith("<") and Path(frame.filename) != Path(__file__)]
+    return f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        msg = f"{path}: no such file."
+        raise TargetError(msg)
+    spec = importlib.util.spec_from_file_location(f"posref_target_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        msg = f"{path}: cannot be loaded as Python."
+        raise TargetError(msg)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script: it may import its neighbours, also later
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        msg = f"{path}: running it raised {invocation.in_one_line(error)}{_where(error)}"
+        raise TargetError(msg) from error
+    return module

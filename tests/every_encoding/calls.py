@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import posref
 from posref.conformance.calls import bind, positions_of, takes_dtype
-from posref.conformance.fuzzing import drawn_case, strategies
+from posref.conformance.fuzzing import hunt, strategies
 from posref.conformance.suite.axes import places
 from posref.spec import REGISTRY, OneOf
 
@@ -113,7 +113,7 @@ def assert_accepted(op: str, count: int) -> None:
             keywords["dtype"] = np.float32
         with np.errstate(all="ignore"):
             REGISTRY[op].function(*positional, **keywords)
-        assert matches(op, drawn.params, drawn.inputs), drawn_case.written(op, drawn)
+        assert matches(op, drawn.params, drawn.inputs), hunt.written(op, drawn)
         for value in drawn.inputs.values():
             assert isinstance(value, np.ndarray)
             assert value.dtype.kind != "f" or np.array_equal(value, value.astype(np.float32))

@@ -20,7 +20,7 @@ from posref.conformance.adapters import transformers as hf_adapter
 from posref.conformance.errors import TargetError
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import half_widths
-from posref.conformance.targets import names
+from posref.conformance.targets import python
 
 ROTARY = {
     "llama": "LlamaRotaryEmbedding",
@@ -180,9 +180,9 @@ def test_the_adapters_of_onnx_run_the_operator(name: str, adapter: Any, made: st
 
 
 def test_every_adapter_states_its_package_and_the_report_its_version() -> None:
-    assert {"onnx", "onnxruntime", "transformers", "litgpt", "mlx_lm"} <= set(names.ADAPTERS)
-    assert not [name for name in names.ADAPTERS if name.startswith("_")]
-    assert names.package_of("mlx_lm") == "mlx-lm[cpu]"
+    assert {"onnx", "onnxruntime", "transformers", "litgpt", "mlx_lm"} <= set(python.ADAPTERS)
+    assert not [name for name in python.ADAPTERS if name.startswith("_")]
+    assert python.package_of("mlx_lm") == "mlx-lm[cpu]"
     assert set(check("onnx", tier="smoke").target["versions"]) == {"numpy", "onnx"}
 
 

@@ -11,7 +11,7 @@ from test_fuzz import TARGET, bytes_of
 
 import posref
 from posref.conformance.errors import TargetError
-from posref.conformance.fuzzing import drawn_case
+from posref.conformance.fuzzing import hunt
 from posref.conformance.fuzzing.fuzz import Findings, fuzz
 
 
@@ -51,7 +51,7 @@ def test_workers_without_posref_are_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def told(findings: Findings) -> Any:
-    finds = [(f.op, f.dtype, f.draw, f.result.message, f.diagnosis, drawn_case.written(f.op, f.call)) for f in findings.finds]
+    finds = [(f.op, f.dtype, f.draw, f.result.message, f.diagnosis, hunt.written(f.op, f.call)) for f in findings.finds]
     return finds, findings.tallies, findings.plan.pairs
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from posref.backends.exact import Unproved
-from posref.conformance.fuzzing.drawn_case import written
+from posref.conformance.fuzzing.hunt import written
 from posref.conformance.fuzzing.strategies import Drawn, calls
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import disagreement

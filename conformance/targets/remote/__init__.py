@@ -1,1 +1,1 @@
-"""Implementations in other processes and languages: the protocol, programs, and the exchange of files."""
+"""Programs in other languages: the protocol, their processes, and the exchange of files."""

@@ -1,4 +1,4 @@
-"""File exchange: requests without expectations go out, results that were computed anywhere come back and are checked."""
+"""Exchange of files: requests go out without expected values, and results computed anywhere come back to be checked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from ...accuracy import OF_DTYPE
-from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation
+from ...errors import Stopped, TargetError, Unsupported, VectorError, no_operation, shown
 from ...model import Arrays, Call, LoadedCase, LoadedGroup
 from ...suite import safe_files, tensors
-from ...suite.atomic_files import whole_directory
-from ...suite.quotation import shown
 from ...suite.reader import load_groups, load_manifest, parse, withdrawn_cases
+from ...suite.safe_files import whole_directory
 from ...suite.schemas import validate
 from ...suite.writer import SCHEMA, write_json
 from .. import gradients, invocation
 from ..base import Target
 from . import protocol
-from .program import about, accepted
-from .session import Reply
+from .program import Reply, about, accepted
 
 MANIFEST, REQUESTS, INPUTS = "EXPORT.json", "requests.json", "inputs.safetensors"
 ABOUT, OUTPUTS = "implementation.json", "outputs.safetensors"
@@ -117,7 +115,7 @@ class Outputs(Target):
             _expect_suite(folder, stated, suite)
             fields = about(str(folder), stated, dtype, claim, trig)
             groups = list(load_groups(suite, ops=stated["operations"]))
-            found = {f"{group.id}:{name}": one for group in groups for name, one in _read(folder, group, stated).items()}
+            found = {f"{group.id}:{name}": tensor for group in groups for name, tensor in _read(folder, group, stated).items()}
         except VectorError as error:
             raise TargetError(str(error).replace(" Fetch the suite again.", "")) from error
         notes = (*fields.pop("notes"), ELSEWHERE, *_strays(folder, groups, stated, found))
@@ -136,14 +134,14 @@ class Outputs(Target):
     def run(self, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         """Return what is in the folder."""
         self._stop_if_said(case, dtype)
-        step = next(k for k, one in enumerate(case.calls) if one is call)
+        step = next(k for k, candidate in enumerate(case.calls) if candidate is call)
         outputs = {n: self._result(case, step, dtype, n) for n in call.expected}
-        lacking = [n for n, one in outputs.items() if one is None]
+        lacking = [n for n, tensor in outputs.items() if tensor is None]
         if lacking:
             group = case.id.rsplit("/", maxsplit=1)[0]
             where = f"no {dtype}/{label(case, step)}/{lacking[0]} in {group}/{OUTPUTS}"
             raise Stopped(verdict="not-run", message=where)
-        reply = Reply("ok", "", {n: one for n, one in outputs.items() if one is not None})
+        reply = Reply("ok", "", {n: tensor for n, tensor in outputs.items() if tensor is not None})
         return accepted(case, call, dtype, reply, told=case.op not in self.stated.get("own_dtype", ()))
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:

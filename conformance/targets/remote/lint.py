@@ -1,4 +1,4 @@
-"""Lint of a program that speaks the protocol: a short conversation, every message looked at, and what is wrong shown."""
+"""Lint of a program that speaks the protocol: a short conversation that checks every message and shows mistakes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from posref.spec import REGISTRY
 from ... import judge
 from ...accuracy import OF_DTYPE, UNIT
 from ...calls import makes_constants
-from ...errors import Failure, Stopped, TargetError
+from ...errors import Failure, Stopped, TargetError, shown
 from ...model import LoadedCase
-from ...suite.quotation import shown
 from ...suite.reader import INSTALLED, load_groups
 from .. import invocation
 from . import protocol
-from .program import about, accepted
-from .session import GOODBYE, CannotRun, Reply, Session
+from .program import GOODBYE, CannotRun, Reply, Session, about, accepted
 
 START = '{"protocol":1,"implementation":{"name":"..."},"operations":["rope"],...}'
 DATA = re.compile(rb'("data"\s*:\s*"[^"]{24})[^"]{24,}')
@@ -51,7 +49,7 @@ def lint(command: Sequence[str], *, timeout: float, memory: float, say: Callable
 
 @dataclass(frozen=True)
 class Probe:
-    """A case to ask, why, and the status that is wanted."""
+    """One request of the lint: a case, the reason for it, and the status that the reply must have."""
 
     why: str
     case: LoadedCase
@@ -66,7 +64,7 @@ class Probe:
 
 @dataclass
 class Talk:
-    """A conversation, and what was wrong with it."""
+    """A conversation with a program, and the number of its mistakes."""
 
     session: Session
     say: Callable[[str], None]

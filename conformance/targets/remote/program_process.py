@@ -1,4 +1,4 @@
-"""A program behind three pipes: asked with a deadline, read within bounds, and killed with everything that it started."""
+"""The process of a program: three pipes, a deadline for every reply, and a kill that leaves no descendants."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import Stopped
-from ...suite.quotation import shown
+from ...errors import Stopped, shown
 from . import supervisor
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")

@@ -1,4 +1,4 @@
-"""Messages between posref and a program in any language: made, read and checked. README.md here has the contract."""
+"""Messages between posref and a program in any language, with tensors in the message or in files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import binascii
 import inspect
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -19,13 +20,12 @@ from posref.backends.rounding import bits_of
 from posref.spec import REGISTRY
 
 from ...calls import given_dtype, to_json
-from ...errors import PosrefError
+from ...errors import PosrefError, VectorError, shown
 from ...model import Call, LoadedCase
 from ...suite import safe_files, tensors
-from ...suite.quotation import shown
 from ...suite.reader import load_manifest
 from ...suite.schemas import validator
-from ..array_forms import FORMS, OWN_DTYPE
+from ..invocation import FORMS, OWN_DTYPE
 
 VERSION = 1
 CODES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}
@@ -194,3 +194,57 @@ def _validator(kind: str) -> Any:
 
     schema = validator("protocol").schema
     return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
+
+
+ROLES = {"inputs": "in", "cotangents": "ct"}
+
+
+def with_files(request: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return a request whose tensors are in a file of `folder`, which its ``files`` names, with a place for the results."""
+    place = {kind: str(folder / f"{request['seq']}.{kind}.safetensors") for kind in ("inputs", "outputs")}
+    stored: dict[str, Any] = {}
+    left = dict(request)
+    for key, role in ROLES.items():
+        for name, tensor in request.get(key, {}).items():
+            stored[f"{role}/{name}"] = tensor
+        if key in request:
+            left[key] = {n: {k: v for k, v in t.items() if k != "data"} for n, t in request[key].items()}
+    folder.mkdir(parents=True, exist_ok=True)  # a program may have removed it
+    Path(place["inputs"]).write_bytes(safetensors_file(stored))
+    return left | {"files": place}
+
+
+def safetensors_file(stored: Mapping[str, Tensor]) -> bytes:
+    """Return tensors as a safetensors file, wide ones first so that all are aligned; the library cannot write bfloat16."""
+    header, body = {}, b""
+    for name, tensor in sorted(stored.items(), key=lambda item: -np.dtype(tensors.BITS[item[1]["dtype"]]).itemsize):
+        data = base64.b64decode(tensor["data"])
+        place = [len(body), len(body) + len(data)]
+        header[name] = {"dtype": tensor["dtype"], "shape": tensor["shape"], "data_offsets": place}
+        body += data
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + body
+
+
+def outputs_in_files(reply: Mapping[str, Any], files: Mapping[str, str], limit: int) -> dict[str, Decoded]:
+    """Return the outputs that a program wrote, at most `limit` bytes; `ProtocolError` unless they are as its reply says."""
+    try:
+        found = tensors.decode(safe_files.read(Path(files["outputs"]), limit)) if reply["outputs"] else {}
+    except VectorError as error:
+        raise ProtocolError(str(error)) from error
+    said = {n: (t["dtype"], shape_of(t)) for n, t in reply["outputs"].items()}
+    there = {n: (code, list(array.shape)) for n, (array, code) in found.items()}
+    if said != there:
+        msg = f"outputs: the reply says {shown(str(said))}; the file has {shown(str(there))}"
+        raise ProtocolError(msg)
+    return {name: (widened(array), DTYPES[code]) for name, (array, code) in found.items()}
+
+
+def remove_files(files: Mapping[str, str]) -> None:
+    """Remove the files of a call."""
+    for path in files.values():
+        try:
+            Path(path).unlink(missing_ok=True)
+        except OSError:  # a folder, say, that a program made there
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The other side of the protocol for a Python target, as a program in another language has it."""
+"""Server of the protocol for a Python target: it answers as a program in another language does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...calls import from_json
 from ...errors import Failure, PosrefError, Unsupported
 from ...model import Call, LoadedCase
 from .. import gradients, invocation
-from ..call_arrays import Watched
+from ..invocation import ValueCall
 from ..python import PythonTarget, load_python
 from . import protocol
 
@@ -105,7 +105,7 @@ class Server:
             found = asked.collected()
             changed = asked.changed()
         else:
-            watched = Watched(self.target, op, call, dtype, forms)
+            watched = ValueCall(self.target, op, call, dtype, forms)
             found, changed = watched.collected(), watched.changed()
         return {"status": "ok", "outputs": {n: _tensor(n, *result) for n, result in found.items()}, "changed": changed}
 
