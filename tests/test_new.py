@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from every_encoding.written import assert_written, left_to_do
 
-from posref.conformance.new.skeleton import new
+from posref.conformance.new import new
 
 ROOT = Path(__file__).parents[1]
 NAME, LIKE = "bias_of_nobody", "t5_bias"
@@ -131,7 +131,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file if (ROOT / file).exists() else ROOT / "LICENSE", tmp_path / file)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    monkeypatch.setattr("posref.conformance.new.skeleton.checkout", lambda: tmp_path)
+    monkeypatch.setattr("posref.conformance.new.checkout", lambda: tmp_path)
     done = CliRunner().invoke(new, [NAME, "--like", LIKE])
     assert done.exit_code == 2
     assert f"{NAME} already has {FILES[2]}." in " ".join(done.output.split())
@@ -139,9 +139,7 @@ def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_installed_posref_is_no_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "posref.conformance.new.skeleton.__file__", str(tmp_path / "posref" / "conformance" / "new" / "skeleton.py")
-    )
+    monkeypatch.setattr("posref.conformance.new.__file__", str(tmp_path / "posref" / "conformance" / "new" / "__init__.py"))
     done = CliRunner().invoke(new, [NAME, "--like", LIKE])
     assert done.exit_code == 2
     assert "this needs a checkout of posref" in done.output

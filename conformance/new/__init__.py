@@ -1,1 +1,396 @@
-"""Begins a new encoding: ``python -m posref.conformance.new NAME --like alibi``."""
+"""
+Writes the four files of a new encoding, modelled on another one, and its lines in posref/__init__.py and CHANGELOG.md.
+
+    python -m posref.conformance.new my_encoding --like alibi
+
+What is not yet written raises an error that says what to write, or is marked "TO DO". The test of the operation fails while a
+mark is left.
+"""
+
+import ast
+import importlib.util
+import inspect
+import keyword
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import posref
+from posref.spec import PARTS, REGISTRY, Encoding, OneOf
+
+from ..errors import no_operation
+from ..evidence.order import evidence_of
+from ..model import Case
+
+FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariants", "requires", "sums")  # copied from the model
+PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
+WIDTH, INNER = 128, " " * 14  # of a line; before the rest of a case
+IMPORT = re.compile(r"from (posref\.[\w.]+) import ")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--like", required=True, help="The operation whose family, arguments and kind of cases the new one has.")
+def new(name: str, like: str) -> None:
+    """Write the four files of the encoding NAME, and its two lines, in a checkout. Nothing that exists is overwritten."""
+    root = checkout()
+    if like not in REGISTRY:
+        raise click.UsageError(no_operation("--like", like))
+    record = REGISTRY[like]
+    files = {
+        Path("posref", record.family, f"{name}.py"): definition(name, record),
+        Path("conformance", "witness", f"{name}.py"): witness(name, root, record),
+        Path("conformance", "evidence", f"{name}.py"): evidence(name, record),
+        Path("tests", "plain", f"{name}.py"): plain(name, root, record),
+    }
+    refuse(name, root, files)
+    lines = {
+        Path("posref", "__init__.py"): exported(name, record.family, (root / "posref/__init__.py").read_text(encoding="utf-8")),
+        Path("CHANGELOG.md"): recorded(name, (root / "CHANGELOG.md").read_text(encoding="utf-8")),
+    }
+    for file, text in files.items():
+        with (root / file).open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    for file, text in lines.items():
+        (root / file).write_text(text, encoding="utf-8")
+    if importlib.util.find_spec("ruff") is not None:
+        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *files], cwd=root, check=False)
+    for file, text in files.items():
+        click.echo(f"wrote {file.as_posix()}: {text.count('TO DO')} marks TO DO")
+    click.echo(f"added a line to {' and to '.join(file.as_posix() for file in lines)}")
+    click.echo(f"CONTRIBUTING.md says what to write. To see what is left: pytest tests/every_encoding -k {name}")
+
+
+def checkout() -> Path:
+    """Return the root of the checkout in which this file is, or raise."""
+    root = Path(__file__).resolve().parents[2]
+    if not all((root / file).exists() for file in ("CHANGELOG.md", "posref/__init__.py", "conformance/witness", "tests/plain")):
+        msg = f"new: this needs a checkout of posref, since it writes tests too; posref is installed without them in {root}."
+        raise click.UsageError(msg)
+    return root
+
+
+def refuse(name: str, root: Path, files: Mapping[Path, str]) -> None:
+    """Raise for a name that is none, or is taken, and for files that exist."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        msg = f"NAME must be a Python name in lower case, such as my_encoding; got {name!r}."
+        raise click.UsageError(msg)
+    where = REGISTRY[name].function.__module__ if name in REGISTRY else PARTS[name].function.__module__ if name in PARTS else ""
+    if where or hasattr(posref, name):
+        msg = f"NAME must be new; posref has {name} already{f', in {where}' if where else ''}."
+        raise click.UsageError(msg)
+    there = [path.as_posix() for file in files for path in (file, file.with_suffix("")) if (root / path).exists()]
+    if there:
+        msg = f"NAME must be new, and no file is overwritten; {name} already has {', '.join(there)}."
+        raise click.UsageError(msg)
+
+
+# ---- the definition -------------------------------------------------------------------------------------------------------
+def definition(name: str, like: Encoding) -> str:
+    """Return a definition with the arguments and the facts of another one."""
+    source = Source(Path(inspect.getfile(like.function)))
+    function = source.function(like.function.__name__)
+    decorator = next(node for node in function.decorator_list if isinstance(node, ast.Call))
+    facts = {word.arg: word.value for word in decorator.keywords if word.arg in FACTS}
+    written = "".join(f"    {fact}={source.of(value)},\n" for fact, value in facts.items())
+    written = written.replace(', "equals its map"', "").replace('"equals its map"', "")
+    return f'''"""TO DO: the encoding's name. Source: TO DO: authors, arXiv number, section."""
+
+{source.needed([*facts.values(), function.args, *filter(None, [function.returns])], {"posref.spec": "encoding"})}
+
+@encoding(
+    title="TO DO: the field's own name of the encoding",
+    idea="TO DO: the encoding in at most 60 words that a student understands.",
+    family="{like.family}",
+    source="TO DO: arXiv number, section",
+    # TO DO: the lines below are those of {like.name}: make them true.
+{written})
+{source.head(function, name)}
+    r"""
+    Return TO DO: one sentence.
+
+    .. math:: \\text{{TO DO: the formula}}
+
+    TO DO: what every symbol is.
+
+{_indented(docstring(name, like))}
+    """
+    name = "{name}"
+    msg = f"{{name}}: TO DO: write the formula, in posref/{like.family}/{name}.py"
+    raise NotImplementedError(msg)
+'''
+
+
+def docstring(name: str, like: Encoding) -> str:
+    """Return the sections of a docstring: the parameters of another operation, and what must be said of them."""
+    sections = dict(re.findall(r"^(\w+)\n-+\n(.*?)(?=\n\n\w+\n---|\Z)", inspect.getdoc(like.function) or "", re.M | re.S))
+    parameters = re.findall(r"^(\w[\w, ]*)( :.*)?\n((?:(?:    .*)?(?:\n|\Z))*)", sections["Parameters"], re.M)
+    returns = sections["Returns"].splitlines()[0]
+    text = "".join(f"{names}{kind}\n{_described(names, said, like)}\n" for names, kind, said in parameters)
+    return f"""Parameters
+----------
+{text}
+Returns
+-------
+{returns}
+    TO DO: its unit, its dtype, and where it is added or multiplied.
+
+Raises
+------
+ValueError
+    TO DO: if which argument is how.
+
+Notes
+-----
+TO DO: conventions, and which libraries differ.
+
+Examples
+--------
+>>> {name}("TO DO: a call, and its result")
+'TO DO'"""
+
+
+def _described(names: str, said: str, like: Encoding) -> str:
+    """Return the description of parameters: what is true of it in every operation, or what to write."""
+    if names.endswith("positions") or names in PLACES:
+        return said.rstrip()
+    domains = (like.domains.get(name) for name in names.split(", "))
+    words = next((domain.words for domain in domains if isinstance(domain, OneOf)), ())
+    entries = "".join(f'\n    - ``"{word}"``: TO DO: what it means. Used by TO DO.' for word in words)
+    return "    TO DO: what it is, its symbol and its unit." + (f"\n{entries}" if entries else "")
+
+
+# ---- the witness and the plain implementation -----------------------------------------------------------------------------
+def witness(name: str, root: Path, like: Encoding) -> str:
+    """Return a second witness with the arguments of another one."""
+    source = Source(root / "conformance" / "witness" / f"{like.name}.py")
+    function = source.function(like.name)
+    return f'''"""
+TO DO: the encoding's name. Source: TO DO: authors, arXiv number, section, equation:
+
+    TO DO: the equation as the source prints it
+"""
+
+{source.needed([function.args, *filter(None, [function.returns])])}
+
+{source.head(function, name)}
+    """Return TO DO: what, and its shape."""
+    msg = "TO DO: transcribe the source's equation, in conformance/witness/{name}.py"
+    raise NotImplementedError(msg)
+'''
+
+
+def plain(name: str, root: Path, like: Encoding) -> str:
+    """Return a plain implementation with the arguments of another one."""
+    source = Source(root / "tests" / "plain" / f"{like.name}.py")
+    function = source.function(like.name)
+    backend = getattr(source.assigned.get("backend"), "value", None)
+    library = source.of(backend) if backend is not None else "'numpy'"
+    needed = source.needed([function.args], {"": f"import {ast.literal_eval(library)}"})
+    stated = f"\nbackend = {library}\n" if backend is not None else ""
+    return f'''"""As TO DO: OWNER/REPOSITORY, commit or version, computes it: TO DO: path/to/file.py, lines."""
+
+{needed}{stated}
+
+{source.head(function, name)}
+    msg = "TO DO: write it as that library does, in tests/plain/{name}.py"
+    raise AssertionError(msg)
+'''
+
+
+# ---- the evidence ---------------------------------------------------------------------------------------------------------
+def evidence(name: str, like: Encoding) -> str:
+    """Return cases, options and a mistake, of the kinds that another operation has."""
+    module, prefix = evidence_of(like.name), name.replace("_", "-") + "-"
+    cases = [case for case in module.cases() if _is_literal(case.params) and all(np.size(x) for x in case.inputs.values())]
+    values = sorted((case for case in cases if case.kind == "value"), key=_size)[:1]
+    gradients = sorted((case for case in cases if case.kind == "vjp"), key=_size)[:2]
+    usual = getattr(module, "USUAL", {})
+    stated = {"USUAL": usual if _is_literal(usual) else {}}
+    stated |= {key: value for key in ("SIZES", "WAY", "AXES", "KERNEL") if (value := getattr(module, key, None)) is not None}
+    options = "".join(f"{key}: Any = {_source(value)}\n" for key, value in stated.items() if _is_literal(value))
+    body = "".join(_lines(case, like) for case in (*values, *gradients)) + "".join(_forms(values, like))
+    made = {"Case": "..model", "Flag": "..model", "cases_of": ".tools.case", "gradient": ".tools.cotangents"}
+    made |= {"after": ".tools.deviation", "deviations_of": ".tools.deviation"}
+    made |= {"pairs": ".tools.forms", "places": ".tools.forms", "floats": ".tools.numbers"}
+    used = {word for word in made if re.search(rf"\b{word}\(", body)} | {"Case", "Flag", "cases_of", "after", "deviations_of"}
+    imports = {module: ", ".join(w for w in sorted(used) if made[w] == module) for module in made.values()}
+    lines = "".join(f"from {module} import {words}\n" for module, words in imports.items() if words)
+    return f'''"""TO DO: the encoding's name: cases and known mistakes."""
+
+from typing import Any
+
+{lines}
+OP = "{name}"
+FLAGS = {{
+    "{prefix}sign": Flag("TO DO: the defect that cases with this flag catch"),
+}}
+
+# TO DO: the lines below are those of {like.name}: make them true.
+{options}
+_case = cases_of(OP, "{prefix}")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        # TO DO: two cases or more for each flag; a true size; 24 bits; far positions; each option at two values; a refusal.
+{body}    )  # fmt: skip
+
+
+def _wrong(out: Any, *args: Any, **options: Any) -> Any:
+    """Return TO DO: what the mistake makes of the result."""
+    msg = "TO DO: write the mistake, in conformance/evidence/{name}.py"
+    raise NotImplementedError(msg)
+
+
+_deviation = deviations_of(OP)
+
+DEVIATIONS = (
+    # TO DO: the mistakes that people make, each with a flag whose cases catch it.
+    _deviation("{prefix}sign", "TO DO: what is wrong, in a sentence", after(_wrong),
+               hint="TO DO: what to look at in the code."),
+)  # fmt: skip
+'''
+
+
+def _lines(case: Case, like: Encoding) -> str:
+    """Return the lines of a case: its inputs are like those of another operation's case."""
+    given = [f'"{argument}": {_array(value, argument, like)}' for argument, value in case.inputs.items()]
+    inputs = ", ".join(given) if sum(map(len, given)) < WIDTH - 40 else f",\n{INNER} ".join(given)
+    ends = case.id.partition("/")[2].rpartition("/")[2]
+    if case.kind == "vjp":
+        shapes = {output: np.shape(value) for output, value in case.cotangents.items()}
+        flags = " ".join(flag.removeprefix("vjp-") for flag in case.flags)
+        options = "".join(f", {option}={_source(value)}" for option, value in case.params.items())
+        return f'        gradient(OP, "{ends}", "{flags}",\n{INNER}{{{inputs}}},\n{INNER}{_source(shapes)}{options}),\n'
+    return f'        _case("plain/small", "sign", {_source(case.params)},\n{INNER}{{{inputs}}}, tier="smoke"),\n'
+
+
+def _forms(cases: list[Case], like: Encoding) -> Iterator[str]:
+    """Yield the line of the forms of input, where all arrays but positions are the same in each."""
+    arrays = list(like.arrays)
+    for function, positions in (("pairs", ["q_positions", "k_positions"]), ("places", ["positions"])):
+        rest = [argument for argument in arrays if argument not in positions]
+        if cases and set(positions) <= set(arrays) and not any("*" in like.arrays[argument].shape for argument in rest):
+            given = {argument: cases[0].inputs[argument] for argument in rest if argument in cases[0].inputs}
+            tables = "".join(f",\n{INNER}{argument}={_array(value, argument, like)}" for argument, value in given.items())
+            where = ' "positions",' if function == "places" else ""
+            yield f"        *{function}(OP,{where} {_source(cases[0].params)}{tables}),\n"
+
+
+def _array(value: Any, argument: str, like: Encoding) -> str:
+    """Return an array as a source has it: reals by their shape, within the domain."""
+    array, axes = np.asarray(value), like.arrays[argument]
+    if array.dtype.kind == "f" and axes.kind in ("real", "wide") and array.ndim and not (axes.low or axes.high):
+        numbers = f"floats({', '.join(map(str, array.shape))}, seed={len(argument) + array.size})"
+        return f"abs({numbers})" if axes.positive else numbers
+    return repr(array.tolist())
+
+
+def _is_literal(value: Any) -> bool:
+    """Return whether a value is written by its `repr`, with nothing to import."""
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _source(value: Any) -> str:
+    """Return a literal as a source has it."""
+    return repr(dict(value) if isinstance(value, Mapping) else value).replace("'", '"')
+
+
+def _size(case: Case) -> int:
+    return sum(int(np.size(value)) for value in case.inputs.values())
+
+
+# ---- the two lines --------------------------------------------------------------------------------------------------------
+def exported(name: str, family: str, text: str) -> str:
+    """Return posref/__init__.py with the line of a new operation, in alphabetical order."""
+    module, lines = f"posref.{family}.{name}", text.splitlines(keepends=True)
+    later = (n for n, line in enumerate(lines) if (found := IMPORT.match(line)) and found[1] > module)
+    lines.insert(next(later), f"from {module} import {name} as {name}\n")
+    return "".join(lines)
+
+
+def recorded(name: str, text: str) -> str:
+    """Return CHANGELOG.md with the line of a new operation, the first under "Added"."""
+    return text.replace("### Added\n\n", f"### Added\n\n- `{name}`: TO DO: what it is, and who uses it.\n", 1)
+
+
+# ---- sources --------------------------------------------------------------------------------------------------------------
+class Source:
+    """A Python file from which parts are copied, with the imports and constants that they need."""
+
+    def __init__(self, file: Path) -> None:
+        self.text = file.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.text)
+        self.assigned: dict[str, ast.Assign | ast.AnnAssign] = {}
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names = (name for target in targets for name in ast.walk(target))
+                self.assigned |= {name.id: node for name in names if isinstance(name, ast.Name)}
+
+    def of(self, node: ast.AST) -> str:
+        """Return the text of a node."""
+        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+
+    def function(self, name: str) -> ast.FunctionDef:
+        """Return the function of a name at the top of the file."""
+        return next(node for node in self.tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+
+    def head(self, function: ast.FunctionDef, name: str) -> str:
+        """Return the text of a function's head, under another name."""
+        lines = self.text.splitlines()[function.lineno - 1 : function.body[0].lineno - 1]
+        return "\n".join(line for line in lines if not line.lstrip().startswith("#")).replace(
+            f"def {function.name}(", f"def {name}(", 1
+        )
+
+    def needed(self, nodes: list[Any], more: Mapping[str, str] | None = None) -> str:
+        """Return the imports and constants that nodes need, with more names by module (for "", a whole statement)."""
+        names = {x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name)}
+        constants: list[str] = []
+        for constant in reversed(list(dict.fromkeys(self.assigned.values()))):
+            own = {name for name, other in self.assigned.items() if other is constant}
+            if own & names:
+                names |= {x.id for x in ast.walk(constant) if isinstance(x, ast.Name)}
+                constants.insert(0, self.of(constant))
+        statements: dict[str, set[str]] = {}
+        for module, words in (more or {}).items():
+            statements.setdefault(module, set()).add(words)
+        plain = {statements.pop("").pop()} if "" in statements else set()
+        for node in self.tree.body:
+            if isinstance(node, ast.Import):
+                plain |= {f"import {self.of(alias)}" for alias in node.names if (alias.asname or alias.name) in names}
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                found = {self.of(alias) for alias in node.names if (alias.asname or alias.name) in names}
+                statements.setdefault(module, set()).update(found)
+        lines = [*sorted(plain), *sorted(_import(module, words) for module, words in statements.items() if words)]
+        blocks = [[line for line in lines if _block(line) == block] for block in range(3)] + [constants]
+        return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _import(module: str, words: set[str]) -> str:
+    """Return an import of names, on several lines if it is long."""
+    ordered = sorted(words, key=lambda word: (not (word.isupper() and len(word) > 1), not word[0].isupper(), word))
+    line, listed = f"from {module} import {', '.join(ordered)}", "".join(f"    {word},\n" for word in ordered)
+    return line if len(line) <= WIDTH else f"from {module} import (\n{listed})"
+
+
+def _block(line: str) -> int:
+    """Return the block of imports in which a line stands: of the standard library, of other packages, of posref."""
+    module = line.split()[1].partition(".")[0]
+    return 0 if module in sys.stdlib_module_names else 2 if module in ("", "posref") else 1
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" if line else "" for line in text.splitlines())

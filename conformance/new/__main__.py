@@ -1,5 +1,5 @@
 """Runs the script: ``python -m posref.conformance.new NAME --like alibi``."""
 
-from .skeleton import new
+from . import new
 
 new(prog_name="python -m posref.conformance.new")

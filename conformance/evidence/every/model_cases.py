@@ -234,7 +234,7 @@ def _count(names: tuple[str, ...], default: int, places: list[Mapping[str, Any]]
 
 # ---- calls ----------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Where the tokens of one call stand: positions for x of a shape (rows, heads, tokens), in a sequence of a length."""
 
     name: str
@@ -245,22 +245,22 @@ class Place:
     length: int
 
 
-def places(model: Model) -> Iterator[Place]:
+def places(model: Model) -> Iterator[Placement]:
     """Yield where the tokens of a model's calls stand."""
     short, original, longest = min(PROMPT, model.longest), model.original, model.longest
-    yield Place("prompt", "prompt", 2, False, np.arange(short), short)
-    yield Place("prompt-keys", "prompt", 2, True, np.arange(short), short)
+    yield Placement("prompt", "prompt", 2, False, np.arange(short), short)
+    yield Placement("prompt-keys", "prompt", 2, True, np.arange(short), short)
     single = sorted({0, 1, original - 1, min(original, longest - 1), longest - 1})
-    yield Place("decode", "decode", len(single), False, np.asarray(single)[:, None, None], longest)
+    yield Placement("decode", "decode", len(single), False, np.asarray(single)[:, None, None], longest)
     count = min(65, model.longest)
     padded = np.maximum(np.arange(count) - np.asarray(PADDED)[:, None, None], 0)
-    yield Place("left-padding", "left-padding", len(PADDED), False, padded, count)
+    yield Placement("left-padding", "left-padding", len(PADDED), False, padded, count)
     beside = min(BESIDE, original)
     if original < longest:
-        yield Place("up-to-original", "original-length", 1, True, np.arange(original - beside, original), original)
+        yield Placement("up-to-original", "original-length", 1, True, np.arange(original - beside, original), original)
         beyond = min(longest, original + beside)
-        yield Place("beyond-original", "original-length", 1, True, np.arange(original - beside, beyond), beyond)
-    yield Place("longest", "longest", 1, True, np.arange(longest - min(BESIDE, longest), longest), longest)
+        yield Placement("beyond-original", "original-length", 1, True, np.arange(original - beside, beyond), beyond)
+    yield Placement("longest", "longest", 1, True, np.arange(longest - min(BESIDE, longest), longest), longest)
 
 
 def cases(model: Model, op: str) -> Iterator[Case]:
@@ -275,7 +275,7 @@ def cases(model: Model, op: str) -> Iterator[Case]:
         yield Case(name, model.arguments(op, place.length), _arrays(model, op, place, rng), (place.flag,), tier=GROUP)
 
 
-def _arrays(model: Model, op: str, place: Place, rng: np.random.Generator) -> Arrays:
+def _arrays(model: Model, op: str, place: Placement, rng: np.random.Generator) -> Arrays:
     """Return the arrays of one call."""
     heads = model.sizes.key_heads if place.keys else model.sizes.heads
     x = (place.rows, heads, place.positions.shape[-1], model.sizes.head_size)
