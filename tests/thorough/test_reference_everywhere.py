@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import posref
 from posref.conformance import check
 from posref.spec import REGISTRY
 
@@ -17,7 +18,7 @@ ASKED = [(name, op) for name, options in RUNS.items() for op in options.get("op"
 
 
 def assert_conformant(**options: Any) -> None:
-    report = check("posref", **options)
+    report = check(posref, **options)  # the object: a setting of its library, made here, holds for it
     assert report.conformant, [(c.id, c.dtype, c.message) for c in report.failures][:5]
     assert report.validation[0] == report.validation[1]
     assert report.operations
