@@ -159,22 +159,20 @@ def test_the_adapter_calls_the_library(op: str, monkeypatch: pytest.MonkeyPatch)
         target = file if owner == "hf" else attrgetter(owner.removeprefix("hf."))(file)
         monkeypatch.setattr(target, attribute, replacement)
     hf_adapter.reset()
-    report = check("transformers", op=op, dtype="float32")
+    report = check(hf_adapter, op=op, dtype="float32")
     hf_adapter.reset()
     assert not report.conformant
     assert report.counts["fail"] >= 3, report.counts
 
 
-@pytest.mark.parametrize(
-    ("name", "adapter", "made"), [("onnx", onnx_adapter, "_evaluator"), ("onnxruntime", ort_adapter, "_session")]
-)
-def test_the_adapters_of_onnx_run_the_operator(name: str, adapter: Any, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("adapter", "made"), [(onnx_adapter, "_evaluator"), (ort_adapter, "_session")])
+def test_the_adapters_of_onnx_run_the_operator(adapter: Any, made: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Zeros:
         def run(self, names: Any, feed: dict[str, Any]) -> list[Any]:
             return [0 * feed["x"]]
 
     monkeypatch.setattr(adapter, made, lambda *attributes: Zeros())
-    report = check(name)
+    report = check(adapter)
     assert not report.conformant
     assert report.counts["fail"] > 3
 
