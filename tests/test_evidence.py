@@ -30,6 +30,17 @@ def test_names_are_given_once() -> None:
     assert len(flags) == len(set(flags))
 
 
+def test_the_order_of_deviations_is_that_of_names() -> None:
+    own, shared = (
+        [module.__name__.rpartition(".")[2] for module in evidence() if ("shared" in module.__name__) == of]
+        for of in (False, True)
+    )
+    assert own == sorted(REGISTRY)
+    assert shared == sorted(shared)
+    names = [deviation.name for module in evidence() for deviation in getattr(module, "DEVIATIONS", ())]
+    assert [*DEVIATIONS] == names
+
+
 def test_importing_deviations_makes_no_case() -> None:
     done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
