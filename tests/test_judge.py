@@ -1,5 +1,7 @@
 """The judge: which value is named as the worst, and what is said of how many were judged."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import posref
@@ -24,6 +26,7 @@ def test_of_several_outputs_the_value_farthest_outside_its_tolerance_is_the_wors
     assert worst is not None
     assert (worst.output, worst.index) == ("sin", (2, 1))
     assert 99 < worst.ratio < 101
+    assert judge("rope_table", call, outputs, "float64", "float64").worst == replace(worst, position=9.0)
 
 
 def test_a_value_that_is_not_a_number_is_worse_than_any_error() -> None:
