@@ -1,14 +1,15 @@
 """
 Balls (intervals with a midpoint and a radius): real arrays over python-flint's arb. On them a definition is proved.
 
-Every ball contains the true value. A comparison that the balls do not decide raises `Undecided`, and `evaluate` tries again
-with more bits. `correctly_rounded` converts balls to the float64 numbers that are proved to be nearest.
+Every ball contains the true value. A comparison that the balls do not decide raises `Undecided`, and more bits are tried.
+`evaluate` returns the float64 numbers that are proved to be nearest, as stored vectors need them. `enclosed` proves no
+rounding: it returns midpoints and radii, which exist where the true value lies halfway between two float64 numbers, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
@@ -32,6 +33,11 @@ def _ball(value: Any) -> arb:
     return arb(int(value)) if isinstance(value, int | np.integer) else arb(float(value))
 
 
+def _short(ball: arb) -> str:
+    """Return a ball with as many digits as a message needs."""
+    return str(ball.str(17))
+
+
 def _decide(name: str, a: arb, b: arb) -> bool:
     """Return the result of a comparison, or raise `Undecided`."""
     answers = {
@@ -41,14 +47,14 @@ def _decide(name: str, a: arb, b: arb) -> bool:
     yes, no = answers[name]
     if yes or no:
         return bool(yes)
-    msg = f"{name} of {a} and {b}"
+    msg = f"{name} of {_short(a)} and {_short(b)}"
     raise Undecided(msg)
 
 
 def _whole(rounded: arb) -> arb:
     """Return a floor or ceiling, or raise `Undecided`."""
     if not rounded.is_exact():
-        msg = f"rounding to the integer {rounded}"
+        msg = f"rounding to the integer {_short(rounded)}"
         raise Undecided(msg)
     return rounded
 
@@ -267,17 +273,65 @@ def correctly_rounded(value: Any) -> npt.NDArray[Any]:
     return np.asarray(np.frompyfunc(nearest_float64, 1, 1)(value.parts[0]), dtype=np.float64)
 
 
+Enclosure = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+
+def enclosed(call: Callable[[], tuple[Any, ...]], enough: Sequence[Part]) -> list[Enclosure]:
+    """
+    Return the results of `call`, which computes on balls, as midpoints in float64 and radii. Integers have no radius.
+
+    A true value is within the radius of a number that rounds to the midpoint. More bits are tried until no radius is above
+    `enough`, an array for each result. Where a ball is not finite, the midpoint is NaN and the radius infinite.
+
+    Raises
+    ------
+    Undecided
+        If no precision in `BITS` decides every comparison.
+    """
+    for bits in BITS:
+        with precision(bits):
+            try:
+                found = [_midpoint_and_radius(value) for value in call()]
+            except Undecided:
+                if bits == BITS[-1]:
+                    raise
+                continue
+        if all(np.all(radius <= most) for (_, radius), most in zip(found, enough, strict=True)):
+            break
+    return found
+
+
+def _midpoint_and_radius(value: Any) -> Enclosure:
+    if not isinstance(value, Array):
+        return np.asarray(value, dtype=np.float64), np.zeros(())
+    if value.dtype.kind != "real floating":
+        return value.parts[0], np.zeros(value.shape)
+    pairs = np.frompyfunc(_enclosure, 1, 2)(value.parts[0])
+    middle, radius = (np.asarray(x, dtype=np.float64) for x in pairs)
+    return middle, radius
+
+
+def _enclosure(ball: arb) -> tuple[float, float]:
+    """Return the float64 nearest to the ball's midpoint, and the radius, rounded up."""
+    if not ball.is_finite():
+        return math.nan, math.inf
+    middle, radius = float(ball.mid()), ball.rad()
+    if abs(middle) < SMALLEST_NORMAL:
+        middle = round_to_float64(ball.mid())
+    return middle, 0.0 if radius.is_zero() else math.nextafter(round_to_float64(radius), math.inf)
+
+
 def nearest_float64(ball: arb) -> float:
     """Return the float64 to which all numbers of the ball round, half to even. Raise Unproved if there are two."""
     if not ball.is_finite():
-        msg = f"not a finite number: {ball}"
+        msg = f"not a finite number: {_short(ball)}"
         raise Unproved(msg)
     low, high = float(ball.lower()), float(ball.upper())
     if abs(low) < SMALLEST_NORMAL or abs(high) < SMALLEST_NORMAL:
         low, high = (round_to_float64(end) for end in (ball.lower(), ball.upper()))
     if low == high:
         return low
-    msg = f"rounds to {low!r} or {high!r}: {ball}"
+    msg = f"rounds to {low!r} or {high!r}: {_short(ball)}"
     raise Unproved(msg)
 
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posref.backends.bounds import CLASSES, ROUNDOFFS, bounds, odd, rounded_up
-from posref.backends.exact import Unproved, correctly_rounded, evaluate, exact, precision, ratio_to_float64
+from posref.backends.exact import (
+    Unproved,
+    correctly_rounded,
+    enclosed,
+    evaluate,
+    exact,
+    precision,
+    ratio_to_float64,
+)
 from posref.backends.numbers import Undecided
 from posref.backends.rounding import BITS, bits_of, representable, round_to
 
@@ -53,6 +61,73 @@ def test_what_no_precision_decides_is_said() -> None:
 
     with pytest.raises(Unproved, match="not proved with"):
         evaluate(call)
+
+
+def test_messages_have_few_digits() -> None:
+    def half() -> tuple[object, ...]:
+        return (exact.asarray(np.asarray(1.0), dtype=exact.float64) / 3 * 3 + 2.0**-53,)
+
+    with pytest.raises(Unproved) as unproved:
+        evaluate(half)
+    with precision(4096), pytest.raises(Undecided) as undecided:
+        assert exact.sqrt(exact.asarray(np.asarray(2.0), dtype=exact.float64)) ** 2.0 > 2.0
+    assert max(len(str(error.value)) for error in (unproved, undecided)) < 200
+
+
+ANY = np.asarray(np.inf)
+
+
+def test_an_enclosure_needs_no_proof_of_rounding() -> None:
+    """1/3 * 3 + 2^-53 lies halfway between two numbers, and no ball of it does not contain the half."""
+
+    def call() -> tuple[object, ...]:
+        x = exact.asarray(np.asarray([1.0, 3.0]), dtype=exact.float64)
+        return x / 3 * 3 + 2.0**-53, 0.5, exact.asarray(np.asarray([7, 8]))
+
+    with pytest.raises(Unproved):
+        evaluate(call)
+    (value, radius), (scalar, none), (integers, no) = enclosed(call, [ANY] * 3)
+    assert value[0] in (1.0, 1.0 + 2**-52)
+    assert value[1] in (3.0, 3.0 + 2**-51)
+    assert 0 < radius[0] < 2.0**-120
+    assert (scalar.item(), none.item(), integers.tolist(), no.tolist()) == (0.5, 0.0, [7, 8], [0, 0])
+    ((_, radius), *_) = enclosed(call, [np.asarray([2.0**-300, np.inf]), ANY, ANY])
+    assert 0 < radius[0] <= 2.0**-300
+
+
+@given(finite, st.floats(0, 1e300))
+def test_an_enclosure_contains_its_ball(value: float, spread: float) -> None:
+    """Subnormal midpoints and radii too."""
+    low, high = sorted((value, np.nextafter(value, np.inf) + spread))
+    ((middle, radius),) = enclosed(lambda: (exact.between(np.asarray([low]), np.asarray([high]), exact.float64),), [ANY])
+    assert np.isfinite(middle)
+    half = Fraction(np.nextafter(abs(middle.item()), np.inf)) - Fraction(abs(middle.item()))  # at most: its own rounding
+    assert Fraction(middle.item()) - Fraction(radius.item()) - half <= Fraction(low)
+    assert Fraction(middle.item()) + Fraction(radius.item()) + half >= Fraction(high)
+
+
+def test_a_ball_that_is_not_finite_is_said_beside_those_that_are() -> None:
+    def call() -> tuple[object, ...]:
+        return (exact.asarray(np.asarray([6.0, 1.0]), dtype=exact.float64) / np.asarray([3.0, 0.0]),)
+
+    ((value, radius),) = enclosed(call, [ANY])
+    assert (value[0], radius[0]) == (2.0, 0.0)
+    assert np.isnan(value[1])
+    assert np.isinf(radius[1])
+
+
+def test_an_enclosure_takes_more_bits_where_a_comparison_needs_them() -> None:
+    def call() -> tuple[object, ...]:
+        x = exact.asarray(np.asarray(2.0), dtype=exact.float64)
+        return (exact.where(exact.sqrt(x) * exact.sqrt(x) + 2.0**-900 > x, x, -x),)
+
+    assert enclosed(call, [ANY])[0][0] == 2.0
+
+    def never() -> tuple[object, ...]:
+        return (exact.floor(exact.sqrt(exact.asarray(np.asarray(2.0), dtype=exact.float64)) ** 2.0),)
+
+    with pytest.raises(Undecided):
+        enclosed(never, [ANY])
 
 
 @given(st.lists(finite, min_size=1, max_size=5), st.sampled_from(["float32", "float16", "bfloat16"]))

@@ -1,5 +1,6 @@
 """Live judging: the same verdicts as stored vectors, from rows whose bits are those of the whole, and never a silent pass."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
 
+from posref.backends.exact import Unproved
 from posref.conformance.model import Arrays
 from posref.conformance.proof import live_truth as judging
-from posref.conformance.proof.evaluation import plain
+from posref.conformance.proof.evaluation import enclosed, golden, plain
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)
@@ -116,6 +118,50 @@ def test_what_float64_cannot_decide_needs_balls(monkeypatch: pytest.MonkeyPatch)
     assert found.verdict == "not-run"
     assert "pip install 'posref[vectors]'" in found.reason
     assert judge("rope", inputs, params, outputs, "angle32", "float32")[0].verdict == "pass"
+
+
+def halves() -> Iterator[tuple[str, Arrays, dict[str, Any]]]:
+    """Yield calls with true values halfway between two float64 numbers: means, scores of short numbers, rows of alpha 1/4."""
+    rng, rotated, ids = np.random.default_rng(0), {"layout": "half", "base": 10_000.0}, np.arange(8)
+    grid = {"prefix": 0, "method": "linear", "align_corners": False, "antialias": False, "old_size": (4, 4)}
+    yield "resample", {"table": rng.standard_normal((16, 4))}, grid | {"size": (3, 3)}
+    yield "hierarchical_learned", {"positions": np.arange(30), "table": rng.standard_normal((6, 8))}, {"alpha": 0.25}
+    scores = {n: rng.standard_normal((2, 8, 16)).astype(np.float32).astype(np.float64) for n in "qk"}
+    scores |= {"q_positions": ids, "k_positions": ids}
+    yield "rerope", scores, rotated | {"window": 4}
+    yield "self_extend", scores, rotated | {"group": 2, "window": 8, "shift": "floor"}
+    yield "streaming_llm", scores, rotated | {"sinks": 1, "window": 4, "counting": "with_query"}
+
+
+@pytest.mark.parametrize(("op", "inputs", "params"), list(halves()), ids=lambda x: x if isinstance(x, str) else "")
+def test_values_halfway_between_two_numbers_are_judged(op: str, inputs: Arrays, params: dict[str, Any]) -> None:
+    with pytest.raises(Unproved) as unproved:  # else the call has no such value
+        golden(op, inputs, params)
+    assert len(str(unproved.value)) < 300
+    outputs = plain(op, inputs, params)
+    (found,) = judge(op, inputs, params, outputs, "float64", "float64")
+    assert (found.verdict, found.judged) == ("pass", found.of)
+    at = np.unravel_index(int(np.argmax(np.abs(outputs["out"]))), outputs["out"].shape)
+    outputs["out"][at] *= 1 + 1e-11
+    (found,) = judge(op, inputs, params, outputs, "float64", "float64")
+    assert (found.verdict, found.index) == ("fail", tuple(map(int, at)))
+
+
+def test_a_ball_that_is_not_finite_leaves_the_other_values_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, params = rope_call((5, 8), POSITIONS[:5])
+    outputs = plain("rope", inputs, params)
+
+    def without_one(*given: Any) -> dict[str, tuple[Any, Any]]:
+        middle, radius = enclosed(*given)["out"]
+        middle[2, 3], radius[2, 3] = np.nan, np.inf
+        return {"out": (middle, radius)}
+
+    monkeypatch.setattr(judging, "enclosed", without_one)
+    (found,) = judge("rope", inputs, params, outputs, "float64", "float64")
+    assert (found.verdict, found.judged, found.of) == ("pass", 39, 40)
+    outputs["out"][1, 1] += 1e-9
+    (found,) = judge("rope", inputs, params, outputs, "float64", "float64")
+    assert (found.verdict, found.index, found.judged) == ("fail", (1, 1), 39)
 
 
 def test_infinities_integers_and_masks_must_be_equal() -> None:

@@ -52,6 +52,17 @@ def golden(
     return dict(zip(names, values, strict=True))
 
 
+def enclosed(op: str, call: Call, pullback: Pullback | None, enough: Arrays) -> dict[str, tuple[Any, Any]]:
+    """Return midpoints and radii of a definition's results on balls, by name; no rounding is proved, so ties do not matter."""
+    from posref.backends import exact  # needs python-flint
+
+    def results() -> tuple[Any, ...]:
+        return tuple(results_of(exact.exact, op, call.inputs, call.params, pullback).values())
+
+    names = REGISTRY[op].outputs if pullback is None else pullback.wrt
+    return dict(zip(names, exact.enclosed(results, [enough[name] for name in names]), strict=True))
+
+
 def results_of(
     system: Any, op: str, inputs: Mapping[str, Any], params: Mapping[str, Any], pullback: Pullback | None
 ) -> dict[str, Any]:

@@ -3,7 +3,8 @@ The truth of any call, computed on the spot: expected values and tolerances as s
 
 The definition runs on live bounds (`posref.backends.live`): for class float64 they give values and how far these may be from
 the truth, for the claimed class the tolerances. What that leaves undecided is decided on balls, and so is what is claimed in
-float64: that needs python-flint.
+float64: that needs python-flint. No rounding is proved: the expected value is a ball's midpoint, and its radius is added to the
+tolerance. So a true value may lie halfway between two float64 numbers, and no value keeps others from being judged.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from .evaluation import Pullback, as_reals, golden, results_of, wide
+from .evaluation import Pullback, as_reals, enclosed, results_of, wide
 from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
 
+Mask = npt.NDArray[np.bool_]
+Enclosure = tuple[npt.NDArray[Any], npt.NDArray[Any]]  # values, and how far they may be from the true ones
+ENOUGH = 2.0**-30  # of a tolerance: a radius below it decides nothing
 HALVINGS, PROBES = 5, 8  # of an axis, to find the rows where a class leaves a decision open
 NEEDED = "deciding it needs python-flint: pip install 'posref[vectors]'"
 
@@ -45,7 +49,7 @@ class Truth:
         self._latest: tuple[Selection, Call] | None = None  # what was cut last
 
     def sample(self, selection: Selection, *, proved: bool) -> Sample:
-        """Return what is judged of the selected rows, decided; with `proved` all their values come from balls."""
+        """Return what is judged of the selected rows, decided; with `proved` all inexact values come from balls."""
         found, selection = self._decided(selection)
         outputs = wide(self.rows.cut_results(self.outputs, selection))
         judged = {n: y.size for n, y in outputs.items()}
@@ -54,10 +58,10 @@ class Truth:
             return self._result(call, outputs, selection, judged)
         expected = {n: np.array(np.broadcast_to(value, outputs[n].shape)) for n, (value, _) in found.items()}
         widths = self._widths(selection, {n: error for n, (_, error) in found.items()}, expected)
-        if proved:
-            expected = self._true(selection)
-        else:
-            judged = self._refined(selection, outputs, expected, widths)
+        open_ = self._open(selection, outputs, found, widths, proved)
+        if any(np.any(mask) for mask in open_.values()):
+            self._enclose(selection, open_, expected, widths)
+            judged = {n: int(mask.size - np.count_nonzero(mask)) for n, mask in open_.items()}
         call = replace(self._cut(selection), expected=expected, widths=widths)
         self._require_telling(call)
         return self._result(call, outputs, selection, judged)
@@ -72,7 +76,7 @@ class Truth:
             self._latest = selection, replace(self.call, inputs=inputs, computed={})
         return replace(self._latest[1], computed={})
 
-    def _run(self, system: Any, selection: Selection) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    def _run(self, system: Any, selection: Selection) -> dict[str, Enclosure]:
         """Return values and bounds by output; integers and masks have bounds of zero."""
         call = self._cut(selection)
         found = results_of(system, self.op, call.inputs, call.params, self._pullback())
@@ -83,7 +87,7 @@ class Truth:
         return Pullback(self.call.cotangents, tuple(self.outputs)) if self.call.cotangents else None
 
     # ---- tolerances -----------------------------------------------------------------------------------------------------
-    def _decided(self, selection: Selection) -> tuple[dict[str, tuple[Any, Any]], Selection]:
+    def _decided(self, selection: Selection) -> tuple[dict[str, Enclosure], Selection]:
         """Return values and bounds in the claimed class, of those selected rows where it leaves no decision open."""
         if not self.reals:
             return {}, selection
@@ -149,64 +153,74 @@ class Truth:
                 raise NotJudged(msg)
 
     # ---- truth ----------------------------------------------------------------------------------------------------------
-    def _true(self, selection: Selection) -> Arrays:
-        """Return the true values of the selected rows."""
-        if find_spec("flint") is None:
-            raise NotJudged(NEEDED, "not-run")
-        from posref.backends.exact import Unproved
-
-        call = self._cut(selection)
-        try:
-            return golden(self.op, call.inputs, call.params, self._pullback())
-        except Unproved as error:
-            msg = f"not proved: {error}"
-            raise NotJudged(msg) from error
-
     def _integers(self, selection: Selection) -> Arrays:
         """Return integers and masks, from balls where float64 does not decide them."""
         try:
             return {n: value.astype(np.int64) for n, (value, _) in self._run(live("float64"), selection).items()}
         except Undecided:
-            return self._true(selection)
+            none = {n: np.asarray(np.inf) for n in self.outputs}
+            return {n: value.astype(np.int64) for n, (value, _) in self._on_balls(selection, none).items()}
 
-    def _refined(
-        self, selection: Selection, outputs: Arrays, expected: Arrays, widths: dict[str, Arrays]
-    ) -> dict[str, int]:  # fmt: skip
-        """
-        Put true values into `expected` wherever the values of float64 do not decide, and return how many values are judged.
-
-        Where there are too many of them for balls, the rest is excluded by a tolerance without bound.
-        """
+    def _on_balls(self, selection: Selection, enough: Arrays) -> dict[str, Enclosure]:
+        """Return midpoints and radii of the selected rows; no radius that more bits can lower is above `enough`."""
+        if find_spec("flint") is None:
+            raise NotJudged(NEEDED, "not-run")
         try:
-            near = self._run(live("float64"), selection)
-        except Undecided:
-            expected.update(self._true(selection))
-            return {n: y.size for n, y in outputs.items()}
-        open_ = {n: self._open(n, y, *near[n], widths) for n, y in outputs.items()}
-        if any(np.any(mask) for mask in open_.values()):
-            inside = self._of_rows(selection, open_)
-            truth = self._true({**selection, **{k: self._indices(k, selection)[i] for k, i in inside.items()}})
-            for name, value in truth.items():
-                where = Rows.indices(self._local(selection), name, expected[name].shape, inside)
-                expected[name][where] = value
-                open_[name][where] = False
-                widths[self.base][name] = np.where(open_[name], np.float32(np.inf), widths[self.base][name])
-        return {n: int(mask.size - np.count_nonzero(mask)) for n, mask in open_.items()}
+            return enclosed(self.op, self._cut(selection), self._pullback(), enough)
+        except Undecided as error:
+            msg = f"a decision is open on balls: {error}"
+            raise NotJudged(msg) from error
 
     def _open(
-        self, name: str, y: npt.NDArray[Any], value: npt.NDArray[Any], error: npt.NDArray[Any], widths: dict[str, Arrays]
-    ) -> npt.NDArray[np.bool_]:  # fmt: skip
+        self, selection: Selection, outputs: Arrays, found: Mapping[str, Enclosure], widths: Mapping[str, Arrays], proved: bool
+    ) -> dict[str, Mask]:  # fmt: skip
+        """Return where the values of float64 do not decide; with `proved`, where they are inexact."""
+        try:
+            near = found if proved else self._run(live("float64"), selection)
+        except Undecided:
+            return {n: np.ones(y.shape, dtype=bool) for n, y in outputs.items()}
+        open_ = {}
+        for n, y in outputs.items():
+            value, error = (np.broadcast_to(part, y.shape) for part in near[n])
+            undecided = error > 0 if proved else self._undecided(n, y, value, error, widths)
+            open_[n] = np.asarray(undecided & np.isfinite(value))
+        return open_
+
+    def _undecided(
+        self, name: str, y: npt.NDArray[Any], value: npt.NDArray[Any], error: npt.NDArray[Any], widths: Mapping[str, Arrays]
+    ) -> Mask:  # fmt: skip
         """Return where values off by up to `error` from the truth do not decide whether an output is within its tolerance."""
-        value, error = np.broadcast_to(value, y.shape), np.broadcast_to(error, y.shape)
         with np.errstate(invalid="ignore"):
             error = np.where(error > 0, error + 2.0**-53 * np.abs(value), 0.0)  # the true value is rounded to float64
             off = np.abs(y - value)
             low = self._allowed(name, np.maximum(np.abs(value) - error, 0.0), widths) - error
             high = self._allowed(name, np.abs(value) + error, widths) + error
-            decided = (off <= low) | ~(off <= high) | (error == 0)
-        return np.asarray(~decided & np.isfinite(value))
+            return np.asarray(~((off <= low) | ~(off <= high) | (error == 0)))
 
-    def _of_rows(self, selection: Selection, open_: Mapping[str, npt.NDArray[np.bool_]]) -> Selection:
+    def _enclose(
+        self, selection: Selection, open_: dict[str, Mask], expected: Arrays, widths: dict[str, Arrays]
+    ) -> None:  # fmt: skip
+        """
+        Put midpoints into `expected` and add radii to `widths` where values are open, and mark these as decided in `open_`.
+
+        Where there are too many values for balls, or a ball is not finite, a tolerance without bound excludes them.
+        """
+        inside = self._of_rows(selection, open_)
+        part = {**selection, **{k: self._indices(k, selection)[i] for k, i in inside.items()}}
+        local = self._local(selection)
+        places = {n: Rows.indices(local, n, expected[n].shape, inside) for n in open_}
+        allowed = {n: widths[self.base][n][places[n]].astype(np.float64) for n in open_}
+        enough = {n: np.where(open_[n][places[n]], ENOUGH * allowed[n], np.inf) for n in open_}
+        for name, (middle, radius) in self._on_balls(part, enough).items():
+            where = places[name]
+            known = open_[name][where] & np.isfinite(radius)
+            expected[name][where] = np.where(known, middle, expected[name][where])
+            more = np.where(known & (allowed[name] > 0), radius, 0.0)  # what must be exact has no radius
+            widths[self.base][name][where] = rounded_up(allowed[name] + more)
+            open_[name][where] &= ~known
+            widths[self.base][name] = np.where(open_[name], np.float32(np.inf), widths[self.base][name])
+
+    def _of_rows(self, selection: Selection, open_: Mapping[str, Mask]) -> Selection:
         """Return indices of a selection that hold all rows with open values, or as many of them as balls are spent on."""
         local = self._local(selection)
         inside: dict[Key, npt.NDArray[np.int64]] = {}

@@ -5,6 +5,7 @@ from unittest.mock import patch
 from zlib import crc32
 
 import numpy as np
+from sample import LARGEST, size
 from sizes import is_called_with_few
 
 from posref.backends.live import live
@@ -16,7 +17,7 @@ from posref.conformance.model import Arrays, Call, LoadedCase
 from posref.conformance.proof import rows as of_rows
 from posref.conformance.proof.evaluation import Pullback, as_reals, plain, results_of
 from posref.conformance.proof.rows import rows_of
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Axes
 
 from .encoding import Encoding, part
 
@@ -60,6 +61,36 @@ def farthest_rows_come_from_parts(encoding: Encoding) -> None:
         for case in encoding.largest("value", 6):
             with encoding.at(case.id):
                 check_parts(case)
+
+
+ORDINARY = 6  # calls of an operation: more than 400 of all
+
+
+@part()
+def ordinary_float64_calls_are_judged(encoding: Encoding) -> None:
+    """The options of stored cases, with reals of 53 and of 24 bits: every value of the reference is judged, and passes."""
+    op, rng = encoding.op, np.random.default_rng(crc32(encoding.op.encode()))
+    cases = [case for case in encoding.of_kind("value") if 0 < size(case.calls[0]) <= LARGEST]
+    for index in range(ORDINARY):
+        case = cases[len(cases) * index // ORDINARY]
+        with encoding.at(case.id):
+            call = case.calls[0]
+            inputs = {n: ordinary(REGISTRY[op].arrays[n], x, rng, index) for n, x in call.inputs.items()}
+            found = judge(op, inputs, call.params, whole_numbers(plain(op, inputs, call.params)), "float64", "float64")
+            assert [(one.verdict, one.judged) for one in found] == [("pass", one.of) for one in found], list(map(str, found))
+
+
+def ordinary(axes: Axes, x: np.ndarray, rng: np.random.Generator, index: int) -> np.ndarray:
+    """Return normally distributed reals of 53 or 24 bits in the place of reals of no domain, and anything else as it is."""
+    if axes.kind != "real" or axes.positive or not axes.low is axes.high is None:
+        return x
+    drawn = rng.standard_normal(x.shape)
+    return drawn if index % 2 else drawn.astype(np.float32).astype(np.float64)
+
+
+def whole_numbers(outputs: Arrays) -> Arrays:
+    """Return outputs with masks as integers."""
+    return {n: y.astype(np.int64) if y.dtype.kind == "b" else y for n, y in outputs.items()}
 
 
 def check_parts(case: LoadedCase) -> None:
