@@ -29,6 +29,7 @@ from posref.attention.attention import attention as attention
 from posref.attention.attention_logits import attention_logits as attention_logits
 from posref.bias.alibi import alibi as alibi
 from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
+from posref.bias.kerple import kerple as kerple
 from posref.bias.t5_bias import t5_bias as t5_bias
 from posref.bias.t5_buckets import t5_buckets as t5_buckets
 from posref.configs import mrope_from_config as mrope_from_config
