@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from sizes import takes_matrices_alone
-from test_vectors import reseal
+from test_vectors import reseal, suite_of
 
 import posref
 from posref.backends.adjoints import Adjoints
@@ -21,7 +21,7 @@ from posref.backends.exact import correctly_rounded, exact, precision
 from posref.conformance import Unsupported, check, golden, judge
 from posref.conformance.calls import array_names, differentiable
 from posref.conformance.errors import BuildError
-from posref.conformance.evidence.catalogue import all_cases
+from posref.conformance.evidence.catalogue import cases_of
 from posref.conformance.evidence.every.made_calls import has_one_position
 from posref.conformance.model import Case, LoadedCase
 from posref.conformance.proof import witnesses
@@ -30,7 +30,6 @@ from posref.conformance.proof.evaluation import Pullback
 from posref.conformance.proof.verification import verify
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups
-from posref.conformance.suite.writer import copy
 from posref.conformance.targets import invocation
 from posref.conformance.targets.python import load_python
 from posref.conformance.witness import learned as transcription
@@ -158,8 +157,8 @@ def test_every_operation_of_real_arrays_has_two_cases() -> None:
     for op in REGISTRY:
         names = {
             n
-            for c in all_cases()
-            if c.op == op and c.kind != "reject"
+            for c in cases_of(op)
+            if c.kind != "reject"
             for n in differentiable(op, {k: np.asarray(v) for k, v in c.inputs.items()})
         }
         assert (count[op] >= 2) == bool(names), op
@@ -176,7 +175,7 @@ def test_cotangents_are_neither_constant_nor_exact_in_less() -> None:
 
 def test_a_wrong_rule_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second witness does not share it."""
-    case = next(c for c in all_cases() if c.id == "attention/gradient/plain")
+    case = next(c for c in cases_of("attention") if c.id == "attention/gradient/plain")
     assert build_group([case]).data
 
     def halved(self: Adjoints, x: Any) -> Any:
@@ -194,7 +193,7 @@ def test_a_wrong_transcription_fails_the_build(monkeypatch: pytest.MonkeyPatch) 
         transcription, "learned", lambda p, t, *, offset=0: right(p, [[2 * x for x in row] for row in t], offset=offset)
     )
     with pytest.raises(BuildError, match="the witnesses disagree at out/table"):
-        build_group([next(c for c in all_cases() if c.id == "learned/gradient/repeated")])
+        build_group([next(c for c in cases_of("learned") if c.id == "learned/gradient/repeated")])
 
 
 def test_cotangents_of_another_shape_are_refused() -> None:
@@ -226,8 +225,8 @@ def test_a_toy_encoding_gets_gradients_with_no_new_code() -> None:
 
 @pytest.mark.parametrize("role", ["ct", "out"])
 def test_an_altered_tensor_is_found(tmp_path: Path, role: str) -> None:
-    copy(INSTALLED, tmp_path / "s", ["shaw_values"])
-    data = dict(next(iter(load_groups(tmp_path / "s", group="shaw_values/gradient"))).data)
+    suite_of(tmp_path / "s", "shaw_values/gradient")
+    data = dict(next(iter(load_groups(tmp_path / "s"))).data)
     name = min(n for n in data if n.startswith(f"forward/{role}/"))
     data[name] = data[name] * (1 + 2**-52)
     reseal(tmp_path / "s", "shaw_values/gradient", data=data)

@@ -17,15 +17,20 @@ from .tools.case import Make
 def all_cases() -> Iterator[Case]:
     """Return every case of the core tier (smoke cases included): operation by operation, as `evidence.order` has them."""
     for op in sorted(REGISTRY):
-        own = tuple(evidence_of(op).cases())
-        yield from own
-        yield from lengths.cases(op)
-        if facts_of(op).usual is not None and all(case.tier != "smoke" for case in own):
-            yield second_cases.small(op)
-        yield from second_cases.cases(op)
-        if hasattr(evidence_of(op), "more"):
-            one, several = partial(second_cases.one, op), partial(second_cases.several, op)
-            yield from evidence_of(op).more(Make(one, several, partial(call, op)))
+        yield from cases_of(op)
+
+
+def cases_of(op: str) -> Iterator[Case]:
+    """Return every case of an operation: its own, then those that every operation has."""
+    own = tuple(evidence_of(op).cases())
+    yield from own
+    yield from lengths.cases(op)
+    if facts_of(op).usual is not None and all(case.tier != "smoke" for case in own):
+        yield second_cases.small(op)
+    yield from second_cases.cases(op)
+    if hasattr(evidence_of(op), "more"):
+        one, several = partial(second_cases.one, op), partial(second_cases.several, op)
+        yield from evidence_of(op).more(Make(one, several, partial(call, op)))
 
 
 def all_flags() -> dict[str, Flag]:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from posref.spec import REGISTRY
+
 from ..errors import BuildError, VectorError
-from ..evidence.catalogue import all_cases, groups
+from ..evidence.catalogue import cases_of, groups
 from ..model import LoadedCase, LoadedGroup
 from ..suite import safe_files, tensors
 from ..suite.reader import document, load_group, load_manifest
@@ -98,7 +100,8 @@ def verify_group(group: LoadedGroup) -> list[str]:
     inputs.
     """
     ids = {case.id for case in group.cases}
-    sources = [case for case in groups(list(all_cases())).get(group.id, []) if case.id in ids]
+    known = groups(list(cases_of(group.op))) if group.op in REGISTRY else {}
+    sources = [case for case in known.get(group.id, []) if case.id in ids]
     if len(sources) == len(ids):
         try:
             return _compare(group, build.build_group(sources))

@@ -9,7 +9,7 @@ from sample import sample, smoke, stored
 
 from posref.conformance.diagnosis import strength
 from posref.conformance.diagnosis.phases import as_rotation
-from posref.conformance.evidence.catalogue import all_cases
+from posref.conformance.evidence.catalogue import cases_of
 from posref.conformance.model import Call, Case, LoadedCase
 from posref.spec import REGISTRY
 from posref.spec import Encoding as Record
@@ -51,7 +51,7 @@ class Encoding:
     @cached_property
     def built(self) -> list[Case]:
         """Every case as its source states it, before values are proved."""
-        return [case for case in all_cases() if case.op == self.op]
+        return list(cases_of(self.op))
 
     @cached_property
     def sample(self) -> tuple[LoadedCase, ...]:
