@@ -20,6 +20,7 @@ VERDICTS = (
 BAD = ("fail", "selective", "error", "crash", "timeout", "protocol", "not-run")
 NOT_JUDGED = "not-judged"  # of a call about which its class says nothing: it counts nowhere, and a note tells of it
 SCHEMA = 2
+STANDINGS = (*(v for v in BAD if v != "selective"), "selective", "too narrow", "no values", "in scope", "pass")  # of operations
 
 
 # ---- a case as it is written ----------------------------------------------------------------------------------------------
@@ -178,7 +179,9 @@ class Scope:
     What an implementation offers of an operation, in all dtypes together.
 
     `limits` explain what it did not answer; `refused` are cases that nothing explains, or that lie inside a stated scope.
-    `narrow` says why too little is inside. `library` of the unanswered cases are gradients that its array library cannot give.
+    `narrow` says why it is no scope to conform in although nothing stored failed: too little is inside, or a drawn call was
+    answered wrongly or refused. `decided` is the verdict on that, in a word. `library` of the unanswered cases are gradients
+    that its array library cannot give.
     `supports` is the scope as the implementation may state it.
     """
 
@@ -190,6 +193,7 @@ class Scope:
     limits: list[Limit] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)  # id and dtype
     narrow: str = ""
+    decided: str = ""
     library: int = 0
     drawn: int = 0  # calls that were asked besides the stored cases
     supports: dict[str, Any] = field(default_factory=dict)
@@ -272,7 +276,12 @@ class Operation:
         """Why the operation is not conformant in its scope; empty if it is."""
         asked = [case for case in self.cases if case.kind != "reject"]
         bad = [case for case in self.failing if case.verdict != "selective"]
-        parts = [f"{len(bad)} of {max(len(asked), len(bad))} cases fail"] if bad else []
+        valid = [case for case in bad if case.kind != "reject"]
+        parts = [f"{len(valid)} of {len(asked)} cases fail"] if valid else []
+        if len(valid) < len(bad):
+            words = ", ".join(dict.fromkeys(case.verdict for case in bad if case.kind == "reject"))
+            count = len(bad) - len(valid)
+            parts.append(f"{count} invalid {'call ends' if count == 1 else 'calls end'} in {words}")
         parts += [self.scope.wrong] if self.scope is not None and self.scope.wrong else []
         if self.scope is None and not self.counts["pass"]:
             parts.append(NOTHING)
@@ -284,6 +293,23 @@ class Operation:
     def conformant(self) -> bool:
         """Whether every case in its scope passes, and the scope is one."""
         return not self.reason
+
+    @property
+    def standing(self) -> str:
+        """
+        The verdict in a word, which names what decided it.
+
+        It is pass; in scope, where all that was answered passes; the gravest verdict of a case that decides, and fail where
+        there are several; what decided of the scope; or no values, where no case passed that has some.
+        """
+        if self.conformant:
+            return "in scope" if self.counts["unsupported"] else "pass"
+        bad = {case.verdict for case in self.failing} - {"selective"}
+        if bad:
+            return bad.pop() if len(bad) == 1 else "fail"
+        if self.scope is None or not self.scope.passed:
+            return "no values" if not self.counts["selective"] else "selective"
+        return "selective" if self.scope.refused else self.scope.decided
 
 
 @dataclass
@@ -383,7 +409,8 @@ def _counts(counts: Counter[str]) -> dict[str, int]:
 
 def _operation(op: Operation) -> dict[str, Any]:
     return {
-        "op": op.op, "dtype": op.dtype, "conformant": op.conformant, "reason": op.reason, "claim": op.claim,
+        "op": op.op, "dtype": op.dtype, "conformant": op.conformant, "standing": op.standing, "reason": op.reason,
+        "claim": op.claim,
         "achieved": op.achieved, "counts": _counts(op.counts), "worst_ratio": number(op.worst_ratio),
         "first_failing_position": op.first_failing_position, "achieved_below": op.achieved_below,
         "bands": op.bands, "curve": op.curve, "heat": op.heat, "meaning": op.meaning, "missed": _missed(op.missed),

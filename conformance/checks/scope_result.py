@@ -48,7 +48,7 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
     answered = sum(case.verdict != "unsupported" for case in asked)
     scope = Scope(op, len(asked), answered, passed=_passed(own), stated=op in stated)
     if answered and op in stated and not any(one.answered and is_inside(stated[op], one.traits) for one in _asked(own)):
-        scope.narrow = "no case that it answers lies in the scope that it states"
+        scope.decided, scope.narrow = scope_trial.NARROW, "no case that it answers lies in the scope that it states"
         return scope
     if answered == len(asked):
         return scope
@@ -64,8 +64,9 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
         answered_traits = tuple(one.traits for one in every if one.answered)
         asker = Asker(target, op, own[0][0].dtype, answered_traits, watch)
         traits = {one.id: one.traits for one in every if one.dtype == own[0][0].dtype}
-        scope.narrow = scope_trial.reason(op, own, traits, restrictions, asker)
-        scope.narrow = scope.narrow or scope_trial.wrong_at_limit(op, _right(own), restrictions, asker)
+        objection = scope_trial.reason(op, own, traits, restrictions, asker)
+        objection = objection or scope_trial.wrong_at_limit(op, _right(own), restrictions, asker)
+        scope.decided, scope.narrow = objection
         scope.drawn = len(asker.results)
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)

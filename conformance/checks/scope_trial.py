@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,20 @@ Watch = Callable[[str, Any], None]
 
 def quietly(word: str, value: Any) -> None:
     """Tell nobody."""
+
+
+class Objection(NamedTuple):
+    """What is wrong with a scope in which no stored case failed: the verdict on it, and why. Nothing is, if it is empty."""
+
+    verdict: str
+    text: str
+
+    def __bool__(self) -> bool:
+        """Return whether anything is wrong."""
+        return bool(self.text)
+
+
+NONE, NARROW = Objection("", ""), "too narrow"
 
 
 @dataclass
@@ -105,25 +119,25 @@ class Asker:
 
 
 # ---- is enough inside it? --------------------------------------------------------------------------------------------------
-def reason(op: str, own: Own, traits: Mapping[str, Traits], restrictions: Sequence[Restriction], asker: Asker) -> str:
+def reason(op: str, own: Own, traits: Mapping[str, Traits], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
     """
-    Return what the cases that passed do not tell from a right implementation; empty if they tell all.
+    Return what the cases that passed do not tell from a right implementation; nothing if they tell all.
 
-    `traits` are those of the cases in the first dtype, by id.
+    `traits` are those of the cases in the first dtype, by id. A function that cannot answer a case has failed it.
     """
-    passed = [
+    every = [
         (answers[case.id], operation.dtype, operation.claim)
         for operation, answers in ((operation, {a.case.id: a.case for a in found}) for operation, found in own)
         for case in operation.cases
-        if case.verdict == "pass" and case.kind not in ("reject", "vjp")
+        if case.verdict == "pass" and case.kind != "reject"
     ]
-    if not any(_differs(case, dtype, claim, _zeros) for case, dtype, claim in passed):
-        return "its scope is too narrow: a function that returns zeros passes"
-    same = [one for one in passed if all(_given(op, call) is not None for call in one[0].calls)]
-    if same and not any(_differs(case, dtype, claim, _given) for case, dtype, claim in same):
-        return "its scope is too narrow: a function that returns its input passes"
+    if not any(_differs(case, dtype, claim, _zeros) for case, dtype, claim in every):
+        return Objection(NARROW, "its scope is too narrow: a function that returns zeros passes")
+    if not any(_differs(case, dtype, claim, _given) for case, dtype, claim in every):
+        return Objection(NARROW, "its scope is too narrow: a function that returns its input passes")
+    passed = [one for one in every if one[0].kind != "vjp"]
     unseen = _unseen(op, passed, traits, restrictions)
-    return next((text for text in (_acting(op, name, passed, own, restrictions, asker) for name in unseen) if text), "")
+    return next((found for found in (_acting(op, name, passed, own, restrictions, asker) for name in unseen) if found), NONE)
 
 
 def _zeros(op: str, call: Call) -> dict[str, Any]:
@@ -131,16 +145,24 @@ def _zeros(op: str, call: Call) -> dict[str, Any]:
 
 
 def _given(op: str, call: Call) -> dict[str, Any] | None:
-    """Return the main array as the result, where it could be."""
+    """Return the main array as the result, where it could be; of gradients, the cotangent as that of the main array."""
     main = main_array(op)
-    if main is None or [value.shape for value in call.expected.values()] != [call.inputs[main].shape]:
+    results = call.cotangents or call.expected
+    if main is None or [value.shape for value in results.values()] != [call.inputs[main].shape]:
         return None
-    return dict.fromkeys(call.expected, call.inputs[main])
+    if not call.cotangents:
+        return dict.fromkeys(call.expected, call.inputs[main])
+    [cotangent] = call.cotangents.values()
+    return _zeros(op, call) | ({main: cotangent} if main in call.expected else {})
 
 
 def _differs(case: LoadedCase, dtype: str, claim: str, given: Any) -> bool:
-    """Return whether outputs that nobody computed fail a case."""
-    return any(judge.compare(case.op, call, given(case.op, call), claim, dtype) is not None for call in case.calls)
+    """Return whether outputs that nobody computed fail a case, or there are none for one of its calls."""
+    outputs = [given(case.op, call) for call in case.calls]
+    return any(
+        output is None or judge.compare(case.op, call, output, claim, dtype) is not None
+        for call, output in zip(case.calls, outputs, strict=True)
+    )
 
 
 # ---- deviations -----------------------------------------------------------------------------------------------------------
@@ -172,21 +194,21 @@ def _unseen(op: str, passed: Passed, known: Mapping[str, Traits], restrictions: 
             yield name
 
 
-def _acting(op: str, name: str, passed: Passed, own: Own, restrictions: Sequence[Restriction], asker: Asker) -> str:
+def _acting(op: str, name: str, passed: Passed, own: Own, restrictions: Sequence[Restriction], asker: Asker) -> Objection:
     """Return what is wrong if a deviation shows in a case that was moved into the scope, and that case does not pass."""
     from ..diagnosis import strength
     from ..diagnosis.hypotheses import predict
     from ..evidence.deviations import DEVIATIONS, Deviation
 
     if name not in DEVIATIONS:
-        return ""
+        return NONE
     deviation, nothing = DEVIATIONS[name], Deviation("nothing", "", {})
     recorded = {*_record()[op]["cases"]}
     if any(strength.fails(case, strength.outputs(deviation, case)) for case, _, _ in passed if case.id not in recorded):
-        return ""
+        return NONE
     asked = {answer.case.id: answer.case for _, answers in own for answer in answers}
     if any(_shows(predict(nothing, op, calls), predict(deviation, op, calls)) for calls in asker.right):
-        return ""
+        return NONE
     refused = 0
     for case in (asked[one] for one in sorted(caught(op)[name]) if one in asked and asked[one].kind != "vjp"):
         moved = _moved(case, own[0][0].dtype, passed, restrictions)
@@ -194,17 +216,18 @@ def _acting(op: str, name: str, passed: Passed, own: Own, restrictions: Sequence
             continue
         result = asker.ask(f"{case.id}.moved", *moved.calls)
         if result is None or result.verdict == "pass":
-            return ""
+            return NONE
         if result.verdict == "unsupported" and not is_known(traits_of(moved, asker.dtype), asker.answered):
             continue
         if result.verdict != "unsupported":
             shown = f"{deviation.text} ({case.id}, moved)"
-            return f"it is wrong inside its scope, in a call that would show this mistake: {shown}: {result.message}"
+            text = f"it is wrong inside its scope, in a call that would show this mistake: {shown}: {result.message}"
+            return Objection(result.verdict, text)
         refused += 1
         if refused == REFUSED:
             break
     text = f"its scope is too narrow: it refuses calls inside it that would show this mistake: {deviation.text} ({name})"
-    return text if refused else ""
+    return Objection(NARROW, text) if refused else NONE
 
 
 def _shows(right: list[Any], wrong: list[Any]) -> bool:
@@ -273,8 +296,8 @@ def _within(p: Any, axis: str, allowed: Any) -> Any:
 
 
 # ---- its limits, tried on both sides: inside calls must be answered and right, outside not wrong ---------------------------
-def wrong_at_limit(op: str, passed: Sequence[LoadedCase], restrictions: Sequence[Restriction], asker: Asker) -> str:
-    """Return what is wrong at a limit; empty if nothing is."""
+def wrong_at_limit(op: str, passed: Sequence[LoadedCase], restrictions: Sequence[Restriction], asker: Asker) -> Objection:
+    """Return what is wrong at a limit, if anything is."""
     for restriction in restrictions:
         change = CHANGES.get(restriction.axis[0]) if len(restriction.axis) == 1 else None
         if change is None or not isinstance(restriction.allowed, Bound) or restriction.allowed.high is None:
@@ -282,18 +305,18 @@ def wrong_at_limit(op: str, passed: Sequence[LoadedCase], restrictions: Sequence
         found = _tried(op, passed, restriction, change, restrictions, asker)
         if found:
             return found
-    return ""
+    return NONE
 
 
 def _tried(
     op: str, passed: Sequence[LoadedCase], restriction: Restriction, change: Change,
     restrictions: Sequence[Restriction], asker: Asker,
-) -> str:  # fmt: skip
+) -> Objection:  # fmt: skip
     """Return what is wrong on either side of one limit."""
     [axis], high = restriction.axis, float(restriction.allowed.high)
     case = _at_limit(passed, axis, high, asker.dtype)
     if case is None:
-        return ""
+        return NONE
     for value, inside in _values(axis, high, restriction):
         call = change(case, value)
         if call is None or sum(a.size for a in call.inputs.values()) > LARGEST:
@@ -308,10 +331,11 @@ def _tried(
         if result.verdict == "unsupported" and not is_known(traits, asker.answered):
             continue
         if result.verdict == "unsupported":
-            return f"it refuses {told}, inside its limit ({case.id}, moved): {result.message}"
+            return Objection("selective", f"it refuses {told}, inside its limit ({case.id}, moved): {result.message}")
         side = "inside" if inside else "beyond"
-        return f"{side} its limit, at {told}, it is wrong ({case.id}, moved): {result.message}"
-    return ""
+        text = f"{side} its limit, at {told}, it is wrong ({case.id}, moved): {result.message}"
+        return Objection(result.verdict, text)
+    return NONE
 
 
 def _at_limit(passed: Sequence[LoadedCase], axis: str, high: float, dtype: str) -> LoadedCase | None:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ..errors import PosrefError, printable
-from ..model import BAD
+from ..model import BAD, STANDINGS
 from . import figures
 from .document import failing, ordered, scope_lines, standing, state, told
 
@@ -67,7 +67,7 @@ def render(document: Mapping[str, Any]) -> str:
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
         shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
         scopes=scope_lines(document), operations=_operations(document),
-        counts=_counts(document["counts"]),
+        counts=_counts(document["counts"]), standings=STANDINGS, standings_of_cases=BAD,
         legend=figures.LEGEND, inline=inline, hashes={name: _hash(text) for name, text in inline.items()},
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for case in document["cases"]:
         found.setdefault((case["op"], case["dtype"]), []).append(case)
     operations = [_operation(op, found.get((op["op"], op["dtype"]), []), document["target"]) for op in document["operations"]]
-    return sorted(operations, key=lambda op: ("fail", "selective", "too narrow", "in scope", "pass").index(op["standing"]))
+    return sorted(operations, key=lambda op: STANDINGS.index(op["standing"]))
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
     return {
         **op,
         "anchor": re.sub(r"[^A-Za-z0-9]+", "-", f"{op['op']}-{op['dtype']}"),
-        "standing": standing(op["conformant"], op["counts"]),
+        "standing": standing(op),
         "counts": _counts(op["counts"]),
         "parts": _parts(bad, [c for c in cases if id(c) not in chosen]),
         "coverage": _coverage(op.get("coverage") or []),

@@ -11,11 +11,11 @@ from rich.table import Column, Table
 
 from ..errors import printable
 from ..model import BAD, CaseResult, Operation, decides
-from .document import meanings, scope_lines, standing, told
+from .document import meanings, scope_lines, told
 from .report import Report
 
 __all__ = ["plain", "printable", "show", "verdict"]
-COLOURS = {"pass": "green", "in scope": "green", "fail": "red", "selective": "yellow", "too narrow": "yellow"}
+COLOURS = {"pass": "green", "in scope": "green", "selective": "yellow", "too narrow": "yellow", "no values": "yellow"}
 SHOWN = 3  # failing cases spelled out for each operation
 COLUMNS = {  # of the table, each with the width of a terminal from which it is shown
     "operation": 0, "dtype": 0, "verdict": 0, "achieved": 76, "claimed": 92, "error/bound": 76, "cases": 0,
@@ -80,11 +80,11 @@ def _table(report: Report, width: int) -> Table:
     table = Table(*(Column(name, no_wrap=name == "operation", overflow="fold") for name in columns), box=None, pad_edge=False,
                   header_style="bold")  # fmt: skip
     for op in report.operations:
-        word = standing(op.conformant, op.counts)
+        word, colour = op.standing, COLOURS.get(op.standing, "red")
         named = {"unsupported": "outside"}
         cases = ", ".join(f"{n} {named.get(v, v)}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
         cells = {
-            "operation": op.op, "dtype": op.dtype, "verdict": f"[{COLOURS[word]}]{word}[/{COLOURS[word]}]",
+            "operation": op.op, "dtype": op.dtype, "verdict": f"[{colour}]{word}[/{colour}]",
             "achieved": op.achieved or "none", "claimed": op.claim,
             "error/bound": "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}", "cases": cases,
         }  # fmt: skip
