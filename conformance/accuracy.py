@@ -17,6 +17,8 @@ DEFAULT_CLAIM = {"float64": "float64", "float32": "angle32", "bfloat16": "low", 
 UNIT = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 ROUNDING = {**UNIT, "float32": 2.0**-24, "float64": 2.0**-53}
 FLOOR = {"bfloat16": 2.0**-134, "float16": 2.0**-25}
+MOST_TRIG = 0.0008  # the loosest that a released library documents: sincos of Direct3D, for angles within 100 pi
+# (learn.microsoft.com/windows/win32/direct3dhlsl/sincos--sm4---asm-). Vulkan and WGSL allow 2**-11, within pi.
 TRIG = re.compile(r"\+trig\((.*)\)$")
 
 

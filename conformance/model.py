@@ -307,9 +307,9 @@ class Operation:
         bad = {case.verdict for case in self.failing} - {"selective"}
         if bad:
             return bad.pop() if len(bad) == 1 else "fail"
-        if self.scope is None or not self.scope.passed:
-            return "no values" if not self.counts["selective"] else "selective"
-        return "selective" if self.scope.refused else self.scope.decided
+        if self.counts["selective"] or (self.scope is not None and self.scope.refused):
+            return "selective"
+        return "no values" if self.scope is None or not self.scope.passed else self.scope.decided
 
 
 @dataclass

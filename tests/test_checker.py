@@ -16,6 +16,8 @@ from posref.conformance import Unsupported, check, check_call
 from posref.conformance.checks import summary
 from posref.conformance.errors import TargetError, VectorError
 from posref.conformance.model import BAD
+from posref.conformance.reports import terminal
+from posref.conformance.reports.document import told
 from posref.conformance.reports.report import Report
 from posref.conformance.suite.reader import INSTALLED, load_groups, parse
 from posref.conformance.suite.schemas import validator
@@ -325,8 +327,11 @@ def test_a_declared_accuracy_of_the_trigonometry_is_honoured_and_shown() -> None
     assert "angle32+trig(0.0001220703125) allows" in boasting.failures[0].message
     exact = check(SimpleNamespace(rope_table=posref.rope_table, claims=declared), op="rope_table")
     assert exact.operations[0].achieved == "angle64"  # the tightest class that holds
-    with pytest.raises(TargetError, match="must be between 0 and 1"):
-        check(SimpleNamespace(rope_table=rough), op="rope_table", trig=2.0)
+    last = terminal.verdict(honest, told(honest.to_json()))
+    assert "CONFORMANT in its scope with sines and cosines off by up to 0.00049 (trig)[/bold green]: " in last
+    for beyond in (2.0, 0.25, 0.00081, 0.0):
+        with pytest.raises(TargetError, match=r"must be above 0 and at most 0\.0008, the loosest that a released library"):
+            check(SimpleNamespace(rope_table=rough), op="rope_table", trig=beyond)
 
 
 def test_stated_scalings_are_asked_for() -> None:

@@ -21,7 +21,7 @@ from posref.conformance.checks import scope_statement, scope_trial
 from posref.conformance.checks.scope import Asked, infer
 from posref.conformance.checks.traits import Traits
 from posref.conformance.errors import TargetError
-from posref.conformance.model import Record
+from posref.conformance.model import BAD, STANDINGS, CaseResult, Operation, Record, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.scaling import RECORDS
@@ -73,8 +73,13 @@ STRIDED = HALF | {"strided": True}
                      + 2 * [(HALF | {"inverse": True}, False)], ["layout inverse"], 0, id="a pair of words asked twice"),
         pytest.param([(HALF | {"inverse": False}, True), (INTER | {"inverse": True}, True), (HALF | {"inverse": True}, False)],
                      [], 1, id="a pair asked once"),
-        pytest.param([(HALF, True), (INTER | {"strided": True}, True)] + 2 * [(STRIDED, False)], [], 2,
-                     id="never a pair with a trait of data"),
+        pytest.param([(HALF, True), (INTER | {"strided": True}, True)] + 2 * [(STRIDED, False)], ["layout strided"], 0,
+                     id="an option and a trait asked twice"),
+        pytest.param([(HALF, True), (INTER | {"strided": True}, True), (STRIDED, False)], [], 1, id="and not once"),
+        pytest.param([(HALF, True), (INTER | {"empty": "tokens"}, True), (HALF | {"empty": "tokens"}, False)],
+                     ["layout empty"], 0, id="but for empty arrays"),
+        pytest.param([(HALF, True), (INTER | {"base": 2.5}, True)] + 2 * [(HALF | {"base": 2.5}, False)], [], 2,
+                     id="never a pair with a number"),
         pytest.param([(HALF | {"scaling": None}, True), (INTER | {"scaling": "YaRN"}, False),
                       (INTER | {"scaling": "Linear"}, False), (HALF | {"scaling": "YaRN"}, False)],
                      ["scaling"], 0, id="the axis that explains most"),
@@ -275,12 +280,55 @@ def test_a_number_that_is_answered_and_refused_is_no_scope() -> None:
     assert not check(refusing(lambda c: c.offset == 1, op="learned"), op="learned", dtype="float32").conformant
 
 
+def test_empty_arrays_in_one_layout_are_two_properties() -> None:
+    report = check(refusing(lambda c: not c.x.size and c.layout == "interleaved"), op="rope", dtype="float32")
+    assert report.verdict == "conformant in its scope", report.operations[0].reason
+    assert "not layout interleaved with empty batch, not layout interleaved with empty" in report.scopes[0].line
+
+
+def test_an_option_and_a_list_with_a_1_are_two_properties() -> None:
+    def torch_repeats(call: SimpleNamespace) -> bool:
+        return call.antialias and 1 in call.size
+
+    report = check(refusing(torch_repeats, op="resample"), op="resample", dtype="float32")
+    assert report.verdict == "conformant in its scope", report.operations[0].reason
+    assert "not antialias with a new grid of one row or column [" in report.scopes[0].line
+    for pair in ({"antialias": True, "one_size": True}, {"antialias": True, "size": {"max": 1}}):
+        stated = {"resample": {"not": [pair]}}
+        again = check(refusing(torch_repeats, op="resample", supports=stated), op="resample", dtype="float32")
+        assert again.conformant, again.operations[0].reason
+        assert again.scopes[0].answered == report.scopes[0].answered
+        read = scope_statement.read("resample", {"resample": again.scopes[0].supports})
+        assert read["resample"]["not"] == scope_statement.read("resample", stated)["resample"]["not"]
+
+
 # ---- too little -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("refuses", [lambda c: c.x.size, lambda c: True], ids=["empty arrays alone", "everything"])
 def test_what_answers_no_value_is_not_conformant(refuses: Condition) -> None:
     report = check(refusing(refuses), op="rope")
     assert report.verdict == "not conformant"
     assert report.operations[0].reason == "no case that has values passed"
+
+
+def test_a_function_that_cannot_answer_a_passed_case_has_failed_it() -> None:
+    """Of these cases one has the shape of its input, and there the input is right: the others need another shape."""
+
+    def outside(call: SimpleNamespace) -> bool:
+        return call.method != "cubic" or call.align_corners or call.antialias or len(call.size) != 2 or call.padding != "border"
+
+    report = check(refusing(outside, op="resample"), op="resample", dtype="float32")
+    assert report.verdict == "conformant in its scope", report.operations[0].reason
+
+
+def test_a_gradient_that_passes_counts_too() -> None:
+    """The gradient of a function that returns its input is the cotangent; that of zeros is 0."""
+    cases = [case for group in load_groups(INSTALLED, ops=("rope",)) for case in group.cases if case.kind == "vjp"]
+    for case in cases:
+        given = scope_trial._given("rope", case.calls[0])
+        assert given is not None
+        assert np.array_equal(given["x"], case.calls[0].cotangents["out"])
+        for function in (scope_trial._given, scope_trial._zeros):
+            assert scope_trial._differs(case, "float32", "angle32", function)
 
 
 def test_zeros_and_the_input_must_fail_in_the_scope(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,6 +395,37 @@ def test_a_limit_is_tried_on_both_sides(refuses: Condition, wrong: Condition | N
     assert scope.drawn > 0
 
 
+@pytest.mark.parametrize(
+    ("refuses", "wrong", "standing"),
+    [
+        (lambda c: largest(c) in ASKED, lambda c: largest(c) > 2047, "fail"),
+        (lambda c: largest(c) > 2047 or largest(c) == 2046, None, "selective"),
+    ],
+)
+def test_what_drawn_calls_decide_is_not_called_too_narrow(refuses: Condition, wrong: Condition | None, standing: str) -> None:
+    assert check(refusing(refuses, wrong=wrong), op="rope", dtype="float32").operations[0].standing == standing
+
+
+def test_each_verdict_names_what_decided_it() -> None:
+    def operation(*verdicts: str, kind: str = "value", scope: Scope | None = None) -> Operation:
+        cases = [CaseResult(f"rope/a/{k}", "rope", kind, "core", "float32", verdict) for k, verdict in enumerate(verdicts)]
+        passing = CaseResult("rope/a/right", "rope", "value", "core", "float32", "pass")
+        return Operation("rope", "float32", "angle32", [passing, *cases], scope=scope or Scope("rope", 1, 1, passed=True))
+
+    assert operation().standing == "pass"
+    assert operation("unsupported").standing == "in scope"
+    invalid = operation("protocol", kind="reject")
+    assert (invalid.standing, invalid.reason) == ("protocol", "1 invalid call ends in protocol")
+    assert operation("crash", "protocol", kind="reject").reason == "2 invalid calls end in crash, protocol"
+    assert operation("fail", "fail").standing == "fail"
+    assert operation("timeout").standing == "timeout"
+    assert operation("timeout", "fail").standing == "fail"
+    assert operation("selective", scope=Scope("rope", 2, 1, True, refused=[("rope/a/0", "float32")])).standing == "selective"
+    assert operation(scope=Scope("rope", 1, 1, passed=False)).standing == "no values"
+    assert operation(scope=Scope("rope", 1, 1, True, narrow="zeros pass", decided="too narrow")).standing == "too narrow"
+    assert {operation(verdict).standing for verdict in BAD} <= {*STANDINGS}
+
+
 # ---- stated scopes --------------------------------------------------------------------------------------------------------
 def half(call: SimpleNamespace) -> bool:
     return call.layout != "half" or call.scaling is not None
@@ -396,6 +475,26 @@ def test_a_stated_scope_has_pairs_and_multiples() -> None:
     assert "not inverse with layout interleaved" in report.scopes[0].line
 
 
+@pytest.mark.parametrize(
+    ("op", "bound", "outside"),
+    [
+        ("resample", {"size": {"min": 2}}, lambda c: 1 in c.size),
+        ("resample", {"old_size": {"max": 5}}, lambda c: max(c.old_size) > 5),
+        ("axial_rope", {"dims": {"multiple_of": 4}}, lambda c: any(n % 4 for n in c.dims)),
+        ("sinusoidal_nd", {"widths": [2, 4, 6]}, lambda c: not {2, 4, 6}.issuperset(c.widths)),
+        ("mrope", {"sections": {"min": 1, "max": 3}}, lambda c: min(c.sections) < 1 or max(c.sections) > 3),
+    ],
+)
+def test_a_bound_holds_for_every_number_of_a_list(op: str, bound: dict[str, Any], outside: Condition) -> None:
+    report = check(refusing(outside, op=op, supports={op: bound}), op=op, dtype="float32")
+    assert report.conformant, report.operations[0].reason
+    assert next(iter(bound)) in report.scopes[0].line
+    silent = check(refusing(lambda _: False, op=op, supports={op: bound}), op=op, dtype="float32")
+    assert silent.scopes[0].answered > report.scopes[0].answered
+    narrower = check(refusing(lambda c: True, op=op, supports={op: bound}), op=op, dtype="float32")
+    assert not narrower.conformant
+
+
 def test_what_is_not_offered_together_is_printed_as_it_is_read() -> None:
     def outside(call: SimpleNamespace) -> bool:
         return call.layout == "interleaved" and call.rotary_dim not in (None, call.x.shape[-1])
@@ -427,6 +526,15 @@ def test_pairs_with_a_word_that_is_refused_altogether_are_not_told() -> None:
         ({"rope": {"positions": "random"}}, "at rope/positions"),
         ({"rope": {"inverse": True}}, "inverse must be a list of False, True; got 'True'"),
         ({"rope": {"head_size": {"maximum": 4}}}, "at rope/head_size"),
+        ({"rope": {"odd_taps": False}}, "supports of rope must name .*; got 'odd_taps'"),
+        ({"alibi": {"partial": False}}, "got 'partial'"),
+        ({"alibi": {"one": ["token"]}}, "one must be one of query, key; got 'token'"),
+        ({"resample": {"size": {"min": 1}}}, "size must be a bound that leaves something out: it is never below 1; got '1'"),
+        ({"rope": {"head_size": {"multiple_of": 1}}}, "a bound that leaves something out"),
+        ({"rope": {"head_size": {"min": 64, "max": 32}}}, "a bound that something is within; got '32'"),
+        ({"rope": {"not": [{"layout": "half", "partial": False}]}}, "partial must be a word or a size that a call can have"),
+        ({"rope": {"not": [{"layout": "half", "odd_taps": True}]}}, "got 'odd_taps'"),
+        ({"rope": {"not": [{"layout": "half", "head_size": {"min": 0}}]}}, "a bound that leaves something out"),
         ({"rope": {1j}}, "as JSON has them"),
         (["rope"], "at the top level"),
     ],

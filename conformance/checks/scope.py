@@ -4,15 +4,16 @@ What an implementation offers of an operation: stated by itself, or inferred fro
 An unanswered case is *explained* by a word of an option, a dtype or a rank that no answered case has; by another trait that
 none has and at least two cases of the suite ask for; by a size beyond all answered ones, where at least two cases lie; by a
 number that is the same wherever answered and not its default, as an offset of 2, where at least two cases have others; and,
-only where none of these explains it, by a pair of words that never occurs among the answered and at least two cases have. All
-else is *selective*. The scope is told with the fewest axes: first the one that explains most cases, with all that it lacks.
+only where none of these explains it, by a pair of words, of two options or of an option and a trait, that never occurs among
+the answered and at least two cases have (one, if the trait is an empty array). All else is *selective*. The scope is told with
+the fewest axes: first the one that explains most cases, with all that it lacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from posref.spec import REGISTRY
@@ -43,10 +44,14 @@ class Bound:
     high: float | None = None
     multiple_of: int | None = None
 
-    def holds(self, sizes: tuple[float, float]) -> bool:
-        """Return whether sizes lie within it."""
-        inside = (self.low is None or sizes[0] >= self.low) and (self.high is None or sizes[1] <= self.high)
-        return inside and (self.multiple_of is None or all(size % self.multiple_of == 0 for size in sizes))
+    def holds(self, sizes: Iterable[float]) -> bool:
+        """Return whether every size lies within it."""
+        return all(
+            (self.low is None or size >= self.low)
+            and (self.high is None or size <= self.high)
+            and (self.multiple_of is None or size % self.multiple_of == 0)
+            for size in sizes
+        )
 
 
 @dataclass(frozen=True)
@@ -101,21 +106,38 @@ def _excludes(axis: str, allowed: Any) -> Callable[[Traits], bool]:
             told = not isinstance(allowed, Bound) and not allowed.isdisjoint((DEFAULT, GIVEN))
             words, sizes = (words, None) if told else (frozenset(), sizes)
         if isinstance(allowed, Bound):
-            return not all(allowed.holds(one) for one in (*((w, w) for w in words), *([sizes] if sizes else [])))
+            return not allowed.holds(_numbers(words, sizes or ()))
         return not words <= allowed or not allowed.issuperset(sizes or ())
 
     return excludes
 
 
 def _is_all_of(words: Mapping[str, Any]) -> Callable[[Traits], bool]:
-    """Return whether a case has several words at once."""
-    return lambda traits: all(traits.words.get(axis, frozenset()) & values for axis, values in words.items())
+    """Return whether a case has several properties at once: on every axis a word or a size that is among those given."""
+
+    def has(axis: str, allowed: Any, traits: Traits) -> bool:
+        given, sizes = traits.words.get(axis, frozenset()), traits.sizes.get(axis, ())
+        if isinstance(allowed, Bound):
+            return any(allowed.holds((number,)) for number in _numbers(given, sizes))
+        return not allowed.isdisjoint((*given, *sizes))
+
+    return lambda traits: all(has(axis, allowed, traits) for axis, allowed in words.items())
+
+
+def _numbers(words: Iterable[Any], sizes: Iterable[float]) -> list[float]:
+    """Return the numbers that a case has on an axis: a word such as None is neither inside a bound nor outside."""
+    return [*(word for word in words if isinstance(word, int | float)), *sizes]
 
 
 # ---- inference ------------------------------------------------------------------------------------------------------------
 def is_option(op: str, axis: str) -> bool:
     """Return whether an axis is an option of words, a flag, a scaling, or the dtype."""
     return axis == "dtype" or is_word(REGISTRY[op].domains.get(axis))
+
+
+def _is_named(op: str, axis: str) -> bool:
+    """Return whether an axis is a named trait: no number, and not whether an option that is one is at its default."""
+    return axis not in REGISTRY[op].domains and "." not in axis and axis not in ("rank", "axes")
 
 
 def is_fixed(op: str, axis: str) -> bool:
@@ -177,9 +199,9 @@ def _bound(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
     answered = [one.traits.sizes[axis] for one in asked if one.answered and axis in one.traits.sizes]
     if not answered:
         return Bound()
-    low, high = min(low for low, _ in answered), max(high for _, high in answered)
+    low, high = min(sizes[0] for sizes in answered), max(sizes[-1] for sizes in answered)
     below = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][0] < low}
-    above = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][1] > high}
+    above = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis][-1] > high}
     if low == high and axis not in BOUNDS and len(below | above) >= enough:
         return Bound(low, high)
     return Bound(low if len(below) >= enough and axis not in BOUNDS else None, high if len(above) >= enough else None)
@@ -190,9 +212,9 @@ def _always(asked: Sequence[Asked], axis: str, enough: int) -> Bound:
     answered = {one.traits.sizes[axis] for one in asked if one.answered and axis in one.traits.sizes}
     if len(answered) != 1 or any(DEFAULT in one.traits.words[axis] for one in asked if one.answered):
         return Bound()
-    [(low, high)] = answered
-    others = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis] != (low, high)}
-    return Bound(low, high) if low == high and len(others) >= enough else Bound()
+    [sizes] = answered
+    others = {one.id for one in asked if axis in one.traits.sizes and one.traits.sizes[axis] != sizes}
+    return Bound(*sizes, *sizes) if len(sizes) == 1 and len(others) >= enough else Bound()
 
 
 def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:
@@ -200,12 +222,12 @@ def _has_one_of(axis: str, missing: frozenset[Any]) -> Callable[[Traits], bool]:
 
 
 def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
-    """Return what pairs of two option words, or of one and a partial rotation, may explain."""
-    axes = [axis for axis in REGISTRY[op].domains if is_option(op, axis)]
-    if any("partial" in one.traits.words for one in asked):
-        axes.append("partial")
+    """Return what pairs of words may explain: of two options, or of an option and a named trait."""
+    options = ["dtype", *(axis for axis in REGISTRY[op].domains if is_option(op, axis))]
+    traits = [a for a in dict.fromkeys(a for one in asked for a in one.traits.words) if a not in options and _is_named(op, a)]
     found = []
-    for first, second in combinations(axes, 2):
+    for first, second in [*combinations(options, 2), *product(options, traits)]:
+        least = 1 if second == "empty" else enough
         cases: dict[tuple[Any, Any], set[str]] = {}
         answered: set[tuple[Any, Any]] = set()
         for one in asked:
@@ -213,7 +235,7 @@ def _pairs(op: str, asked: Sequence[Asked], enough: int) -> list[Candidate]:
             answered |= both if one.answered else set()
             for pair in both:
                 cases.setdefault(pair, set()).add(one.id)
-        missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= enough)
+        missing = frozenset(pair for pair in cases if pair not in answered and len(cases[pair]) >= least)
         if missing:
             found.append(Candidate((first, second), missing, _has_pair(first, second, missing)))
     return found
@@ -240,8 +262,8 @@ def is_known(traits: Traits, answered: Iterable[Traits]) -> bool:
     sizes: dict[str, float] = {}
     for one in answered:
         words |= _together(one)
-        sizes |= {axis: max(high, sizes.get(axis, high)) for axis, (_, high) in one.sizes.items()}
-    return _together(traits) <= words and all(high <= sizes.get(axis, -1.0) for axis, (_, high) in traits.sizes.items())
+        sizes |= {axis: max(own[-1], sizes.get(axis, own[-1])) for axis, own in one.sizes.items()}
+    return _together(traits) <= words and all(own[-1] <= sizes.get(axis, -1.0) for axis, own in traits.sizes.items())
 
 
 def _together(traits: Traits) -> set[Any]:

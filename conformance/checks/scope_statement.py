@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from posref.spec import REGISTRY
+from posref.spec import REGISTRY, Integer, Integers, Real
 
 from ..errors import TargetError, VectorError
 from ..model import Record
@@ -29,10 +30,16 @@ LACKS = {
     "per_row": "the same positions in all rows", "shared_rows": "positions without an axis for rows",
     "unequal": "equal sections", "unequal_old_size": "a square table", "unequal_size": "a square new size",
     "unequal_coordinates": "the same coordinate along every axis",
+    "one_size": "no new grid of one row or column", "one_old_size": "no table of one row or column",
     "odd_dim": "even widths", "odd_taps": "an even number of taps",
     "step": "no ramp that begins where it ends",
     "tokens_before_heads": "heads before tokens", "other_length": "length one more than the largest position",
     "heads_not_power_of_two": "heads a power of two", "other_centre": "centre at half of all positions",
+}  # fmt: skip
+HAS = {  # of a pair
+    "sequence": "calls in sequence", "strided": "strided arrays", "partial": "partial rotation",
+    "negative": "negative positions", "one_size": "a new grid of one row or column",
+    "one_old_size": "a table of one row or column",
 }  # fmt: skip
 NAMES = {"position": "positions", "head_size": "head size", "rows": "rows of a table"}
 SHOWN = 4  # pairs that are told one by one
@@ -68,9 +75,18 @@ def read(name: str, document: Mapping[str, Any]) -> Stated:
         excluded += document.get(op, {}).get("not", [])
         found[op] = {axis: _allowed(name, op, axis, value) for axis, value in merged.items() if axis != "not"}
         if excluded:
-            found[op]["not"] = [
-                {axis: _allowed(name, op, axis, _listed(op, axis, w)) for axis, w in p.items()} for p in excluded
-            ]
+            found[op]["not"] = [_together(name, op, pair) for pair in excluded]
+    return found
+
+
+def _together(name: str, op: str, pair: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is not offered together; `TargetError` if no call can have it."""
+    found = {axis: _allowed(name, op, axis, _listed(op, axis, word)) for axis, word in pair.items()}
+    for axis, words in found.items():
+        if words == frozenset():
+            raise TargetError(
+                _wrong(name, op, axis, "a word or a size that a call can have, since it is under not", pair[axis])
+            )
     return found
 
 
@@ -81,8 +97,8 @@ def _some(op: str, axis: str, value: Any) -> Any:
 
 
 def _listed(op: str, axis: str, word: Any) -> Any:
-    """Return a word of a pair as an axis has it alone."""
-    return word if isinstance(word, list) or vocabulary(op).get(axis) == (True,) else [word]
+    """Return a word or a bound of a pair as an axis has it alone."""
+    return word if isinstance(word, list | dict) or vocabulary(op).get(axis) == (True,) else [word]
 
 
 def _unknown(name: str, op: str, axis: str, known: set[str]) -> str:
@@ -104,7 +120,9 @@ def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
     if isinstance(value, dict):
         if words is not None and not number:
             raise TargetError(_wrong(name, op, axis, f"a list of {_of(words)}", value))
-        return Bound(value.get("min"), value.get("max"), value.get("multiple_of"))
+        bound = Bound(value.get("min"), value.get("max"), value.get("multiple_of"))
+        _expect_effect(name, op, axis, bound)
+        return bound
     if isinstance(value, bool):
         if axis in ("expanded", "gradient", "per_head", *LISTS):
             return frozenset(words or ()) if value else frozenset()
@@ -112,6 +130,16 @@ def _allowed(name: str, op: str, axis: str, value: Any) -> Any:
             raise TargetError(_wrong(name, op, axis, f"a list of {_of(words)}", value))
         return frozenset({True} if value else ())
     return _list(name, op, axis, value, words)
+
+
+def _expect_effect(name: str, op: str, axis: str, bound: Bound) -> None:
+    """Raise `TargetError` for a bound that every call is within, or none."""
+    domain = REGISTRY[op].domains.get(axis)
+    least = domain.low if isinstance(domain, Integer | Integers | Real) else 0
+    if (bound.low is None or bound.low <= least) and bound.high is None and bound.multiple_of in (None, 1):
+        raise TargetError(_wrong(name, op, axis, f"a bound that leaves something out: it is never below {least}", bound.low))
+    if bound.high is not None and bound.high < max(least, -math.inf if bound.low is None else bound.low):
+        raise TargetError(_wrong(name, op, axis, "a bound that something is within", bound.high))
 
 
 def _list(name: str, op: str, axis: str, value: Any, words: tuple[Any, ...] | None) -> frozenset[Any]:
@@ -188,7 +216,9 @@ def as_supports(op: str, restrictions: Iterable[Restriction], asked: Sequence[As
 
 
 def _words_of(word: Any) -> Any:
-    """Return a word of a pair, or several."""
+    """Return a word of a pair, several, or a bound."""
+    if isinstance(word, Bound):
+        return _ends(word)
     if word == frozenset({True}):
         return True
     return [*map(_whole, sorted(word, key=str))] if isinstance(word, frozenset) else word
@@ -198,11 +228,16 @@ def _stated(op: str, axis: str, allowed: Any) -> Any:
     if axis == "positions":
         return FORMS[int(allowed.high)]
     if isinstance(allowed, Bound):
-        ends = {"min": allowed.low, "max": allowed.high, "multiple_of": allowed.multiple_of}
-        return {name: _whole(value) for name, value in ends.items() if value is not None}
+        return _ends(allowed)
     if axis in LACKS or not allowed or (_is_yes(allowed) and not is_option(op, axis)):
         return True in allowed
     return sorted(map(_whole, allowed), key=lambda w: (w is not None, isinstance(w, str), 0 if w is None else w))
+
+
+def _ends(bound: Bound) -> dict[str, Any]:
+    """Return a bound as it is stated."""
+    ends = {"min": bound.low, "max": bound.high, "multiple_of": bound.multiple_of}
+    return {name: _whole(value) for name, value in ends.items() if value is not None}
 
 
 def _whole(value: Any) -> Any:
@@ -219,8 +254,10 @@ def _pairs(restriction: Restriction) -> str:
 
 
 def _pairword(axis: str, word: Any) -> str:
+    if isinstance(word, Bound):
+        return _bound(axis, word, ())
     words = word if isinstance(word, frozenset) else frozenset({word})
-    return axis if words == {True} else f"{axis} {', '.join(sorted(map(_plain, words)))}"
+    return HAS.get(axis, axis) if words == {True} else f"{axis} {', '.join(sorted(map(_plain, words)))}"
 
 
 def _plain(word: Any) -> str:
@@ -232,8 +269,8 @@ def _plain(word: Any) -> str:
 def _bound(axis: str, bound: Bound, outside: Sequence[Asked]) -> str:
     """Return a limit, and on its other side the nearest that was refused."""
     found = [one.traits.sizes[axis] for one in outside if axis in one.traits.sizes]
-    above = min((high for _, high in found if bound.high is not None and high > bound.high), default=None)
-    below = max((low for low, _ in found if bound.low is not None and low < bound.low), default=None)
+    above = min((sizes[-1] for sizes in found if bound.high is not None and sizes[-1] > bound.high), default=None)
+    below = max((sizes[0] for sizes in found if bound.low is not None and sizes[0] < bound.low), default=None)
     if axis == "positions":
         return ALL[int(bound.high or 0)] + ("" if above is None else f" (refused: {OF_FORM[int(above)]})")
     name = NAMES.get(axis, axis)
@@ -419,7 +456,9 @@ def _lacking(wanted: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[str]
             if lacking:
                 yield f"{axis} {', '.join(sorted('none' if w is None else str(w) for w in lacking))}"
     for pair in has.get("not", ()):
-        if all(axis in wanted and not isinstance(wanted[axis], Bound) and wanted[axis] & words for axis, words in pair.items()):
+        if any(isinstance(words, Bound) or isinstance(wanted.get(axis), Bound) for axis, words in pair.items()):
+            continue
+        if all(axis in wanted and wanted[axis] & words for axis, words in pair.items()):
             told = (f"{axis} {', '.join(sorted(map(str, words & wanted[axis])))}" for axis, words in pair.items())
             yield " with ".join(told)
 

@@ -341,7 +341,7 @@ def _tried(
 def _at_limit(passed: Sequence[LoadedCase], axis: str, high: float, dtype: str) -> LoadedCase | None:
     """Return the smallest of the cases nearest to a limit that have one call, and no option that goes with its length."""
     found = [
-        (high - traits_of(case, dtype).sizes.get(axis, (0.0, 0.0))[1], sum(a.size for a in case.calls[0].inputs.values()), case)
+        (high - traits_of(case, dtype).sizes.get(axis, (0.0,))[-1], sum(a.size for a in case.calls[0].inputs.values()), case)
         for case in passed
         if not any(case.calls[0].params.get(name) is not None for name in RELATIONS)
     ]
@@ -350,7 +350,9 @@ def _at_limit(passed: Sequence[LoadedCase], axis: str, high: float, dtype: str) 
 
 def _values(axis: str, high: float, restriction: Restriction) -> Iterator[tuple[float, bool]]:
     """Yield values to try, and whether they lie inside."""
-    refused = min((one.traits.sizes[axis][1] for one in restriction.outside if one.traits.sizes[axis][1] > high), default=high)
+    refused = min(
+        (one.traits.sizes[axis][-1] for one in restriction.outside if one.traits.sizes[axis][-1] > high), default=high
+    )
     if axis != "head_size":
         yield high - 1, True
     step = 2 if axis == "head_size" else 1

@@ -40,16 +40,16 @@ AT_DEFAULT = frozenset({DEFAULT})
 
 @dataclass(frozen=True)
 class Traits:
-    """One case in one dtype: the values that it has on every axis, and the smallest and largest of every size."""
+    """One case in one dtype: the words that it has on every axis, and all numbers of every size, the smallest first."""
 
     words: Mapping[str, frozenset[Any]]
-    sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 def traits_of(case: LoadedCase, dtype: str) -> Traits:
     """Return the traits of a case."""
     words: dict[str, set[Any]] = {"dtype": {dtype}}
-    sizes: dict[str, tuple[float, float]] = {}
+    sizes: dict[str, set[float]] = {}
     if case.kind == "vjp":
         words["gradient"] = {name for call in case.calls for name in call.expected}
     for axis, there in (("sequence", case.kind == "sequence"), ("strided", "non-contiguous" in case.flags)):
@@ -59,9 +59,8 @@ def traits_of(case: LoadedCase, dtype: str) -> Traits:
         for axis, value in (*_options(case.op, call), *_arrays(case, call)):
             words.setdefault(axis, set()).add(value)
         for axis, value in (*_numbers(case.op, call), *_sizes(case.op, call)):
-            low, high = sizes.get(axis, (value, value))
-            sizes[axis] = min(low, value), max(high, value)
-    return Traits({axis: frozenset(values) for axis, values in words.items()}, sizes)
+            sizes.setdefault(axis, set()).add(value)
+    return Traits({a: frozenset(values) for a, values in words.items()}, {a: tuple(sorted(n)) for a, n in sizes.items()})
 
 
 # ---- options --------------------------------------------------------------------------------------------------------------
@@ -94,6 +93,8 @@ def _options(op: str, call: Call) -> Iterator[tuple[str, Any]]:
             yield "axes", len(value)
             if len(set(value)) > 1:
                 yield from (("unequal", True), (f"unequal_{name}", True))
+            if 1 in value and domain.low == 1:
+                yield f"one_{name}", True
         elif isinstance(domain, Real):
             yield name, float(value)
         elif name == "heads" and value & (value - 1):
@@ -110,10 +111,12 @@ def _fields(value: Scaling | None) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(op: str, call: Call) -> Iterator[tuple[str, float]]:
-    """Yield the numbers among the options of a call; of those without a default, the whole ones."""
+    """Yield the numbers among the options of a call, of a list each; of those without a default, the whole ones."""
     for name, domain in REGISTRY[op].domains.items():
         value = call.params.get(name, defaults(op).get(name))
-        if value is not None and (isinstance(domain, Integer) or (isinstance(domain, Real) and name in defaults(op))):
+        if isinstance(domain, Integers):
+            yield from ((name, float(number)) for number in value)
+        elif value is not None and (isinstance(domain, Integer) or (isinstance(domain, Real) and name in defaults(op))):
             yield name, float(value)
 
 
@@ -339,6 +342,64 @@ def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
 
 
 # ---- what may be said of an operation ---------------------------------------------------------------------------------------
+def _axes_of(op: str) -> list[str]:
+    """Return the axes of all arrays of an operation, in all alternatives."""
+    return " ".join(axes.shape for axes in REGISTRY[op].arrays.values()).replace("~", "").split()
+
+
+def _having(op: str) -> list[str]:
+    """Return which traits of `HAVING` a call of an operation can have."""
+    domains, arrays, main, places = REGISTRY[op].domains, REGISTRY[op].arrays, main_array(op), positions_of(op)
+    shapes = [way for name in places for way in alternatives(arrays[name].shape)]
+    rows = not has_coordinates(op) and any(len(way) > 1 or any(map(is_star, way)) for way in shapes)
+    lists = any(isinstance(domain, Integers) for domain in domains.values())
+    width = domains.get("dim")
+    able = {
+        "sequence": True,
+        "strided": bool({*_axes_of(op)} - {"|"}),
+        "partial": main is not None
+        and not {"rotary_dim", "dims", "sections", "cos", "frequencies"}.isdisjoint({*domains, *arrays}),
+        "negative": any(arrays[name].low != "0" or "offset" in domains for name in places),
+        "per_row": rows,
+        "shared_rows": rows,
+        "tokens_before_heads": main is not None and not has_coordinates(op) and not {"positions", "cos"}.isdisjoint(arrays),
+        "unequal": lists,
+        "unequal_coordinates": bool(places) and has_coordinates(op),
+        "heads_not_power_of_two": isinstance(domains.get("heads"), Integer),
+        "step": any(isinstance(domain, Record) for domain in domains.values()),
+        "odd_dim": isinstance(width, Integer) and width.step == 1 and "dim" not in defaults(op),
+        "odd_taps": any(axes.shape.endswith(TAPS) for axes in arrays.values()),
+    }
+    return [name for name in HAVING if able[name]]
+
+
+def _may_have_more(ways: list[list[str]]) -> bool:
+    """Return whether an array may have more axes than in the first alternative."""
+    return any(len(way) > len(ways[0]) for way in ways)
+
+
+def _kinds(op: str) -> dict[str, tuple[str, ...]]:
+    """Return the words of axes that say which arrays, tokens or axes something is of, as far as an operation has them."""
+    arrays, shapes = REGISTRY[op].arrays, {*_axes_of(op)}
+    several = any(is_star(axis) for axis in shapes)
+    empty = {
+        "tokens": bool(shapes & LETTERS.keys()) or (several and bool(positions_of(op))),
+        "heads": several or bool(shapes & {"H", "G", "G*g"}),
+        "batch": several,
+        "lanes": bool(shapes - {"|", "=cos"}),
+    }
+    reals = [name for name, axes in arrays.items() if axes.kind in ("real", "wide") and name not in positions_of(op)]
+    return {
+        "one": tuple(ONE[letter] for letter in LETTERS if letter in shapes),
+        "empty": tuple(kind for kind in LISTS["empty"] if empty[kind]),
+        "expanded": array_names(op) if several else (),
+        "per_head": tuple(n for n, axes in arrays.items() if axes.kind == "wide" and _may_have_more(alternatives(axes.shape))),
+        "tables": tuple(flag.removesuffix("-tables") for flag in OWN_DTYPE) if {"cos", "sin"} <= {*arrays} else (),
+        "gradient": tuple(reals),
+        "numbers": ("integers", "whole floats", "fractional") if positions_of(op) else (),
+    }
+
+
 @cache
 def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     """Return the axes that a scope of an operation may name: those of words with all words, and of sizes with None."""
@@ -358,27 +419,23 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
                 found[name] = (DEFAULT, GIVEN)
             case _:
                 found[name] = None
-    found |= dict.fromkeys(HAVING, (True,))
+    found |= dict.fromkeys(_having(op), (True,))
     found |= {name: (True,) for name, axes in record.arrays.items() if axes.optional}
     found |= {"masks": MASKS} if "mask" in record.arrays else {}
     found |= {"bands": BANDS} if "bands" in record.arrays else {}
-    found |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains}
-    found |= {f"unequal_{name}": (True,) for name, domain in record.domains.items() if isinstance(domain, Integers)}
-    found |= {
-        **LISTS,
-        "expanded": array_names(op),
-        "per_head": tuple(name for name, axes in record.arrays.items() if axes.kind == "wide"),
-        "tables": tuple(flag.removesuffix("-tables") for flag in OWN_DTYPE),
-        "gradient": array_names(op),
-        "numbers": ("integers", "whole floats", "fractional"),
-    }
-    shapes = " ".join(axes.shape for axes in record.arrays.values()).replace("~", "").split()
+    found |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains and positions_of(op)}
+    lists = [(name, domain.low) for name, domain in record.domains.items() if isinstance(domain, Integers)]
+    found |= {f"unequal_{name}": (True,) for name, _ in lists} | {f"one_{name}": (True,) for name, low in lists if low == 1}
+    found |= {name: words for name, words in _kinds(op).items() if words}
+    shapes = _axes_of(op)
     found |= {name: None for letter, name in LETTERS.items() if letter in shapes}
     found |= dict.fromkeys(("positions", "position") if positions_of(op) else ())
     found |= dict.fromkeys(("rank",) if _ranked_array(op) is not None else ())
     found |= dict.fromkeys(("head_size",) if main_array(op) is not None else ())
-    found |= dict.fromkeys(("rows",) if {"N", "left+right+1"} & {*shapes} else ())
+    tables = [alternatives(axes.shape)[0] for axes in record.arrays.values() if axes.kind == "real"]
+    found |= dict.fromkeys(("rows",) if any(len(way) == 2 and {"N", "left+right+1"} & {*way} for way in tables) else ())
     found |= dict.fromkeys(("taps",) if "k" in shapes else ())
-    coordinates = has_coordinates(op) or any(isinstance(domain, Integers) for domain in record.domains.values())
-    coordinates |= any(axes.shape.endswith(COORDINATES) for axes in record.arrays.values())
+    coordinates = bool(lists) or any(
+        axes.shape.startswith("A ") or axes.shape.endswith(COORDINATES) for axes in record.arrays.values()
+    )
     return found | dict.fromkeys(("axes",) if coordinates else ())

@@ -44,7 +44,7 @@ def renderings(command: Any) -> Any:
 @click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
 @click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
-@click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines.")
+@click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines, at most 0.0008.")
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 @click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
 @click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,

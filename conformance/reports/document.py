@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..accuracy import TRIG
 from ..model import decides
 
 NAMED = 4  # operations named in one line, at most
@@ -27,8 +28,10 @@ def shown(word: str) -> str:
 
 
 def told(document: Mapping[str, Any]) -> str:
-    """Return the overall verdict of a report's JSON as it is printed, and for which model."""
-    return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "")
+    """Return the overall verdict of a report as it is printed, for which model, and with which error that was declared."""
+    declared = {float(found[1]) for found in map(TRIG.search, document["target"]["claims"].values()) if found}
+    allowed = f" with sines and cosines off by up to {max(declared):.2g} (trig)" if declared else ""
+    return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "") + allowed
 
 
 def ordered(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from posref.scaling import RECORDS
 
-from ..accuracy import DEFAULT_CLAIM, OF_DTYPE, with_trig
+from ..accuracy import DEFAULT_CLAIM, MOST_TRIG, OF_DTYPE, with_trig
 from ..errors import TargetError, VectorError
 from ..model import Arrays, Call, LoadedCase
 from ..suite.schemas import validate_once
@@ -115,8 +115,9 @@ def settle_claims(
     chosen = {**DEFAULT_CLAIM, **stated}
     declared = trig if trig is not None else chosen.pop("trig", None)
     chosen.pop("trig", None)
-    if declared is not None and not (isinstance(declared, int | float) and 0 < declared < 1):
-        msg = f"{name}: trig, the declared error of sines and cosines, must be between 0 and 1, as 2**-11; got {declared!r}."
+    if declared is not None and not (isinstance(declared, int | float) and 0 < declared <= MOST_TRIG):
+        most = f"above 0 and at most {MOST_TRIG}, the loosest that a released library documents (Direct3D's sincos)"
+        msg = f"{name}: trig, the declared error of sines and cosines, must be {most}, as 2**-11; got {declared!r}."
         raise TargetError(msg)
     unknown = set(chosen) - set(OF_DTYPE)
     if unknown:
