@@ -25,7 +25,7 @@ from posref.conformance.commands.golden_command import golden
 from posref.conformance.commands.protocol_command import protocol
 from posref.conformance.commands.vectors_command import vectors
 from posref.core.composition import stages
-from posref.plots.command import plot
+from posref.plot_command import plot
 from posref.presets import MARKS, Preset
 from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY

@@ -191,7 +191,7 @@ def every(folder: Path, write: Callable[[Path, str], None], signum: int = signal
 
 def a_folder(place: Path, text: str) -> None:
     """Write a folder of three files."""
-    with whole_directory(place, replace=True) as new:
+    with whole_directory(place, lambda _: None) as new:
         (new / "deep" / "er").mkdir(parents=True)
         for name in ("a", "deep/b", "deep/er/c"):
             (new / name).write_text(text)

@@ -175,7 +175,7 @@ def test_an_export_of_a_tier_and_of_operations(tmp_path: Path) -> None:
     assert not check(outputs=tmp_path / "one").conformant
     with pytest.raises(VectorError, match=r"--op must be the name of an operation; got 'nothing'\."):
         export(INSTALLED, tmp_path / "none", ["nothing"])
-    with pytest.raises(VectorError, match="DIR must be new or empty"):
+    with pytest.raises(VectorError, match="must be new or empty"):
         export(INSTALLED, tmp_path / "one")
 
 

@@ -14,7 +14,7 @@ from every_encoding.calls import assert_accepted
 import posref
 from posref.cli import cli
 from posref.conformance import check
-from posref.conformance.errors import Disagreement, TargetError
+from posref.conformance.errors import Disagreement, VectorError
 from posref.conformance.fuzzing import hunt, strategies
 from posref.conformance.fuzzing.fuzz import fuzz, opened
 from posref.conformance.fuzzing.hunt import Hunt
@@ -328,6 +328,6 @@ def test_what_cannot_run_is_exit_2(
 def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     op, change, _ = PLANTED["alibi of more than 16 heads"]
-    with pytest.raises(TargetError, match="holds something else"):
+    with pytest.raises(VectorError, match="holds something else"):
         fuzz(but(op, change), examples=30, seed=5, output=tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"

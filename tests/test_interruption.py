@@ -11,7 +11,7 @@ import pytest
 from conftest import interruptible
 from interrupting import a_folder, scratch_of, tree
 
-from posref.conformance.errors import BuildError
+from posref.conformance.errors import VectorError
 from posref.conformance.proof.build import build
 from posref.conformance.suite import safe_files
 from posref.conformance.suite.reader import INSTALLED, load_groups
@@ -43,7 +43,7 @@ def test_a_kill_at_any_moment_leaves_the_old_the_new_or_nothing(
     seen = json.loads(done.stdout)
     assert set(seen) <= outcomes
     assert "old" in seen
-    assert sum(seen.values()) >= max(count, 30)
+    assert sum(seen.values()) >= max(count, 25)
 
 
 LIMITED = """import os, resource, sys
@@ -113,7 +113,7 @@ def test_an_old_folder_that_was_put_aside_comes_back(tmp_path: Path) -> None:
 
 
 def test_the_scratch_folder_of_a_living_process_stays(tmp_path: Path) -> None:
-    with whole_directory(tmp_path / "suite", replace=True) as mine:
+    with whole_directory(tmp_path / "suite", lambda _: None) as mine:
         (mine / "a").write_text("mine")
         a_folder(tmp_path / "suite", "theirs")
         assert mine.is_dir()
@@ -150,7 +150,7 @@ def test_a_folder_that_is_not_replaced_must_be_empty(tmp_path: Path) -> None:
     (tmp_path / "suite").mkdir()
     with whole_directory(tmp_path / "suite") as new:
         (new / "a").write_text("new")
-    with pytest.raises(OSError, match="not empty"), whole_directory(tmp_path / "suite") as new:
+    with pytest.raises(VectorError, match="new or empty"), whole_directory(tmp_path / "suite") as new:
         (new / "a").write_text("newer")
     assert (tmp_path / "suite" / "a").read_text() == "new"
 
@@ -162,18 +162,8 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert list(load_groups(tmp_path / "real"))
     (tmp_path / "real" / "SUITE.json").unlink()
-    with pytest.raises(BuildError, match="holds something else"):
+    with pytest.raises(VectorError, match="holds something else"):
         build(tmp_path / "link", tier="smoke")
-
-
-def test_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
-    whole_file(Path("/dev/null"), "text")
-    assert Path("/dev/null").is_char_device()
-    read, write = os.pipe()
-    whole_file(Path(f"/dev/fd/{write}"), "text")
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        assert pipe.read() == "text"
 
 
 def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def reseal(root: Path, group: str, data: tensors.Tensors | None = None, toleranc
     document = json.loads((root / group / "group.json").read_text())
     for name, changed in (("data.safetensors", data), ("tolerance.safetensors", tolerance)):
         if changed is not None:
+            (root / group / name).unlink()
             document["files"][name] = tensors.write(root / group / name, changed)
     write_json(root / group / "group.json", document)
     entry["files"] = {"group.json": tensors.digest((root / group / "group.json").read_bytes()), **document["files"]}
@@ -156,7 +157,7 @@ def test_a_decision_within_the_tolerance_is_refused() -> None:
 
 def test_build_replaces_a_suite_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
-    with pytest.raises(BuildError, match="DIR must be new, empty, or hold a suite"):
+    with pytest.raises(VectorError, match="must be new, empty, or hold a suite"):
         build(tmp_path, tier="smoke")
     assert (tmp_path / "letter.txt").read_text() == "mine"
     build(tmp_path / "suite", tier="smoke")

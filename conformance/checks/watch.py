@@ -233,7 +233,7 @@ class Watch:
         by_op: dict[str, list[Case]] = {}
         for number, seen in enumerate(self._kept.values(), 1):
             by_op.setdefault(seen.op, []).append(seen.case(number, tuple(WATCHED), f"seen in {self._place.text}"))
-        write_suite(NAME, Path(directory), by_op, WATCHED)
+        write_suite(Path(directory), by_op, WATCHED)
 
     def _counted(self) -> str:
         if not self._total:

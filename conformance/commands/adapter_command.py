@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..suite.safe_files import is_standard_output, whole_file
 from .console import FILE, console, errors
 
 LIKE = Path(__file__).parents[1] / "adapters" / "like"
@@ -42,9 +43,11 @@ def new(name: str, kind: str, output: Path | None) -> None:
 
     with errors():
         path = output or Path(f"posref_{name.replace('-', '_')}.py")  # not the library's own name: the file imports that
-        if path.exists():
+        if path.exists() and not is_standard_output(path):
             msg = f"adapter new: {path} must not exist yet; give another file with -o."
             raise TargetError(msg)
         text = (LIKE / f"{kind}{SUFFIX}").read_text(encoding="utf-8").format(name=name, file=path)
-        path.write_text(text, encoding="utf-8")
-    console().print(f"wrote {path}. It runs as it is: posref check {path}", highlight=False, markup=False)
+        whole_file(path, text)
+    console(err=is_standard_output(path)).print(
+        f"wrote {path}. It runs as it is: posref check {path}", highlight=False, markup=False
+    )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..suite.safe_files import OURS
+from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
 from ..targets.connection import ahead
 from ..targets.remote.program_process import adopt
-from .console import FILE, FOLDER, Show, console, errors, needs, progress, writable
+from .console import FILE, FOLDER, Show, console, errors, needs, progress
 
 if TYPE_CHECKING:
     from ..reports.report import Report
@@ -75,10 +75,10 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
             report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
         from ..reports import terminal
 
-        aside = any(str(path) == "-" for path in (json_file, *forms.values()))
+        aside = any(path is not None and is_standard_output(path) for path in (json_file, *forms.values()))
         terminal.show(report, console(err=aside))
         if json_file is not None:
-            _write(json_file, report.json_text())
+            whole_file(json_file, report.json_text())
         _render(report.to_json(), **forms)
         if print_scope:
             click.echo(terminal.supports(report), err=aside)
@@ -87,7 +87,7 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
 
 def _prepare(json_file: Path | None, **forms: Path | None) -> None:
     """Raise before the check if a file could not be written after it."""
-    writable(json_file, *forms.values())
+    expect_writable(json_file, *forms.values())
     if forms["html"] is not None:
         needs("html", jinja2="jinja2")
 
@@ -136,18 +136,8 @@ def _render(document: dict[str, Any], **forms: Path | None) -> None:
         if form == "html":
             from ..reports.html import render
 
-            _write(path, render(document))
+            whole_file(path, render(document))
         else:
             from ..reports import summaries
 
-            _write(path, getattr(summaries, form)(document))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file, or standard output for ``-``."""
-    from ..suite.safe_files import whole_file
-
-    if str(path) == "-":
-        click.echo(text, nl=False)
-    else:
-        whole_file(path, text)
+            whole_file(path, getattr(summaries, form)(document))

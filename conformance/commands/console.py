@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -25,18 +23,6 @@ if TYPE_CHECKING:
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 LONGEST = 4000  # characters of an error
 FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
-def writable(*paths: Path | None) -> None:
-    """Raise an `OSError` now unless files can be written in these places later."""
-    for path in paths:
-        if path is not None and str(path) != "-" and (path.is_file() or not path.exists()):
-            try:
-                with TemporaryFile(dir=os.path.dirname(os.path.realpath(path))):
-                    continue
-            except OSError as error:
-                error.filename = str(path)
-                raise
 
 
 def operation(name: str, option: str = "NAME", hint: str = "") -> str:

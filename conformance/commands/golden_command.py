@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from .console import FILE, console, errors, needs_vectors, operation, progress, writable
-
-FOLDERS = ("suite", "onnx")
+from ..suite.safe_files import is_standard_output
+from .console import FILE, console, errors, needs_vectors, operation, progress
 
 
 @click.command()
@@ -40,10 +39,10 @@ FOLDERS = ("suite", "onnx")
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one per core.")
 @click.option("--minutes", metavar="M", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
               help="Refuse a call that would take longer to prove.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", *FOLDERS]),
+@click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", "suite", "onnx"]),
               help="By default from PATH's ending, or a suite. onnx is a folder like ONNX's node tests.")  # fmt: skip
 @click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
-              help="A .npz, .safetensors or .json file, or a folder: a suite that posref check --suite takes.")  # fmt: skip
+              help="A .npz, .safetensors or .json file, - (with --format), or a folder for check --suite.")  # fmt: skip
 def golden(
     name: str, output: Path, dtype: str | None, witnesses: str, form: str | None, *, stages: bool, jobs: int | None,
     minutes: float, **asked: Any,
@@ -58,14 +57,16 @@ def golden(
     """
     with errors():
         needs_vectors()
-        writable(output if output.suffix and form not in FOLDERS else None)
         from ..proof.golden_data import Request, Wanted, write
         from ..proof.witnesses import Effort
 
+        wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages), form)
+        wanted.format_of(output)
         case = Request(operation(name), **asked).case()
         with progress("proving") as show:
-            wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages), form)
             about = write(case, output, wanted, f"posref {shlex.join(sys.argv[1:])}", show)
     how = "proved by two witnesses" if witnesses == "2" else "proved by the definition alone: one witness"
     onnx = f"; {about['onnx']}" if "onnx" in about else ""
-    console().print(f"wrote {output}: {about['operation']}, {how}{onnx}", highlight=False, markup=False)
+    console(err=is_standard_output(output)).print(
+        f"wrote {output}: {about['operation']}, {how}{onnx}", highlight=False, markup=False
+    )

@@ -86,7 +86,7 @@ REASONS = 5
 def write(findings: Findings, directory: Path) -> Path:
     """Write the failures as a suite, one group for each operation; nothing but a suite is replaced."""
     by_op = {op: [_case(find, findings.seed) for find in findings.finds if find.op == op] for op in REGISTRY}
-    write_suite("fuzz", directory, by_op, FUZZ)
+    write_suite(directory, by_op, FUZZ)
     return directory
 
 

@@ -27,6 +27,7 @@ from posref.spec import PARTS, REGISTRY, Encoding, OneOf
 from ..errors import no_operation
 from ..evidence.order import evidence_of
 from ..model import Case
+from ..suite import safe_files
 
 FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariants", "requires", "sums")  # copied from the model
 PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
@@ -55,10 +56,9 @@ def new(name: str, like: str) -> None:
         Path("CHANGELOG.md"): recorded(name, (root / "CHANGELOG.md").read_text(encoding="utf-8")),
     }
     for file, text in files.items():
-        with (root / file).open("x", encoding="utf-8") as stream:
-            stream.write(text)
+        safe_files.write(root / file, text.encode())
     for file, text in lines.items():
-        (root / file).write_text(text, encoding="utf-8")
+        safe_files.whole_file(root / file, text)
     if importlib.util.find_spec("ruff") is not None:
         subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", *files], cwd=root, check=False)
     for file, text in files.items():

@@ -19,7 +19,7 @@ from ..calls import differentiable, to_json
 from ..errors import BuildError, TargetError, VectorError, no_operation
 from ..evidence.catalogue import all_cases, all_flags, groups
 from ..model import GOLDEN, OWN, Arrays, Case, Flag, LoadedGroup
-from ..suite import tensors
+from ..suite import safe_files, tensors
 from ..suite.reader import document, load_manifest
 from ..suite.safe_files import whole_directory
 from ..suite.writer import (
@@ -29,6 +29,7 @@ from ..suite.writer import (
     SUITE,
     copy_groups,
     copy_static,
+    expect_suite,
     finish,
     json_bytes,
     recorded_sums,
@@ -98,11 +99,8 @@ def build(
         If the witnesses disagree, a value cannot be proved, or a decision lies within its tolerance: it names the case.
     """
     wanted = _wanted(tier, ops)
-    with whole_directory(directory, replace=True) as new:
+    with whole_directory(directory, expect_suite) as new:
         old = directory if (directory / "SUITE.json").is_file() else None
-        if old is None and directory.exists() and any(directory.iterdir()):
-            msg = f"vectors build: DIR must be new, empty, or hold a suite; {directory} holds something else. Choose another."
-            raise BuildError(msg)
         with _products(wanted, jobs, Store(reuse) if reuse is not None else None) as products:
             entries, smoke = _copy_others(old, new, ops) if old is not None and ops else ({}, {})
             kept, proved_now = len(entries), 0
@@ -318,7 +316,7 @@ def _write(root: Path, files: Mapping[str, bytes]) -> dict[str, Any]:
     folder = root / manifest["id"]
     folder.mkdir(parents=True)
     for name, data in files.items():
-        (folder / name).write_bytes(data)
+        safe_files.write(folder / name, data)
     ids = [case["id"] for case in manifest["cases"]]
     return {"id": manifest["id"], "op": manifest["op"], "cases": ids, "files": {n: tensors.digest(d) for n, d in files.items()}}
 
@@ -395,7 +393,7 @@ def golden_suite(
         require_room("golden_suite", shapes)
         wide = {name: x.astype(np.float64) if x.dtype.kind == "f" else x for name, x in inputs.items()}
         own.append(Case(f"{op}/golden/call-{len(own) + 1}", dict(options), wide, tuple(GOLDEN)))
-    write_suite("golden_suite", Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
+    write_suite(Path(directory), by_op, GOLDEN, Effort(jobs=jobs, minutes=minutes))
     return Path(directory)
 
 
@@ -408,7 +406,7 @@ def require_room(who: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def write_suite(
-    who: str, directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
+    directory: Path, by_op: Mapping[str, list[Case]], flags: Mapping[str, Flag], effort: Effort | None = None,
     show: Show | None = None,
 ) -> None:  # fmt: skip
     """Write cases as a suite that `posref check --suite` takes, a group an operation; nothing but a suite is replaced."""
@@ -418,13 +416,11 @@ def write_suite(
         assert witnesses == spent.witnesses
         return proved_in_parts(op, arrays, params, spent, show)
 
-    with whole_directory(directory, replace=True) as new:
-        if directory.exists() and any(directory.iterdir()) and not (directory / "SUITE.json").is_file():
-            msg = f"{who}: --output must be new, empty, or hold a suite; {directory} holds something else. Choose another."
-            raise TargetError(msg)
+    with whole_directory(directory, expect_suite) as new:
+        old = directory if (directory / "SUITE.json").is_file() else None
         made = (build_group(cases, witnesses=spent.witnesses, prover=prover) for cases in by_op.values() if cases)
         entries = [write_group(new, group) for group in made]
-        copy_static(STATIC, new)
+        copy_static(STATIC, new, own=old)
         write_json(new / "smoke.json", {"schema": SCHEMA, "suite": SUITE, "cases": []})
         write_json(new / "flags.json", {name: {"catches": f.catches, "seen_in": f.seen_in} for name, f in flags.items()})
         finish(new, entries)

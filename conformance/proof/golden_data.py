@@ -28,6 +28,7 @@ from ..errors import TargetError
 from ..evidence.tools.numbers import floats
 from ..model import GOLDEN, Arrays, Case
 from ..suite.axes import within
+from ..suite.safe_files import expect_writable, is_standard_output, whole_file
 from .evaluation import askable
 from .witnesses import Effort, Show, proved_in_parts, shapes_of
 
@@ -392,6 +393,11 @@ class Wanted:
 
     def format_of(self, path: Path) -> str:
         """Return the format in which a path is written."""
+        if is_standard_output(path):
+            if self.format not in FILES:
+                msg = f"golden: -o {path} is standard output and needs --format {', '.join(FILES[:-1])} or {FILES[-1]}."
+                raise TargetError(msg)
+            return self.format
         ending = path.suffix.removeprefix(".")
         foreign = ending in TENSOR_FILES and not path.is_dir() if self.format is None else ending in FILES
         if foreign and ending != self.format:
@@ -416,6 +422,8 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         If it would take too long or too much memory, the values do not fit the dtype, or stages that are wanted are not there.
     """
     form, inputs = wanted.format_of(path), {n: np.asarray(v) for n, v in case.inputs.items()}
+    if form in FILES:
+        expect_writable(path)
     try:
         shapes = shapes_of(case.op, inputs, case.params)
     except (TypeError, ValueError, IndexError) as error:
@@ -433,7 +441,7 @@ def write(case: Case, path: Path, wanted: Wanted, command: str, show: Show | Non
         from . import build
 
         build.require_room("golden", shapes)
-        build.write_suite("golden", path, {case.op: [case]}, GOLDEN, wanted.effort, show)
+        build.write_suite(path, {case.op: [case]}, GOLDEN, wanted.effort, show)
         return {"operation": case.op, "suite": str(path)}
     expected, mid, widths = proved_in_parts(case.op, inputs, case.params, wanted.effort, show)
     if wanted.effort.stages and not mid:
@@ -494,9 +502,7 @@ def _save(path: Path, form: str, arrays: Arrays, about: Mapping[str, Any]) -> No
         data = safetensors.save(arrays, metadata={"about": json.dumps(about)})
     else:
         data = (json.dumps({"about": about, **{n: _lists(x) for n, x in arrays.items()}}) + "\n").encode()
-    part = path.with_name(f"{path.name}.part")
-    part.write_bytes(data)
-    part.replace(path)  # whole, or not at all
+    whole_file(path, data)
 
 
 def _lists(x: npt.NDArray[Any]) -> Any:

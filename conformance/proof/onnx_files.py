@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,12 @@ from posref.backends.rounding import bits_of, round_to
 
 from ..accuracy import DEFAULT_CLAIM
 from ..calls import given_dtype, judged_as
-from ..errors import TargetError
+from ..errors import TargetError, VectorError
 from ..model import Arrays, Case
+from ..suite import safe_files
+from ..suite.reader import parse
 from ..suite.safe_files import whole_directory
+from ..suite.writer import expect_only
 
 OPSET = 23
 Reals = npt.NDArray[Any]
@@ -92,7 +96,8 @@ def node_of(op: str, inputs: Arrays, params: Mapping[str, Any]) -> Node | str:
 
 
 IR = 10  # the version of ONNX's format that has opset 23
-SET = "test_data_set_0"
+SET, ABOUT = "test_data_set_0", "about.json"
+DATA = re.compile(r"(input|output|allowed)_\d+\.pb")
 
 
 def require_onnx() -> None:
@@ -117,24 +122,31 @@ def write(path: Path, case: Case, expected: Arrays, allowed: Arrays, dtype: str,
     node = node_of(case.op, inputs, case.params)
     if isinstance(node, Node) and dtype not in node.dtypes:
         node = f"{node.operator} has no {dtype}"
-    with whole_directory(path, replace=True) as new:
-        if path.exists() and any(path.iterdir()) and not (path / SET).is_dir():
-            msg = f"golden: --output must be new, empty, or hold an ONNX test; {path} holds something else. Choose another."
-            raise TargetError(msg)
+    with whole_directory(path, _expect_test) as new:
         if isinstance(node, Node):
             given: Mapping[str, Any] = {n: x for n, x in node.inputs.items() if x is not None}
             _put(new, "input", given, dict.fromkeys(given, dtype))
             results, shape = list(expected.values()), node.shape
             _put(new, "output", {"Y": results[0].reshape(shape)}, {"Y": dtype})
             _put(new, "allowed", {"Y": next(iter(allowed.values())).reshape(shape)}, {"Y": "float64"})
-            (new / "model.onnx").write_bytes(_model(case.op, node, dtype))
+            safe_files.write(new / "model.onnx", _model(case.op, node, dtype))
         else:
             _put(new, "input", inputs, {n: given_dtype(case.op, n, dtype) for n in inputs})
             _put(new, "output", expected, dict.fromkeys(expected, kept))
             _put(new, "allowed", allowed, dict.fromkeys(allowed, "float64"))
         told = f"a node test of {node.operator}" if isinstance(node, Node) else f"tensors without a model: {node}"
-        (new / "about.json").write_text(json.dumps({**about, "onnx": told}, indent=1) + "\n", encoding="utf-8")
+        safe_files.write(new / ABOUT, (json.dumps({**about, "onnx": told}, indent=1) + "\n").encode())
     return told
+
+
+def _expect_test(root: Path) -> None:
+    """Raise `VectorError` unless a folder holds an ONNX test that posref wrote, and nothing else."""
+    about = parse(root / ABOUT, safe_files.read(root / ABOUT, safe_files.LIMIT, root=root))
+    if not (isinstance(about, dict) and {"operation", "posref", "onnx"} <= {*about}):
+        msg = f"{root / ABOUT}: must say what posref wrote there. Choose another folder."
+        raise VectorError(msg)
+    data = {f"{SET}/{p.name}" for p in (root / SET).glob("*.pb") if DATA.fullmatch(p.name)}
+    expect_only(root, {ABOUT, "model.onnx", *data})
 
 
 def _put(folder: Path, role: str, arrays: Mapping[str, npt.NDArray[Any]], dtypes: Mapping[str, str]) -> None:
@@ -142,7 +154,7 @@ def _put(folder: Path, role: str, arrays: Mapping[str, npt.NDArray[Any]], dtypes
     (folder / SET).mkdir(exist_ok=True)
     for k, (name, x) in enumerate(arrays.items()):
         data = _tensor(name, x, dtypes[name]).SerializeToString(deterministic=True)
-        (folder / SET / f"{role}_{k}.pb").write_bytes(data)
+        safe_files.write(folder / SET / f"{role}_{k}.pb", data)
 
 
 def _tensor(name: str, x: npt.NDArray[Any], dtype: str) -> Any:

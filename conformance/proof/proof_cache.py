@@ -12,8 +12,8 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -30,7 +30,7 @@ import posref
 from posref import backends
 
 from ..model import Case, Flag
-from ..suite import schemas
+from ..suite import safe_files, schemas
 
 CODE = Path(__file__).parents[1]
 ROOMS = ("suite", "witness", "proof")  # of conformance/, beside the files at its root; cases are told by their values
@@ -175,14 +175,12 @@ class Store:
         body = json.dumps(about).encode() + b"\n" + b"".join(product.files.values())
         with contextlib.suppress(OSError):  # a full disk or a folder of somebody else's: proved again next time
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".new-", dir=self.folder)
+            new = self.folder / f".new-{secrets.token_hex(8)}"
             try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(MAGIC + _seal(key, body).encode() + b"\n" + body)
-                os.replace(name, self.folder / key)
+                safe_files.write(new, MAGIC + _seal(key, body).encode() + b"\n" + body)
+                os.replace(new, self.folder / key)
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(name)
+                new.unlink(missing_ok=True)
 
     def prune(self) -> None:
         """Remove the entries not used for the longest time, so that `LIMIT` bytes are left, and what killed builds began."""

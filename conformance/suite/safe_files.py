@@ -9,14 +9,17 @@ holds on its scratch folder ends with the process.
 
 import contextlib
 import errno
+import hashlib
 import json
 import math
 import os
 import re
+import secrets
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,46 +147,142 @@ def _deep(document: Any) -> bool:
 
 
 # ---- writing: whole or not at all -----------------------------------------------------------------------------------------
+STANDARD_OUTPUT = ("-", "/dev/stdout")  # names of standard output, wherever a file is asked for
+LONGEST = 200  # bytes of a name in the name of its scratch folder: a name has at most 255 on most systems
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a new file; nothing that is there is written to, and no link is followed."""
+    with path.open("xb") as file:
+        file.write(data)
+
+
+def whole_file(path: Path, data: str | bytes) -> None:
+    """
+    Write a file, text as UTF-8; what is at `path` stays as it is until the new file is complete.
+
+    A file that is replaced keeps its permissions. ``-`` and ``/dev/stdout`` are standard output.
+
+    Raises
+    ------
+    VectorError
+        If there is something else than a regular file at `path`: a link, a device, a pipe or a folder.
+    OSError
+        If it cannot be written; the error names `path`.
+    """
+    body = data.encode() if isinstance(data, str) else data
+    if is_standard_output(path):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(body)
+        sys.stdout.buffer.flush()
+        return
+    mode = _expect_file(path)
+    with _naming(path), _beside(path.parent.resolve() / path.name) as scratch:
+        new = scratch / "new"
+        write(new, body)
+        if mode is not None:
+            new.chmod(mode)
+        _sync(new)
+        _expect_file(path)
+        os.replace(new, path)
+        _sync(path.parent)
+
+
+def is_standard_output(path: Path) -> bool:
+    """Return whether a path means standard output."""
+    return str(path) in STANDARD_OUTPUT
+
+
+def expect_writable(*paths: Path | None) -> None:
+    """Raise what `whole_file` would raise for these paths, as far as that can be known before."""
+    for path in paths:
+        if path is not None and not is_standard_output(path):
+            _expect_file(path)
+            with _naming(path), tempfile.TemporaryFile(dir=path.parent):
+                pass
+
+
+def _expect_file(path: Path) -> int | None:
+    """Return the permissions of the file at `path`, None if there is nothing; raise unless it may be replaced."""
+    with _naming(path):
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            return None
+        kind = KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        if not stat.S_ISREG(found.st_mode):
+            msg = f"{path}: must be a regular file or new; it is {kind}. Choose another name, or - for standard output."
+            raise VectorError(msg)
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return stat.S_IMODE(found.st_mode)
+
+
+KINDS = {
+    stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+}  # fmt: skip
+
+
 @contextlib.contextmanager
-def whole_directory(directory: Path, *, replace: bool = False) -> Iterator[Path]:
+def _naming(path: Path) -> Iterator[None]:
+    """Let an `OSError` name the path that was asked for, not one that posref made of it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
+    except ValueError as error:  # a NUL in the name
+        msg = f"{path}: cannot be a file's name: {error}."
+        raise VectorError(msg) from error
+
+
+@contextlib.contextmanager
+def whole_directory(directory: Path, check: Callable[[Path], None] | None = None) -> Iterator[Path]:
     """
     Yield a new folder that takes the place of `directory` when the block ends without an error.
 
-    Without `replace` there must be nothing at `directory`, or an empty folder. With it, the old one is moved aside first: a
-    process killed in that instant leaves it in the scratch folder, whole, and the next writer puts it back.
+    Without `check` there must be nothing at `directory`, or an empty folder. With it, a folder that is not empty is replaced
+    if `check` raises no error for it, before and again after the block. It is moved aside first: a process killed in that
+    instant leaves it in the scratch folder, whole, and the next writer puts it back.
     """
-    place = Path(os.path.realpath(directory))
-    if place.parent.exists() and not place.parent.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place.parent))
-    place.parent.mkdir(parents=True, exist_ok=True)
+    with _naming(directory):
+        place = Path(os.path.realpath(directory))
+        if place.exists() and not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    _expect_replaceable(place, check)
+    with _naming(directory):
+        place.parent.mkdir(parents=True, exist_ok=True)
     with _beside(place) as scratch:
-        new = scratch / "new"
-        new.mkdir()
-        yield new
-        for folder, _, files in os.walk(new, topdown=False):
-            for path in (*(os.path.join(folder, name) for name in files), folder):
-                _sync(path)
-        if place.exists():
-            if replace:
+        with _naming(directory):
+            new = scratch / "new"
+            new.mkdir()
+        try:
+            yield new
+        except OSError as error:
+            if error.filename is None or str(error.filename).startswith(str(scratch)):
+                error.filename, error.filename2 = str(directory), None
+            raise
+        with _naming(directory):
+            for folder, _, files in os.walk(new, topdown=False):
+                for path in (*(os.path.join(folder, name) for name in files), folder):
+                    _sync(path)
+        _expect_replaceable(place, check)
+        with _naming(directory):
+            if place.exists():
+                new.chmod(stat.S_IMODE(place.stat().st_mode))
                 os.rename(place, scratch / "old")
-            else:
-                place.rmdir()
-        os.rename(new, place)
-        _sync(place.parent)
+            os.rename(new, place)
+            _sync(place.parent)
 
 
-def whole_file(path: Path, text: str) -> None:
-    """Write a text file; what is there already and is no regular file, such as /dev/stdout, is written to as it is."""
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8", newline="\n")
-        return
-    place = Path(os.path.realpath(path))
-    with _beside(place) as scratch:
-        new = scratch / "new"
-        new.write_text(text, encoding="utf-8", newline="\n")
-        _sync(new)
-        os.replace(new, place)
-        _sync(place.parent)
+def _expect_replaceable(place: Path, check: Callable[[Path], None] | None) -> None:
+    """Raise unless there is nothing at `place`, an empty folder, or one that `check` knows."""
+    if place.exists() and any(place.iterdir()):
+        if check is None:
+            msg = f"{place}: must be new or empty. Choose another folder."
+            raise VectorError(msg)
+        check(place)
 
 
 def put_aside(directory: Path) -> Path | None:
@@ -194,18 +293,19 @@ def put_aside(directory: Path) -> Path | None:
 
 @contextlib.contextmanager
 def _beside(place: Path) -> Iterator[Path]:
-    """Yield a locked scratch folder beside `place`; an `OSError` on the way names `place` if it names nothing."""
+    """Yield a locked scratch folder beside `place`, and remove those that processes without an end have left."""
     for left in _scratches(place):
         handle = _lock(left, wait=False)
         if handle is not None:
             _clear(left, place)
             os.close(handle)
-    scratch, lock = _create(place)
+    scratch = place.parent / f"{_prefix(place)}{secrets.token_hex(4)}"
+    lock = None
     try:
+        while not scratch.exists():  # not even once it is locked, if another process took it for one that was left
+            scratch.mkdir(mode=0o700)
+            lock = _lock(scratch, wait=True)
         yield scratch
-    except OSError as error:
-        error.filename = error.filename or str(place)
-        raise
     finally:
         _clear(scratch, place)
         if lock is not None:
@@ -214,21 +314,17 @@ def _beside(place: Path) -> Iterator[Path]:
 
 def _scratches(place: Path) -> list[Path]:
     """Return the scratch folders of `place` that there are."""
-    pattern = re.compile(re.escape(f".{place.name}.posref-") + "[a-z0-9_]{8}")
+    pattern = re.compile(re.escape(_prefix(place)) + "[a-z0-9_]{8}")
     with contextlib.suppress(FileNotFoundError):
         return sorted(p for p in place.parent.iterdir() if pattern.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
     return []
 
 
-def _create(place: Path) -> tuple[Path, int | None]:
-    """Return a new scratch folder, and the lock on it where there are locks."""
-    while True:
-        scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}.posref-", dir=place.parent))
-        lock = _lock(scratch, wait=True)
-        if scratch.exists():  # else somebody took it for a dead process's before it was locked
-            return scratch, lock
-        if lock is not None:
-            os.close(lock)
+def _prefix(place: Path) -> str:
+    """Return how the names of the scratch folders of `place` begin."""
+    name = os.fsencode(place.name)
+    short = name if len(name) <= LONGEST else name[: LONGEST // 2] + hashlib.sha256(name).hexdigest().encode()
+    return f".{os.fsdecode(short)}.posref-"
 
 
 def _lock(scratch: Path, *, wait: bool) -> int | None:

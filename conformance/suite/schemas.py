@@ -50,7 +50,7 @@ def _remember(folder: Path, key: str) -> None:
     kept = os.listdir(folder)
     for other in kept if len(kept) >= LIMIT else ():
         (folder / other).unlink(missing_ok=True)
-    (folder / key).touch()
+    safe_files.write(folder / key, b"")
 
 
 def validate(name: str, document: Any, path: Path) -> None:

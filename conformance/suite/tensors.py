@@ -29,7 +29,7 @@ EMPTY = 2**20  # the other axes of a tensor without values have at most so many 
 def write(path: Path, tensors: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
     """Write `tensors` and return ``{"sha256", "bytes"}``."""
     data = to_bytes(tensors)
-    path.write_bytes(data)
+    safe_files.write(path, data)
     return digest(data)
 
 

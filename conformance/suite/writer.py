@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import VectorError, no_operation
@@ -27,7 +27,7 @@ def copy_static(source: Path, directory: Path, *, own: Path | None = None) -> No
         root = own if own is not None and os.path.lexists(own / name) else source
         data = safe_files.read(root / name, LARGEST, root=root)
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_bytes(data)
+        safe_files.write(directory / name, data)
 
 
 def copy_groups(source: Path, directory: Path, entries: Sequence[Mapping[str, Any]], *, link: bool = False) -> None:
@@ -41,13 +41,46 @@ def copy_groups(source: Path, directory: Path, entries: Sequence[Mapping[str, An
                 if link:
                     os.link(old, new)
                     continue
-            new.write_bytes(data)
+            safe_files.write(new, data)
 
 
 def recorded_sums(root: Path) -> dict[str, str]:
     """Return the hashes that a suite records of all its files, by name."""
     text = safe_files.read(root / "SHA256SUMS", LARGEST, root=root).decode("ascii", errors="replace")
     return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
+
+
+def expect_suite(root: Path) -> None:
+    """
+    Raise unless a folder holds a suite and nothing else, so that nothing but a suite is lost where it is replaced.
+
+    Raises
+    ------
+    VectorError
+        If its manifest is not valid, or there is a file, link or folder that the manifest does not name: the error names it.
+    """
+    try:
+        groups = load_manifest(root)["groups"]
+    except VectorError as error:
+        msg = f"{root}: must be new, empty, or hold a suite; it holds something else: {error}"
+        raise VectorError(msg) from error
+    names = {f"{entry['id']}/{name}" for entry in groups for name in entry["files"]}
+    schemas = {f"{SCHEMAS}/{name}" for name in listing(root / SCHEMAS)}  # which are kept
+    expect_only(root, {*names, *schemas, *STATIC_FILES, "SUITE.json", "SHA256SUMS", "smoke.json", "flags.json"})
+
+
+def expect_only(root: Path, names: Collection[str]) -> None:
+    """Raise `VectorError` if a folder has anything but regular files of these names, and the folders that they are in."""
+    folders = {str(parent) for name in names for parent in PurePosixPath(name).parents}
+    for folder, inner, files in os.walk(root):
+        for name in sorted((*inner, *files)):
+            path = Path(folder, name)
+            known = folders if path.is_dir() else names if path.is_file() else ()
+            if path.is_symlink() or path.relative_to(root).as_posix() not in known:
+                msg = (
+                    f"{root}: must be new, empty, or hold what posref wrote; {path} is not. Move it, or choose another folder."
+                )
+                raise VectorError(msg)
 
 
 def listing(root: Path) -> list[str]:
@@ -62,12 +95,12 @@ def finish(root: Path, entries: Sequence[Mapping[str, Any]]) -> None:
     write_json(root / "SUITE.json", {"schema": SCHEMA, "suite": SUITE, "groups": list(entries), "total_bytes": total})
     files = [name for name in listing(root) if name != "SHA256SUMS"]
     lines = [f"{tensors.digest((root / name).read_bytes())['sha256']}  {name}\n" for name in files]
-    (root / "SHA256SUMS").write_text("".join(lines), encoding="utf-8", newline="\n")
+    safe_files.whole_file(root / "SHA256SUMS", "".join(lines))
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON whose bytes depend on nothing but `value`."""
-    path.write_bytes(json_bytes(value))
+    safe_files.whole_file(path, json_bytes(value))
 
 
 def json_bytes(value: Any) -> bytes:
@@ -89,9 +122,6 @@ def copy(source: Path, directory: Path, ops: Iterable[str] = ()) -> int:
         raise VectorError(no_operation("vectors copy: --op", min(unknown), known))
     entries = [entry for entry in manifest["groups"] if not wanted or entry["op"] in wanted]
     with whole_directory(directory) as new:
-        if directory.exists() and any(directory.iterdir()):
-            msg = f"vectors copy: DIR must be new or empty; {directory} is not."
-            raise VectorError(msg)
         copy_groups(source, new, entries)
         copy_static(source, new)
         smoke = document(source, "smoke.json", "smoke")

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from posref.conformance.suite.safe_files import whole_file
+
 Numbers = npt.NDArray[np.float64]
 
 
@@ -122,7 +124,7 @@ DARK_COLOURS = ("#56B4E9", "#E69F00", "#3fc79a", "#CC79A7", "#F0E442", "#8fa8ff"
 
 def save(charts: Sequence[Chart], path: Path, *, dark: bool = False) -> None:
     """Write charts side by side as .png, .svg or .pdf. The same numbers and matplotlib give the same bytes."""
-    path.write_bytes(_drawn(charts, path.suffix[1:], dark=dark))
+    whole_file(path, _drawn(charts, path.suffix[1:], dark=dark))
 
 
 def png(charts: Sequence[Chart]) -> bytes:

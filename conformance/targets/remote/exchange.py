@@ -40,9 +40,6 @@ def export(source: Path, directory: Path, ops: Collection[str] = (), *, tier: st
         raise VectorError(no_operation("vectors export: --op", min(set(ops) - known), sorted(known)))
     withdrawn, entries = withdrawn_cases(source), []
     with whole_directory(directory) as new:
-        if directory.exists() and any(directory.iterdir()):
-            msg = f"vectors export: DIR must be new or empty; {directory} is not."
-            raise VectorError(msg)
         for group in load_groups(source):
             cases = [c for c in group.cases if c.id not in withdrawn and (tier == "core" or c.tier == "smoke")]
             if cases and (not ops or group.op in ops):

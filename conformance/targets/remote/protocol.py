@@ -210,7 +210,7 @@ def with_files(request: dict[str, Any], folder: Path) -> dict[str, Any]:
         if key in request:
             left[key] = {n: {k: v for k, v in t.items() if k != "data"} for n, t in request[key].items()}
     folder.mkdir(parents=True, exist_ok=True)  # a program may have removed it
-    Path(place["inputs"]).write_bytes(safetensors_file(stored))
+    safe_files.write(Path(place["inputs"]), safetensors_file(stored))
     return left | {"files": place}
 
 

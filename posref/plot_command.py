@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import click
 
 import posref
-from posref.conformance.commands.console import console, errors, needs, operation, writable
+from posref.conformance.commands.console import console, errors, needs, operation
 from posref.conformance.errors import TargetError
+from posref.conformance.suite.safe_files import expect_writable, whole_file
 
 ENDINGS = (".svg", ".png", ".pdf")
 DATA = (".npz", ".json")
@@ -87,7 +89,7 @@ def _draw(
     chosen = kind or plots.kinds_of(panels[0][1])[0].name
     path = out or Path(f"{'-'.join(dict.fromkeys(name for name, _, _ in panels))}-{chosen}.svg")
     _check_endings(path, data)
-    writable(path, data)
+    expect_writable(path, data)
     try:
         charts = [
             plots.chart(op, chosen, tokens=tokens, title="" if name == op else name, **options) for name, op, options in panels
@@ -133,6 +135,8 @@ def _write(path: Path, charts: list[tuple[str, Any]]) -> None:
     names = [f"{n}/{name}/" if len(charts) > 1 else "" for n, (name, _) in enumerate(charts)]
     arrays = {f"{first}{key}": a for first, (_, chart) in zip(names, charts, strict=True) for key, a in chart.arrays().items()}
     if path.suffix == ".npz":
-        np.savez(path, **arrays)
+        file = io.BytesIO()
+        np.savez(file, **arrays)
+        whole_file(path, file.getvalue())
         return
-    path.write_text(json.dumps({key: array.tolist() for key, array in arrays.items()}), encoding="utf-8")
+    whole_file(path, json.dumps({key: array.tolist() for key, array in arrays.items()}))
