@@ -31,8 +31,9 @@ def vectors_build(directory: Path, tier: str, ops: tuple[str, ...], jobs: int | 
     """
     Build the vectors in DIR from their sources. Two witnesses prove every value.
 
-    DIR must be new, empty, or hold a suite and nothing else, which is replaced. A suite that is replaced keeps its own README.md, LICENSE,
-    ERRATA.json and schema/; delete one to get the installed one. With --op it also keeps the groups of all other operations.
+    DIR must be new, empty, or hold a suite and nothing else, which is replaced. A suite that is replaced keeps its own
+    README.md, LICENSE, ERRATA.json and schema/; delete one to get the installed one. With --op it also keeps the groups of all
+    other operations.
 
     A group is taken from the cache, and not proved again, if its cases, the code of posref and the versions of Python, NumPy,
     python-flint, mpmath and gmpy2 are all as they were when it was proved. The cache is $XDG_CACHE_HOME/posref/proofs or
