@@ -14,7 +14,7 @@ from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 ARRAY_LIBRARIES = {"numpy", "torch", "jax", "dask", "cupy", "mlx", "array_api_strict", "flint", "mpmath"}
-DOWNWARD = {"cli.py", "plot_command.py", "__main__.py", "testing.py"}  # the only modules of posref that import backends and conformance
+DOWNWARD = {"cli.py", "plot_command.py", "__main__.py", "testing.py"}  # alone in posref import downward
 
 
 @cache
@@ -50,7 +50,7 @@ def may_look_down(path: Path) -> bool:
     return path.name in DOWNWARD or path.parent.name == "plots"
 
 
-@pytest.mark.parametrize("module", ["posref", "posref.spec", "posref.scaling", "posref.configs", "posref.backends", "posref.cli"])
+@pytest.mark.parametrize("module", [f"posref{m}" for m in ("", ".spec", ".scaling", ".configs", ".backends", ".cli")])
 def test_import_loads_no_array_library(module: str) -> None:
     code = f"import sys, {module}; print(sorted({ARRAY_LIBRARIES!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
@@ -81,11 +81,9 @@ def foreign(path: Path) -> set[str]:
         "arrays.py": {"numpy", "torch"},
         "types.py": {"numpy", "typing_extensions"},
         "charts.py": {"matplotlib"},
-        "command.py": {"numpy"},
     }
-    at_top = {"cli.py": {"click", "rich"}, "__main__.py": {"click", "rich"}}.get(path.name, set())
-    if path.parent.name == "plots":
-        at_top = {"command.py": {"click"}}.get(path.name, {"numpy"})
+    top = {"cli.py": {"click", "rich"}, "__main__.py": {"click", "rich"}, "plot_command.py": {"click"}}
+    at_top = {"numpy"} if path.parent.name == "plots" else top.get(path.name, set())
     found = tops(imported(path, at_top=True)) - allowed - at_top
     if not may_look_down(path) or path.parent.name == "plots":
         found |= tops(imported(path)) - allowed - at_top - inside.get(path.name, set())
