@@ -14,27 +14,34 @@ class Defect:
 
     DEFECT: str
     NAMES: Names
+    SAID: str
 
     def __init__(self) -> None:
         made = self.made()
-        self.__dict__ |= {f.__name__: f for f in (made if isinstance(made, tuple) else (made,))}
+        functions = made if isinstance(made, tuple) else (made,)
+        self.__dict__ |= {f.__name__: f for f in functions}
+        for function in functions:  # what a function says of its implementation: `scalings`, `dtypes`
+            self.__dict__ |= vars(function)
 
     @staticmethod
     def made() -> Any:
         raise NotImplementedError
 
 
-def planted(defect: str, *, names: Names, backend: str | None = None) -> Callable[[Callable[[], Any]], type[Defect]]:
+def planted(
+    defect: str, *, names: Names, said: str = "", backend: str | None = None
+) -> Callable[[Callable[[], Any]], type[Defect]]:
     """
     Return a decorator that makes an implementation of what a function returns, its operations.
 
     `names` are the deviations that the defect is: each a way to say it, or a tuple of those that it is together; none
-    where the registry has no such deviation.
+    where the registry has no such deviation. `said` are then words that the diagnosis must have, such as a place.
     """
 
     def make(build: Callable[[], Any]) -> type[Defect]:
-        said = {"DEFECT": defect, "NAMES": names, "made": staticmethod(build)} | ({"backend": backend} if backend else {})
-        return type(build.__name__, (Defect,), {"__doc__": build.__doc__, "__module__": build.__module__, **said})
+        facts = {"DEFECT": defect, "NAMES": names, "SAID": said, "made": staticmethod(build)}
+        facts |= {"__doc__": build.__doc__, "__module__": build.__module__} | ({"backend": backend} if backend else {})
+        return type(build.__name__, (Defect,), facts)
 
     return make
 

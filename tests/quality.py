@@ -19,7 +19,7 @@ from posref.conformance.model import Answer, Arrays, LoadedCase
 from posref.conformance.reports.report import Report
 from posref.spec import REGISTRY
 
-FIRST, UNSEEN = defects("defects"), defects("defects.unseen")
+FIRST, UNSEEN, KINDS = defects("defects"), defects("defects.unseen"), defects("defects.kinds")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
 TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
 
@@ -68,7 +68,7 @@ def report_on(defect: type[Defect]) -> Report:
 
 def named(name: str) -> type[Defect]:
     """Return the defect of a name."""
-    return next(defect for defect in (*FIRST, *UNSEEN) if defect.__name__ == name)
+    return next(defect for defect in (*FIRST, *UNSEEN, *KINDS) if defect.__name__ == name)
 
 
 def row(defect: type[Defect]) -> Row:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..model import Case, Flag, Step
-from .shared.relative import K_OFFSETS, Q_OFFSETS
+from .shared.relative import K_OFFSETS, Q_OFFSETS, last_of_keys
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
-from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
+from .tools.hints import ARANGE, FROM_ZERO, INTEGERS, KEEP_FLOAT32, LAST_QUERIES, SIGN
 from .tools.omissions import ONE_PAIR, VIEWS
 
 FLAGS = {
@@ -123,6 +123,11 @@ def _bf16_all(function: Function) -> Function:
     return deviating
 
 
+def _last_of_keys(q: Any, k: Any, s: Any, /, **options: Any) -> Any:
+    (q, k), options = last_of_keys(q, k, **options)
+    return (q, k, s), options
+
+
 def _bf16_positions(q: Any, k: Any, s: Any, **options: Any) -> Any:
     return (narrowed("bfloat16")(q), narrowed("bfloat16")(k), s), options
 
@@ -143,6 +148,8 @@ DEVIATIONS = (
                seen_in="x-transformers@74f241d"),
     _deviation("alibi-key-arange", "keys are at 0, 1, 2, ..., not at their positions",
                argument(1, lambda k: np.broadcast_to(np.arange(k.shape[-1]), k.shape)), hint=ARANGE, seen_in="PaddleNLP#6495"),
+    _deviation("alibi-bottom-right", "queries are the last of the keys, whatever their positions", before(_last_of_keys),
+               hint=LAST_QUERIES, seen_in="flash-attention#1778"),
     _deviation("alibi-bfloat16", "the product of slope and distance is held in bfloat16", _bf16_product, hint=KEEP_FLOAT32,
                seen_in="TensorRT-Model-Connect#667, vllm-fork#503"),
     _deviation("alibi-all-bfloat16", "slopes, distances and their product are held in bfloat16", _bf16_all, hint=KEEP_FLOAT32,

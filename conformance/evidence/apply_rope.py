@@ -8,9 +8,9 @@ import numpy as np
 from ..model import Case
 from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes, usual_heads
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option, tf32
 from .tools.forms import form
-from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE
+from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE, TENSOR_CORES
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import VIEWS
 
@@ -134,6 +134,8 @@ def cases() -> tuple[Case, ...]:
 
 
 LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
+SIGNS = "The two channels are a cos - b sin and b cos + a sin."
+TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
 LOOP = "Look for a squeeze, or for a loop over heads that starts at 1."
 
 
@@ -272,6 +274,78 @@ def _narrow_rotation(dtype: str) -> Wrap:
     return lambda function: deviating
 
 
+def _tf32_rotation(x: Real, cos: Real, sin: Real, **options: Any) -> Any:
+    return (tf32(x), tf32(cos), tf32(sin)), options
+
+
+def _terms(first: tuple[int, int], second: tuple[int, int]) -> Wrap:
+    """
+    Return a wrap with other terms of the rotation.
+
+    A member is ``m (a cos) + n (b sin)``, or ``m (b cos) + n (a sin)`` if it is the second; the numbers are 1, -1 or 0.
+    """
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half, sin = cos.shape[-1], -sin if inverse else sin
+        reads, writes = (members(half, halves) for halves in reads_writes(layout, inverse))
+        out, a, b = np.array(x), x[..., reads[0]], x[..., reads[1]]
+        out[..., writes[0]] = first[0] * a * cos + first[1] * b * sin
+        out[..., writes[1]] = second[0] * b * cos + second[1] * a * sin
+        return out
+
+    return _of_rotated(lambda _: deviating)
+
+
+def _each_its_own(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+    half, sin = cos.shape[-1], -sin if inverse else sin
+    reads, writes = (members(half, halves) for halves in reads_writes(layout, inverse))
+    out = np.array(x)
+    out[..., writes[0]], out[..., writes[1]] = x[..., reads[0]] * cos, x[..., reads[1]] * sin
+    return out
+
+
+def _partner_by_xor(function: Function) -> Function:
+    """The partner of channel i is i XOR d/2, and the nearest channel there is where that is outside."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        if layout != "half":
+            return function(x, cos, sin, layout=layout, inverse=inverse)
+        half, out = cos.shape[-1], np.array(x)
+        lane = np.arange(2 * half)
+        sine = np.concatenate([-sin, sin], axis=-1) * (-1 if inverse else 1)
+        partner = x[..., np.minimum(lane ^ half, 2 * half - 1)]
+        out[..., lane] = x[..., lane] * np.concatenate([cos, cos], axis=-1) + partner * sine
+        return out
+
+    return deviating
+
+
+def _row_stride(x: Real, cos: Real, sin: Real, /, **options: Any) -> Any:
+    """Row t of a table begins at t D/2, as rows would if the whole head rotated; its memory is read again from the start."""
+    shape = np.broadcast_shapes(x.shape[:-1], cos.shape[:-1])
+    pairs, rows = cos.shape[-1], int(np.prod(shape))
+    at = np.arange(rows)[:, None] * (x.shape[-1] // 2) + np.arange(pairs)
+
+    def strided(table: Real) -> Real:
+        whole = np.broadcast_to(table, (*shape, pairs)).reshape(-1)
+        return whole[at % max(whole.size, 1)].reshape(*shape, pairs) if whole.size else table
+
+    return (x, strided(cos), strided(sin)), options
+
+
+def _heads_kept(which: slice) -> Wrap:
+    """Return a wrap that leaves some heads as they are."""
+
+    def change(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
+        if x.ndim < 3:
+            return out
+        out = np.array(out)
+        out[..., which, :, :] = x[..., which, :, :]
+        return out
+
+    return after(change)
+
+
 def _head_zero(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
     if x.ndim < 3:
         return out
@@ -318,6 +392,23 @@ DEVIATIONS = (
                hint="rotate_half returns (x2, x1): it must be (-x2, x1)."),
     _deviation("not-rotated", "nothing is rotated: the input comes back", after(lambda out, x, *a, **o: x), hint=SKIPPED,
                seen_in="Liger-Kernel#342"),
+    _deviation("both-differences", "both channels of a pair are differences: the plus of the second is a minus",
+               _terms((1, -1), (1, -1)), hint=SIGNS),
+    _deviation("partner-missing", "channels are multiplied by the cosine alone: the term with the sine is missing",
+               _terms((1, 0), (1, 0)), hint=TERMS),
+    _deviation("partner-missing-first", "the first channel of a pair lacks its term with the sine", _terms((1, 0), (1, 1)),
+               hint=TERMS),
+    _deviation("partner-missing-second", "the second channel of a pair lacks its term with the sine", _terms((1, -1), (1, 0)),
+               hint=TERMS),
+    _deviation("cosines-missing", "the terms with the cosine are missing", _terms((0, -1), (0, 1)), hint=TERMS,
+               seen_in="NVIDIA/ngpt#10"),
+    _deviation("each-its-own", "the first channel of a pair is multiplied by the cosine and the second by the sine",
+               _of_rotated(lambda _: _each_its_own), hint=TERMS),
+    _deviation("partner-xor", "the partner of channel i is i XOR d/2, which is right only where d/2 is a power of two",
+               _of_rotated(_partner_by_xor), hint="Add or subtract d/2: an XOR finds the partner only for powers of two."),
+    _deviation("table-row-stride", "rows of the table are read as if the whole head rotated: D/2 numbers apart",
+               before(_row_stride), hint="A row of the table has as many numbers as pairs rotate: compare its stride with D/2.",
+               seen_in="XPU-Forces/mojo_opset#253"),
     _deviation("last-pair-unrotated", "the last pair is not rotated", _of_rotated(after(_last_pair)),
                hint="A loop ends one pair early.", seen_in="flashinfer#2470"),
     _deviation("vector-tail-unrotated", "pairs beyond a multiple of four are not rotated", _vector_tail,
@@ -326,9 +417,14 @@ DEVIATIONS = (
                _of_rotated(_narrow_rotation("float16")), hint=ROUND_ONCE, seen_in="sglang#3134, flashinfer#585"),
     _deviation("rotation-bfloat16", "the rotation is computed in bfloat16: inputs, products and sums",
                _of_rotated(_narrow_rotation("bfloat16")), hint=ROUND_ONCE, seen_in="sglang#3134, flashinfer#585"),
+    _deviation("rotation-tf32", "the rotation is computed in TensorFloat-32: inputs, cosines and sines", before(_tf32_rotation),
+               hint=TENSOR_CORES),
     _deviation("single-head-unrotated", "nothing is rotated when there is one head", after(_one_head), hint=LOOP,
                seen_in="Liger-Kernel#342"),
     _deviation("head-zero-unrotated", "head 0 is not rotated", after(_head_zero), hint=LOOP, seen_in="transformers#47403"),
+    _deviation("last-head-unrotated", "the last head is not rotated", _heads_kept(slice(-1, None)),
+               hint="A loop over heads ends one too early."),
+    _deviation("heads-after-first-unrotated", "only head 0 is rotated", _heads_kept(slice(1, None)), hint=LOOP),
     _deviation("tail-zeroed", "channels that do not rotate are zero", _others(0.0), hint=SLICE, seen_in="labml#215"),
     _deviation("tail-ones", "channels that do not rotate are one", _others(1.0), hint=SLICE,
                seen_in="apex#1750, in the gradient"),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..model import Case, Flag
 from .shared.logits import attention_case, attention_cases, attention_forms, attention_gradient, is_square, usual_arrays
 from .tools.deviation import Deviation, Function, Real, Wrap, narrowed, option
-from .tools.hints import EACH_HEAD, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
+from .tools.hints import EACH_HEAD, EACH_ROW, IGNORED, KEEP_FLOAT32, TRUE_IN_MASK
 from .tools.numbers import floats
 from .tools.omissions import ONE_PAIR
 
@@ -51,6 +51,8 @@ HOLES = (
 )
 NOTHING = HOLES & (np.arange(5)[:, None] != 3)  # row 3 may attend to nothing
 PADDED = np.asarray([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1]])[:, None, None, :] > 0  # right and left padding
+OF_HEADS = np.stack([HOLES, BACK, HOLES[::-1]])
+OF_ROWS = np.stack([[BACK, HOLES, HOLES[::-1]] * 2, [HOLES[:, ::-1], BACK, HOLES] * 2])
 STEEP = _steep(5, 7)
 CAUSAL = np.tri(3, 4, 1, dtype=bool)
 UNSEEN = np.asarray([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 1]]) > 0  # row 1 may attend to nothing
@@ -78,6 +80,11 @@ def cases() -> tuple[Case, ...]:
         _case("mask/causal", "mask", (3, 5, 6), (3, 7, 6), "queries after two cached keys", mask=BACK, width=10),
         _case("mask/holes", "mask transposed", (2, 3, 5, 12), (2, 3, 7, 12), bits=24, mask=HOLES, width=10),
         _case("mask/padding", "mask", (2, 3, 5, 6), (2, 3, 7, 6), "(B, 1, 1, K)", mask=PADDED, width=10),
+        _case("mask/heads", "mask heads", (3, 5, 6), (3, 7, 6), "each head has its own", mask=OF_HEADS, width=10),
+        _case("mask/heads-grouped", "mask heads", (2, 6, 5, 12), (2, 3, 7, 12), "as above, in rows of a batch", bits=24,
+              mask=OF_ROWS, width=10),
+        _case("mask/rows", "mask transposed", (2, 1, 5, 6), (2, 1, 7, 6), "each row has its own", mask=OF_ROWS[:, :1],
+              width=10),
         _case("mask/grouped", "mask heads", (6, 5, 8), (3, 7, 8), mask=HOLES, bias=(6, 1, 7), width=10),
         _case("mask/with-scale", "mask scale-given bias-order", (5, 6), (7, 6), mask=HOLES, bias=(5, 7), scale=0.375, width=10),
         _case("mask/empty-row", "mask-row mask", (3, 5, 6), (3, 7, 6), mask=NOTHING, width=10),
@@ -188,6 +195,17 @@ def _plus_one(function: Function) -> Function:
     return deviating
 
 
+def _masks(change: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return a wrap that changes masks of several heads or rows, which have three axes or more."""
+
+    def wrap(function: Function) -> Function:
+        return lambda logits, v, mask, /, **sinks: function(
+            logits, v, mask if mask is None or mask.ndim < 3 else change(mask), **sinks
+        )
+
+    return {"softmax": wrap}
+
+
 def _sinks(change: Callable[[Any], Any]) -> dict[str, Wrap]:
     """Return a wrap that changes the sinks."""
     return {"softmax": option(sinks=lambda s: None if s is None else change(np.asarray(s)))}
@@ -234,6 +252,9 @@ DEVIATIONS = (
               {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None if m is None else ~m, **s)}, hint=TRUE_IN_MASK),
     Deviation("mask-ignored", "the mask is ignored", {"softmax": lambda f: lambda x, v, m, **s: f(x, v, None, **s)},
               hint=IGNORED),
+    Deviation("mask-first-head", "head 0's mask is used for every head", _masks(lambda m: m[..., :1, :, :]), hint=EACH_HEAD),
+    Deviation("mask-first-batch-row", "the mask of the batch's first row is used for every row", _masks(lambda m: m[:1]),
+              hint=EACH_ROW),
     Deviation("masked-row-mean", "a row that may see nothing is the mean of all values", {"softmax": _mean_of_row},
               hint="A row that may see nothing gives zeros: treat it after the softmax."),
     Deviation("softmax-plus-one", "one is added to the softmax's denominator", {"softmax": _plus_one},

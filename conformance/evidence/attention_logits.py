@@ -7,8 +7,8 @@ from typing import Any
 from ..model import Case
 from .shared.logits import attention_cases, attention_forms, attention_gradient, changed_logits, is_square, usual_arrays
 from .tools.case import Make
-from .tools.deviation import argument, deviations_of, narrowed
-from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE
+from .tools.deviation import Function, Real, Wrap, argument, before, deviations_of, narrowed, tf32
+from .tools.hints import IGNORED, ROOT_OF_SIZE, ROUND_ONCE, TENSOR_CORES
 from .tools.numbers import floats
 from .tools.omissions import ONE_PAIR
 
@@ -43,6 +43,17 @@ def more(make: Make) -> Iterator[Case]:
     yield Case("attention_logits/again/gradient", options, arrays, ("again",), kind="vjp", cotangents=cotangents)
 
 
+def _rounded_first(dtype: str) -> Wrap:
+    """Return a wrap in which products are rounded to `dtype` before the scale and the bias."""
+
+    def change(function: Function, q: Real, k: Real, bias: Any, scale: Any) -> Real:
+        rounded = narrowed(dtype)(function(q, k, bias=None, scale=1.0))
+        scaled = rounded * (q.shape[-1] ** -0.5 if scale is None else scale)
+        return scaled if bias is None else scaled + bias
+
+    return changed_logits(change)
+
+
 _deviation = deviations_of("attention_logits")
 
 DEVIATIONS = (
@@ -61,5 +72,14 @@ DEVIATIONS = (
                bias=None if b is None else b * (q.shape[-1] ** -0.5 if s is None else s), scale=s)),
                hint="Add the bias after the scale.", seen_in="the convention of Falcon"),
     _deviation("bias-dropped", "the bias is not added", changed_logits(lambda f, q, k, b, s: f(q, k, scale=s)), hint=IGNORED),
+    _deviation("scale-of-all-heads", "the root of all heads' size is taken, not of one head's",
+               changed_logits(lambda f, q, k, b, s: f(q, k, bias=b,
+               scale=((q.shape[-3] if q.ndim > 2 else 1) * q.shape[-1]) ** -0.5 if s is None else s)), hint=ROOT_OF_SIZE),
+    _deviation("logits-tf32", "products are computed in TensorFloat-32",
+               before(lambda q, k, /, **options: ((tf32(q), tf32(k)), options)), hint=TENSOR_CORES),
+    _deviation("scale-after-bfloat16", "products are rounded to bfloat16 before the scale", _rounded_first("bfloat16"),
+               hint=ROUND_ONCE),
+    _deviation("scale-after-float16", "products are rounded to float16 before the scale", _rounded_first("float16"),
+               hint=ROUND_ONCE),
     _deviation("query-bfloat16", "queries are held in bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
 )  # fmt: skip

@@ -151,6 +151,18 @@ def _restarting(function: Function) -> Function:
     return deviating
 
 
+def _leftover_at_0(function: Function) -> Function:
+    """Pair i belongs to axis i mod 3 if i < 3 n of that axis; the others get an axis whose positions are 0."""
+
+    def deviating(positions: Any, inv_freq: Any, /, *, sections: Any, arrangement: str, **rest: Any) -> Any:
+        if arrangement == "interleaved":
+            pair, limits = np.arange(len(inv_freq)), 3 * np.asarray(sections)
+            inv_freq = np.where(pair < limits[pair % 3], inv_freq, 0.0)
+        return function(positions, inv_freq, sections=sections, arrangement=arrangement, **rest)
+
+    return deviating
+
+
 _deviation = deviations_of("axial_table")
 
 DEVIATIONS = (
@@ -167,6 +179,9 @@ DEVIATIONS = (
     *(Deviation(f"axes-exchanged-{name.replace('_', '-')}",
       f"the last two axes, height and width, are exchanged where the arrangement is {name.replace('_', ' ')}",
       _exchanged_in(name), hint=AXIS_ORDER) for name in ARRANGEMENTS),
+    _deviation("axes-leftover-at-0", "interleaved pairs past three times their axis's section have no position",
+               _leftover_at_0, hint="Pairs that are left over belong to axis 0.",
+               seen_in="llama.cpp (ggml's imrope, pairs 61 and 62 of Qwen3-VL)"),
     _deviation("axes-frequencies-restart", "the frequencies start again with the first pair of every axis", _restarting,
                hint="Pair i of the head has frequency i, whichever axis it rotates with."),
     _deviation("axes-time-last", "the first and the last axis are exchanged", argument(0, exchanged(0, -1)), hint=AXIS_ORDER),

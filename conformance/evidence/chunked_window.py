@@ -21,7 +21,7 @@ from .shared.masks import (
     window_case,
     window_sequence,
 )
-from .tools.deviation import deviations_of
+from .tools.deviation import deviations_of, option
 from .tools.forms import pairs
 from .tools.omissions import NEGATIVE, ONE_PAIR, VIEWS
 
@@ -86,6 +86,9 @@ _deviation = deviations_of("chunked_window")
 DEVIATIONS = (
     _deviation("chunk-sliding", "a sliding window of as many tokens is used in place of chunks", lambda _: _as_window,
                hint=CHUNK_START),
+    _deviation("chunk-shifted", "chunks have the power of two at or below their size: they are found with a shift",
+               option(chunk=lambda c: 1 << (int(c).bit_length() - 1)),
+               hint="Divide by the chunk: a shift needs a power of two."),
     _deviation("chunk-from-1", "chunks begin one position early", both_positions(lambda p: p + 1), hint=CHUNK_START,
                seen_in="transformers#40324"),
     _deviation("chunk-truncated", "quotients of negative positions are rounded towards 0", lambda _: _truncated,

@@ -87,6 +87,14 @@ def _cache_sinks(function: Function) -> Function:
     return deviating
 
 
+def _both_sides(function: Function) -> Function:
+    def deviating(q: Any, k: Any, /, *, window: int, counting: str, **options: Any) -> Any:
+        far = window - (counting == "with_query")
+        return function(q, k, window=window, counting=counting, **options) | (np.abs(offsets(q, k)) <= far)
+
+    return deviating
+
+
 def _sinks_counted(function: Function) -> Function:
     def deviating(q: Any, k: Any, /, *, sinks: int, window: int, counting: str) -> Any:
         return function(q, k, sinks=sinks, window=max(window - sinks, int(counting == "with_query")), counting=counting)
@@ -104,6 +112,8 @@ DEVIATIONS = (
                seen_in="transformers' SinkCache"),
     _deviation("lambda-sinks-of-cache", "the first keys of the call are the sinks, not those at the first positions",
                _cache_sinks, hint=SINK_POSITIONS),
+    _deviation("lambda-both-sides", "keys after the query are seen as far as keys before it", _both_sides,
+               hint="The window is causal: test the sign of the distance too."),
     _deviation("lambda-sinks-before", "queries before the sinks see them",
                after(lambda out, q, k, /, *, sinks, **o: out | (k[..., None, :] < sinks)),
                hint="The causal mask applies to sinks too."),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import posref
-from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, NTKAware, Scaling, YaRN
+from posref.scaling import DynamicNTK, DynamicYaRN, Linear, Llama3, NTKAware, Proportional, Scaling, YaRN
 
 from ..model import Case, Flag, Step
 from .shared.rotary import (
@@ -43,7 +43,7 @@ from .shared.rotary import (
 )
 from .tools.case import sequence
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, deviations_of
+from .tools.deviation import Function, Real, Wrap, deviations_of
 from .tools.hints import ARANGE, EXPONENT, SLICE
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import FRACTIONAL, NEGATIVE, VIEWS
@@ -371,6 +371,34 @@ def _head_exponent(function: Function) -> Function:
     return deviating
 
 
+def _as_proportional(function: Function) -> Function:
+    """The first rotary_dim/2 pairs of the whole head, with its frequencies."""
+
+    def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, scaling: Any = None, **options: Any) -> Real:
+        if rotary_dim is None or scaling is not None or options.get("lanes") == "trailing" or x.shape[-1] % 2:
+            return function(x, positions, rotary_dim=rotary_dim, scaling=scaling, **options)
+        return function(x, positions, scaling=Proportional(rotary_dim / x.shape[-1]), **options)
+
+    return deviating
+
+
+def _as_partial(*, own_exponent: bool) -> Wrap:
+    """Return a wrap that rotates the first channels alone where Proportional is asked for, by exponents of their own or not."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Real, positions: Any, /, *, base: float, scaling: Any = None, **options: Any) -> Real:
+            width = options.get("rotary_dim") or x.shape[-1]
+            rotated = 2 * int(scaling.rotated * width / 2) if isinstance(scaling, Proportional) else 0
+            if not rotated:
+                return function(x, positions, base=base, scaling=scaling, **options)
+            own = base if own_exponent else base ** (rotated / width)
+            return function(x, positions / scaling.factor, **(options | {"base": own, "rotary_dim": rotated}))
+
+        return deviating
+
+    return wrap
+
+
 def _partial_twice(function: Function) -> Function:
     def deviating(x: Real, positions: Any, /, *, rotary_dim: int | None = None, **options: Any) -> Real:
         if rotary_dim is not None:
@@ -406,6 +434,7 @@ def _factor_if_not(function: Function) -> Function:
     return deviating
 
 
+PROPORTIONAL = "Proportional zeroes the slow pairs of the whole head: pair i is still channels i and i + D/2."
 _deviation = deviations_of("rope")
 
 DEVIATIONS = (
@@ -415,6 +444,15 @@ DEVIATIONS = (
                hint="rotary_dim already contains the partial rotary factor: apply it once.", seen_in="vLLM#41185"),
     _deviation("exponent-over-head-size", "the exponent's denominator is the head size rather than rotary_dim", _head_exponent,
                hint=EXPONENT, seen_in="neuronx-distributed-inference#106"),
+    _deviation("partial-as-proportional",
+               "a part of the head is rotated as Proportional rotates it: pairs and exponents are the whole head's",
+               _as_proportional, seen_in="pie-project/pie#602",
+               hint="With rotary_dim, channels pair within the rotated part, and the exponent's denominator is rotary_dim."),
+    _deviation("proportional-as-partial",
+               "Proportional is computed as a partial rotation: pairs and exponents are the rotated part's",
+               _as_partial(own_exponent=True), hint=PROPORTIONAL),
+    _deviation("proportional-pairs-partial", "Proportional's channels pair within the rotated part, not across the head",
+               _as_partial(own_exponent=False), hint=PROPORTIONAL, seen_in="apple/coreai-models#66"),
     _deviation("rotates-along-heads", "positions run along the head axis rather than the sequence axis", _axis,
                hint="Compare the axis of positions with the axis of tokens: (B, H, T, D) or (B, T, H, D).",
                seen_in="open_lm#4, DeepSpeed#2782"),

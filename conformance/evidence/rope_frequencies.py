@@ -234,6 +234,36 @@ def _yarn_ramp(s: Any, dim: int, base: float, top: int) -> Real:
     return np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 1e-3), 0, 1)
 
 
+def _llama3_pi_multiplied(plain: Real, inv_freq: Real, s: Llama3, *rest: Any) -> Real:
+    ramp = _llama3_ramp(plain, s, s.original_length / 2 * np.pi * plain)
+    return plain / s.factor * (1 - ramp) + plain * ramp
+
+
+def _yarn_dimensions(turns: Callable[[float, float], float], log: Callable[[float], float] = np.log) -> Callable[..., Real]:
+    """Return what changes YaRN's correction range: `turns` of L and beta, whose logarithm is `log`."""
+
+    def change(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
+        low, high = (
+            dim * float(log(turns(s.original_length, beta))) / (2 * np.log(base)) for beta in (s.beta_fast, s.beta_slow)
+        )
+        if s.truncate:
+            low, high = np.floor(low), np.ceil(high)
+        low, high = max(low, 0), min(high, dim - 1)
+        ramp = np.clip((np.arange(dim // 2) - low) / (high - low if high != low else 1e-3), 0, 1)
+        return plain / s.factor * ramp + plain * (1 - ramp)
+
+    return change
+
+
+def _gain_of_log(log: Callable[[float], float]) -> dict[str, Wrap]:
+    """Return wraps in which YaRN's own attention factor takes another logarithm of s; factors that are given stay."""
+
+    def gain(s: YaRN, factor: float) -> float:
+        return factor if s.attention_factor is not None or s.mscale is not None or s.factor <= 1 else 0.1 * log(s.factor) + 1
+
+    return _factor_of(gain)
+
+
 def _yarn_top(plain: Real, inv_freq: Real, s: YaRN, dim: int, base: float, length: Any) -> Real:
     ramp = _yarn_ramp(s, dim, base, dim // 2 - 1)
     return plain / s.factor * ramp + plain * (1 - ramp)
@@ -436,6 +466,8 @@ def _unscaled(s: Scaling, length: Any) -> Any:
     return None, length
 
 
+PARENTHESIS = "Look for a missing parenthesis: / 2 * pi multiplies by pi."
+ONE_LOGARITHM = "All logarithms are natural: look for log10 or log2."
 _deviation = deviations_of("rope_frequencies")
 
 DEVIATIONS = (
@@ -492,6 +524,8 @@ DEVIATIONS = (
               _of(Llama3, lambda plain, f, s, *r: plain + plain / s.factor - f), hint=RAMP),
     Deviation("llama3-no-2pi", "Llama 3's wavelengths lack the factor 2 pi", _of(Llama3, _llama3_no_2pi),
               hint="The wavelength is 2 pi over the frequency."),
+    Deviation("llama3-pi-multiplied", "Llama 3's ramp multiplies by pi: L / 2 * pi where it should be L / (2 pi)",
+              _of(Llama3, _llama3_pi_multiplied), hint=PARENTHESIS, seen_in="InternLM/lmdeploy#2155"),
     Deviation("llama3-periods", "Llama 3's ramp mixes periods rather than frequencies", _of(Llama3, _llama3_periods),
               hint="Mix frequencies, not wavelengths."),
     Deviation("llama3-factor-8", "Llama 3's factor is always 8",
@@ -505,6 +539,14 @@ DEVIATIONS = (
                seen_in="keras-hub#2981"),
     Deviation("yarn-high-half", "YaRN's upper correction dimension is clamped to d/2 - 1", _of(YaRN, _yarn_top),
               hint="high is limited to d - 1, not to the number of pairs.", seen_in="keras-hub#2981, minimind#602"),
+    Deviation("yarn-no-2pi", "YaRN's correction range lacks the factor 2 pi",
+              _of(YaRN, _yarn_dimensions(lambda length, beta: length / beta)), hint="Full rotations are L / (2 pi) over beta."),
+    Deviation("yarn-pi-multiplied", "YaRN's correction range multiplies by pi: L / 2 * pi where it should be L / (2 pi)",
+              _of(YaRN, _yarn_dimensions(lambda length, beta: length / (beta * 2) * np.pi)), hint=PARENTHESIS),
+    Deviation("yarn-range-log10", "YaRN's correction range divides a logarithm of base 10 by a natural one",
+              _of(YaRN, _yarn_dimensions(lambda length, beta: length / (beta * 2 * np.pi), np.log10)), hint=ONE_LOGARITHM),
+    Deviation("yarn-range-log2", "YaRN's correction range divides a logarithm of base 2 by a natural one",
+              _of(YaRN, _yarn_dimensions(lambda length, beta: length / (beta * 2 * np.pi), np.log2)), hint=ONE_LOGARITHM),
     Deviation("yarn-betas-exchanged", "YaRN's beta_fast and beta_slow are exchanged", _of(YaRN, _yarn_betas),
               hint="beta_fast gives the lower end of the ramp, beta_slow the upper."),
     Deviation("yarn-ramp-inverted", "YaRN's ramp is reversed", _of(YaRN, lambda plain, f, s, *r: plain + plain / s.factor - f),
@@ -516,6 +558,10 @@ DEVIATIONS = (
               hint=FAST_PAIRS),
     Deviation("yarn-factor-missing", "YaRN's attention factor is 1", _factor_of(lambda s, f: 1.0), hint=FACTOR,
               seen_in="exllamav3#259"),
+    Deviation("yarn-gain-log10", "YaRN's attention factor takes the logarithm of base 10", _gain_of_log(np.log10),
+              hint=ONE_LOGARITHM),
+    Deviation("yarn-gain-log2", "YaRN's attention factor takes the logarithm of base 2", _gain_of_log(np.log2),
+              hint=ONE_LOGARITHM),
     Deviation("yarn-factor-plain", "YaRN's attention factor is always ln(s)/10 + 1", _factor_of(lambda s, f: _g(1, s.factor)),
               hint="mscale, mscale_all_dim or attention_factor does not reach the formula.", seen_in="vLLM#56446"),
     Deviation("yarn-mscale-zero", "an mscale of 0 counts as not given",
@@ -551,6 +597,8 @@ DEVIATIONS = (
               hint="At exactly the original length the short list is in use."),
     Deviation("longrope-no-gain", "LongRoPE's factor on cos and sin is 1", _results(LongRoPE, lambda f, m, *rest: (f, 1.0)),
               hint=FACTOR),
+    Deviation("longrope-gain-no-root", "LongRoPE's factor on cos and sin lacks the root",
+              _results(LongRoPE, lambda f, m, dim, base, s, n: (f, m * m if s.attention_factor is None else m)), hint=FACTOR),
     Deviation("longrope-mscales-ignored", "LongRoPE's overrides of the factor on cos and sin are ignored",
               _records(LongRoPE, _without_mscales), hint=IGNORED, seen_in="mlx-lm#660, mlxcel#1358"),
     Deviation("longrope-short-mscale", "LongRoPE's override for the short list is used for both",

@@ -33,6 +33,7 @@ COUNTED = {"normalize": False, "centered": False}
 DINO = {**DETR, "base": 20.0}
 CORNER = ((1, 1, 1, 0), (1, 1, 1, 0), (0, 0, 0, 0))  # padded below and to the right, as a batch of images is
 HOLES = ((1, 0, 1, 1, 0), (0, 1, 1, 0, 1))
+UNEVEN = ((1, 1, 0, 0, 0), (1, 0, 0, 0, 0))
 TALL = ((1, 1), (1, 0), (1, 1), (0, 1), (1, 1))
 _sine_2d = cases_of("sine_2d", "sine-2d-")
 _sine_2d_form = cases_of("sine_2d")
@@ -73,6 +74,8 @@ def cases() -> tuple[Case, ...]:
         _case("counts/long", "counts", np.ones((2, 300)), 4, COUNTED, "300 columns"),
         _case("rows/batch", "rows last", (HOLES, tuple(row[::-1] for row in HOLES)), 8, DETR),
         _case("rows/batches", "rows offset", (((HOLES), (HOLES[::-1])), ((HOLES[::-1]), (HOLES))), 8, DEFORMABLE),
+        _case("rows/uneven", "rows last", (HOLES, UNEVEN), 8, DETR, "the last counts of the two images differ"),
+        _case("rows/uneven-batches", "rows last", ((UNEVEN,), (HOLES,)), 8, DEFORMABLE, "as above"),
         _case("empty/rows", "empty", np.zeros((0, 3)), 8, DETR),
         _case("empty/columns", "empty", np.zeros((3, 0)), 8, COUNTED),
         _case("empty/batch", "empty", np.zeros((0, 2, 3)), 8, DEFORMABLE),
@@ -96,6 +99,7 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
+NARROW_COUNTS = "A cumsum of a mask needs a wider dtype than int8."
 NORMALIZED = "Divide by the last count plus epsilon, then multiply by the scale."
 
 _deviation, _normalized, _counts = deviations_of("sine_2d"), deviations_of("normalized_counts"), deviations_of("valid_counts")
@@ -108,6 +112,13 @@ def _by_size(function: Function) -> Function:
         return (places - offset) / (places.shape[axis] + eps) * scale
 
     return deviating
+
+
+def _by_first_image(places: Any, axis: int, /, *, offset: float, scale: float, eps: float) -> Real:
+    last = np.take(places, [-1], axis=axis)
+    if last.ndim > 2 and last.size:
+        last = last[(0,) * (last.ndim - 2)]
+    return (places - offset) / (last + eps) * scale
 
 
 def _swapped(out: Real, mask: Any, dim: int, /, **options: Any) -> Real:
@@ -129,6 +140,9 @@ DEVIATIONS = (
             hint=AXIS_ORDER),
     _counts("sine-2d-from-0", "counts begin at 0", after(lambda out, m, axis: out - np.asarray(m, dtype=np.int64)),
             hint="Counts of valid cells begin at 1: a cumsum of the mask."),
+    _counts("sine-2d-counts-int8", "counts overflow int8", after(lambda out, m, axis: (out + 2**7) % 2**8 - 2**7),
+            hint=NARROW_COUNTS),
+    _counts("sine-2d-counts-uint8", "counts wrap at 256", after(lambda out, m, axis: out % 2**8), hint=NARROW_COUNTS),
     _counts("sine-2d-counts-bfloat16", "counts are held in bfloat16", after(lambda out, m, axis: narrowed("bfloat16")(out)),
             hint="A mask in bfloat16 counts only up to 256."),
     _normalized("sine-2d-offset-0", "no half cell is subtracted", option(offset=always(0.0)),
@@ -136,6 +150,8 @@ DEVIATIONS = (
     _normalized("sine-2d-offset-half", "half a cell is always subtracted", option(offset=always(0.5)), hint=BRANCH),
     _normalized("sine-2d-by-size", "counts are divided by the size of the image", _by_size,
                 hint="Divide by the last count of valid cells, not by the size with padding."),
+    _normalized("sine-2d-first-last", "counts are divided by the first image's last counts", lambda _: _by_first_image,
+                hint=EACH_ROW),
     _normalized("sine-2d-no-scale", "counts are not multiplied by the scale", option(scale=always(1.0)), hint=NORMALIZED),
     _normalized("sine-2d-eps", "epsilon is always 1e-6", option(eps=always(1e-6)), hint=DEFAULT),
 )  # fmt: skip

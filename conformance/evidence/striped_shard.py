@@ -36,6 +36,9 @@ DEVIATIONS = (
     _deviation("stripes-contiguous", "shards are contiguous",
                changed_shard(lambda length, rank, ranks: np.array_split(np.arange(length), ranks)[rank]),
                hint="Tokens are dealt to the ranks one by one."),
+    _deviation("stripes-local", "positions count from 0 in every shard",
+               changed_shard(lambda length, rank, ranks: range(len(range(rank, length, ranks)))),
+               hint="A shard's tokens keep their positions in the whole sequence."),
     _deviation("stripes-from-one", "ranks are counted from 1: positions are one too large",
                changed_shard(lambda length, rank, ranks: range(rank + 1, length + 1, ranks)), hint="Rank 0 begins at token 0."),
 )  # fmt: skip

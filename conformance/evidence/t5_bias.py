@@ -6,10 +6,11 @@ from zlib import crc32
 import numpy as np
 
 from ..model import Case, Flag, Step
-from .shared.relative import BOTH_DIRECTIONS, BUCKETS, K_OFFSETS, Q_OFFSETS
+from .shared.relative import BOTH_DIRECTIONS, BUCKETS, K_OFFSETS, Q_OFFSETS, last_of_keys
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, argument, deviations_of
+from .tools.deviation import Deviation, Function, Real, argument, before, deviations_of
 from .tools.forms import pairs
+from .tools.hints import LAST_QUERIES
 from .tools.numbers import floats, reals
 from .tools.omissions import ONE_PAIR, VIEWS
 
@@ -96,9 +97,16 @@ def _heads_mixed(function: Function) -> Function:
     return deviating
 
 
+def _last_of_keys(q: Any, k: Any, table: Any, /, **options: Any) -> Any:
+    (q, k), options = last_of_keys(q, k, **options)
+    return (q, k, table), options
+
+
 _deviation = deviations_of("t5_rows")
 
 DEVIATIONS = (
+    Deviation("t5-bottom-right", "queries are the last of the keys, whatever their positions",
+              {"t5_bias": before(_last_of_keys)}, hint=LAST_QUERIES),
     _deviation("t5-table-reshaped", "the table is reshaped to (heads, buckets) where it should be transposed",
                argument(0, lambda t: t.reshape(t.shape[::-1]).T), hint="A weight converter."),
     _deviation("t5-heads-mixed", "the bias is reshaped where its axes should be moved", _heads_mixed,

@@ -8,7 +8,7 @@ import numpy as np
 from ..model import Case, Flag
 from .shared.relative import BOTH_DIRECTIONS, BUCKETS
 from .tools.case import Make
-from .tools.deviation import Wrap, after, always, argument, deviations_of, option
+from .tools.deviation import Function, Wrap, after, always, argument, deviations_of, option
 from .tools.forms import places
 from .tools.hints import BRANCH, DEFAULT, ROUND_DOWN, SIGN
 from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
@@ -136,6 +136,16 @@ def _zero_is_after(
     return np.where(relative == 0, num_buckets // 2, buckets) if bidirectional else buckets
 
 
+def _unsigned(function: Function) -> Function:
+    """The relative position of a key after the query wraps at 2^32: it is as far before it."""
+
+    def deviating(relative: Any, /, *, bidirectional: bool, **options: Any) -> Any:
+        far = relative if bidirectional else -((-np.asarray(relative)) % 2**32)
+        return function(far, bidirectional=bidirectional, **options)
+
+    return deviating
+
+
 DEVIATIONS = (
     _deviation("t5-sign", "the relative position is query minus key", argument(0, lambda r: -r), hint=SIGN,
                seen_in="aprender#2143 class"),
@@ -156,6 +166,8 @@ DEVIATIONS = (
                hint=SECOND_HALF),
     _deviation("t5-zero-after", "the query's own position uses the second half of the buckets", after(_zero_is_after),
                hint=SECOND_HALF),
+    _deviation("t5-unsigned", "keys after the query are 2^32 tokens away where buckets are causal", _unsigned,
+               hint="Distances are unsigned: limit them to 0 before the cast."),
     _deviation("t5-num-buckets-32", "num_buckets is always 32", lambda f: lambda r, /, **o: f(r, **(o | {"num_buckets": 32})),
                hint=DEFAULT),
 )  # fmt: skip

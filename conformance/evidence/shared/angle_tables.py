@@ -8,6 +8,7 @@ import numpy as np
 from ..tools.deviation import Deviation, Function, Real, Wrap, after, argument, narrowed
 from ..tools.hints import ARANGE, EACH_ROW, EXPONENT, FRACTIONS, INTEGERS, SIGN
 
+NARROW_INTEGERS = "Positions are held in an integer type that is too narrow: look for a packed index or a cast."
 ROWS_4096 = "The table has 4096 rows."
 TABLE_END = "Positions are limited or wrapped by the size of a table: build it as long as the text."
 
@@ -21,16 +22,36 @@ def positions_of_tables(change: Callable[..., Any]) -> dict[str, Wrap]:
     return _positions(change) | {op: argument(0, change) for op in ("axial_table", "learned")}
 
 
+def _along_tokens(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that changes positions along the axis of tokens: the last, or the one before if the last is 1."""
+
+    def changed(p: Any) -> Any:
+        if np.ndim(p) > 1 and p.shape[-1] == 1 < p.shape[-2]:
+            return np.swapaxes(change(np.swapaxes(p, -1, -2)), -1, -2)
+        return change(p)
+
+    return changed
+
+
 def _arange(p: Any) -> Any:
     return np.broadcast_to(np.arange(p.shape[-1]), p.shape) if np.ndim(p) else np.zeros_like(p)
 
 
+def _arange_of_several(p: Any) -> Any:
+    return _arange(p) if np.ndim(p) and p.shape[-1] > 1 else p
+
+
+def _has_rows(p: Any) -> bool:
+    """Return whether positions have an axis before that of tokens: not if they are (T, 1)."""
+    return np.ndim(p) > 2 or (np.ndim(p) > 1 and p.shape[-1] > 1)
+
+
 def _first_row(p: Any) -> Any:
-    return np.broadcast_to(p[:1], p.shape) if np.ndim(p) > 1 and p.shape[0] else p
+    return np.broadcast_to(p[:1], p.shape) if _has_rows(p) and p.shape[0] else p
 
 
 def _others_at_0(p: Any) -> Any:
-    return np.concatenate([p[:1], 0 * p[1:]]) if np.ndim(p) > 1 else p
+    return np.concatenate([p[:1], 0 * p[1:]]) if _has_rows(p) else p
 
 
 def _from_first(p: Any) -> Any:
@@ -68,6 +89,14 @@ DEVIATIONS = (
               seen_in="Modalities#462"),
     Deviation("positions-int16", "positions overflow int16", _positions(lambda p: (np.trunc(p) + 2**15) % 2**16 - 2**15),
               hint="Fractions are lost as well."),
+    Deviation("positions-int8", "positions overflow int8", _positions(lambda p: (np.trunc(p) + 2**7) % 2**8 - 2**7),
+              hint=NARROW_INTEGERS),
+    Deviation("positions-uint8", "positions are held in uint8: they wrap at 256", _positions(lambda p: np.trunc(p) % 2**8),
+              hint=NARROW_INTEGERS),
+    Deviation("positions-uint16", "positions are held in uint16: they wrap at 65536",
+              _positions(lambda p: np.trunc(p) % 2**16), hint=NARROW_INTEGERS),
+    Deviation("positions-uint32", "negative positions wrap at 2^32", _positions(lambda p: np.where(p < 0, p + 2.0**32, p)),
+              hint="Positions are unsigned integers of 32 bits."),
     Deviation("positions-truncated", "fractional positions are truncated to integers", _positions(np.trunc), hint=FRACTIONS),
     Deviation("positions-clamped-4095", "positions beyond 4095 are clamped", _positions(lambda p: np.minimum(p, 4095)),
               hint=ROWS_4096, seen_in="vllm-ascend#1266, pegainfer#220"),
@@ -75,9 +104,11 @@ DEVIATIONS = (
               _positions(lambda p: np.clip(np.trunc(p), 0, 4095)), hint=ROWS_4096, seen_in="pegainfer#220"),
     Deviation("positions-wrapped-4096", "positions wrap at 4096", _positions(lambda p: np.trunc(p) % 4096), hint=TABLE_END),
     Deviation("positions-wrapped-8192", "positions wrap at 8192", _positions(lambda p: np.trunc(p) % 8192), hint=TABLE_END),
-    Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(_arange), hint=ARANGE,
-              seen_in="keras-hub#1544"),
-    Deviation("positions-from-first", "positions count from the first of the call", _positions(_from_first),
+    Deviation("positions-arange", "0, 1, 2, ... is used in place of the positions", _positions(_along_tokens(_arange)),
+              hint=ARANGE, seen_in="keras-hub#1544"),
+    Deviation("positions-arange-prefill", "0, 1, 2, ... is used in place of the positions where there are several",
+              _positions(_along_tokens(_arange_of_several)), hint=ARANGE),
+    Deviation("positions-from-first", "positions count from the first of the call", _positions(_along_tokens(_from_first)),
               hint="Positions are absolute: do not subtract the first position of the call.", seen_in="transformers#43082"),
     Deviation("positions-first-row", "row 0's positions are used for all rows", _positions(_first_row), hint=EACH_ROW,
               seen_in="Liger-Kernel#477"),

@@ -7,7 +7,8 @@ import numpy as np
 
 from ...model import Case, Flag, Step
 from ..tools.deviation import Deviation, Wrap, after, always, argument, before, narrowed, option
-from ..tools.hints import ARANGE, BRANCH, COMPARE_INTEGERS, EACH_ROW, INTEGERS, TRUE_IN_MASK
+from ..tools.hints import ARANGE, BRANCH, COMPARE_INTEGERS, EACH_ROW, INTEGERS, LAST_QUERIES, TRUE_IN_MASK
+from .relative import last_of_keys
 
 FLAGS = {
     "window-counting": Flag(
@@ -25,6 +26,7 @@ FLAGS = {
     "window-refuse": Flag("a window that sees nothing, fractions of positions or an unknown word accepted"),
 }
 
+ONE_QUERY = "Decode steps need a mask too: look for a branch on the number of queries."
 NEAR = (0, 1, 2, 3, 4, 5, 6)
 UNSORTED = (5, 0, 0, 9, 2, 12, 7)
 Q_ROWS = ((4, 5, 9), (260, 261, 262))  # another offset in every row
@@ -93,6 +95,11 @@ def _no_window(q: Any, k: Any, /, *, sides: str = "causal", **rest: Any) -> Any:
     return offsets(q, k) >= (0 if sides == "causal" else -np.inf)
 
 
+def _one_query(seen: bool) -> Wrap:
+    """Return a wrap in which a single query sees every key, or none."""
+    return after(lambda out, q, k, /, **options: np.full_like(out, seen) if q.shape[-1] == 1 else out)
+
+
 DEVIATIONS = (
     Deviation("window-with-query", "the window always counts the query's own key",
               for_each(("sliding_window", "lambda_window"), option(counting=always("with_query"), window=lambda w: max(w, 1))),
@@ -114,6 +121,11 @@ DEVIATIONS = (
               for_each(MASKS, argument(0, counts)), hint=ARANGE, seen_in="executorch#21857"),
     Deviation("mask-key-arange", "keys are at 0, 1, 2, ...: cache indices are used as positions",
               for_each(MASKS, argument(1, counts)), hint=ARANGE, seen_in="transformers#37414"),
+    Deviation("mask-bottom-right", "queries are the last of the keys, whatever their positions",
+              for_each(MASKS, before(last_of_keys)), hint=LAST_QUERIES, seen_in="flash-attention#1778"),
+    Deviation("mask-one-query-all", "a single query may see every key", for_each(MASKS, _one_query(seen=True)), hint=ONE_QUERY,
+              seen_in="rajveer43/VeloxQuant-MLX#463"),
+    Deviation("mask-one-query-none", "a single query may see no key", for_each(MASKS, _one_query(seen=False)), hint=ONE_QUERY),
     Deviation("mask-first-row", "the first row's positions are used for every row", for_each(MASKS, both_positions(first_row)),
               hint=EACH_ROW, seen_in="transformers#40324"),
     Deviation("mask-bfloat16", "positions are held in bfloat16", for_each(MASKS, both_positions(held_in("bfloat16"))),

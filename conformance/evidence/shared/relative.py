@@ -164,6 +164,12 @@ def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
 CLIP_FIRST = "Clip to -left and right, then add left."
 
 
+def last_of_keys(q: Any, k: Any, /, **options: Any) -> Any:
+    """Return positions of queries that are the last of the keys, and keys counted from 0."""
+    keys = np.broadcast_to(np.arange(k.shape[-1]), k.shape)
+    return (np.broadcast_to(np.arange(k.shape[-1] - q.shape[-1], k.shape[-1]), q.shape), keys), options
+
+
 def _shaw(change: Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]) -> dict[str, Wrap]:
     return {"shaw_scores": before(change), "shaw_values": before(change)}
 

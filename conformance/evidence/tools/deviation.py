@@ -182,6 +182,12 @@ def narrowed(dtype: str) -> Callable[[Any], Any]:
     return lambda x: round_to(np.asarray(x, dtype=np.float64), dtype)
 
 
+def tf32(x: Any) -> Any:
+    """Return numbers in TensorFloat-32, as tensor cores read float32: rounded to the nearest with 11 significant bits."""
+    mantissa, exponent = np.frexp(np.asarray(x, dtype=np.float64))
+    return np.ldexp(np.rint(mantissa * 2.0**11), exponent - 11)
+
+
 def always(value: Any) -> Callable[[Any], Any]:
     """Return a function of one constant value."""
     return lambda _: value
