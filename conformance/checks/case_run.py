@@ -20,7 +20,7 @@ from ..targets.base import Target
 from ..targets.invocation import OWN_DTYPE
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
-FEW = Budget(values=1 << 11, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
+FEW = Budget(values=1 << 13, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
 ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
 
 

@@ -126,15 +126,25 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
     for operation, answers in sorted(failing, key=lambda pair: len(stages(pair[0].op))):
-        verdicts = {c.id: c.verdict for c in operation.cases}
-        relevant = [(_few(a), verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
+        others = [(_stored(o, found), o.claim) for o, found in operations if o.op == operation.op and o is not operation]
         below = [s for s in stages(operation.op) if wrong.get(s)]
         operation.diagnosis = diagnose(
-            operation.op, relevant, operation.claim, below[0] if below else None,
-            known={s: known[s] for s in below if s in known}, first=operation.first_failing_position,
+            operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
+            known={s: known[s] for s in below if s in known}, first=operation.first_failing_position, others=others,
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
+
+
+def _compared(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:
+    """Return the answers that passed or failed, each with whether it failed."""
+    verdicts = {c.id: c.verdict for c in operation.cases}
+    return [(_few(a), verdicts[a.case.id] == "fail") for a in answers if verdicts[a.case.id] in ("pass", "fail")]
+
+
+def _stored(operation: Operation, answers: Sequence[Answer]) -> list[tuple[Answer, bool]]:
+    """Return the answers to stored cases that passed or failed, each with whether it failed."""
+    return _compared(operation, [a for a in answers if a.part is None])
 
 
 def _few(answer: Answer) -> Answer:

@@ -17,7 +17,7 @@ import numpy as np
 from .. import judge
 from ..evidence.tools.deviation import Deviation
 from ..model import number
-from . import constants, features, phases, places, search
+from . import constants, extent, features, phases, places, search
 from .hypotheses import Question, quiet
 from .search import Group
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..model import Answer
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
+Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
 UNEXPLAINED = "unexplained: no known mistake gives these values."
 WAYS = 8  # combinations of the groups' ties that the record has
 SHOWN = 4  # ties that the text spells out; the record has them all
@@ -54,6 +55,7 @@ def diagnose(
     *,
     known: Mapping[str, Sequence[Sequence[str]]] | None = None,
     first: float | None = None,
+    others: Sequence[Others] = (),
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
@@ -61,12 +63,12 @@ def diagnose(
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
-    of the stages that failed too, and `first` the first failing position.
+    of the stages that failed too, `first` the first failing position, and `others` the answers in other dtypes.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, known or {}, first)
+        found = _diagnose(op, answers, claim, known or {}, first, others)
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -86,18 +88,19 @@ def _diagnose(
     claim: str,
     known: Mapping[str, Any],
     first: float | None,
+    others: Sequence[Others],
 ) -> dict[str, Any]:
     """Return an explanation of wrong values, or of wrong gradients where all values are right."""
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
-        found = _explained(op, values, claim, known, first)
+        found = _explained(op, values, claim, known, first, others)
         if wrong:
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
         return found
-    found = _explained(op, _rotations(gradients, claim), claim, {}, None)
+    found = _explained(op, _rotations(gradients, claim), claim, {}, None, ())
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
@@ -122,6 +125,7 @@ def _explained(
     claim: str,
     known: Mapping[str, Any],
     first: float | None,
+    others: Sequence[Others],
 ) -> dict[str, Any]:
     """Return an explanation of failures. Each kind of hypothesis is tried only where the simpler ones do not fit."""
     complete = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
@@ -131,12 +135,28 @@ def _explained(
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record("unexplained: no failing case gave values to compare." + features.shared(*cases), [])
     found = _single(questions, claim, first) or _beyond_one(op, questions, claim, known, first)
+    silent += _in_other_dtypes(found, op, others)
     position = "" if found.explanations else _first_position(first, questions)
     record = _record(found.text + silent + position, found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
     record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
     return record
+
+
+def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> str:
+    """Return in words in which other dtypes all cases pass, although what is named of all cases here would show there."""
+    if found.groups or not found.explanations:
+        return ""
+    told = []
+    for answers, claim in others:
+        values = [a for a, failed in answers if a.case.kind in ("value", "sequence") and not failed]
+        complete = [a for a in values if len(a.outputs) == len(a.case.calls)]
+        questions = search.ordered([Question(op, a, failed=False, claim=claim) for a in complete])
+        count = extent.shown_in(found.explanations, questions)
+        if count:
+            told.append(f"In {complete[0].dtype} this would show in {_count(count)}, which pass{'es' * (count == 1)}.")
+    return "".join(f" {words}" for words in told)
 
 
 def _beyond_one(
@@ -161,9 +181,10 @@ def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, An
 def _single(questions: Sequence[Question], claim: str, first: float | None) -> Explanation | None:
     """Return the deviations that explain all cases by themselves."""
     fitting, next_best = search.single(questions)
-    single = list({d.name: (d,) for _, d in fitting}.values())
+    found = list({d.name: (d,) for _, d in fitting}.values())
+    single = extent.holding(found, questions)
     if not single:
-        return None
+        return _of_a_part(questions, claim, found)
     ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
     lead = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
     return Explanation(_equals(single, claim) + lead + _first_position(first, questions, single), single, next_best=ahead)
@@ -177,19 +198,29 @@ def _several(
     first: float | None,
 ) -> Explanation | None:
     """Return deviations that explain all cases, each some of them or several at once."""
-    parts = search.partition(questions, parts)
-    if parts:
-        text = _in_groups([(part.ties, part.cases, "") for part in parts], claim)
-        groups = [Group(part.ties, part.cases) for part in parts]
-        return Explanation(text, list(product(*(part.ties for part in parts))), groups)
-    pairs = search.combined(questions, known)
+    groups = _holding((Group(part.ties, part.cases) for part in search.partition(questions, parts)), questions)
+    if groups and not any(q.failed for q in search.remaining(questions, groups)):
+        text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
+        return Explanation(text, list(product(*(group.ties for group in groups))), groups)
+    pairs = extent.holding(search.combined(questions, known), questions)
     return Explanation(_equals(pairs, claim) + _first_position(first, questions, pairs), pairs) if pairs else None
 
 
 def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:
     """Return an explanation of all failures by one number, if there is one."""
-    ties = constants.whole(questions, [*numbers, *constants.measured(questions)])
-    return Explanation(_equals([(d,) for d in ties], claim)) if ties else None
+    found = [(d,) for d in constants.whole(questions, [*numbers, *constants.measured(questions)])]
+    ties = extent.holding(found, questions)
+    return Explanation(_equals(ties, claim), ties) if ties else _of_a_part(questions, claim, found)
+
+
+def _of_a_part(questions: Sequence[Question], claim: str, found: Sequence[Sequence[Deviation]]) -> Explanation | None:
+    """Return explanations of every wrong value, with the place of the wrong values, where the others are right."""
+    ties = extent.of_wrong_values(found, questions)
+    if not ties:
+        return None
+    wrong, judged = extent.counts_of_wrong(questions)
+    where = places.located(questions).strip() or f"{wrong} of {judged} values are wrong."
+    return Explanation(f"{where} There {_equals(ties, claim)}", ties)
 
 
 def _without_name(
@@ -205,13 +236,16 @@ def _without_name(
     A mistake that explains a minority of the failing cases, and only where they have some feature, fits them by chance.
     """
     recovered = phases.recover(op, questions)
+    if recovered.said and not extent.holding([(recovered.deviation,)], recovered.questions):
+        recovered = phases.Recovered()
     if recovered.whole:
         return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.")
-    found = search.grouped(questions, parts, numbers)
+    found = _holding(search.grouped(questions, parts, numbers), questions)
     if any(q.failed for q in search.remaining(questions, found)):
         all_but = search.with_exceptions(questions, numbers)
-        if all_but is not None:
-            return _with_exception(questions, claim, all_but)
+        ties = extent.holding([(d,) for d in all_but.ties], [q for q in questions if q.failed]) if all_but else []
+        if all_but and ties:
+            return _with_exception(questions, claim, replace(all_but, ties=tuple(d for (d,) in ties)))
     if found and _few(questions, found):
         found = [] if places.located(questions) else [group for group in found if not group.where]
     if found:
@@ -220,6 +254,16 @@ def _without_name(
     if recovered.said:
         lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
     return Explanation(lead + _where(questions))
+
+
+def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:
+    """Return groups with the deviations that hold for all that was judged of their cases."""
+    found = []
+    for group in groups:
+        own = [q for q in questions if q.id in group.cases]
+        ties = tuple(d for (d,) in extent.holding([(d,) for d in group.ties], own))
+        found += [replace(group, ties=ties)] if ties else []
+    return found
 
 
 def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions) -> Explanation:

@@ -136,6 +136,8 @@ class Recovered:
 
     said: str = ""
     whole: bool = False  # whether they give the outputs of all cases, those that pass too
+    deviation: Deviation = Deviation("recovered", "", {})
+    questions: Sequence[Question] = ()  # the cases whose outputs they give
 
 
 def recover(op: str, questions: Sequence[Question]) -> Recovered:
@@ -152,7 +154,7 @@ def recover(op: str, questions: Sequence[Question]) -> Recovered:
         return Recovered()
     whole = len(cases) == len(failing) and _leaves_others(facts, questions)
     where = "" if whole else _where(cases, failing)
-    return Recovered(f"{where}if {_said(facts, cases)}", whole)
+    return Recovered(f"{where}if {_said(facts, cases)}", whole, _deviation(op, facts), questions if whole else cases)
 
 
 def _believable(facts: RotationFacts, cases: Sequence[Question]) -> bool:
@@ -233,8 +235,11 @@ def _leaves_others(facts: RotationFacts, questions: Sequence[Question]) -> bool:
 
 
 def _hypothesis(facts: RotationFacts, questions: Sequence[Question]) -> Hypothesis:
-    op = questions[0].op
-    return Hypothesis(Deviation("recovered", "", {op: facts.wrap(op)}), questions)
+    return Hypothesis(_deviation(questions[0].op, facts), questions)
+
+
+def _deviation(op: str, facts: RotationFacts) -> Deviation:
+    return Deviation("recovered", "", {op: facts.wrap(op)})
 
 
 def _where(cases: Sequence[Question], failing: Sequence[Question]) -> str:

@@ -1,0 +1,116 @@
+"""
+How far a name holds. Mistakes are searched for on few rows of a large call; before one is named it is tried on all that was judged.
+
+A name that holds there explains the call. One that gives every wrong value, but not the right ones, explains a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..evidence.tools.deviation import Deviation, together
+from ..model import Answer
+from .hypotheses import Hypothesis, Observation, Outputs, Predict, Question, score
+
+WHOLE_CALL = 1 << 21  # values of a call that is computed in one piece; of a larger one only the judged rows are
+Mask = npt.NDArray[np.bool_]
+
+
+def holding(names: Sequence[Sequence[Deviation]], questions: Sequence[Question]) -> list[Sequence[Deviation]]:
+    """Return the explanations, each of one deviation or several at once, that hold for all that was judged."""
+    return [several for several in names if all(_holds(several, q) for q in questions if _is_cut(q))]
+
+
+def of_wrong_values(names: Sequence[Sequence[Deviation]], questions: Sequence[Question]) -> list[Sequence[Deviation]]:
+    """Return the explanations that give every wrong value of all that was judged."""
+    return [several for several in names if all(_gives_wrong_values(several, q) for q in questions if q.failed)]
+
+
+def shown_in(names: Sequence[Sequence[Deviation]], passing: Sequence[Question]) -> int:
+    """Return in how many passing cases every one of the explanations would show: in the fewest of any."""
+    counts = [
+        sum(all(score(q, q.true, Hypothesis(one, [q]).predicted(0)) > 1 for one in _orders(several)) for q in passing)
+        for several in names
+        if not any(d.stateful for d in several)
+    ]
+    return min(counts, default=0)
+
+
+def counts_of_wrong(questions: Sequence[Question]) -> tuple[int, int]:
+    """Return how many judged values of failing cases are wrong, and how many there are."""
+    wrong = [is_wrong(o) for q in questions if q.failed for o in q.whole.found]
+    return sum(int(np.sum(w)) for w in wrong), sum(w.size for w in wrong)
+
+
+def is_wrong(observation: Observation) -> Mask:
+    """Return which values of an output are beyond their tolerance."""
+    return np.asarray(~(np.abs(observation.observed - observation.expected) <= observation.width))
+
+
+def _is_cut(question: Question) -> bool:
+    return question.whole is not question
+
+
+def _holds(several: Sequence[Deviation], question: Question) -> bool:
+    if any(d.stateful for d in several):  # what it gives depends on the calls before
+        return True
+    whole = question.whole
+    return any(score(whole, whole.found, _predicted(one, whole)) <= 1 for one in _orders(several))
+
+
+def _gives_wrong_values(several: Sequence[Deviation], question: Question) -> bool:
+    whole = question.whole
+    masks = [is_wrong(o) for o in whole.found]
+    wrong = [
+        replace(o, expected=o.expected[m], observed=o.observed[m], width=o.width[m])
+        for o, m in zip(whole.found, masks, strict=True)
+    ]
+    return any(score(whole, wrong, _masked(_predicted(one, whole), whole, masks)) <= 1 for one in _orders(several))
+
+
+def _masked(predicted: Predict, whole: Question, masks: Sequence[Mask]) -> Predict:
+    """Return a prediction of the wrong values alone."""
+
+    def masked(jitter: float) -> Outputs:
+        found = predicted(jitter)
+        kept: Outputs = [{} for _ in found]
+        for observation, mask in zip(whole.found, masks, strict=True):
+            value = found[observation.call].get(observation.name)
+            if value is not None and value.shape == mask.shape:
+                kept[observation.call][observation.name] = value[mask]
+        return kept
+
+    return cache(masked)
+
+
+def _orders(several: Sequence[Deviation]) -> list[Deviation]:
+    """Return deviations at once as one, in either order of nesting."""
+    return [several[0]] if len(several) == 1 else [together(*several), together(*several[::-1])]
+
+
+def _predicted(deviation: Deviation, whole: Question) -> Predict:
+    """Return what a deviation gives for the judged rows: of the whole call, where it is not too large to be computed."""
+    full = Question(whole.op, Answer(whole.case, whole.dtype), failed=whole.failed, claim=whole.claim)
+    if not whole.answer.lies or full.size > WHOLE_CALL:
+        return cache(lambda jitter: whole.outputs(deviation.operations(jitter)[whole.op]))
+
+    def of_whole(jitter: float) -> Outputs:
+        (outputs,) = full.outputs(deviation.operations(jitter)[whole.op])
+        return [{name: rows for name, x in outputs.items() if (rows := _judged(x, name, whole)) is not None}]
+
+    return cache(of_whole)
+
+
+def _judged(x: npt.NDArray[Any], name: str, whole: Question) -> Any:
+    """Return the judged rows of an output of the whole call; None if it has another shape."""
+    indices, shape = whole.answer.lies[name]
+    try:
+        return np.broadcast_to(x, shape)[np.ix_(*indices)]
+    except ValueError:
+        return None

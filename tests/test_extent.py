@@ -1,0 +1,68 @@
+"""What a diagnosis names holds for everything that was judged: the whole of a large call, and the other dtypes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posref
+from posref.conformance import check_call
+from posref.testing import assert_conforms
+
+OPTIONS = {"layout": "half", "base": 10_000.0}
+LARGE = np.random.default_rng(0).standard_normal((2, 32, 257, 128)).astype(np.float32)
+EQUALS = "your output equals the definition, within angle32, if"
+
+
+def said(y: Any, x: Any, positions: Any) -> str:
+    """Return the diagnosis of a rotation."""
+    with pytest.raises(AssertionError) as caught:
+        assert_conforms("rope", y, x, positions, **OPTIONS)
+    return str(caught.value).partition("diagnosis: ")[2]
+
+
+def test_a_name_that_explains_some_heads_says_which() -> None:
+    """The rows that are farthest off are all in these heads."""
+    y = posref.rope(LARGE, np.arange(257), **OPTIONS)
+    y[:, 24:] = LARGE[:, 24:]
+    text = said(y, LARGE, np.arange(257))
+    assert text.startswith("Only ")
+    assert "heads from 24 on" in text.partition("There ")[0]
+    assert f"There {EQUALS} nothing is rotated" in text
+
+
+def test_a_name_that_explains_some_tokens_says_which() -> None:
+    late = np.arange(257) + (np.arange(257) > 40)
+    text = said(posref.rope(LARGE, late, **OPTIONS), LARGE, np.arange(257))
+    assert text.startswith("Only tokens from 41 on")
+    assert f"There {EQUALS} positions are one too large (positions-plus-1)." in text
+
+
+def test_a_name_that_explains_the_whole_call_says_no_part() -> None:
+    text = said(posref.rope(LARGE, np.arange(257) + 1, **OPTIONS), LARGE, np.arange(257))
+    assert text.startswith(f"{EQUALS} positions are one too large (positions-plus-1).")
+
+
+def test_a_name_that_needs_the_neighbours_of_a_row_is_found_in_a_call_of_some_thousand_values() -> None:
+    positions = np.concatenate([np.arange(n) for n in (5, 35, 1, 89)])
+    x = LARGE[:, 0, :130, :8]
+    text = said(posref.rope(x, np.arange(130), **OPTIONS), x, positions)
+    assert "(positions-arange)" in text
+
+
+def test_another_dtype_that_speaks_against_a_name_is_said() -> None:
+    import torch
+
+    def sinusoidal(positions: Any, dim: int, /, *, layout: str, base: float = 10_000.0, dtype: Any = None) -> Any:
+        used = 1000.0 if dtype == torch.float32 else base
+        return torch.from_numpy(posref.sinusoidal(positions.double().numpy(), dim, layout=layout, base=used)).to(dtype)
+
+    def everywhere(positions: Any, dim: int, /, *, layout: str, dtype: Any = None) -> Any:
+        return torch.from_numpy(posref.sinusoidal(positions.double().numpy(), dim, layout=layout, base=1000.0)).to(dtype)
+
+    for function, words in ((sinusoidal, True), (everywhere, False)):
+        function.dtypes = ("float32", "bfloat16")  # type: ignore[attr-defined]
+        found = check_call(function, op="sinusoidal", backend="torch").operations[0].diagnosis
+        assert found is not None
+        assert f"{EQUALS} base is 1000 " in found["text"]
+        assert ("In bfloat16 this would show in " in found["text"]) == words
