@@ -22,7 +22,7 @@ from .hypotheses import Question, quiet
 from .search import Group
 
 if TYPE_CHECKING:
-    from ..model import Answer
+    from ..model import Answer, LoadedCase
 
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
@@ -236,24 +236,30 @@ def _without_name(
     A mistake that explains a minority of the failing cases, and only where they have some feature, fits them by chance.
     """
     recovered = phases.recover(op, questions)
-    if recovered.said and not extent.holding([(recovered.deviation,)], recovered.questions):
+    if recovered.deviation and not extent.holding([(recovered.deviation,)], recovered.questions):
         recovered = phases.Recovered()
     if recovered.whole:
         return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.")
     found = _holding(search.grouped(questions, parts, numbers), questions)
     if any(q.failed for q in search.remaining(questions, found)):
-        all_but = search.with_exceptions(questions, numbers)
-        ties = extent.holding([(d,) for d in all_but.ties], [q for q in questions if q.failed]) if all_but else []
-        if all_but and ties:
-            return _with_exception(questions, claim, replace(all_but, ties=tuple(d for (d,) in ties)))
-    if found and _few(questions, found):
-        found = [] if places.located(questions) else [group for group in found if not group.where]
-    if found:
+        known = search.with_exceptions(questions, search.touching(op))
+        exception = _with_exception(questions, claim, known)
+        exception = exception or _with_exception(questions, claim, search.with_exceptions(questions, numbers))
+        if exception is not None:
+            return exception
+    if found and not _are_few(questions, found):
         return _of_groups(questions, claim, found)
-    lead = UNEXPLAINED
+    lead, remark, kept = UNEXPLAINED, "", list[Group]()
     if recovered.said:
         lead = f"unexplained as a whole. Your output equals the definition, within {claim}, {recovered.said}."
-    return Explanation(lead + _where(questions))
+    elif not places.located(questions):
+        kept = [group for group in found if not group.where]
+    if kept:
+        left = sum(q.failed for q in search.remaining(questions, kept))
+        lead = f"unexplained ({left} of {sum(q.failed for q in questions)} failing cases): no known mistake gives these values."
+        said = [f"in {_count(len(g.cases))} ({_ids(g.cases)}) {_words([(d,) for d in g.ties])}" for g in kept]
+        remark = f" A few cases alone may be explained: {'; '.join(said)}."
+    return Explanation(lead + _where(questions) + remark, groups=kept)
 
 
 def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Group]:
@@ -266,26 +272,38 @@ def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Gro
     return found
 
 
-def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions) -> Explanation:
-    """Return deviations that explain every failing case, with what is known of the passing cases where they do not show."""
-    failing = [q.case for q in questions if q.failed]
-    against = [q.case for q in questions if q.id in found.passing]
+def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions | None) -> Explanation | None:
+    """
+    Return deviations that explain every failing case, with what is known of the passing cases where they do not show.
+
+    Where just the failing cases have a trait, a known mistake is named for these cases, and a number of the option that the
+    trait is about. Else the passing cases must be few: other numbers fit by chance.
+    """
+    failing = [q for q in questions if q.failed]
+    ties = extent.holding([(d,) for d in found.ties], failing) if found else []
+    if not found or not ties:
+        return None
+    trait = features.exactly(*_cases(questions))
+    known = [(d,) for (d,) in ties if d.name or d.text.split()[0] in trait.split()]
+    if trait and known:
+        return Explanation(f"{trait.strip()} In these {_equals(known, claim)}", known)
     count = len(found.passing)
+    if 2 * count > len(failing) or len(known) < len(ties):
+        return None
     told = (
         f"{count} other cases, in which that would show, pass"
         if count > 1
         else "one other case, in which it would show, passes"
     )
-    text = _equals([(d,) for d in found.ties], claim, f"in all {len(failing)} failing cases")
-    return Explanation(
-        f"{text} But {told} ({_ids(found.passing)}).{features.shared(failing, against, sure=True)}", [(d,) for d in found.ties]
-    )
+    text = _equals(ties, claim, f"in all {len(failing)} failing cases")
+    return Explanation(f"{text} But {told} ({_ids(found.passing)}).", ties)
 
 
-def _few(questions: Sequence[Question], found: Sequence[Group]) -> bool:
-    """Return whether groups leave most of the failing cases over: one place for all of them says more."""
-    left = [q for q in search.remaining(questions, found) if q.failed]
-    return 2 * len(left) > sum(q.failed for q in questions)
+def _are_few(questions: Sequence[Question], found: Sequence[Group]) -> bool:
+    """Return whether groups leave cases over, and none of them has half of the failing cases: they may fit by chance."""
+    count = sum(q.failed for q in questions)
+    left = any(q.failed for q in search.remaining(questions, found))
+    return left and 2 * max(len(group.cases) for group in found) < count
 
 
 def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]) -> Explanation:
@@ -302,8 +320,13 @@ def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]
 def _where(questions: Sequence[Question]) -> str:
     """Return which cases fail, and where in them."""
     where = places.located(questions)
-    failing, passing = ([q.case for q in questions if q.failed == failed and q.size] for failed in (True, False))
-    return features.shared(failing, passing, sure=bool(where)) + where
+    return features.shared(*_cases(questions), sure=bool(where)) + where
+
+
+def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[LoadedCase]]:
+    """Return the cases with values that fail, and those that pass."""
+    cases = [(q.failed, q.case) for q in questions if q.size]
+    return [case for failed, case in cases if failed], [case for failed, case in cases if not failed]
 
 
 # ---- sentences ---------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """
-How far a name holds. Mistakes are searched for on few rows of a large call; before one is named it is tried on all that was judged.
+How far a name holds: on all that was judged, or on a part of it.
 
-A name that holds there explains the call. One that gives every wrong value, but not the right ones, explains a part of it.
+Mistakes are searched for on few rows of a large call. Before one is named, it is tried on all rows that were judged. If it gives
+every wrong value there, but not the right ones, it explains a part of the call.
 """
 
 from __future__ import annotations

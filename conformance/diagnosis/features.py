@@ -43,20 +43,14 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
 
     Where it is `sure` already in which places values are wrong, only one feature that fits exactly is worth a word.
     """
-    single = [c for c in failing if c.kind != "sequence"]
-    if len(single) >= LEAST:  # of a sequence, it is not said which call fails
-        failing, passing = single, [c for c in passing if c.kind != "sequence"]
+    exact = exactly(failing, passing)
+    if exact or sure:
+        return exact
+    failing, passing = _single(failing, passing)
     if len(failing) < LEAST or not passing:
         return ""
     found = features([*failing, *passing])
-    exact = [words for words, cases in found.items() if cases == {c.id for c in failing}]
     count, total = len(failing), len(failing) + len(passing)
-    if exact:
-        other = next((words for words in exact[1:] if set(_nouns(words)).isdisjoint(_nouns(exact[0]))), "")
-        more = f" They are also those with {other}." if other else ""
-        return f" Exactly the cases with {exact[0]} fail ({count} of {total}).{more}"
-    if sure:
-        return ""
     wanted = {c.id for c in failing}
     both = _pair(found, wanted)
     if both:
@@ -67,6 +61,26 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
         return ""
     also = f"{best.passing} case{'s' * (best.passing > 1)} with it pass{'es' * (best.passing == 1)}"
     return f" All {count} failing cases have {best.words}; {also}."
+
+
+def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
+    """Return in words which feature all failing cases have and no passing case; nothing where there is none."""
+    failing, passing = _single(failing, passing)
+    if len(failing) < LEAST or not passing:
+        return ""
+    wanted = {c.id for c in failing}
+    exact = [words for words, cases in features([*failing, *passing]).items() if cases == wanted]
+    if not exact:
+        return ""
+    other = next((words for words in exact[1:] if set(_nouns(words)).isdisjoint(_nouns(exact[0]))), "")
+    more = f" They are also those with {other}." if other else ""
+    return f" Exactly the cases with {exact[0]} fail ({len(failing)} of {len(failing) + len(passing)}).{more}"
+
+
+def _single(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> tuple[Sequence[LoadedCase], Sequence[LoadedCase]]:
+    """Return the cases of one call, if there are several failing ones: of a sequence, it is not said which call fails."""
+    single = [c for c in failing if c.kind != "sequence"]
+    return (single, [c for c in passing if c.kind != "sequence"]) if len(single) >= LEAST else (failing, passing)
 
 
 def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[str, frozenset[str]]:

@@ -136,7 +136,7 @@ class Recovered:
 
     said: str = ""
     whole: bool = False  # whether they give the outputs of all cases, those that pass too
-    deviation: Deviation = Deviation("recovered", "", {})
+    deviation: Deviation | None = None
     questions: Sequence[Question] = ()  # the cases whose outputs they give
 
 

@@ -201,7 +201,7 @@ def grouped(questions: Sequence[Question], parts: Sequence[PartialCause], more: 
     deviation that contradicts one already named is not named.
     """
     options = [Group(part.ties, part.cases) for part in (*parts, *consistent(questions, more))]
-    options += _by_feature(questions, [*touching(questions[0].op), *more])
+    options += _by_feature(questions, touching(questions[0].op))
     left, chosen = {q.id for q in questions if q.failed}, list[Group]()
     for group in sorted(options, key=lambda g: (-len(g.cases), bool(g.where))):
         named = frozenset[str]().union(group.names, *(g.names for g in chosen))
@@ -211,16 +211,16 @@ def grouped(questions: Sequence[Question], parts: Sequence[PartialCause], more: 
     return _joined(chosen)
 
 
-def with_exceptions(questions: Sequence[Question], more: Sequence[Deviation]) -> Exceptions | None:
+def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Exceptions | None:
     """
-    Return the deviations of the registry, or of `more`, that explain every failing case, at least three, but not all others.
+    Return those of deviations that explain every failing case, at least three, but not all others.
 
     Of several those are returned that the fewest passing cases speak against.
     """
     failing = [q for q in questions if q.failed]
     if len(failing) < ENOUGH:
         return None
-    fitting = [d for d in (*touching(questions[0].op), *more) if _fits(d, failing)]
+    fitting = [d for d in deviations if _fits(d, failing)]
     found: dict[tuple[str, ...], list[Deviation]] = {}
     for deviation in fitting:
         against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
