@@ -65,10 +65,14 @@ QUALITY = """\
    base, and the scale and offset of positions. posref prints them only if the definition, called with them, reproduces the
    cases.
 6. **Groups** of failing cases that share an option or a form of input. Each group is explained separately. The report lists the
-   cases of each. posref does not name a deviation that explains fewer than half of the failing cases, and only those with some
-   option or form.
+   cases of each. If cases are left over, and no group has half of the failing cases, the groups are only a remark: the text
+   begins with "unexplained (n of m failing cases)", and has no name and no hint.
 7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
+
+Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives all
+wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output equals ...". If an
+operation was asked in several dtypes, the text names a dtype in which the mistake would show and does not.
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
 operation that calls this stage has another diagnosis. If the first failing position is one that a dtype cannot hold (257,

@@ -1,8 +1,8 @@
 """
 How far a name holds: on all that was judged, or on a part of it.
 
-Mistakes are searched for on few rows of a large call. Before one is named, it is tried on all rows that were judged. If it gives
-every wrong value there, but not the right ones, it explains a part of the call.
+Mistakes are searched for on few rows of a large call. Before one is named, it is tried on all rows that were judged. If it
+gives every wrong value there, but not the right ones, it explains a part of the call.
 """
 
 from __future__ import annotations
