@@ -70,9 +70,9 @@ QUALITY = """\
 7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
-Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives all
-wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output equals ...". If an
-operation was asked in several dtypes, the text names a dtype in which the mistake would show and does not.
+Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives
+all wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output equals ...".
+If an operation was asked in several dtypes, the text names a dtype in which the mistake would show and does not.
 
 posref never names two deviations together that contradict each other. It names the first wrong stage first, unless the
 operation that calls this stage has another diagnosis. If the first failing position is one that a dtype cannot hold (257,
