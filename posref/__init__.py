@@ -7,6 +7,11 @@ libraries. `posref.spec.REGISTRY` lists all functions. In a terminal, ``posref l
 
 from typing import TYPE_CHECKING
 
+from posref import startup as _startup
+
+if _startup.is_program():
+    _startup.prepare()  # before any other import
+
 from posref import configs as configs
 from posref import positions as positions
 from posref import scaling as scaling

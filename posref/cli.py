@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 import posref
+from posref import startup
 from posref.about import ABOUT, About, Words, without_words
 from posref.conformance.commands.adapter_command import adapter
 from posref.conformance.commands.check_command import check, report
 from posref.conformance.commands.console import console as _console
 from posref.conformance.commands.console import errors as _errors
 from posref.conformance.commands.console import operation as _operation
+from posref.conformance.commands.console import say, say_error
 from posref.conformance.commands.fuzz_command import fuzz
 from posref.conformance.commands.golden_command import golden
 from posref.conformance.commands.protocol_command import protocol
 from posref.conformance.commands.vectors_command import vectors
+from posref.conformance.suite import safe_files
 from posref.core.composition import stages
 from posref.plot_command import plot
 from posref.presets import MARKS, Preset
@@ -249,6 +253,36 @@ for command in (check, report, golden, plot, vectors, protocol, fuzz, adapter):
     cli.add_command(command)
 
 
-def main() -> None:
-    """Run the command line. Exit code 0: conformant or done; 1: not conformant; 2: could not run."""
-    cli(prog_name="posref")
+def main() -> NoReturn:
+    """Run the command line. Exit code 0: conformant or done; 1: not conformant; 2: could not run, whatever the reason."""
+    startup.interrupt_on_signals(safe_files.clear)
+    code = startup.COULD_NOT_RUN
+    try:
+        with cli.make_context("posref", sys.argv[1:]) as context:
+            cli.invoke(context)
+        code = 0
+    except (SystemExit, click.exceptions.Exit) as end:
+        code = _code(end.code if isinstance(end, SystemExit) else end.exit_code)
+    except click.ClickException as error:
+        error.show()
+    except (click.Abort, KeyboardInterrupt):
+        say("interrupted")
+    except BaseException as error:  # whatever it is, it is no verdict
+        say_error(error)
+    sys.exit(_finished(code))
+
+
+def _code(code: object) -> int:
+    """Return the exit code of a command; what is none of ours says that it could not run."""
+    return code if code in (0, 1) and isinstance(code, int) else 0 if code is None else startup.COULD_NOT_RUN
+
+
+def _finished(code: int) -> int:
+    """Return the exit code after everything was printed, which may fail: the reader has gone, or a disk is full."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        say_error(error)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python tries again when it ends
+        return startup.COULD_NOT_RUN
+    return code

@@ -21,12 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from posref import startup
 from posref.cli import cli
 from posref.conformance.errors import VectorError
 from posref.conformance.proof import build as building
 from posref.conformance.proof.build import build
 from posref.conformance.suite.reader import INSTALLED, load_manifest
-from posref.conformance.suite.safe_files import put_aside, whole_directory, whole_file
+from posref.conformance.suite.safe_files import clear, put_aside, whole_directory, whole_file
 from posref.conformance.suite.writer import copy
 
 Action = Callable[[], Any]
@@ -65,6 +66,8 @@ def _child(action: Action, at: int | None, signum: int) -> None:
 
     code = 1
     try:
+        if signum != signal.SIGKILL:
+            startup.interrupt_on_signals(clear)
         sys.addaudithook(hook)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         action()
@@ -184,6 +187,7 @@ def every(folder: Path, write: Callable[[Path, str], None], signum: int = signal
             at += 1
             ended = run(lambda: write(place, "new"), at=at, signum=signum)
             seen[look(place, old, new or "")] += 1
+            assert signum == signal.SIGKILL or scratch_of(place) == []
         assert tree(place) == new
         assert scratch_of(place) == []
     return seen
@@ -205,6 +209,7 @@ KINDS: dict[str, Callable[[Path, int, int], Counter[str]]] = {
     "folder-ctrl-c": lambda folder, *_: every(folder, a_folder, signal.SIGINT),
     "file-ctrl-c": lambda folder, *_: every(folder, whole_file, signal.SIGINT),
     "folder-sigterm": lambda folder, *_: every(folder, a_folder, signal.SIGTERM),
+    "file-sighup": lambda folder, *_: every(folder, whole_file, signal.SIGHUP),
 }
 
 if __name__ == "__main__":

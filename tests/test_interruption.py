@@ -31,6 +31,7 @@ POSREF = [sys.executable, "-P", "-m", "posref"]
         ("file", 0, {"absent", "old", "new"}),
         pytest.param("folder-ctrl-c", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
         ("file-ctrl-c", 0, {"absent", "old", "new"}),
+        ("file-sighup", 0, {"absent", "old", "new"}),
         pytest.param("folder-sigterm", 0, {"absent", "old", "new"}, marks=pytest.mark.thorough),
     ],
 )
@@ -88,17 +89,17 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
     assert scratch_of(tmp_path / "suite") == []
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.thorough)])
-def test_a_build_that_is_told_to_stop_leaves_no_suite(signum: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGHUP))]
+)
+def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path) -> None:
     place = tmp_path / "suite"
     process = subprocess.Popen([*POSREF, "vectors", "build", str(place)], stderr=subprocess.DEVNULL, preexec_fn=interruptible)
     while not scratch_of(place) and process.poll() is None:
         pass
     process.send_signal(signum)
-    assert process.wait(timeout=60) != 0
-    assert not place.exists()
-    a_folder(place, "next")
-    assert scratch_of(place) == []
+    assert process.wait(timeout=60) == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_old_folder_that_was_put_aside_comes_back(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import click
 from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
 from ..targets.connection import ahead
 from ..targets.remote.program_process import adopt
-from .console import FILE, FOLDER, Show, console, errors, needs, progress
+from .console import FILE, FOLDER, Show, console, errors, here, needs, progress
 
 if TYPE_CHECKING:
     from ..reports.report import Report
@@ -66,7 +66,6 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
     TARGET is an adapter (posref doctor lists them), a module, module:object, or file.py. Its functions are named like
     operations. Exit code 0: conformant; 1: not; 2: could not run.
     """
-    sys.path.insert(0, "")
     adopt()
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
     with errors():
@@ -99,7 +98,7 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
     try:
         from ..checks.check import checked
 
-        return checked(progress=show, child=True, ahead=ready, **options)
+        return checked(progress=show, child=True, ahead=ready, path=here(), **options)
     finally:
         if ready is not None:
             ready.kill()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -45,13 +48,22 @@ def needs_vectors() -> None:
     needs("vectors", flint="python-flint", mpmath="mpmath")
 
 
+def here() -> list[str]:
+    """Return where a target's modules are looked for, in its own process: the current folder first, as with ``python -m``."""
+    return ["", *sys.path]
+
+
 def console(*, err: bool = False) -> Console:
     """Return a console, coloured in a terminal, plain and wide in a pipe; for standard error with `err`."""
     from rich.console import Console  # takes long to load
 
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:  # where rich ends the program with exit code 1
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
     if (sys.stderr if err else sys.stdout).isatty():
-        return Console(highlight=False, stderr=err)
-    return Console(width=160, soft_wrap=True, highlight=False, stderr=err)
+        return Plain(highlight=False, stderr=err)
+    return Plain(width=160, soft_wrap=True, highlight=False, stderr=err)
 
 
 @contextmanager
@@ -60,23 +72,41 @@ def errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("posref: interrupted", err=True)
+        say("interrupted")
         sys.exit(2)
     except (PosrefError, BackendMissing, OSError) as error:
-        click.echo(f"posref: {_sentence(error)}", err=True)
+        say_error(error)
         sys.exit(2)
     except ValueError as error:
         if not str(error).startswith("backends."):
             raise
-        click.echo(f"posref: {_sentence(error)}", err=True)
+        say_error(error)
         sys.exit(2)
 
 
-def _sentence(error: Exception) -> str:
+def say(text: str) -> None:
+    """Print one line to standard error, if anybody can read it."""
+    with suppress(OSError):
+        click.echo(f"posref: {text}", err=True)
+
+
+def say_error(error: BaseException) -> None:
+    """Print an error in one line, and where it was raised if POSREF_TRACEBACK is 1."""
+    say(_sentence(error))
+    if os.environ.get("POSREF_TRACEBACK") == "1":
+        with suppress(OSError):
+            traceback.print_exception(error)
+
+
+def _sentence(error: BaseException) -> str:
     """Return an error's text in one line that a terminal holds, whatever it quotes."""
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        error = OSError(f"{error.filename}: cannot be opened: {error.strerror}.")
-    text = printable(str(error))
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = "standard output" if error.filename is None else error.filename
+        text = f"{place}: cannot be {'written' if error.filename is None else 'opened'}: {error.strerror}."
+    elif not isinstance(error, PosrefError | BackendMissing | ValueError):
+        text = f"this is a fault of posref: {type(error).__name__}: {text}. POSREF_TRACEBACK=1 prints where it was raised."
+    text = printable(text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..targets.remote.program_process import adopt
-from .console import console, errors, needs, needs_vectors, progress
+from .console import console, errors, here, needs, needs_vectors, progress
 
 
 @click.command()
@@ -42,7 +42,6 @@ def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) 
     failures. Failures are written to DIR as vectors; to try them again, run posref check TARGET --suite DIR. Exit code 0:
     nothing found; 1: failures found; 2: could not run.
     """
-    sys.path.insert(0, "")
     options["op"] = options["op"] or None
     adopt()
     with errors():
@@ -54,7 +53,7 @@ def fuzz(output: Path | None, seed: int, scheduler: str | None, **options: Any) 
         with progress("drawing") as tell:
             from ..fuzzing.fuzz import fuzz as search
 
-            findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, **options)
+            findings = search(seed=seed, scheduler=scheduler, output=place, progress=tell, path=here(), **options)
         from ..fuzzing.findings import show
 
         show(findings, console())

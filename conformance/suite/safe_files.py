@@ -248,7 +248,7 @@ def whole_directory(directory: Path, check: Callable[[Path], None] | None = None
     """
     with _naming(directory):
         place = Path(os.path.realpath(directory))
-        if place.exists() and not place.is_dir():
+        if any(p.exists() and not p.is_dir() for p in (place, place.parent)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     _expect_replaceable(place, check)
     with _naming(directory):
@@ -301,15 +301,29 @@ def _beside(place: Path) -> Iterator[Path]:
             os.close(handle)
     scratch = place.parent / f"{_prefix(place)}{secrets.token_hex(4)}"
     lock = None
+    _OPEN[scratch] = place
     try:
         while not scratch.exists():  # not even once it is locked, if another process took it for one that was left
             scratch.mkdir(mode=0o700)
             lock = _lock(scratch, wait=True)
         yield scratch
     finally:
+        try:
+            _clear(scratch, place)
+        finally:  # also where the first attempt was interrupted
+            if scratch in _OPEN:
+                _clear(scratch, place)
+            if lock is not None:
+                os.close(lock)
+
+
+_OPEN: dict[Path, Path] = {}  # the scratch folders of this process, with the places that they are for
+
+
+def clear() -> None:
+    """Remove all scratch folders of this process, which is about to end."""
+    for scratch, place in list(_OPEN.items()):
         _clear(scratch, place)
-        if lock is not None:
-            os.close(lock)
 
 
 def _scratches(place: Path) -> list[Path]:
@@ -350,6 +364,7 @@ def _clear(scratch: Path, place: Path) -> None:
     if (scratch / "old").exists():
         os.rename(scratch / "old", scratch / "replaced" if os.path.lexists(place) else place)
     shutil.rmtree(scratch, ignore_errors=True)
+    _OPEN.pop(scratch, None)
 
 
 def _sync(path: str | Path) -> None:

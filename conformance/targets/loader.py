@@ -27,13 +27,15 @@ def load(
     device: Any = None,
     suite: Path = INSTALLED,
     ahead: Connection | None = None,
+    path: Sequence[str] | None = None,
 ) -> Target:
     """
     Return a target: a Python one, a program that speaks the protocol (`command`), or a folder of its results (`outputs`).
 
     A Python target is a module or object, which stays in this process and is trusted, or the name of a built-in adapter,
     ``module``, ``module:object`` or ``file.py``. A name is loaded in a process of its own (in `ahead`, if
-    that was started already), held to `timeout` seconds a call and `memory` GiB, as a program is. `isolate` demands a name.
+    that was started already), held to `timeout` seconds a call and `memory` GiB, as a program is. Its modules are looked for in
+    `path`, by default that of this process. `isolate` demands a name.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def load(
         from .process import ProcessTarget
 
         return ProcessTarget.start(
-            target, timeout=timeout, memory=memory, ahead=ahead, backend=backend, device=device, **stated
+            target, timeout=timeout, memory=memory, ahead=ahead, path=path, backend=backend, device=device, **stated
         )
     if isolate:
         msg = f"check: isolate needs a target by name (module, module:object or file.py); got {type(target).__name__}."

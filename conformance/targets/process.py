@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,8 +44,9 @@ class ProcessTarget(Target):
 
     @classmethod
     def start(
-        cls, name: str, *, timeout: float, memory: float, ahead: Connection | None = None, backend: str | None = None,
-        device: Any = None, dtype: str | None = None, claim: str | None = None, trig: float | None = None,
+        cls, name: str, *, timeout: float, memory: float, ahead: Connection | None = None, path: Sequence[str] | None = None,
+        backend: str | None = None, device: Any = None, dtype: str | None = None, claim: str | None = None,
+        trig: float | None = None,
     ) -> ProcessTarget:  # fmt: skip
         """
         Return the target of a name, in the process `ahead` if there is one already.
@@ -56,7 +57,7 @@ class ProcessTarget(Target):
             As `load_python` raises them there, and if the process ends or hangs.
         """
         options = {"backend": backend, "dtype": dtype, "device": device}
-        loading = {"do": "load", "target": name, "path": list(sys.path), "options": options}
+        loading = {"do": "load", "target": name, "path": list(sys.path if path is None else path), "options": options}
         connection = Connection(memory) if ahead is None else ahead
         try:
             stated = _loaded(connection, loading, timeout)

@@ -26,6 +26,9 @@ LINUX = sys.platform == "linux"
 def main(lifeline: int, limit: int, command: list[str] | Callable[[], object]) -> None:
     """Run the program until it ends or the lifeline closes."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a copy of posref has its handlers
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     if LINUX:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)  # orphans of the program become children of this process
     os.set_inheritable(lifeline, False)
