@@ -489,7 +489,7 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
         {"layout": "neox"},
         "layout must be one of ('half', 'interleaved', 'interleaved_to_half') or None; got 'neox'.",
     ),
-    ({"model_type": "llama"}, {}, "the file must have hidden_size or n_embd or d_model; got none."),
+    ({}, {"layout": "half"}, "the file must have hidden_size or n_embd or d_model; got none."),
     ({**LLAMA2, "hidden_size": "4096"}, {}, "hidden_size or n_embd or d_model must be an int of at least 1; got '4096'."),
     ({**LLAMA2, "head_dim": 63}, {}, "the file must have an even number of rotated channels, at least 2; got 63."),
     ({**LLAMA2, "partial_rotary_factor": 1.5}, {}, "the partial rotary factor must be at most 1; got 1.5."),

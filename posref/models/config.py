@@ -12,6 +12,7 @@ from typing import Any, NoReturn, get_args, overload
 from posref.models.arguments import Config, Factors, MRopeArguments, RopeArguments
 from posref.models.fields import even, first, integer, number, parsed, refuse, speaking_as
 from posref.models.layers import base_of_layer, number_of_layers, rotates, rules_of, type_of_layer
+from posref.models.parts import completed, part_of
 from posref.models.rope_scaling import COMMON, read_scaling, rope_type, rotated_share, softmax_factor, table_factor
 from posref.models.values import layouts, model_type, mropes, positions_of, remedy
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
@@ -20,6 +21,7 @@ from posref.types import Layout
 
 Facts = Mapping[str, Any]  # what is known of a model type: see `posref.models.values.model_type`
 WORDS: tuple[Layout, ...] = get_args(Layout)
+TEXT = "text_config"
 HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "encoder_num_attention_heads")
 ALIKE = "If the model runs another type's code, set model_type to that type."
@@ -74,6 +76,8 @@ def rope_from_config(
     "not given", as in transformers. In DeepSeek's own code it means zero. Without `layer` the result describes the layers that
     rotate. The layout describes the weights as transformers stores them. Meta's own Llama files are interleaved. ChatGLM's base
     is 10000 times its ``rope_ratio``.
+
+    A missing key has the default of the model's configuration class. For a type that is not known it must be there.
 
     The layer types of DeepSeek-V4 are "main" (layers with a sliding window only) and "compress" (all others).
 
@@ -264,9 +268,13 @@ def _softmax_factor(scaling: Scaling | None, config: Mapping[str, Any], facts: F
 
 def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the text model's part of a multimodal file."""
-    inner = config.get("text_config")
-    facts = model_type(config.get("model_type")).get("rope", {})
-    return config if not isinstance(inner, dict) or ("layout" in facts and "mrope" not in facts) else inner
+    row = model_type(config.get("model_type"))
+    inner = config.get(TEXT)
+    if TEXT in row.get("parts", {}):
+        config = part_of(config, TEXT) or {}
+    elif isinstance(inner, dict) and "layout" not in row.get("rope", {}):
+        config = inner
+    return completed(config, str(config.get("model_type")))
 
 
 def _check_axes(config: Mapping[str, Any], text: Mapping[str, Any]) -> None:

@@ -32,6 +32,16 @@ def speaking_as(function: str) -> Iterator[None]:
         raise ValueError(msg) from None
 
 
+@contextmanager
+def speaking_of(part: str) -> Iterator[None]:
+    """Name the part of a file in every error that does not name it."""
+    try:
+        yield
+    except ConfigError as problem:
+        text = str(problem)
+        raise ConfigError(text if text.startswith(part) else f"{part}: {text}") from None
+
+
 def parsed(config: Any) -> dict[str, Any]:
     """Return a configuration as a dict of dicts: its own, what its ``to_dict()`` returns, or the JSON file at a path."""
     if isinstance(config, str | PathLike):

@@ -19,7 +19,7 @@ ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
 
 @cache
 def table(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the rows of a table by name: "types", "gguf" or "presets". The file is read once."""
+    """Return the rows of a table by name: "types", "defaults", "gguf" or "presets". The file is read once."""
     path = Path(__file__).with_name("tables") / f"{name}.json"
     rows: Mapping[str, Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return rows
@@ -35,16 +35,17 @@ def model_type(name: Any) -> Mapping[str, Any]:
       null if nothing has positions; ``options``, as values or as the keys that have them in the file; ``when``, the values of
       keys for which the row holds; ``read``, the function of `posref.models.whole` that reads it; ``source``, a file and line
       of transformers/models; ``confidence``, "high" if that code was read or compared.
-    - ``parts`` has the keys of nested configurations and their default types; ``without``, the components of these parts that
-      the model leaves out; ``defaults``, the values that the configuration class gives missing keys.
+    - ``parts`` has the keys of nested configurations: see `posref.models.parts`. ``without`` has the components of these parts
+      that the model leaves out; ``defaults``, values of missing keys besides those in tables/defaults.json.
 
     ``rope`` has what `posref.configs` knows. Each layout was checked by running that model's rotary module and apply function.
 
     - ``layout`` of the weights as transformers stores them (Meta's own Llama files are interleaved); ``half_unless``, a key
       that is false for "half"; ``lanes`` and ``inverse``, as in `posref.rope`; ``mrope``, the arrangement and the default
       sections, in the order of the file, of a model with several position axes.
-    - ``defaults`` for missing keys, where they are not base 10000, the whole head and head size hidden_size //
-      num_attention_heads; ``silent``, the rope dict of a file that has none, unless it is ``{"rope_type": "default"}``.
+    - ``defaults`` for missing keys that tables/defaults.json has not, where they are not base 10000, the whole head and head
+      size hidden_size // num_attention_heads; ``silent``, the rope dict of a file that has none, unless it is
+      ``{"rope_type": "default"}``.
     - ``bases``, for old files with one base per layer type: the types, the keys of their bases, and whether `rope_scaling`
       applies; ``flat``, true if `rope_parameters` that are not by layer type mean the same; ``yarn``, defaults of such a dict.
     - ``softmax``, true if the model multiplies the softmax scale by ``g(mscale_all_dim)**2``; ``yarn_means``, another type that

@@ -6,8 +6,9 @@ from typing import Any
 
 from posref.models.arguments import Config, Entry
 from posref.models.config import read_mrope, read_rope
-from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as
+from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as, speaking_of
 from posref.models.layers import COUNT, kinds_of_layers
+from posref.models.parts import completed, part_of
 from posref.models.values import model_table, model_type, remedy
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
@@ -49,15 +50,20 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
     Raises
     ------
     ValueError
-        If the model type is unknown, a key is missing or has the wrong type, `rope_from_config` would refuse the parameters of
-        a rotation, or the layers of a component differ and it does not have this one.
+        If a model type is unknown, a key is missing or has the wrong type, a part has no encoding of its own kind (vision for
+        ``vision_config``), `rope_from_config` would refuse the parameters of a rotation, or the layers of a component differ
+        and it does not have this one. The error names the part.
 
     Notes
     -----
-    The rules are from the code of transformers 5.23.0. A missing key has the default of the configuration class there. ``dim``
-    of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. For sinusoids
-    whose rows begin at 2 (M2M100, XGLM), add 2 to the positions. A tower that timm defines (``timm_wrapper``) has a name only,
-    since the file does not decide its encoding.
+    The rules are from the code of transformers 5.23.0. A missing key has the default of the configuration class there, and so
+    has a part that is null, absent or empty, unless the model can be without it. Some models decide the type of their parts: a
+    ``model_type`` in such a part is ignored, as in Qwen3-VL, whose older files name the parent there. Others let the file
+    choose, as LLaVA does. Keys of the text beside those of the parent are refused unless the model reads them there.
+
+    ``dim`` of `sinusoidal` and `sine_2d` is positional: pass it before the keywords. Only `learned` has an ``offset``. For
+    sinusoids whose rows begin at 2 (M2M100, XGLM), add 2 to the positions. A tower that timm defines (``timm_wrapper``) has a
+    name only, since the file does not decide its encoding.
 
     Examples
     --------
@@ -71,35 +77,34 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         whole = parsed(config)
         if layer is not None and (isinstance(layer, bool) or not isinstance(layer, int) or layer < 0):
             refuse(f"layer must be an int of at least 0, or None; got {layer!r}.")
-        found = _components(whole, None, "config")
+        found = _components(whole, "config")
         if not found:
             refuse("config must have the configurations of its parts; got none of them.")
         return found if layer is None else {name: _at(name, entries, layer) for name, entries in found.items()}
 
 
-def _components(config: Mapping[str, Any], silent: str | None, where: str) -> dict[str, list[Entry | None]]:
-    """Return the components of a configuration. Its type is `silent` if it does not say."""
+def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry | None]]:
+    """Return the components of a configuration, with those of its parts."""
     table = model_table()
     if where.count("[") > DEEPEST:
         refuse(f"config must have at most {DEEPEST} levels of nested configurations; got {where}.")
-    model = str(config.get("model_type") or silent)
+    model = str(config.get("model_type"))
     if model not in table:
         refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")
     known = table[table[model].get("like", model)]
-    config = {"model_type": model, **{name: value for name, value in config.items() if name != "model_type"}}
-    if "like" in table[model]:
-        config["model_type"] = table[model]["like"]
     found: dict[str, list[Entry | None]] = {}
-    for key, inner in known.get("parts", {}).items():
-        part = config.get(key)
-        if isinstance(part, dict):
-            found |= _named(key, _components(part, inner, f"{where}[{key!r}]"), table, part.get("model_type") or inner)
+    for key in known.get("parts", {}):
+        part = part_of(config, key, where)
+        if part is not None:
+            with speaking_of(f"{where}[{key!r}]"):
+                inner = _components(part, f"{where}[{key!r}]")
+            found |= _named(key, inner, table, part["model_type"], where)
+    config = {**completed(config, model), "model_type": table[model].get("like", model)}
     found = {name: entries for name, entries in found.items() if name not in known.get("without", ())}
     defaults = known.get("defaults", {})
     _check_words(known.get("rows", ()), config, defaults, where)
     for row in known.get("rows", ()):
-        inside = row.get("only_without")  # older files have the text's keys at the top level
-        if (inside is None or not isinstance(config.get(inside), dict)) and _holds(row, config, defaults):
+        if _holds(row, config, defaults):
             if "read" in row:
                 found[row["component"]] = READERS[row["read"]](config, row, defaults)
             else:
@@ -131,10 +136,14 @@ def _check_words(rows: Iterable[Mapping[str, Any]], config: Mapping[str, Any], d
 
 
 def _named(
-    key: str, found: dict[str, list[Entry | None]], table: Mapping[str, Any], model: str
+    key: str, found: dict[str, list[Entry | None]], table: Mapping[str, Any], model: str, where: str
 ) -> dict[str, list[Entry | None]]:
-    """Return the components of a part, named after it."""
+    """Return the components of a part, named after it. Refuse a part of vision that has only text, and the like."""
     part = key.removesuffix("_config").replace("_", " ")
+    others = {name.partition(" ")[0] for name in found}
+    if not others or (part in MODALITIES and others <= {*MODALITIES} - {part}):
+        what = " and ".join(sorted(others)) or "none"
+        refuse(f"{where}[{key!r}] must have an encoding of its {part}; got {what}, from model_type {model!r}.")
     composite = "parts" in table[table[model].get("like", model)]
     names: dict[str, list[Entry | None]] = {}
     for name, entries in found.items():

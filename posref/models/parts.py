@@ -1,0 +1,79 @@
+"""
+The parts of a nested configuration: the type of each, and what the file leaves out. The rules are those of transformers 5.24.0.
+
+The ``parts`` of a row (tables/types.json) have a type for each key, which the parent fixes: the file's own ``model_type`` is
+ignored there. Or they have a dict, with
+
+- ``silent`` in place of ``type``: the file chooses the type, and this is the type of a file that has none;
+- ``optional``: true if a part that is null or absent is none. All others then have the defaults of their class;
+- ``means``: other names for a type; ``also``: another key for the same part;
+- ``flat``: true if the keys of the part may stand beside those of the parent;
+- ``filled``: true if a part has the parent's defaults for missing keys, not those of its class.
+
+tables/defaults.json has, by type, what the configuration class gives missing keys; under ``names`` other names of keys; and
+under ``parts`` what the class of the parent gives a part that is null or absent. ``python tests/model_tables.py defaults``
+writes it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from posref.models.fields import first, refuse
+from posref.models.values import model_type, table
+
+HIDDEN = ("hidden_size", "n_embd", "d_model")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+BACKBONE = "backbone_config"  # its type is never silent (backbone_utils.py, 316)
+
+
+def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return a configuration with what the class of its type gives missing keys."""
+    known = table("defaults").get(model, {})
+    own = {known["names"][name]: value for name, value in config.items() if name in known.get("names", {})}
+    return {name: value for name, value in known.items() if name not in ("names", "parts")} | own | {**config}
+
+
+def part_of(config: Mapping[str, Any], key: str, where: str = "config") -> dict[str, Any] | None:
+    """Return a part of a configuration whose type is known, with the part's own type. None if it has no such part."""
+    model = str(config.get("model_type"))
+    row = model_type(model_type(model).get("like", model))
+    rule = row["parts"][key] if isinstance(row["parts"][key], dict) else {"type": row["parts"][key]}
+    given = first((key, rule["also"]) if "also" in rule else (key,), config)
+    if given is None and rule.get("optional"):
+        return None
+    if given is None:
+        given = _absent(config, key, row, rule, where)
+    elif not isinstance(given, dict):
+        refuse(f"{where}[{key!r}] must be a dict or null; got {given!r}.")
+    elif key == BACKBONE and given.get("model_type") is None:
+        refuse(f"{where}[{key!r}] must have model_type, since it may be of any type; got none.")
+    if rule.get("filled"):
+        given = {**_parents(model, key), **given}
+    if "type" in rule:
+        return {**given, "model_type": rule["type"]}
+    named = rule["silent"] if given.get("model_type") is None else given["model_type"]
+    return {**given, "model_type": rule.get("means", {}).get(named, named)}
+
+
+def _absent(
+    config: Mapping[str, Any], key: str, row: Mapping[str, Any], rule: Mapping[str, Any], where: str
+) -> Mapping[str, Any]:
+    """Return a part that is null or absent. Refuse keys that would be lost: those of the part beside those of the parent."""
+    model = str(config.get("model_type"))
+    own = table("defaults").get(model, {})
+    lost = {name: value for name, value in config.items() if name in (*HIDDEN, *HEADS) and name not in own}
+    if first(HIDDEN, lost) is not None and first(HEADS, lost) is not None:
+        if rule.get("flat"):
+            return {name: value for name, value in config.items() if name not in (*row["parts"], "model_type")}
+        if "rows" not in row:
+            refuse(
+                f"{where}[{key!r}] must be given, since {model!r} does not read its keys beside it; got none, but "
+                f"{sorted(lost)}. Move these and all like them into {key}."
+            )
+    return _parents(model, key)
+
+
+def _parents(model: str, key: str) -> Mapping[str, Any]:
+    """Return what the class of a parent gives a part."""
+    given: Mapping[str, Any] = table("defaults").get(model, {}).get("parts", {}).get(key, {})
+    return given
