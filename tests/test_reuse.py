@@ -1,7 +1,9 @@
 """Groups proved before: used, with the same bytes, and proved again when anything that they depend on is another."""
 
+import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -47,6 +49,7 @@ def test_what_was_proved_is_used_and_has_the_same_bytes(
     first = build(tmp_path / "a", ops=SOME, reuse=cache)
     assert (first.reused, first.kept) == (0, 0)
     assert first.proved == len(list(cache.iterdir())) == len(load_manifest(tmp_path / "a")["groups"])
+    monkeypatch.setattr(building, "drawn", lambda _: frozenset())
     monkeypatch.setattr(workers, "Worker", None)  # nothing is proved
     assert build(tmp_path / "b", ops=SOME, reuse=cache) == Built(0, first.proved, 0)
     assert files(tmp_path / "a") == files(tmp_path / "b") == installed
@@ -62,6 +65,12 @@ def test_verify_reuses_nothing(tmp_path: Path) -> None:
     build(tmp_path / "t", ops=["alibi_slopes"], reuse=cache)
     assert verify(tmp_path / "s")
     assert str(cache).startswith(os.environ["XDG_CACHE_HOME"])
+
+
+def stored(data: bytes = b"12") -> Product:
+    """Return a product of a group."""
+    files = {"group.json": b"{}", "data.safetensors": data, "tolerance.safetensors": b""}
+    return Product(files, [{"id": "c", "inputs": {"x": [1.5, -0.0]}}])
 
 
 def nothing_left(path: Path) -> None:
@@ -90,17 +99,96 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def sealed_without_the_secret(path: Path) -> None:
+    body = path.read_bytes().split(b"\n", 2)[2]
+    seal = hashlib.sha256(path.name.encode() + b"\n" + body).hexdigest().encode()
+    path.write_bytes(proof_cache.MAGIC + seal + b"\n" + body)
+
+
+def sealed_with_another_secret(path: Path) -> None:
+    Store(path.parent.with_name("theirs")).put(path.name, stored())
+    path.parent.with_name("theirs").joinpath(path.name).replace(path)
+
+
 @pytest.mark.parametrize(
     "damage",
-    [nothing_left, cut, flipped(0), flipped(len(proof_cache.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder],
-)
+    [
+        nothing_left, cut, flipped(0), flipped(len(proof_cache.MAGIC)), flipped(100), flipped(-1), another_entry, a_folder,
+        a_pipe, a_link, sealed_without_the_secret, sealed_with_another_secret,
+    ],
+)  # fmt: skip
 def test_a_damaged_entry_is_not_believed(damage: Callable[[Path], None], tmp_path: Path) -> None:
-    store, product = Store(tmp_path / "cache"), Product({"a": b"12", "b": b""}, [{"id": "c", "inputs": {"x": [1.5, -0.0]}}])
+    store, product = Store(tmp_path / "cache"), stored()
     store.put("mine", product)
-    store.put("other", Product({"a": b"other"}, []))
+    store.put("other", stored(b"other"))
     assert store.get("mine") == product
     damage(tmp_path / "cache" / "mine")
     assert store.get("mine") is None
+
+
+@pytest.mark.parametrize("name", ["../../evil", "evil", "/tmp/evil"])
+def test_an_entry_has_the_files_of_a_group_alone(name: str, tmp_path: Path) -> None:
+    store = Store(tmp_path / "cache")
+    for held in ({name: b"1"}, {**stored().files, name: b"1"}):
+        store.put("mine", Product(held, []))
+        assert (tmp_path / "cache" / "mine").exists()
+        assert store.get("mine") is None
+
+
+def of_others(folder: Path, secret: Path) -> None:
+    folder.chmod(0o755)
+
+
+def read_by_others(folder: Path, secret: Path) -> None:
+    secret.chmod(0o644)
+
+
+def linked(folder: Path, secret: Path) -> None:
+    folder.rename(folder.with_name("theirs"))
+    folder.symlink_to("theirs")
+
+
+def short(folder: Path, secret: Path) -> None:
+    secret.write_bytes(b"1234")
+
+
+@pytest.mark.parametrize("make", [of_others, read_by_others, linked, short])
+def test_a_folder_that_others_may_change_is_not_used(make: Callable[[Path, Path], None], tmp_path: Path) -> None:
+    folder, secret = tmp_path / "cache", tmp_path / "cache.secret"
+    Store(folder).put("mine", stored())
+    assert Store(folder).get("mine") == stored()
+    assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(secret.stat().st_mode)) == (0o700, 0o600)
+    make(folder, secret)
+    assert Store(folder).get("mine") is None
+    Store(folder).put("other", stored())
+    assert not (folder / "other").exists()
+
+
+def test_a_drawn_group_is_proved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    build(tmp_path / "s", ops=["alibi_slopes"], reuse=cache)
+    store = Store(cache)
+    for key in (path.name for path in cache.iterdir()):  # by somebody who has the secret
+        product = store.get(key)
+        assert product is not None
+        store.put(
+            key, replace(product, files={**product.files, "data.safetensors": bytes(len(product.files["data.safetensors"]))})
+        )
+    with pytest.raises(BuildError, match=r"the cache in .* holds other values than its proof gives"):
+        build(tmp_path / "t", ops=["alibi_slopes"], reuse=cache)
+    assert not (tmp_path / "t").exists()
+    assert len(building.drawn([str(n) for n in range(703)])) == 44
+    assert building.drawn(["one"]) == {"one"}
 
 
 def test_a_damaged_entry_is_proved_again(tmp_path: Path, installed: dict[str, bytes]) -> None:
@@ -326,12 +414,12 @@ def test_a_store_that_cannot_be_used_is_an_empty_one(tmp_path: Path) -> None:
 def test_the_store_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "cache")
     for k in range(6):
-        store.put(f"{k}", Product({"a": bytes(1000)}, [{"k": k}]))
+        store.put(f"{k}", stored(bytes(900 + k)))
         os.utime(store.folder / f"{k}", (k, k))
     (store.folder / ".new-abandoned").write_text("")
     os.utime(store.folder / ".new-abandoned", (0, 0))
     (store.folder / ".new-written").write_text("")
-    assert store.get("1") == Product({"a": bytes(1000)}, [{"k": 1}])  # now the last that was used
+    assert store.get("1") == stored(bytes(901))  # now the last that was used
     monkeypatch.setattr(proof_cache, "LIMIT", 3500)
     store.prune()
     assert sorted(p.name for p in store.folder.iterdir()) == [".new-written", "1", "4", "5"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from secrets import randbits
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,6 +57,8 @@ def renderings(command: Any) -> Any:
 @click.option(
     "--require", metavar="SCOPE", help="What TARGET must support: words such as 'layout=half scaling=YaRN', or a JSON file."
 )
+@click.option("--seed", metavar="S", type=click.IntRange(0, 2**63 - 1),
+              help="Repeat the fresh calls of a report, which names their seed; by default they are drawn anew.")  # fmt: skip
 @click.option("--print-scope", is_flag=True, help="Print the scope that was found as a `supports` entry to paste into TARGET.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON.")
 @renderings
@@ -71,6 +74,7 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
     with errors():
         _prepare(json_file, **forms)
         with progress("asking") as show:
+            options["seed"] = randbits(32) if options["seed"] is None else options["seed"]
             report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
         from ..reports import terminal
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import numpy as np
@@ -149,24 +150,35 @@ def _products(
     flags = all_flags()
     keys = {name: store.key(cases, flags) for name, cases in wanted.items()} if store else {}
     found = {name: product for name, key in keys.items() if store and (product := store.get(key))}
-    tasks = {name: (cases, frozenset(flags)) for name, cases in wanted.items() if name not in found}
+    again = drawn(list(found))
+    tasks = {name: (cases, frozenset(flags)) for name, cases in wanted.items() if name not in found or name in again}
     # what is stored is proved in workers, by code that they load after the store has looked at it
     count = workers.fitting(jobs, sum(len(cases) for cases, _ in tasks.values()), here=store is None)
 
     def merged(proofs: Iterator[Product]) -> Iterator[tuple[str, Product, bool]]:
         for name in wanted:
-            if name in found:
-                yield name, found.pop(name), False
-                continue
-            product = next(proofs)
-            if store:
+            product = next(proofs) if name in tasks else found[name]
+            if name in again and product.files != found[name].files:
+                place = store and store.folder
+                msg = f"{name}: the cache in {place} holds other values than its proof gives. Delete that folder."
+                raise BuildError(msg)
+            if store and name not in found:
                 store.put(keys[name], product)
-            yield name, product, True
+            yield name, product, name not in found
+            found[name] = Product({}, ())  # its bytes are no longer needed
 
     with workers.each(product_of, tasks, count) as proofs:
         yield merged(proofs)
     if store:
         store.prune()
+
+
+AGAIN = 1 / 16  # of the groups in a cache that are proved again
+
+
+def drawn(names: Sequence[str]) -> frozenset[str]:
+    """Return the groups of a cache that are proved all the same: a share, at least one, which nobody can know before."""
+    return frozenset(SystemRandom().sample(names, math.ceil(len(names) * AGAIN)))
 
 
 def product_of(cases: Sequence[Case], flags: Container[str]) -> Product:

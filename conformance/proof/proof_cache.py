@@ -1,6 +1,8 @@
 """
-Cache of proved groups: an entry is found by a key of all that its proof depends on, and believed only with the right hash.
+Cache of proved groups: an entry is found by a key of all that its proof depends on, and believed only with the right seal.
 
+The seal takes a secret of the user's, which is kept beside the folder, so that nobody else can make an entry. A folder or a
+secret that others may read or change is not used.
 The key covers the group's cases with every value of them, the code that proves, and the versions of the libraries. Only workers
 make entries: a process that has run for long may hold other code than the files that the key covers.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import hmac
 import json
 import os
 import secrets
@@ -29,6 +32,7 @@ import safetensors
 import posref
 from posref import backends
 
+from ..errors import VectorError
 from ..model import Case, Flag
 from ..suite import safe_files, schemas
 
@@ -120,8 +124,11 @@ def _below(name: str, root: Path, *others: Path) -> Iterator[tuple[str, Path]]:
 
 
 LIMIT = 256 * 2**20  # bytes of all entries; a suite has about 15 million
+LARGEST = 64 * 2**20  # bytes of an entry
+NAMES = frozenset(("group.json", "data.safetensors", "tolerance.safetensors"))  # of a group's files
+SECRET = 32  # bytes
 ABANDONED = 3600  # seconds after which a half-written entry has nobody who writes it
-MAGIC = b"posref proof 1\n"
+MAGIC = b"posref proof 2\n"
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,7 @@ class Store:
         self.folder = folder
         self.stamp = stamp()
         self.identity = identity()
+        self.secret = _secret(folder)
 
     def key(self, cases: Sequence[Case], flags: Mapping[str, Flag]) -> str:
         """Return the key of a group: of its cases, the flags that they name, and all that proves them."""
@@ -151,36 +159,40 @@ class Store:
         return hashlib.sha256(json.dumps([self.identity, _told(list(cases)), _told(named)]).encode()).hexdigest()
 
     def get(self, key: str) -> Product | None:
-        """Return what was proved under a key; None if nothing was, or it is not as it was stored."""
+        """Return what was proved under a key; None if nothing was, or it is not as this user stored it."""
         path = self.folder / key
         try:
-            head, _, body = path.read_bytes().removeprefix(MAGIC).partition(b"\n")
-            if head.decode() != _seal(key, body):
+            head, _, body = safe_files.read(path, LARGEST).removeprefix(MAGIC).partition(b"\n")
+            if self.secret is None or not hmac.compare_digest(head, self._seal(key, body)):
                 return None
             about, _, rest = body.partition(b"\n")
             told = json.loads(about)
             files, begin = {}, 0
             for name, size in told["files"]:
                 files[name], begin = rest[begin : begin + size], begin + size
-            os.utime(path)  # used: among the last to be removed
-        except (OSError, ValueError):
+            os.utime(path, follow_symlinks=False)  # used: among the last to be removed
+        except (OSError, ValueError, VectorError):
             return None
-        return Product(files, told["smoke"])
+        return Product(files, told["smoke"]) if {*files} == NAMES else None
 
     def put(self, key: str, product: Product) -> None:
         """Store what was proved, unless code was edited since this store was opened."""
-        if self.stamp is None or stamp() != self.stamp:
+        if self.secret is None or self.stamp is None or stamp() != self.stamp:
             return
         about = {"files": [[name, len(data)] for name, data in product.files.items()], "smoke": product.smoke}
         body = json.dumps(about).encode() + b"\n" + b"".join(product.files.values())
-        with contextlib.suppress(OSError):  # a full disk or a folder of somebody else's: proved again next time
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # a full disk: proved again next time
             new = self.folder / f".new-{secrets.token_hex(8)}"
             try:
-                safe_files.write(new, MAGIC + _seal(key, body).encode() + b"\n" + body)
+                safe_files.write(new, MAGIC + self._seal(key, body) + b"\n" + body, mode=0o600)
                 os.replace(new, self.folder / key)
             finally:
                 new.unlink(missing_ok=True)
+
+    def _seal(self, key: str, body: bytes) -> bytes:
+        """Return the seal of an entry under its key, which nobody can make without the secret."""
+        assert self.secret is not None
+        return hmac.digest(self.secret, key.encode() + b"\n" + body, "sha256").hex().encode()
 
     def prune(self) -> None:
         """Remove the entries not used for the longest time, so that `LIMIT` bytes are left, and what killed builds began."""
@@ -194,12 +206,21 @@ class Store:
 
     def _entries(self) -> Iterable[tuple[float, int, str]]:
         with os.scandir(self.folder) as found:
-            return [(s.st_mtime, s.st_size, e.path) for e in found if e.is_file() for s in (e.stat(),)]
+            files = [e for e in found if e.is_file(follow_symlinks=False)]
+            return [(s.st_mtime, s.st_size, e.path) for e in files for s in (e.stat(follow_symlinks=False),)]
 
 
-def _seal(key: str, body: bytes) -> str:
-    """Return the hash of an entry under its key."""
-    return hashlib.sha256(key.encode() + b"\n" + body).hexdigest()
+def _secret(folder: Path) -> bytes | None:
+    """Return the secret of a folder, which is made with it; None if they cannot be used, or others could have made entries."""
+    place = folder.with_name(f"{folder.name}.secret")
+    with contextlib.suppress(OSError, VectorError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            safe_files.write(place, secrets.token_bytes(SECRET), mode=0o600)
+        secret = safe_files.read(place, SECRET)
+        if len(secret) == SECRET and safe_files.is_private(folder) and safe_files.is_private(place):
+            return secret
+    return None
 
 
 def _told(value: Any) -> Any:

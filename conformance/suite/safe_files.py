@@ -151,10 +151,18 @@ STANDARD_OUTPUT = ("-", "/dev/stdout")  # names of standard output, wherever a f
 LONGEST = 200  # bytes of a name in the name of its scratch folder: a name has at most 255 on most systems
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a new file; nothing that is there is written to, and no link is followed."""
-    with path.open("xb") as file:
+def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Write a new file with at most the permissions of `mode`; what is there is not written to, and no link is followed."""
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(data)
+
+
+def is_private(path: Path) -> bool:
+    """Return whether a file or folder is this user's, and nobody else may read or change it; no link is one."""
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        return False
+    return os.name == "nt" or (found.st_uid == os.geteuid() and not found.st_mode & 0o077)
 
 
 def whole_file(path: Path, data: str | bytes) -> None:
