@@ -51,8 +51,9 @@ def keys_of(given: Any) -> Iterator[str]:
                 yield from [value] if isinstance(value, str) else value
             elif name in ("when", "defaults"):
                 yield from value
-            elif name in ("head", "keys", "head_key"):
-                yield from [value] if isinstance(value, str) else value
+            elif name in ("head", "keys", "head_key", "needs"):
+                for key in [value] if isinstance(value, str) else value:
+                    yield from [key] if isinstance(key, str) else key
             else:
                 yield from keys_of(value)
     elif isinstance(given, list):

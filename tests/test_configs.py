@@ -398,7 +398,7 @@ def test_tables_agree_with_each_other() -> None:
 
 def test_rules_about_layers_have_words_that_are_known() -> None:
     rules = [row["layers"] for row in table("types").values() if "layers" in row]
-    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates", "names", "empty"}
+    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates", "names", "empty", "switch"}
     assert {rule["types"] for rule in rules if "types" in rule} == {*TYPES, "compressed", "listed"}
     assert {rule["rotates"] for rule in rules if "rotates" in rule} == set(ROTATES)
 

@@ -96,7 +96,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any]]] = [
             "text": [
                 ("axial_rope", {**ROUND, "dims": (32, 32), "base": 1e4}),
                 ("axial_rope", {**ROUND, "dims": (8, 8), "base": 1e6}),
-            ]
+            ],
+            "text mask": [("sliding_window", {"window": 256, "counting": "without_query", "sides": "both"}), None],
         },
     ),
 ]

@@ -13,7 +13,7 @@ from posref.models.arguments import Config, Factors, MRopeArguments, RopeArgumen
 from posref.models.fields import even, first, integer, number, parsed, refuse, speaking_as
 from posref.models.layers import base_of_layer, number_of_layers, rotates, rules_of, type_of_layer
 from posref.models.parts import completed, part_of
-from posref.models.rope_scaling import COMMON, read_scaling, rope_type, rotated_share, softmax_factor, table_factor
+from posref.models.rope_scaling import COMMON, read_scaling, rope_type, rotated_share, softmax_factor_of, table_factor
 from posref.models.values import layouts, model_type, mropes, positions_of, remedy
 from posref.rotary.axial_table import ARRANGEMENTS, Arrangement, axes_of_pairs
 from posref.scaling import Scaling, YaRN
@@ -245,7 +245,7 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
         lists = rope.get("short_factor")
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
         scaling = read_scaling(rope, config, facts, nested=layer_type is not None, pairs=pairs)
-        return {"table": table_factor(scaling, length), "input": 1.0, "softmax": _softmax_factor(scaling, config, facts)}
+        return {"table": table_factor(scaling, length), "input": 1.0, "softmax": _softmax_factor(rope, scaling, config, facts)}
 
 
 def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:
@@ -257,13 +257,11 @@ def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:
     return str(names.get(kind, names.get("*", kind)))
 
 
-def _softmax_factor(scaling: Scaling | None, config: Mapping[str, Any], facts: Facts) -> float:
-    if not isinstance(scaling, YaRN) or scaling.mscale_all_dim is None:
-        return 1.0
-    if "layout" not in facts:
+def _softmax_factor(rope: Mapping[str, Any], scaling: Scaling | None, config: Mapping[str, Any], facts: Facts) -> float:
+    if isinstance(scaling, YaRN) and scaling.mscale_all_dim is not None and "layout" not in facts:
         model = str(config.get("model_type"))
         refuse(f"config['model_type'] must be a known one when mscale_all_dim is given; got {model!r}. {ALIKE}")
-    return softmax_factor(scaling) if facts.get("softmax") else 1.0
+    return softmax_factor_of(rope, facts)
 
 
 def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:

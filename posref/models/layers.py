@@ -8,7 +8,9 @@ with that value. Layers count from 0. A model type names its rules in words, in 
   the key that has the period and its default; ``last`` is the type of the last layer. With "listed" the file must list them.
 - ``rotates``, a word of `ROTATES`, says which layers rotate. ``never`` means that none does.
 - ``names`` are the names of types in the parameters by layer type, where these differ ("*" for all others).
-- ``empty`` is what an empty list of layers means.
+- ``empty`` is what an empty list of layers means; ``switch``, false if a window needs no use_sliding_window.
+
+Other encodings than rotations are on the layers that a word of `ON` says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +21,7 @@ from posref.models.values import model_type
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 WITHOUT = ("linear_attention", "conv", "mamba", "recurrent")  # layer types that have nothing to rotate
+SLIDES, CHUNKED = (SLIDING, "hybrid_sliding"), "chunked_attention"
 COUNT = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 Config: TypeAlias = Mapping[str, Any]
 Rules: TypeAlias = Mapping[str, Any]
@@ -84,6 +87,17 @@ def rotations(config: Config, rules: Rules, layers: range, types: Types, count: 
     able = [(layer, kind) for layer, kind in zip(layers, types, strict=True) if kind not in WITHOUT]
     found = dict(zip((layer for layer, _ in able), rule(config, rules, able, count) if able else (), strict=True))
     return [found.get(layer, False) for layer in layers]
+
+
+def layers_on(word: str, config: Config, defaults: Config) -> list[bool]:
+    """Return which layers have an encoding that only some have, by a word of `ON`."""
+    if word == "all" and not any(config.get(key) for key in COUNT):
+        return [True]
+    listed, rules = config.get("layer_types"), rules_of(config)
+    count = len(listed) if isinstance(listed, list | tuple) else integer(COUNT, config, defaults)
+    types = types_of_layers(config, rules, range(count), count)
+    turns = rotations(config, rules, range(count), types, count)
+    return [ON[word](kind, rotates) for kind, rotates in zip(types, turns, strict=True)]
 
 
 def base_of_layer(config: Config, layer: int | None) -> float | None:
@@ -185,6 +199,14 @@ def _has_window(config: Config) -> bool:
     return not ("sliding_window" in config and config["sliding_window"] is None)
 
 
+ON: dict[str, Callable[[str | None, bool], bool]] = {
+    "all": lambda kind, rotates: True,
+    "attention": lambda kind, rotates: kind not in WITHOUT,
+    "sliding": lambda kind, rotates: kind in SLIDES,
+    "full": lambda kind, rotates: kind not in (*SLIDES, *WITHOUT),
+    "chunked": lambda kind, rotates: kind == CHUNKED or (kind is None and rotates),
+    "still": lambda kind, rotates: kind not in WITHOUT and not rotates,
+}
 ROTATES: dict[str, Callable[[Config, Rules, Able, int], list[bool]]] = {
     "bases": _bases,
     "bases, from the last": _bases,
@@ -214,7 +236,7 @@ def _fourth_from_the_last(config: Config, rules: Rules, layers: range, count: in
 
 
 def _every_from_the_first(config: Config, rules: Rules, layers: range, count: int) -> Types:
-    n = integer(("global_attn_every_n_layers",), config, {"global_attn_every_n_layers": 3})
+    n = integer(("global_attn_every_n_layers",), config, {"global_attn_every_n_layers": rules.get("n", 3)})
     return [FULL if layer % n == 0 else SLIDING for layer in layers]
 
 
@@ -231,6 +253,30 @@ def _after_dense(config: Config, rules: Rules, layers: range, count: int) -> Typ
 
 def _flint(config: Config, rules: Rules, layers: range, count: int) -> Types:
     return [FULL if layer < 2 or layer % 4 == 1 or layer == count - 1 else SLIDING for layer in layers]
+
+
+def _from_max_window_layers(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of layers of Qwen2 and its kin: full below max_window_layers, and everywhere without a window."""
+    on = bool(config.get("use_sliding_window", rules.get("switch") is False)) and _has_window(config)
+    first_sliding = config.get("max_window_layers", count)
+    return [SLIDING if on and layer >= first_sliding else FULL for layer in layers]
+
+
+def _even_below(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of layers of Qwen2-MoE: even ones below max_window_layers are sliding (configuration, 117)."""
+    on, end = bool(config.get("use_sliding_window")), config.get("max_window_layers", count)
+    return [SLIDING if on and layer % 2 == 0 and layer < end else FULL for layer in layers]
+
+
+def _still(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    """Return the types of layers of SmolLM3: with use_sliding_window those that do not rotate are sliding (configuration)."""
+    on = bool(config.get("use_sliding_window")) and bool(config.get("sliding_window"))
+    turns = _listed(config, rules, [(layer, None) for layer in layers], count)
+    return [SLIDING if on and not rotates else FULL for rotates in turns]
+
+
+def _sliding_types(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    return [SLIDING] * len(layers)
 
 
 def _mimo(config: Config, rules: Rules, layers: range, count: int) -> Types:
@@ -268,14 +314,18 @@ def _full(config: Config, rules: Rules, layers: range, count: int) -> Types:
 TYPES: dict[str, Callable[[Config, Rules, range, int], Types]] = {
     "after dense layers": _after_dense,
     "blocks": _blocks,
+    "even below max_window_layers": _even_below,
     "every": _every,
     "every fourth from the last": _fourth_from_the_last,
     "every fourth of a hybrid": _fourth_of_hybrid,
     "every of a hybrid": _every_of_hybrid,
     "every, from the first": _every_from_the_first,
     "flint": _flint,
+    "from max_window_layers": _from_max_window_layers,
     "full": _full,
     "lfm3": _lfm3,
     "mimo": _mimo,
     "numbers": _numbers,
+    "sliding": _sliding_types,
+    "still ones": _still,
 }

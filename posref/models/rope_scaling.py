@@ -90,11 +90,17 @@ def table_factor(scaling: Scaling | None, length: int | None) -> float:
     return float(longrope.attention_factor(scaling, length or 0, None))
 
 
-def softmax_factor(scaling: YaRN) -> float:
-    """Return DeepSeek's factor on the softmax scale, ``g(mscale_all_dim)**2``."""
-    if scaling.mscale_all_dim is None or scaling.factor <= 1:
+def softmax_factor(factor: float | None, all_dim: float | None) -> float:
+    """Return DeepSeek's factor on the softmax scale, ``g(mscale_all_dim)**2``, of a scaling by ``factor``."""
+    return float((all_dim * math.log(factor) / 10 + 1) ** 2) if factor and all_dim and factor > 1 else 1.0
+
+
+def softmax_factor_of(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> float:
+    """Return that factor for a rope dict. It is 1 unless the model type has it; all scalings have it, not YaRN alone."""
+    if not facts.get("softmax") or rope_type(rope, facts) == "default":
         return 1.0
-    return float((scaling.mscale_all_dim * math.log(scaling.factor) / 10 + 1) ** 2)
+    given = {name: number(name, (name,), rope, low=0) for name in ("factor", "mscale_all_dim") if rope.get(name) is not None}
+    return softmax_factor(given.get("factor"), given.get("mscale_all_dim"))
 
 
 def _check_keys(rope: Mapping[str, Any], kind: str, facts: Mapping[str, Any]) -> None:
@@ -102,6 +108,8 @@ def _check_keys(rope: Mapping[str, Any], kind: str, facts: Mapping[str, Any]) ->
     known = ROPE_TYPES[kind]
     if kind == "dynamic" and facts.get("alpha"):
         known = ("alpha", *YARN)  # HunYuan's files carry YaRN's keys too; with alpha its code reads none of them
+    if facts.get("softmax"):
+        known = (*known, "mscale", "mscale_all_dim")  # they change the scale of the softmax, whatever the type
     strange = sorted(set(rope) - set(known) - set(COMMON))
     if strange:
         refuse(f"parameters of rope_type {kind!r} must be among {known}; got {strange}, which rope cannot do.")

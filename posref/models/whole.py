@@ -5,13 +5,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from posref.models.arguments import Config, Entry
-from posref.models.config import read_mrope, read_rope
+from posref.models.config import check, dicts_of, read_mrope, read_rope
 from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as, speaking_of
-from posref.models.layers import COUNT, kinds_of_layers
+from posref.models.layers import COUNT, kinds_of_layers, layers_on
+from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
-from posref.models.values import model_table, model_type, remedy
+from posref.models.rope_scaling import softmax_factor_of
+from posref.models.values import ROTARY, model_table, model_type, remedy
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
+DICTS = ("rope_scaling", "rope_parameters")
 MOST = 10_000  # layers of a model, since each is read
 HIDDEN = ("embed_dim", "hidden_size", "d_model")
 HEADS = ("num_heads", "num_attention_heads")
@@ -101,15 +104,28 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
             found |= _named(key, inner, table, part["model_type"], where)
     config = {**completed(config, model), "model_type": table[model].get("like", model)}
     found = {name: entries for name, entries in found.items() if name not in known.get("without", ())}
-    defaults = known.get("defaults", {})
+    silent = {} if first(DICTS, config) is not None else known.get("rope", {}).get("silent", {})
+    defaults = {**{f"rope_parameters.{name}": value for name, value in silent.items()}, **known.get("defaults", {})}
     _check_words(known.get("rows", ()), config, defaults, where)
     for row in known.get("rows", ()):
         if _holds(row, config, defaults):
-            if "read" in row:
-                found[row["component"]] = READERS[row["read"]](config, row, defaults)
-            else:
-                found[row["component"]] = [_entry(row, config, defaults)]
+            entries = _entries(row, config, defaults)
+            if entries:
+                found[row["component"]] = entries
     return found
+
+
+def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the encoding of a row: one entry if all layers have it, else one for each layer. Empty if none has it."""
+    for needed in row.get("needs", ()):
+        if not any(value_of(key, config, defaults) for key in ([needed] if isinstance(needed, str) else needed)):
+            return []
+    read = READERS[row["read"]](config, row, defaults) if "read" in row else [_entry(row, config, defaults)]
+    if "on" not in row:
+        return read
+    on = layers_on(row["on"], config, defaults)
+    found = [entry if has else None for entry, has in zip(read if len(read) == len(on) else read * len(on), on, strict=True)]
+    return [] if not any(on) else found[:1] if all(entry == found[0] for entry in found) else found
 
 
 def _entry(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entry | None:
@@ -166,36 +182,6 @@ def _at(name: str, entries: list[Entry | None], layer: int) -> list[Entry | None
 
 
 # ---- readers: each returns the encodings of a row, with options from the file ------------------------------------------------
-def value_of(key: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
-    """Return the value of a key, which may be nested ("attn_config.alibi"), or its default."""
-    inside: Any = config
-    for name in key.split("."):
-        if not isinstance(inside, dict) or name not in inside:
-            return defaults.get(key)
-        inside = inside[name]
-    return inside
-
-
-def options_of(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the options of a row, with each key replaced by the file's value."""
-    if row.get("options") is None:
-        return None
-    return {name: _resolved(name, given, config, defaults) for name, given in row["options"].items()}
-
-
-def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
-    if not isinstance(given, dict):
-        return given
-    names = [given["key"]] if isinstance(given["key"], str) else given["key"]
-    value = next((v for v in (value_of(key, config, defaults) for key in names) if v is not None), given.get("silent"))
-    if isinstance(value, list | tuple) and value and "item" in given:
-        value = value[given["item"]]
-    wanted = given.get("type", "int")
-    if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
-        refuse(f"the file must have {' or '.join(names)}, of type {wanted}, for {name}; got {value!r}.")
-    return value + given.get("plus", 0) if wanted == "int" else float(value)
-
-
 def _rotary(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
     """Return RoPE or M-RoPE: one entry if all layers are alike, else one for each."""
     if "mrope" in model_type(config["model_type"]).get("rope", {}):
@@ -225,9 +211,20 @@ def _changed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mappin
     """Return the rotation of an indexer: the text's, with another layout or other channels."""
     entries = []
     for entry in _rotary(config, row, defaults):
-        options = None if entry is None else {**(entry.options or {}), **row["options"]}
-        entries.append(None if entry is None else Entry(entry.operation, options))
+        options = None if entry is None else {**(entry.options or {}), **row.get("options", {})}
+        operation = None if entry is None else entry.operation if row["operation"] in ROTARY else row["operation"]
+        entries.append(None if operation is None else Entry(operation, options))
     return entries
+
+
+def _latent(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
+    """Return the softmax scale of multi-head latent attention, d**-0.5, with DeepSeek's factor of any scaling (405)."""
+    own, facts = check(config)
+    places = (own, facts.get("defaults", {}), defaults)
+    size = integer(("qk_nope_head_dim",), *places) + integer(("qk_rope_head_dim",), *places)
+    given, layers = dicts_of(own, facts)
+    rope = next((one for one in layers.values() if isinstance(one, dict)), {}) if layers else given
+    return [Entry("mla_logits", {"scale": size**-0.5 * softmax_factor_of(rope, facts)})]
 
 
 def _compressed(config: Mapping[str, Any], row: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:
@@ -311,6 +308,7 @@ def _head(config: Mapping[str, Any], defaults: Mapping[str, Any], keys: list[str
 READERS: dict[str, Reader] = {
     "rotary": _rotary,
     "changed": _changed,
+    "latent": _latent,
     "compressed": _compressed,
     "plain": _plain,
     "axial": _axial,

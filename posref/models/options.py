@@ -1,0 +1,44 @@
+"""
+The options of a row of tables/types.json, with a file's values for its keys.
+
+An option is a value, or a dict: ``key``, the key that has it or several, of which the first that is not null counts; ``type``,
+"int" or "float"; ``silent``, the value without any; ``item``, the place in a list; ``over`` and ``plus``, what an int is divided
+by, rounded down, and what is added; ``power``, that of a float.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from posref.models.fields import refuse
+
+
+def value_of(key: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    """Return the value of a key, which may be nested ("attn_config.alibi"), or its default."""
+    inside: Any = config
+    for name in key.split("."):
+        if not isinstance(inside, dict) or name not in inside:
+            return defaults.get(key)
+        inside = inside[name]
+    return inside
+
+
+def options_of(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options of a row, with each key replaced by the file's value."""
+    if row.get("options") is None:
+        return None
+    return {name: _resolved(name, given, config, defaults) for name, given in row["options"].items()}
+
+
+def _resolved(name: str, given: Any, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> Any:
+    if not isinstance(given, dict):
+        return given
+    names = [given["key"]] if isinstance(given["key"], str) else given["key"]
+    value = next((v for v in (value_of(key, config, defaults) for key in names) if v is not None), given.get("silent"))
+    if isinstance(value, list | tuple) and value and "item" in given:
+        value = value[given["item"]]
+    wanted = given.get("type", "int")
+    if isinstance(value, bool) or not isinstance(value, int if wanted == "int" else int | float):
+        refuse(f"the file must have {' or '.join(names)}, of type {wanted}, for {name}; got {value!r}.")
+    if wanted == "int":
+        return value // given.get("over", 1) + given.get("plus", 0)
+    return float(value) ** given.get("power", 1)
