@@ -66,13 +66,15 @@ def test_temperatures() -> None:
     tuned = {"model_type": "llama4_text", "attn_scale": 0.2, "floor_scale": 100}
     assert layers_of(tuned, "text temperature") == "00010001"  # those that do not rotate
     assert layers_of(tuned, "text mask") == "11101110"
-    found = [entry for entry in from_config({**SIZES, **tuned})["text temperature"] if entry is not None][0]
+    (found,) = {
+        str(entry): entry for entry in from_config({**SIZES, **tuned})["text temperature"] if entry is not None
+    }.values()
     assert found == ("attention_temperature", {"form": "steps", "beta": 0.2, "length": 100, "offset": 1})
     assert layers_of({**tuned, "attn_temperature_tuning": False}, "text temperature") == "00000000"
     rope = {**YARN, "llama_4_scaling_beta": 0.1}
     for key in ("rope_parameters", "rope_scaling"):
-        found = from_config({**SIZES, "model_type": "ministral3", key: rope})["text temperature"]
-        assert found == [("attention_temperature", {"form": "steps", "beta": 0.1, "length": 4096, "offset": 0})]
+        every = from_config({**SIZES, "model_type": "ministral3", key: rope})["text temperature"]
+        assert every == [("attention_temperature", {"form": "steps", "beta": 0.1, "length": 4096, "offset": 0})]
     assert "text temperature" not in from_config({**SIZES, "model_type": "ministral3", "rope_parameters": YARN})
     learned = from_config({"model_type": "mistral_large4_text"})["text temperature"]
     assert learned == [("learned_logn_scale", {})]

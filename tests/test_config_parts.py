@@ -1,5 +1,8 @@
 """Parts of a nested config.json: their types, and what a file leaves out."""
 
+import copy
+import math
+import pickle
 import re
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 from posref import from_config, mrope_from_config, rope_from_config
 from posref.models.parts import completed
 from posref.models.values import model_type, table
+from posref.scaling import YaRN
 
 TEXT = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 3, "rope_theta": 5e5}
 MROPE = {**TEXT, "head_dim": 128, "rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}}
@@ -144,3 +148,42 @@ def test_every_wrapper_is_answered_from_its_type_alone() -> None:
     odd = [one for one in refused if not re.search(r"layer_types|rope_parameters|mrope_section|rotated channels", one[1])]
     assert odd == []
     assert len(refused) < 15
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"), [("lama", ["llama"]), ("qwen_vl", []), ("minicpm", []), ("qwen5_vl", []), ("mistrall", ["mistral"])]
+)
+def test_only_spellings_are_suggested(model: str, meant: list[str]) -> None:
+    """Another version has other options: qwen2_vl another arrangement than qwen3_vl, minicpm3 latent attention."""
+    for read in (from_config, rope_from_config):
+        with pytest.raises(ValueError, match="set model_type to that type") as error:
+            read({"model_type": model, **TEXT})
+        found = str(error.value).partition("Did you mean ")[2]
+        assert re.findall(r"'(\w+)'", found) == meant
+        assert meant or str(error.value).endswith("No known type is close to this one.")
+
+
+def test_other_names_of_yarn() -> None:
+    rope = {"factor": 4.0, "original_max_position_embeddings": 8192, "rope_theta": 1e6}
+    config = {"model_type": "telechat3", **TEXT, "rope_parameters": {"rope_type": "telechat3-yarn", **rope}}
+    found = rope_from_config(config)["scaling"]
+    assert found == YaRN(4.0, 8192, attention_factor=0.07 * math.log(4) + 1)
+    plain, named = (
+        rope_from_config({"model_type": "deepseek_v3", "rope_parameters": {"rope_type": kind, **rope}})
+        for kind in ("yarn", "deepseek_yarn")
+    )
+    assert plain == named
+
+
+def test_a_convention_that_changes_values_stands_in_the_entry() -> None:
+    """Muse Spark resizes its table to (width, height), as transformers' own function with a swapped grid."""
+    for model in ("muse_spark_vision", "muse_glimmer_vision"):
+        (entry,) = from_config({"model_type": model})["vision table"]
+        assert entry is not None
+        assert entry.conventions["size"].startswith("(width, height)")
+        assert copy.deepcopy(entry).conventions == entry.conventions == pickle.loads(pickle.dumps(entry)).conventions
+        assert "conventions" in repr(entry)
+        assert entry == tuple(entry)
+    (other,) = from_config({"model_type": "vit"})["vision table"]
+    assert other is not None
+    assert not other.conventions

@@ -388,7 +388,7 @@ def test_tables_agree_with_each_other() -> None:
     known |= {"yarn_means", "alpha", "switch", "requires", "head_key", "hidden_times", "inside"}
     assert set().union(*facts.values()) == known
     assert {model for model, row in facts.items() if "defaults" in row} <= set(LAYOUTS) | set(mropes())
-    assert {model for model, row in facts.items() if {"silent", "softmax"} & set(row)} <= set(LAYOUTS)
+    assert {model for model, row in facts.items() if {"silent", "softmax"} & set(row)} <= set(LAYOUTS) | set(mropes())
     assert not set(mropes()) & set(LAYOUTS)
     assert LAYOUTS["llama"] == "half"
     assert LAYOUTS["cohere"] == "interleaved"
@@ -398,7 +398,7 @@ def test_tables_agree_with_each_other() -> None:
 
 def test_rules_about_layers_have_words_that_are_known() -> None:
     rules = [row["layers"] for row in table("types").values() if "layers" in row]
-    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates", "names", "empty", "switch"}
+    assert set().union(*rules) == {"never", "types", "key", "n", "last", "rotates", "names", "empty", "switch", "beside"}
     assert {rule["types"] for rule in rules if "types" in rule} == {*TYPES, "compressed", "listed"}
     assert {rule["rotates"] for rule in rules if "rotates" in rule} == set(ROTATES)
 
@@ -537,7 +537,7 @@ SCALINGS: list[tuple[Any, str]] = [
         (
             {"rope_type": kind},
             "rope_type must be one of ('default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope', 'proportional'), "
-            f"or su or mrope; got {kind!r}.",
+            f"or su or mrope or deepseek_yarn or telechat3-yarn; got {kind!r}.",
         )
         for kind in ("ntk", "axial", "xdrope", ["yarn"])
     ),

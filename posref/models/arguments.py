@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, NamedTuple, NotRequired, Protocol, TypeAlias, TypedDict
+from types import MappingProxyType
+from typing import Any, NamedTuple, NotRequired, Protocol, Self, TypeAlias, TypedDict
 
 from posref.rotary.axial_table import Arrangement
 from posref.scaling import Scaling
@@ -19,11 +20,38 @@ class HasToDict(Protocol):
 Config: TypeAlias = "Mapping[str, Any] | HasToDict | str | PathLike[str]"  # what the readers accept
 
 
-class Entry(NamedTuple):
-    """One encoding of a model. Its options are None if posref does not define it or the file does not decide them."""
-
+class _Pair(NamedTuple):
     operation: str
     options: dict[str, Any] | None
+
+
+class Entry(_Pair):
+    """
+    One encoding of a model: a pair. Its options are None if posref does not define it or the file does not decide them.
+
+    `conventions` says what else changes values, by name: how the model makes an argument that the caller gives, or that the
+    answer was not reviewed. It is no part of the pair.
+    """
+
+    conventions: Mapping[str, str]
+
+    def __new__(cls, operation: str, options: dict[str, Any] | None, conventions: Mapping[str, str] | None = None) -> Self:
+        """Return the pair, with its conventions beside it."""
+        found = super().__new__(cls, operation, options)
+        found.conventions = MappingProxyType(dict(conventions or {}))
+        return found
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]  # copies keep the conventions
+        """Return the arguments that make a copy."""
+        return (self.operation, self.options, dict(self.conventions))
+
+    def __getstate__(self) -> None:
+        """Return no state: `__getnewargs__` has all."""
+
+    def __repr__(self) -> str:
+        """Return the pair as text, with its conventions if it has any."""
+        beside = f", conventions={dict(self.conventions)!r}" if self.conventions else ""
+        return f"Entry(operation={self.operation!r}, options={self.options!r}{beside})"
 
 
 class RopeArguments(TypedDict):

@@ -8,7 +8,8 @@ with that value. Layers count from 0. A model type names its rules in words, in 
   the key that has the period and its default; ``last`` is the type of the last layer. With "listed" the file must list them.
 - ``rotates``, a word of `ROTATES`, says which layers rotate. ``never`` means that none does.
 - ``names`` are the names of types in the parameters by layer type, where these differ ("*" for all others).
-- ``empty`` is what an empty list of layers means; ``switch``, false if a window needs no use_sliding_window.
+- ``empty`` is what an empty list of layers means; ``switch``, false if a window needs no use_sliding_window; ``beside``, a
+  word that files list after each layer and count as one (Dory's "mlp").
 
 Other encodings than rotations are on the layers that a word of `ON` says.
 """
@@ -275,6 +276,11 @@ def _still(config: Config, rules: Rules, layers: range, count: int) -> Types:
     return [SLIDING if on and not rotates else FULL for rotates in turns]
 
 
+def _lara(config: Config, rules: Rules, layers: range, count: int) -> Types:
+    pattern = ("linear_attention", SLIDING, "linear_attention", FULL, SLIDING)
+    return [pattern[layer % len(pattern)] for layer in layers]
+
+
 def _sliding_types(config: Config, rules: Rules, layers: range, count: int) -> Types:
     return [SLIDING] * len(layers)
 
@@ -323,6 +329,7 @@ TYPES: dict[str, Callable[[Config, Rules, range, int], Types]] = {
     "flint": _flint,
     "from max_window_layers": _from_max_window_layers,
     "full": _full,
+    "lara": _lara,
     "lfm3": _lfm3,
     "mimo": _mimo,
     "numbers": _numbers,

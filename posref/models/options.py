@@ -1,9 +1,9 @@
 """
 The options of a row of tables/types.json, with a file's values for its keys.
 
-An option is a value, or a dict: ``key``, the key that has it or several, of which the first that is not null counts; ``type``,
-"int" or "float"; ``silent``, the value without any; ``item``, the place in a list; ``over`` and ``plus``, what an int is divided
-by, rounded down, and what is added; ``power``, that of a float.
+An option is a value, or a dict: ``key``, the key that has it, or several, of which the first that is not null counts; ``type``,
+"int" or "float"; ``silent``, the value without any key; ``item``, the place in a list; ``over`` and ``plus``, what an int is
+divided by, rounded down, and what is added to it; ``power``, the power of a float.
 """
 
 from collections.abc import Mapping

@@ -107,7 +107,9 @@ def _preset(name: str, row: Mapping[str, Any]) -> Preset:
     lanes = {"lanes": arguments.pop("lanes")} if "lanes" in arguments else {}
     scaling = _scaling(arguments.pop("scaling", None))
     given = MappingProxyType({**arguments, "scaling": scaling, **lanes})
-    softmax = softmax_factor(scaling.factor, scaling.mscale_all_dim) if row.get("softmax") and isinstance(scaling, YaRN) else 1.0
+    softmax = (
+        softmax_factor(scaling.factor, scaling.mscale_all_dim) if row.get("softmax") and isinstance(scaling, YaRN) else 1.0
+    )
     return Preset(
         name=name,
         rope=given if "rope" in row else None,

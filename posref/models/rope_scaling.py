@@ -19,7 +19,10 @@ ROPE_TYPES: dict[str, tuple[str, ...]] = {  # each type with the keys that it re
     "longrope": ("short_factor", "long_factor", "factor", *MSCALES),
     "proportional": ("factor",),
 }
-ALIASES = {"su": "longrope", "mrope": "default"}  # from the first files of Phi-3 and Qwen2-VL
+# From the first files of Phi-3 and Qwen2-VL; vLLM's name for DeepSeek's; TeleChat's name, with a factor of its own
+TELECHAT = "telechat3-yarn"
+ALIASES = {"su": "longrope", "mrope": "default", "deepseek_yarn": "yarn", TELECHAT: "yarn"}
+TELECHAT_GAIN = 0.07  # in place of YaRN's 0.1 (vllm, rotary_embedding/telechat3_scaling_rope.py; mlx-lm has 0.1)
 # Keys that are read elsewhere; the last three do not change the rotation.
 COMMON = (
     *("rope_type", "type", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings"),
@@ -36,7 +39,7 @@ def rope_type(rope: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     if kind == "yarn":
         kind = facts.get("yarn_means", kind)  # as Phi-3's configuration class does
     if not isinstance(kind, str) or kind not in ROPE_TYPES:
-        refuse(f"rope_type must be one of {tuple(ROPE_TYPES)}, or su or mrope; got {kind!r}.")
+        refuse(f"rope_type must be one of {tuple(ROPE_TYPES)}, or {' or '.join(ALIASES)}; got {kind!r}.")
     return kind
 
 
@@ -65,6 +68,10 @@ def read_scaling(
     if kind == "llama3":
         low, high = (number(name, (name,), rope, low=0, strict=True) for name in ("low_freq_factor", "high_freq_factor"))
         return Llama3(factor, length, low, high)
+    if rope.get("rope_type", rope.get("type")) == TELECHAT:
+        if first(ORIGINAL, *places) is None:
+            refuse(f"a file of rope_type {TELECHAT!r} must have original_max_position_embeddings; got none.")
+        rope = {"attention_factor": TELECHAT_GAIN * math.log(factor) + 1, **rope}
     return _yarn(rope, factor, length)
 
 

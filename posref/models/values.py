@@ -7,6 +7,7 @@ whose code comes with their weights.
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 from posref.types import Layout
 
+CLOSE = 0.85  # of two spellings, as difflib measures
 ROTARY = ("rope", "mrope", "axial_rope", "mixed_rope")
 
 
@@ -79,10 +81,27 @@ def mropes() -> list[str]:
 
 
 def remedy(model: str, known: Iterable[str]) -> str:
-    """Return what to do about an unknown model type."""
-    close = difflib.get_close_matches(model, list(known), n=3)
-    meant = f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
-    return f"If the model runs another type's code, set model_type to that type.{meant}"
+    """
+    Return what to do about an unknown model type.
+
+    Other spellings are suggested only where letters differ: the types of another version or of another part have other options
+    (qwen2_vl and qwen3_vl, minicpm and minicpm3). If several are close, they must have equal options too.
+    """
+    close = [name for name in difflib.get_close_matches(model, list(known), n=3, cutoff=CLOSE) if _parts(name) == _parts(model)]
+    alike = {json.dumps([_options(row) for row in model_type(name).get("rows", ())]) for name in close}
+    if not close or len(alike) > 1:
+        return "If the model runs another type's code, set model_type to that type. No known type is close to this one."
+    meant = " or ".join(repr(name) for name in close)
+    return f"If the model runs another type's code, set model_type to that type. Did you mean {meant}?"
+
+
+def _parts(name: str) -> tuple[int, list[str]]:
+    """Return the number of words of a type, and its numbers."""
+    return len(name.split("_")), re.findall(r"\d+", name)
+
+
+def _options(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("source", "confidence")}
 
 
 def positions_of(model: str) -> str | None:

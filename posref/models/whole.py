@@ -46,9 +46,16 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         - ``options``, the arguments of that operation that the file decides. Arrays, sizes and positions come with the
           checkpoint or the call. None if posref does not define the encoding, or the file does not decide its options.
 
+        The pair has ``conventions``, a mapping from names to words: how the model makes an argument that the caller gives,
+        where this changes values. Muse Spark swaps the height and width of an image before it resizes its table (``size``).
+
         A component with an encoding at its input and another in attention has both: "vision" and "vision attention". "vision
         table" is the operation that resizes the learned table to another grid. A component of a nested configuration has both
         names: "thinker text".
+
+        Attention has components of its own, where a model has more than the softmax of q.k / sqrt(d): "text mask" (a window or
+        chunks), "text temperature" (a factor on queries that grows with the position), "text scale", "text sinks" and "text
+        values". An operation with no options, such as ``("attention", {})`` for sinks, takes arrays of the checkpoint.
 
     Raises
     ------
@@ -121,6 +128,8 @@ def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mappin
         if not any(value_of(key, config, defaults) for key in ([needed] if isinstance(needed, str) else needed)):
             return []
     read = READERS[row["read"]](config, row, defaults) if "read" in row else [_entry(row, config, defaults)]
+    if "conventions" in row:
+        read = [entry and Entry(*entry, row["conventions"]) for entry in read]
     if "on" not in row:
         return read
     on = layers_on(row["on"], config, defaults)
