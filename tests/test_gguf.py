@@ -219,6 +219,66 @@ def test_a_layer_has_the_base_of_its_type() -> None:
 
 
 LISTS = {"rope_freqs.weight": [1.0] * 64}
+SWA = {"attention__sliding_window": 512, "rope__freq_base": 5e5}
+
+
+@pytest.mark.parametrize(
+    "arch", ["gpt-oss", "cohere2", "gemma2", "exaone4", "afmoe", "llama4", "smallthinker", "laguna", "olmo2"]
+)
+def test_sliding_layers_have_the_base_of_the_full_ones_unless_the_file_says(arch: str) -> None:
+    alike = rope_from_gguf(of(arch, **SWA))
+    assert alike["base"] == 5e5
+    assert rope_from_gguf(of(arch, **SWA, rope__freq_base_swa=5e5)) == alike
+    own = of(arch, **SWA, rope__freq_base_swa=1e4)
+    assert rope_from_gguf(own, layer_type="full_attention") == alike
+    assert rope_from_gguf(own, layer_type="sliding_attention") == {**alike, "base": 1e4}
+    with pytest.raises(ValueError, match=r"layer_type must be one of"):
+        rope_from_gguf(own)
+
+
+@pytest.mark.parametrize(("arch", "scaled"), [("gpt-oss", True), ("cohere2", True), ("laguna", False), ("olmo2", False)])
+def test_sliding_layers_are_scaled_as_the_architecture_says(arch: str, scaled: bool) -> None:
+    file = of(arch, **QWEN_YARN | {"rope__freq_base": 5e5}, **{k: v for k, v in SWA.items() if k != "rope__freq_base"})
+    if scaled:
+        assert rope_from_gguf(file)["scaling"] == YaRN(4.0, 32768)
+        return
+    assert rope_from_gguf(file, layer_type="full_attention")["scaling"] == YaRN(4.0, 32768)
+    sliding = rope_from_gguf(file, layer_type="sliding_attention")
+    assert (sliding["scaling"], sliding["base"]) == (None, 5e5)
+
+
+@pytest.mark.parametrize("arch", ["gemma3", "gemma3n", "gemma4", "gemma-embedding", "mimo2", "plamo3"])
+def test_sliding_layers_of_some_have_base_10000_unless_the_file_says(arch: str) -> None:
+    assert rope_from_gguf(of(arch, **SWA), layer_type="sliding_attention")["base"] == 1e4
+    assert rope_from_gguf(of(arch, **SWA, rope__freq_base_swa=2e4), layer_type="sliding_attention")["base"] == 2e4
+
+
+def test_keys_that_change_nothing_are_read() -> None:
+    neutral = {"rope__scaling__yarn_ext_factor": 1.0, "rope__scaling__yarn_attn_factor": 1.0}
+    assert rope_from_gguf(of("qwen2", **QWEN_YARN, **neutral)) == rope_from_gguf(of("qwen2", **QWEN_YARN))
+
+
+def g(factor: float, mscale: float) -> float:
+    return 0.1 * mscale * math.log(factor) + 1
+
+
+@pytest.mark.parametrize(
+    ("arch", "multiplier", "expected"),
+    [
+        ("deepseek2", 0.1, 1.0),  # mscale_all_dim 1, and mscale 1
+        ("deepseek2", 0.07, 1.0),  # mscale is mscale_all_dim
+        ("deepseek32", 0.07, g(40, 1) / g(40, 0.7)),
+        ("mistral3", 1.0, 1.0),  # here the key is mscale_all_dim itself
+        ("mistral3", 0.5, g(40, 1) / g(40, 0.5)),
+    ],
+)
+def test_the_log_multiplier_has_the_unit_of_its_architecture(arch: str, multiplier: float, expected: float) -> None:
+    found = rope_from_gguf(of(arch, **DEEPSEEK, rope__scaling__yarn_log_multiplier=multiplier))["scaling"]
+    assert isinstance(found, YaRN)
+    assert found.attention_factor is not None
+    assert abs(found.attention_factor - expected) <= 8 * 2**-53
+
+
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ([], {}, "metadata must be a mapping, the file's key-value pairs; got list."),
     ({}, {}, "metadata must have general.architecture, a string; got None."),
@@ -247,7 +307,21 @@ ERRORS: list[tuple[Any, dict[str, Any], str]] = [
         {},
         "yarn_log_multiplier must be 0 or not given, except",
     ),
-    (of("olmo2", **QWEN_YARN, attention__sliding_window=4096), {}, "got OLMo 3, whose sliding layers have no YaRN."),
+    (of("olmo2", **QWEN_YARN, attention__sliding_window=4096), {}, "layer_type must be one of ('full_attention', 'sliding_"),
+    (of("deepseek2", attention__key_length=576), {}, "'deepseek2' must have deepseek2.rope.dimension_count, since only a part"),
+    (of("qwen2", rope__scaling__type="linear"), {}, "a file of scaling.type 'linear' must have scaling.factor; got none."),
+    (of("qwen2", rope__scaling__type="yarn"), {}, "a file of scaling.type 'yarn' must have scaling.factor; got none."),
+    (
+        of("qwen2", **QWEN_YARN, rope__scaling__yarn_ext_factor=64.0),
+        {},
+        "scaling.yarn_ext_factor must be 1.0 for scaling.type 'yarn', or not given; got 64.0.",
+    ),
+    (
+        of("qwen2", rope__scaling__yarn_ext_factor=1.0),
+        {},
+        "yarn_ext_factor must be 0.0 for scaling.type 'linear', or not given",
+    ),
+    (of("qwen2", **QWEN_YARN, rope__scaling__yarn_attn_factor=2.0), {}, "yarn_attn_factor must be 1.0 for scaling.type 'yarn'"),
     (of("granite", rope__scaling__finetuned=False), {}, "got Granite's scaling.finetuned false: it has none."),
     (of("llama"), {"rope_factors": {"rope_freqs.weight": [1.0]}}, "rope_freqs.weight must be a list of 64 numbers above 0"),
     (of("llama"), {"rope_factors": {"freqs": [1.0] * 64}}, "rope_factors must have rope_freqs.weight, or rope_factors_short"),

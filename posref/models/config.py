@@ -105,7 +105,7 @@ def read_rope(
     whole: Mapping[str, Any], layer_type: str | None, layer: int | None, layout: Layout | None
 ) -> RopeArguments | None:
     """Return what `rope_from_config` does, for a parsed file."""
-    own = _text(whole)
+    own = text_of(whole)
     _check_axes(whole, own)
     if layer is not None:
         if layer_type is not None:
@@ -182,7 +182,7 @@ def mrope_from_config(
 
 def read_mrope(whole: Mapping[str, Any], arrangement: Arrangement | None, layout: Layout | None) -> MRopeArguments:
     """Return what `mrope_from_config` does, for a parsed file."""
-    config, facts = check(_text(whole))
+    config, facts = check(text_of(whole))
     rope = rope_dict(config, facts, None)
     order = _arrangement(config, facts, rope, arrangement)
     rotary_dim = rotary_dim_of(rope, config, facts, None)
@@ -240,7 +240,7 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
     1.87385
     """
     with speaking_as("factors"):
-        config, facts = check(_text(parsed(config)))
+        config, facts = check(text_of(parsed(config)))
         rope = rope_dict(config, facts, layer_type)
         lists = rope.get("short_factor")
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
@@ -264,7 +264,7 @@ def _softmax_factor(rope: Mapping[str, Any], scaling: Scaling | None, config: Ma
     return softmax_factor_of(rope, facts)
 
 
-def _text(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def text_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the text model's part of a multimodal file."""
     row = model_type(config.get("model_type"))
     inner = config.get(TEXT)

@@ -6,11 +6,14 @@ A row of tables/gguf.json says what is known of an architecture:
 - ``layout`` of the weights in the file: LLAMA_ROPE_TYPE_NORM and NEOX. Left out are architectures with several position axes
   (qwen2vl), with layer types that differ by more than a base (modern-bert, step35, deepseek4), or that may have ALiBi or a
   learned table instead (baichuan, starcoder, bert), and grok, which has constants besides the keys.
-- ``sliding_base``: sliding layers have a base of their own (10000 if the file does not say) and are not scaled.
+- ``sliding``: sliding layers may have a base of their own, ``freq_base_swa``. If the file does not say, it is ``base`` of
+  this dict, else that of the full layers. ``scaled`` is false if they are not scaled. ``window`` is the window of a file
+  that has none.
 - ``period``: one layer in this many is full, if the file does not say.
 - ``rotates``: a rule of `rotates`. These rules are not keys of the file. They are literals in llama.cpp's models (src/models,
   src/llama-hparams.cpp), and `general.architecture` selects them.
-- ``log_multiplier``: ``scaling.yarn_log_multiplier`` is read. ``window``: a file with a sliding window is refused.
+- ``log_multiplier``: ``scaling.yarn_log_multiplier`` is ``unit`` times mscale_all_dim; ``mscale`` is "same" if mscale is that
+  too, else 1 (llama-context.cpp, 177). ``latent``: multi-head latent attention, so that ``dimension_count`` must be there.
 
 The keys are from gguf-py 0.19.0 (gguf/constants.py). Their meaning is from llama.cpp: llama_model::load_hparams,
 llama_model_rope_type, llama_context (the attention factor) and ggml's rope_yarn.
@@ -32,9 +35,11 @@ FULL_LAYERS, SLIDING_LAYERS = "full_attention", "sliding_attention"
 TYPES = ("none", "linear", "yarn", "longrope")
 BETAS = {"beta_fast": "scaling.yarn_beta_fast", "beta_slow": "scaling.yarn_beta_slow"}
 SWA = ("freq_base_swa", "dimension_count_swa")  # what sliding layers with a base of their own have instead
+EXT, ATTN = "scaling.yarn_ext_factor", "scaling.yarn_attn_factor"  # read at the values that change nothing
 KNOWN = (
     *("dimension_count", "freq_base", "scale_linear", "dimension_sections", "scaling.type", "scaling.factor"),
     *("scaling.attn_factor", "scaling.original_context_length", "scaling.finetuned", "scaling.yarn_log_multiplier"),
+    *(EXT, ATTN),
     *BETAS.values(),
 )
 BOTH = ("rope_factors_short.weight", "rope_factors_long.weight")
@@ -83,8 +88,9 @@ def rope_from_gguf(
         "rope_factors_short.weight" and "rope_factors_long.weight" (Phi-3: LongRoPE). No key says that a file has
         "rope_freqs.weight", so look for the tensor. Without its divisors the frequencies of Llama 3.1 are wrong.
     layer_type : {"full_attention", "sliding_attention"}, optional
-        Which layers to read, if the architecture's sliding layers have a base of their own (Gemma 3 and 4, EmbeddingGemma,
-        Laguna, MiMo-V2). Required then, unless you give `layer`. An error for other files.
+        Which layers to read, if sliding layers have a base, a width or a scaling of their own: by the architecture (Gemma 3 and
+        4, EmbeddingGemma, MiMo-V2), or by the keys of the file (gpt-oss, Cohere 2, Laguna, OLMo 3 and others). Required then,
+        unless you give `layer`. An error for other files.
     layer : int, optional
         The number of one layer, from 0, instead of `layer_type`. The result is None if the layer does not rotate. These do not:
 
@@ -161,20 +167,29 @@ def _rope_keys(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(sections, Sequence) or any(sections):
         refuse(f"metadata must describe a model with one position for each token; got {prefix}dimension_sections.")
     arch = table("gguf").get(name, {})
-    if arch.get("window") == "refused" and metadata.get(f"{name}.attention.sliding_window"):
-        refuse("metadata must describe a model whose layers are alike; got OLMo 3, whose sliding layers have no YaRN.")
     if name.startswith("granite") and rope.get("scaling.finetuned") is False:
         refuse("metadata must describe a model with rotary embeddings; got Granite's scaling.finetuned false: it has none.")
-    known = (*KNOWN, *SWA) if arch.get("sliding_base") else KNOWN
+    known = (*KNOWN, *SWA) if "sliding" in arch else KNOWN
     strange = [prefix + key for key in sorted(set(rope) - set(known))]
     if strange:
         refuse(f"rope keys of metadata must be among {KNOWN}; got {strange}, which rope cannot do.")
     return rope
 
 
+def _window(metadata: Mapping[str, Any], name: str) -> Any:
+    return metadata.get(f"{name}.attention.sliding_window", table("gguf").get(name, {}).get("window"))
+
+
 def _has_types(metadata: Mapping[str, Any], name: str) -> bool:
-    """Return whether the file has sliding layers with a base of their own."""
-    return bool(table("gguf").get(name, {}).get("sliding_base")) and bool(metadata.get(f"{name}.attention.sliding_window"))
+    """Return whether the sliding layers of the file differ from the full ones in what rotates."""
+    own = table("gguf").get(name, {}).get("sliding")
+    if own is None or not _window(metadata, name):
+        return False
+    rope = {key: metadata.get(f"{name}.rope.{key}") for key in ("freq_base", "dimension_count", "scaling.type", *SWA)}
+    bases = [rope["freq_base_swa"] or own.get("base"), rope["freq_base"] or 10_000.0]
+    widths = [rope["dimension_count_swa"], rope["dimension_count"]]
+    unscaled = own.get("scaled") is False and rope["scaling.type"] not in (None, "none")
+    return "base" in own or unscaled or any(own_ not in (None, full) for own_, full in (bases, widths))
 
 
 def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, layer_type: str | None) -> dict[str, Any]:
@@ -188,8 +203,12 @@ def _of_layers(rope: dict[str, Any], metadata: Mapping[str, Any], name: str, lay
     if layer_type == FULL_LAYERS:
         return {key: value for key, value in rope.items() if key not in SWA}
     lanes = first(("dimension_count_swa", "dimension_count"), rope)
-    own = {"freq_base": first(("freq_base_swa",), rope, {"freq_base_swa": 10_000.0}), "scaling.type": "none"}
-    return own if lanes is None else {**own, "dimension_count": lanes}
+    sliding = table("gguf")[name]["sliding"]
+    silent = sliding.get("base", first(("freq_base",), rope))
+    scaling = {key: value for key, value in rope.items() if key not in (*SWA, "freq_base", "dimension_count")}
+    own = {"scaling.type": "none"} if sliding.get("scaled") is False else scaling
+    base = first(("freq_base_swa",), rope, {"freq_base_swa": silent})
+    return {**own, **({"freq_base": base} if base else {}), **({"dimension_count": lanes} if lanes else {})}
 
 
 def _layout(name: str, layout: Layout | None) -> Layout:
@@ -206,6 +225,8 @@ def _lanes(metadata: Mapping[str, Any], rope: Mapping[str, Any], name: str) -> i
     """Return the number of rotated channels: from its own key, else the key length, else embedding length / heads."""
     if "dimension_count" in rope:
         return even(integer(("dimension_count",), rope))
+    if table("gguf").get(name, {}).get("latent"):
+        refuse(f"metadata of {name!r} must have {name}.rope.dimension_count, since only a part of a head rotates; got none.")
     if metadata.get(f"{name}.attention.key_length") is not None:
         return even(integer((f"{name}.attention.key_length",), metadata))
     heads = integer((f"{name}.attention.head_count",), metadata)
@@ -242,6 +263,7 @@ def _scaling(
     s = 1.0 if kind == "none" or slowed == 0 else slowed  # llama.cpp reads 0 as not given
     gain = number("scaling.attn_factor", ("scaling.attn_factor",), rope, {"scaling.attn_factor": 1.0}, low=0, strict=True)
     original, extended = context
+    _check_factors(rope, kind, given=bool(factors))
     if factors and (kind == "yarn" or s != 1):
         refuse(f"rope_factors must be None if the file has another scaling; got scaling.type {kind!r} and factor {s}.")
     if factors:
@@ -254,6 +276,15 @@ def _scaling(
     return None if s == 1 else Linear(s)
 
 
+def _check_factors(rope: Mapping[str, Any], kind: str, *, given: bool) -> None:
+    """Refuse a scaling without its factor, and keys of YaRN that change what posref's does not have."""
+    if rope.get("scaling.type") in ("linear", "yarn") and not given and not {"scaling.factor", "scale_linear"} & rope.keys():
+        refuse(f"a file of scaling.type {kind!r} must have scaling.factor; got none.")
+    for key, neutral in ((EXT, 1.0 if kind == "yarn" else 0.0), (ATTN, 1.0)):
+        if rope.get(key, neutral) != neutral:
+            refuse(f"{key} must be {neutral} for scaling.type {kind!r}, or not given; got {rope[key]!r}.")
+
+
 def _length(original: int | None, name: str) -> int:
     if original is None:
         refuse(f"metadata must have {name}.rope.scaling.original_context_length or {name}.context_length; got none.")
@@ -261,18 +292,26 @@ def _length(original: int | None, name: str) -> int:
 
 
 def _yarn(rope: Mapping[str, Any], factor: float, length: int, name: str, gain: float) -> YaRN:
-    """Return YaRN with llama.cpp's factor on cos and sin. With yarn_log_multiplier (DeepSeek) the softmax has it."""
+    """Return YaRN with llama.cpp's factor on cos and sin. With yarn_log_multiplier (DeepSeek) the softmax has a part of it."""
     betas: dict[str, Any] = {
         field: number(key, (key,), rope, low=0, strict=True) for field, key in BETAS.items() if key in rope
     }
     key = "scaling.yarn_log_multiplier"
     moved = number(key, (key,), rope, {key: 0.0}, low=0)
-    if moved and not table("gguf").get(name, {}).get("log_multiplier"):
-        refuse(f"{key} must be 0 or not given, except for deepseek2; got {moved} for {name!r}.")
+    unit: Mapping[str, Any] = table("gguf").get(name, {}).get("log_multiplier", {})
+    if moved and not unit:
+        known = [arch for arch, row in table("gguf").items() if "log_multiplier" in row]
+        refuse(f"{key} must be 0 or not given, except for {' and '.join(known)}; got {moved} for {name!r}.")
     if moved:
-        return YaRN(factor, length, **betas, attention_factor=gain)
-    own = None if gain == 1 else gain * (1 + math.log(factor) / 10 if factor > 1 else 1)
-    return YaRN(factor, length, **betas, attention_factor=own)
+        all_dim = moved / unit["unit"]
+        ratio = 1.0 if unit.get("mscale") == "same" else _gain(factor, 1.0) / _gain(factor, all_dim)
+        return YaRN(factor, length, **betas, attention_factor=gain * ratio)
+    return YaRN(factor, length, **betas, attention_factor=None if gain == 1 else gain * _gain(factor, 1.0))
+
+
+def _gain(factor: float, mscale: float) -> float:
+    """Return g(mscale) of YaRN."""
+    return 1 + mscale * math.log(factor) / 10 if factor > 1 else 1.0
 
 
 # ---- layers ------------------------------------------------------------------------------------------------------------------
@@ -298,7 +337,7 @@ def has_window(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
 
 def rotates(metadata: Mapping[str, Any], name: str, layer: int) -> bool:
     """Return whether a layer rotates its queries and keys."""
-    window = metadata.get(f"{name}.attention.sliding_window")
+    window = _window(metadata, name)
     last_of_step = (layer + 1) % STEP == 0
     match table("gguf").get(name, {}).get("rotates"):
         case "not the last of four":

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 import posref
 from posref.core.composition import stages
-from posref.models.fields import first
+from posref.models.config import text_of
+from posref.models.fields import first, parsed
 from posref.presets import Preset, Sizes, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
@@ -172,13 +173,14 @@ def of_config(name: str, config: Mapping[str, Any], layer_type: str | None = Non
     except (ValueError, TypeError, AttributeError) as error:
         msg = f"for: {name}: {error}"
         raise TargetError(msg) from error
-    places = [place for place in (config.get("text_config"), config) if isinstance(place, Mapping)]
+    places = [text_of(parsed(config))]
     heads = _count(("num_attention_heads", "n_head", "num_heads"), HEADS, places)
     lanes = _lanes(options)
+    latent = first(("qk_rope_head_dim",), *places) is not None  # the rotated slice alone, and one key for all heads
     known = first(("qk_rope_head_dim", "head_dim"), *places)
     width = known if isinstance(known, int) else _count(("hidden_size", "n_embd"), lanes * heads, places) // heads
     longest = _count(("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"), LENGTH, places)
-    key_heads = _count(("num_key_value_heads",), heads, places)
+    key_heads = 1 if latent else _count(("num_key_value_heads",), heads, places)
     return _sized(name, op, options, Sizes(heads, key_heads, max(width, lanes), longest))
 
 
@@ -193,9 +195,11 @@ def _of_gguf(name: str, path: Path, layer_type: str | None) -> Model:
     heads = _count((f"{own}attention.head_count",), HEADS, [metadata])
     key_heads = _count((f"{own}attention.head_count_kv",), heads, [metadata])
     lanes = _lanes(options)
+    longest = _count((f"{own}context_length",), LENGTH, [metadata])
+    if f"{own}attention.kv_lora_rank" in metadata:  # the sizes of keys are those of the compressed cache; only a slice rotates
+        return _sized(name, posref.rope.__name__, options, Sizes(heads, 1, lanes, longest))
     width = _count((f"{own}embedding_length",), lanes * heads, [metadata]) // heads
     width = _count((f"{own}attention.key_length",), width, [metadata])
-    longest = _count((f"{own}context_length",), LENGTH, [metadata])
     return _sized(name, posref.rope.__name__, options, Sizes(heads, key_heads, max(width, lanes), longest))
 
 
