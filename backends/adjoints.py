@@ -230,9 +230,13 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         return self._node(self.base.cos_pi(value), (x, lambda g: -(g * self.base.sin_pi(value) * self.base.pi)))
 
-    def either(self, a: Array, b: Array) -> Array:
+    def settled(self, x: Array) -> Array:
+        """Return `x`, which code computes before it is used."""
+        return self._node(self.base.settled(self._plain(x)), (x, lambda g: g))
+
+    def either(self, a: Array, b: Callable[[], Array]) -> Array:
         """Return one of two formulas for the same numbers. The cotangent is the same for both."""
-        return self._node(self.base.either(self._plain(a), self._plain(b)), (a, lambda g: g))
+        return self._node(self.base.either(self._plain(a), lambda: self._plain(b())), (a, lambda g: g))
 
     def cayley(self, x: Array, found: Array) -> Array:
         """Return the Cayley transforms `found` of skew-symmetric matrices."""

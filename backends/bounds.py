@@ -1,16 +1,22 @@
 """
-Error bounds: arrays of (value, bound). Run on them, a definition says how far a correct implementation may be off.
+Error bounds: arrays of (value, bound, waived). Run on them, a definition says how far a correct implementation may be off.
 
 Every operation adds the first-order worst case over all reasonable implementations of it. Each accuracy class has its own
 namespace, which says how many significand bits float64, float32 and the storage dtype have. A dtype wider than the class allows
 does not help. Elementary functions are correctly rounded and sums run in a fixed order, so tolerances are the same on every
 machine. They need python-flint, unless a subclass computes them in another way (`elementary`, `of_matrices`).
+
+An exact product adds nothing to its bound. But code may multiply in another order, ``x (B 2pi)`` for ``(x B) 2pi``, and round
+what is exact here. So the rounding that an exact product did without is kept beside the bound, as `waived`: none where a factor
+is 0 or a power of two, since these never round. A product joins what its factors waived to its bound as soon as it is not exact
+itself. Sums carry it along. Elementary functions, minima and maxima drop it: no order of factors reaches through them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,9 +36,11 @@ from .numbers import (
 )  # fmt: skip
 from .roundoffs import CLASSES, ROUNDOFFS, Accuracy, growth
 
+Exactness = Callable[[Any], Part]  # of an index: which of the selected elements are exact, or the like
+
 
 class Bounds(NumberSystem):
-    """The namespace of (value, bound) for one accuracy class."""
+    """The namespace of (value, bound, waived) for one accuracy class."""
 
     __name__ = "posref.backends.bounds"
 
@@ -42,11 +50,23 @@ class Bounds(NumberSystem):
         self.bits[matrices] = min(accuracy.float64, max(accuracy.float32, 24))
         self.bits[frequencies] = accuracy.power or accuracy.float64
         self.bits[angles] = accuracy.angle or accuracy.float64
+        self.formulas = True  # whether `either` also asks its second formula
+
+    def of_first_formulas(self) -> Self:
+        """Return this system without the second formulas of `either`: for a call in which these leave a decision open."""
+        found = copy(self)
+        found.formulas = False
+        return found
 
     @property
     def pi(self) -> Array:
         """Pi, rounded once to the class's float64, with that rounding as its bound."""
-        return Array((np.asarray(np.pi), np.asarray(self._unit(float64) * np.pi)), float64, self)
+        return self.array(np.pi, self._unit(float64) * np.pi, float64)
+
+    def array(self, value: Part | float, error: Part | float, dtype: Label, waived: Part | float = 0.0) -> Array:
+        """Return an array of this system from its parts."""
+        value = np.asarray(value)
+        return Array((value, np.asarray(error), np.broadcast_to(waived, value.shape)), dtype, self)
 
     # ---- rounding -----------------------------------------------------------------------------------------------------
     def _unit(self, dtype: Label) -> float:
@@ -57,9 +77,11 @@ class Bounds(NumberSystem):
         fits = np.isfinite(value)
         return np.asarray(fits if self.bits[dtype] >= 53 else fits & (odd(value) < 2.0 ** self.bits[dtype]))
 
-    def _rounded(self, value: Part, error: Part, exact: Callable[[Any], Part], dtype: Label, units: float = 1) -> Array:
+    def _rounded(
+        self, value: Part, error: Part, waived: Part | float, exact: Exactness, dtype: Label, units: float = 1
+    ) -> Array:  # fmt: skip
         """
-        Return (value, error) after an operation. No error is added where the operation was exact and the result fits.
+        Return a result after an operation. No error is added where the operation was exact and the result fits.
 
         `exact` takes an index and says which of the selected elements were exact. It is only called where the error is still 0.
         """
@@ -73,14 +95,33 @@ class Bounds(NumberSystem):
             there = value[at]
             free = exact(at) & self._fits(there, dtype) & ((there == 0) | (np.abs(there) >= self.accuracy.normal))
             total[at] = np.where(free, 0.0, total[at])
-        return Array((value, total), dtype, self)
+        return self.array(value, total, dtype, waived)
+
+    def _product(
+        self, value: Part, error: Part, waived: Part | float, exact: Exactness, idle: Exactness, dtype: Label, units: float
+    ) -> Array:  # fmt: skip
+        """
+        Return a product or quotient, whose factors `waived` so much. It waives its own rounding where it is exact.
+
+        `idle` takes an index and says where a factor is 0 or a power of two. It is only called where the result is exact.
+        """
+        found = self._rounded(value, error, waived, exact, dtype, units)
+        value, total, waived = found.parts
+        free = total == 0
+        if not np.any(free):
+            return self.array(value, total + waived, dtype)
+        at: Any = ... if np.all(free) else free
+        own = np.where(idle(at), 0.0, units * self._unit(dtype) * np.abs(value[at]))
+        kept = np.zeros(value.shape)
+        kept[at] = waived[at] + own
+        return self.array(value, np.where(free, 0.0, total + waived), dtype, kept)
 
     def real(self, values: Part, dtype: Label) -> Array:
         value = np.asarray(values, dtype=np.float64)
         exact = np.isinf(value) | (value == np.asarray(values))
         fits = self._fits(value, dtype) | np.isinf(value)
         error = np.where(fits & exact, 0.0, self._unit(dtype) * np.where(np.isinf(value), 0.0, np.abs(value)))
-        return Array((value, error), dtype, self)
+        return self.array(value, error, dtype)
 
     def astype(self, x: Array, dtype: Label) -> Array:
         if x.dtype is dtype:
@@ -96,12 +137,12 @@ class Bounds(NumberSystem):
             return self.real(x.parts[0].astype(np.int64), dtype)
         if self.bits[dtype] >= self.bits[x.dtype]:
             return Array(x.parts, dtype, self)
-        value, error = x.parts
-        return self._rounded(value, error, lambda at: np.ones(value[at].shape, dtype=bool), dtype)
+        value, error, waived = x.parts
+        return self._rounded(value, error, waived, lambda at: np.ones(value[at].shape, dtype=bool), dtype)
 
     # ---- arithmetic ----------------------------------------------------------------------------------------------------
     def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, u), (q, f, w) = a.parts, b.parts
         with np.errstate(invalid="ignore"):
             total = np.asarray(p + q)
         p, q = np.broadcast_arrays(p, q)
@@ -111,23 +152,37 @@ class Bounds(NumberSystem):
             with np.errstate(invalid="ignore"):
                 return np.asarray((a - (both - (both - a))) + (b - (both - a)) == 0)  # Knuth's exact remainder
 
-        return self._rounded(total, e + f, exact, dtype, ROUNDOFFS["add"].units)
+        return self._rounded(total, e + f, u + w, exact, dtype, ROUNDOFFS["add"].units)
 
     def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, _), (q, f, _) = a.parts, b.parts
         error = np.abs(p) * f + np.abs(q) * e + e * f
+        waived = waived_by_factors(a, b)
         p, q = np.broadcast_arrays(p, q)
-        return self._rounded(p * q, error, lambda at: _exact_product(p[at], q[at]), dtype, ROUNDOFFS["multiply"].units)
+
+        def exact(at: Any) -> Part:
+            return _exact_product(p[at], q[at])
+
+        def idle(at: Any) -> Part:
+            return np.asarray((odd(p[at]) <= 1) | (odd(q[at]) <= 1))
+
+        return self._product(p * q, error, waived, exact, idle, dtype, ROUNDOFFS["multiply"].units)
 
     def real_divide(self, a: Array, b: Array, dtype: Label) -> Array:
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, u), (q, f, w) = a.parts, b.parts
         room = np.abs(q) - f
         if np.any(room <= 0):
             msg = "division by a number that may be zero"
             raise Undecided(msg)
         quotient = np.asarray(p / q)
         exact = np.asarray(_exact_product(quotient, q) & (quotient * q == p))
-        return self._rounded(quotient, (e + np.abs(quotient) * f) / room, exact.__getitem__, dtype, ROUNDOFFS["divide"].units)
+        error, waived = (e + np.abs(quotient) * f) / room, (u + np.abs(quotient) * w) / room
+        divisor = np.broadcast_to(q, quotient.shape)
+
+        def idle(at: Any) -> Part:
+            return np.asarray((quotient[at] == 0) | (odd(divisor[at]) <= 1))
+
+        return self._product(quotient, error, waived, exact.__getitem__, idle, dtype, ROUNDOFFS["divide"].units)
 
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         x, y = np.broadcast_arrays(a.parts[0], b.parts[0])
@@ -144,7 +199,7 @@ class Bounds(NumberSystem):
         unit = max(self._unit(dtype), self._unit(frequencies))
         bound = power * (growth(change) + unit * own) + self.accuracy.floor
         exact = zero | ((y == 0) & (f == 0))
-        return Array((np.where(zero, 0.0, power), np.where(exact, 0.0, bound)), dtype, self)
+        return self.array(np.where(zero, 0.0, power), np.where(exact, 0.0, bound), dtype)
 
     def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
         return self._extreme(a, b, dtype, np.minimum)
@@ -153,15 +208,15 @@ class Bounds(NumberSystem):
         return self._extreme(a, b, dtype, np.maximum)
 
     def _extreme(self, a: Array, b: Array, dtype: Label, choose: Callable[..., Part]) -> Array:
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, _), (q, f, _) = a.parts, b.parts
         value = choose(p, q)
         with np.errstate(invalid="ignore"):
             apart = np.abs(p - q) > e + f
         error = np.where(apart, np.where(value == p, e, f), np.maximum(e, f))
-        return Array((np.asarray(value), error), dtype, self)
+        return self.array(value, error, dtype)
 
     def real_compare(self, name: str, a: Array, b: Array) -> Part:
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, _), (q, f, _) = a.parts, b.parts
         known = (np.abs(p - q) > e + f) | ((e == 0) & (f == 0))
         if not np.all(known):
             msg = f"{name} within the error bounds"
@@ -170,21 +225,21 @@ class Bounds(NumberSystem):
 
     def surely_greater(self, a: Array, b: Array) -> Part:
         """Return where a > b for all errors within the bounds."""
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, _), (q, f, _) = a.parts, b.parts
         with np.errstate(invalid="ignore"):
             return np.asarray(p - q > e + f)
 
     def between(self, low: Part, high: Part, dtype: Label) -> Array:
         """Return the middle of two NumPy arrays, with half their distance as its bound."""
-        return Array((np.asarray((low + high) / 2), np.asarray((high - low) / 2)), dtype, self)
+        return self.array((low + high) / 2, (high - low) / 2, dtype)
 
     def _step(self, x: Array, step: Callable[[Part], Part]) -> Array:
-        value, error = x.parts
+        value, error, _ = x.parts
         low, high = step(value - error), step(value + error)
         if np.any(low != high):
             msg = "rounding to an integer within the error bounds"
             raise Undecided(msg)
-        return Array((np.asarray(low), np.zeros_like(error)), x.dtype, self)
+        return self.array(low, np.zeros_like(error), x.dtype)
 
     def floor(self, x: Array) -> Array:
         """Return the largest integer not above x. Raise `Undecided` if the bound allows two."""
@@ -196,7 +251,7 @@ class Bounds(NumberSystem):
 
     def sqrt(self, x: Array) -> Array:
         """Return the square root."""
-        value, error = x.parts
+        value, error, _ = x.parts
         if np.any(value - error < 0):
             msg = "square root of a number that may be negative"
             raise Undecided(msg)
@@ -204,7 +259,7 @@ class Bounds(NumberSystem):
         with np.errstate(divide="ignore", invalid="ignore"):
             spread = np.where(error == 0, 0.0, error / (root + np.sqrt(value - error)))
         exact = np.asarray(_exact_product(root, root) & (root * root == value))
-        return self._rounded(root, spread, exact.__getitem__, x.dtype, ROUNDOFFS["sqrt"].units)
+        return self._rounded(root, spread, 0.0, exact.__getitem__, x.dtype, ROUNDOFFS["sqrt"].units)
 
     # ---- elementary functions, and how their values are found -------------------------------------------------------------
     def elementary(self, name: str, *parts: Part) -> Part:
@@ -221,34 +276,34 @@ class Bounds(NumberSystem):
 
     def exp(self, x: Array) -> Array:
         """Return e to the x, exact only at 0."""
-        value, error = x.parts
+        value, error, _ = x.parts
         power = self.elementary("exp", value)
         with np.errstate(invalid="ignore"):  # the power underflowed to zero and its exponent is unbounded
             grown = np.where(power == 0, 0.0, power * (growth(error) + ROUNDOFFS["exp"].units * self._unit(x.dtype)))
         bound = grown + self.accuracy.floor
-        return Array((power, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
+        return self.array(power, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
     def log(self, x: Array) -> Array:
         """Return the natural logarithm, exact only at 1."""
-        value, error = x.parts
+        value, error, _ = x.parts
         if np.any(value - error <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
         log = self.elementary("log", value)
         own = ROUNDOFFS["log"].units * self._unit(x.dtype) * np.abs(log)
         bound = error / (value - error) + own + self.accuracy.floor
-        return Array((log, np.where((value == 1) & (error == 0), 0.0, bound)), x.dtype, self)
+        return self.array(log, np.where((value == 1) & (error == 0), 0.0, bound), x.dtype)
 
     def log1p(self, x: Array) -> Array:
         """Return the natural logarithm of 1 + x, exact only at 0. Within the error its slope is at most 1/(1 + x - error)."""
-        value, error = x.parts
+        value, error, _ = x.parts
         if np.any(1 + value - error <= 0):
             msg = "logarithm of a number that may not be positive"
             raise Undecided(msg)
         log = self.elementary("log1p", value)
         own = ROUNDOFFS["log1p"].units * self._unit(x.dtype) * np.abs(log)
         bound = error / (1 + value - error) + own + self.accuracy.floor
-        return Array((log, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
+        return self.array(log, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
     def sin(self, x: Array) -> Array:
         """Return the sine in the class's working dtype, exact only at 0."""
@@ -267,57 +322,66 @@ class Bounds(NumberSystem):
         return self._of_half_turns(x, "cos")
 
     def _of_half_turns(self, x: Array, name: str) -> Array:
-        _, bound = self._wave(self.real_multiply(x, self.pi, x.dtype), name, ROUNDOFFS[name].units).parts
-        return Array((self.elementary(f"{name}_pi", x.parts[0]), bound), float32, self)
+        bound = self._wave(self.real_multiply(x, self.pi, x.dtype), name, ROUNDOFFS[name].units).parts[1]
+        return self.array(self.elementary(f"{name}_pi", x.parts[0]), bound, float32)
 
     def constant_sin(self, x: Array) -> Array:
         """Return the sine of one of the definition's constants (not of a position's angle), in the dtype of `x`."""
-        value, error = x.parts
+        value, error, _ = x.parts
         wave = self.elementary("sin", value)
         bound = np.minimum(error, 2.0) + ROUNDOFFS["sin"].units * self._unit(x.dtype) * np.abs(wave) + self.accuracy.floor
-        return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), x.dtype, self)
+        return self.array(wave, np.where((value == 0) & (error == 0), 0.0, bound), x.dtype)
 
     def _wave(self, x: Array, name: str, units: float) -> Array:
-        value, error = x.parts
+        value, error, _ = x.parts
         unit, wave = self._unit(float32), self.elementary(name, value)
         bound = np.minimum(error, 2.0) + units * unit * np.abs(wave) + self.accuracy.floor
         if self.bits[float64 if x.dtype is angles else x.dtype] > self.bits[float32]:
             bound = bound + ROUNDOFFS["reduction, times min(|angle|, pi)"].units * unit * np.minimum(np.abs(value), np.pi)
-        return Array((wave, np.where((value == 0) & (error == 0), 0.0, bound)), float32, self)
+        return self.array(wave, np.where((value == 0) & (error == 0), 0.0, bound), float32)
 
     # ---- formulas ----------------------------------------------------------------------------------------------------------
-    def either(self, a: Array, b: Array) -> Array:
+    def settled(self, x: Array) -> Array:
+        """Return `x` without the roundings that it waived."""
+        value, error, _ = x.parts
+        return self.array(value, error, x.dtype)
+
+    def either(self, a: Array, b: Callable[[], Array]) -> Array:
         """Return the first of two formulas for the same numbers, with the larger of both finite bounds."""
-        (value, error), other = a.parts, b.parts[1]
-        return Array((value, np.where(np.isfinite(other), np.maximum(error, other), error)), a.dtype, self)
+        if not self.formulas:
+            return a
+        value, *own = a.parts
+        error, waived = (np.where(np.isfinite(g), np.maximum(f, g), f) for f, g in zip(own, b().parts[1:], strict=True))
+        return self.array(value, error, a.dtype, waived)
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
-        values, errors = (np.moveaxis(part, axis, 0) for part in x.parts)
-        total, error, size = (np.zeros(values.shape[1:]) for _ in range(3))
-        for value, bound in zip(values, errors, strict=True):  # fixed order
-            total, error, size = total + value, error + bound, size + np.abs(value)
-        terms = np.count_nonzero((values != 0) | (errors != 0), axis=0)
+        parts = [np.moveaxis(part, axis, 0) for part in x.parts]
+        total, error, waived, size = (np.zeros(parts[0].shape[1:]) for _ in range(4))
+        for value, bound, more in zip(*parts, strict=True):  # fixed order
+            total, error, waived, size = total + value, error + bound, waived + more, size + np.abs(value)
+        terms = np.count_nonzero((parts[0] != 0) | (parts[1] != 0), axis=0)
         units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
         error = np.where(terms > 1, error + units * (size + error) + self.accuracy.floor, error)
         if keepdims:
-            total, error = np.expand_dims(total, axis), np.expand_dims(error, axis)
-        return Array((np.asarray(total), np.asarray(error)), x.dtype, self)
+            total, error, waived = (np.expand_dims(part, axis) for part in (total, error, waived))
+        return self.array(total, error, x.dtype, waived)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """Return the matrix product. Every product counts as rounded, because code may scale an operand first."""
-        products = self.multiply(a[..., :, :, None], b[..., None, :, :])
-        value, error = products.parts
+        """Return the matrix product. Each of several products counts as rounded, because code may scale an operand first."""
+        p, q = a[..., :, :, None], b[..., None, :, :]
+        products = self.multiply(p, q)
+        value, error, waived = products.parts
         several = np.count_nonzero(value, axis=-2, keepdims=True) > 1
-        rounded = np.where((error == 0) & (value != 0) & several, self._unit(products.dtype) * np.abs(value), error)
-        return self.sum(Array((value, rounded), products.dtype, self), axis=-2)
+        rounded = self._unit(products.dtype) * np.abs(value) + waived_by_factors(p, q)
+        error = np.where((error == 0) & (value != 0) & several, rounded, error)
+        return self.sum(self.array(value, error, products.dtype, np.where(several, 0.0, waived)), axis=-2)
 
     def max(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         """Return the largest along `axis`."""
-        value, error = x.parts
-        largest = np.max(value, axis=axis, keepdims=keepdims)
+        value, error, _ = x.parts
         finite = np.where(np.isinf(value), 0.0, error)
-        return Array((np.asarray(largest), np.asarray(np.max(finite, axis=axis, keepdims=keepdims))), x.dtype, self)
+        return self.array(np.max(value, axis=axis, keepdims=keepdims), np.max(finite, axis=axis, keepdims=keepdims), x.dtype)
 
     # ---- functions of whole matrices, by norms --------------------------------------------------------------------------
     def cayley(self, x: Array, found: Array) -> Array:
@@ -326,15 +390,15 @@ class Bounds(NumberSystem):
 
         They are orthogonal, and the norm of the inverse of I + S is at most 1. So an error E of S moves them by at most 2 |E|.
         """
-        value, error = found.parts
+        value, error, _ = found.parts
         off = np.minimum(2 * norm(x.parts[1]), 2.0) + self._solved(x)
-        return Array((value, np.maximum(error, np.broadcast_to(off, value.shape))), found.dtype, self)
+        return self.array(value, np.maximum(error, off), found.dtype)
 
     def cayley_adjoint(self, u: Array, x: Array, g: Array) -> Array:
         """Return the cotangents `g` of the Cayley transforms `u`, carried back to `x`. Their norm is at most 2 |g|."""
-        found, error = pulled_through_cayley(u, g).parts
+        found, error, _ = pulled_through_cayley(u, g).parts
         own = 3 * self._solved(x) * (norm(g.parts[0]) + norm(g.parts[1]))
-        return Array((found, np.maximum(error, np.broadcast_to(own, found.shape))), g.dtype, self)
+        return self.array(found, np.maximum(error, own), g.dtype)
 
     def _solved(self, x: Array) -> Part:
         """Return how far (I - S)(I + S)^-1 may be off if computed by elimination. |S| is at most |S|_F / sqrt(2)."""
@@ -349,22 +413,22 @@ class Bounds(NumberSystem):
 
         They are orthogonal. So a skew-symmetric error E of a matrix moves its exponential by at most |E|.
         """
-        value, error = x.parts
+        value, error, _ = x.parts
         size, off, n = norm(value), norm(error), x.shape[-1]
         products = n * (n + 16) if self._unit(x.dtype) == 2.0**-53 else n**2
         own = ROUNDOFFS["skew exponential, times n^2 (1 + 2 |A|)"].units * self._growing(x.dtype, products, size)
         bound = np.where((size == 0) & (off == 0), 0.0, np.minimum(off, 2.0) + growth(own) + self.accuracy.floor)
         found = self.of_matrices("exponential", value)
-        return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
+        return self.astype(self.array(found, np.broadcast_to(bound, found.shape), x.dtype), float32)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
         """Return the cotangents `g` of the exponentials, carried back to skew-symmetric `x`. Their norm is at most |g|."""
-        (value, error), (along, across) = x.parts, g.parts
+        (value, error, _), (along, across, _) = x.parts, g.parts
         own = ROUNDOFFS["its derivative along G, times n^2 (1 + 2 |A|) |G|"].units
         moved = np.minimum(norm(error), 2.0) + growth(own * self._growing(x.dtype, x.shape[-1] ** 2, norm(value)))
         bound = norm(across) + (norm(along) + norm(across)) * moved + self.accuracy.floor
         found = self.of_matrices("derivative_of_exponential", -value, along)
-        return self.astype(Array((found, np.broadcast_to(bound, found.shape)), x.dtype, self), float32)
+        return self.astype(self.array(found, np.broadcast_to(bound, found.shape), x.dtype), float32)
 
     def _growing(self, dtype: Label, products: int, size: Part) -> Part:
         """Return how the rounding error of an exponential grows with a matrix's width (`products`) and its norm `size`."""
@@ -388,23 +452,31 @@ class Sensitivity(Bounds):
         return 0.0
 
     def _wave(self, x: Array, name: str, units: float) -> Array:
-        wave, bound = super()._wave(x, name, units).parts
-        return Array((wave, bound + self.SMALL), float32, self)
+        wave, bound, _ = super()._wave(x, name, units).parts
+        return self.array(wave, bound + self.SMALL, float32)
 
     def skew_exponential(self, x: Array) -> Array:
         """Return the exponentials of skew-symmetric matrices. Their entries get the same error as sines and cosines."""
-        found, bound = super().skew_exponential(x).parts
-        return Array((found, bound + self.SMALL), float32, self)
+        found, bound, _ = super().skew_exponential(x).parts
+        return self.array(found, bound + self.SMALL, float32)
 
     def skew_exponential_adjoint(self, x: Array, g: Array) -> Array:
         """Return the cotangents of the exponentials, carried back, with the error of both exponentials."""
-        found, bound = super().skew_exponential_adjoint(x, g).parts
-        return Array((found, bound + 2 * g.shape[-1] * self.SMALL * norm(g.parts[0])), float32, self)
+        found, bound, _ = super().skew_exponential_adjoint(x, g).parts
+        return self.array(found, bound + 2 * g.shape[-1] * self.SMALL * norm(g.parts[0]), float32)
 
 
 def bounds(name: str) -> Bounds:
     """Return the namespace of the accuracy class called `name`."""
     return Bounds(CLASSES[name])
+
+
+def waived_by_factors(a: Array, b: Array) -> Part | float:
+    """Return the roundings that two factors waived, as their product has them; the number 0 if there are none."""
+    (p, _, u), (q, _, w) = a.parts, b.parts
+    if not (np.any(u) or np.any(w)):
+        return 0.0
+    return np.asarray(np.abs(p) * w + np.abs(q) * u)
 
 
 def rounded_up(error: Part) -> Part:

@@ -160,7 +160,7 @@ class Exact(NumberSystem):
         """Return the cosine of pi x: 0 halfway between whole numbers."""
         return self._function(x, lambda b: b.cos_pi())
 
-    def either(self, a: Array, b: Array) -> Array:
+    def either(self, a: Array, b: Callable[[], Array]) -> Array:
         """Return the first of two formulas for the same numbers."""
         return a
 

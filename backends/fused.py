@@ -7,18 +7,15 @@ product (for example probabilities, and rotated queries and keys), and scalars s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from .bounds import Bounds
+from .bounds import Bounds, Exactness
 from .numbers import Array, Label, Part, float32, storage
 from .roundoffs import CLASSES, Accuracy
 
 
 class Fused(Bounds):
-    """The namespace of (value, bound) for a kernel whose tensors are in `dtype`, "bfloat16" or "float16"."""
+    """The namespace of (value, bound, waived) for a kernel whose tensors are in `dtype`, "bfloat16" or "float16"."""
 
     def __init__(self, dtype: str) -> None:
         narrow, wide = CLASSES[f"low-{dtype}"], CLASSES["angle32"]
@@ -38,11 +35,11 @@ class Fused(Bounds):
         """Return a/b. The inverse of a scalar divisor (0-d) may be stored in half precision."""
         if b.ndim or b.dtype is not float32 or self._is_power_of_two(b):
             return super().real_divide(a, b, dtype)
-        value, error = b.parts
-        return super().real_divide(a, Array((value, error + self._unit(storage) * np.abs(value)), dtype, self), dtype)
+        value, error, waived = b.parts
+        return super().real_divide(a, self.array(value, error + self._unit(storage) * np.abs(value), dtype, waived), dtype)
 
     def _is_power_of_two(self, x: Array) -> bool:
-        value, error = x.parts
+        value, error, _ = x.parts
         return bool(error == 0 and np.abs(np.frexp(value)[0]) == 0.5)
 
     def matmul(self, a: Array, b: Array) -> Array:
@@ -52,10 +49,12 @@ class Fused(Bounds):
     def _wave(self, x: Array, name: str, units: float) -> Array:
         return self.held(super()._wave(x, name, units))
 
-    def _rounded(self, value: Part, error: Part, exact: Callable[[Any], Part], dtype: Label, units: float = 1) -> Array:
-        """Return (value, error) after an operation, with the exponent range of half precision where it stores there."""
+    def _rounded(
+        self, value: Part, error: Part, waived: Part | float, exact: Exactness, dtype: Label, units: float = 1
+    ) -> Array:  # fmt: skip
+        """Return a result after an operation, with the exponent range of half precision where it stores there."""
         self.accuracy = self._of_tensors if dtype is storage else self._of_arithmetic
-        found = super()._rounded(value, error, exact, dtype, units)
+        found = super()._rounded(value, error, waived, exact, dtype, units)
         self.accuracy = self._of_arithmetic
         return found
 
@@ -80,6 +79,6 @@ class Scalars(Bounds):
         return super().real_divide(a, b if b.ndim or b.dtype is not float32 else self._off(b), dtype)
 
     def _off(self, x: Array) -> Array:
-        value, error = x.parts
+        value, error, waived = x.parts
         moved = np.where(np.abs(np.frexp(value)[0]) == 0.5, error, np.maximum(error, self._of_scalars * np.abs(value)))
-        return Array((value, np.asarray(moved)), x.dtype, self)
+        return self.array(value, moved, x.dtype, waived)

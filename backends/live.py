@@ -47,27 +47,31 @@ class FromNumPy(Bounds):
 
         Each product counts as rounded, and so does their sum. A single product is exact if it is representable.
         """
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, u), (q, f, w) = a.parts, b.parts
         if not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))):
             return super().matmul(a, b)  # it handles infinities
         dtype = self.result_type(a.dtype, b.dtype)
         unit, floor = self._unit(dtype), self.accuracy.floor
         value, size, own = _products(p, e, q, f)
+        waived = _products(p, u, q, w)[2] if np.any(u) or np.any(w) else np.zeros(value.shape)
         terms = _counted((p != 0) | (e != 0)) @ _counted((q != 0) | (f != 0))
         shows = bool(np.any(terms * floor > 2.0**-53 * unit * size))
         rounded = terms - self._free_products(a, b, dtype) if shows else terms
-        error = own + unit * (size + own) + rounded * floor
+        error = own + waived + unit * (size + own) + rounded * floor
         summed = error + ROUNDOFFS["sum, times the terms' sum"].units * terms * unit * (size + error) + floor
         error = np.where(terms > 1, summed, error)
         single = (terms <= 1) & (own == 0)
-        if np.any(single):
-            free = single & (odd(p) @ odd(q) < 2.0**53) & self._fits(value, dtype)
-            error = np.where(free & ((value == 0) | (np.abs(value) >= self.accuracy.normal)), 0.0, error)
-        return Array((value, error), dtype, self)
+        if not np.any(single):
+            return self.array(value, error, dtype)
+        free = single & (odd(p) @ odd(q) < 2.0**53) & self._fits(value, dtype)
+        free &= (value == 0) | (np.abs(value) >= self.accuracy.normal)
+        idle = _counted(odd(p) > 1) @ _counted(odd(q) > 1) == 0
+        waived = np.where(free, waived + np.where(idle, 0.0, unit * size), 0.0)
+        return self.array(value, np.where(free, 0.0, error), dtype, waived)
 
     def _free_products(self, a: Array, b: Array, dtype: Label) -> Part:
         """Return how many products of each sum are not zero, and exact and representable."""
-        (p, e), (q, f) = a.parts, b.parts
+        (p, e, _), (q, f, _) = a.parts, b.parts
         few = [np.where((x != 0) & (error == 0), odd(x), np.inf) for x, error in ((p, e), (q, f))]
         p, few[0], q, few[1] = _alike(p, few[0], q, few[1])
         count = np.zeros((*p.shape[:-1], q.shape[-1]))

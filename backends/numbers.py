@@ -349,6 +349,10 @@ class NumberSystem(ABC):
         """Return a != b. Raise `Undecided` if the numbers do not decide it."""
         return self._compare("not_equal", a, b)
 
+    def settled(self, x: Array) -> Array:
+        """Return `x`, which code computes before it is used: no later factor is multiplied into its terms."""
+        return x
+
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product of the last two axes."""
         return self.sum(self.multiply(a[..., :, :, None], b[..., None, :, :]), axis=-2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from ..accuracy import OF_DTYPE, ROUNDING
 from ..calls import bind, given_dtype, is_wide, makes_constants, positions_of, takes_dtype
 from ..errors import BuildError, no_operation
 from ..model import Arrays, Call
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,14 @@ def wide(arrays: Arrays) -> Arrays:
     return {n: x.astype(np.float64) if x.dtype.kind == "f" and x.dtype != np.float64 else x for n, x in arrays.items()}
 
 
+def decided(system: Bounds, run: Callable[[Bounds], R]) -> R:
+    """Return what `run` gives on error bounds; if they leave a decision open, by the definition's own formulas alone."""
+    try:
+        return run(system)
+    except Undecided:
+        return run(system.of_first_formulas())
+
+
 # ---- half-widths of accuracy classes that no suite stores; they need no python-flint ---------------------------------------
 def half_widths(op: str, call: Call, accuracy: str) -> Arrays:
     """Return the half-widths of a call's results that are reals, computed once; NaN if the class leaves a decision open."""
@@ -168,7 +178,7 @@ def _computed(op: str, call: Call, system: Bounds) -> Arrays:
     pullback = Pullback(call.cotangents, tuple(call.expected)) if call.cotangents else None
     expected = {name: value for name, value in call.expected.items() if value.dtype.kind == "f"}
     try:
-        results = results_of(system, op, call.inputs, call.params, pullback)
+        results = decided(system, lambda system: results_of(system, op, call.inputs, call.params, pullback))
     except Undecided:
         return {name: np.full(value.shape, np.nan) for name, value in expected.items()}
     found = {}

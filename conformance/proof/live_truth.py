@@ -26,7 +26,7 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG, base_of, tolerance_of
 from ..errors import NotJudged
 from ..model import Arrays, Call
-from .evaluation import Pullback, as_reals, enclosed, results_of, wide
+from .evaluation import Pullback, as_reals, decided, enclosed, results_of, wide
 from .rows import LEAST, Budget, Key, Rows, Sample, Selection, fits
 
 Mask = npt.NDArray[np.bool_]
@@ -93,8 +93,9 @@ class Truth:
             return {}, selection
         system = live(self.base)
         try:
-            return self._run(system, selection), selection
+            return decided(system, lambda system: self._run(system, selection)), selection
         except Undecided as error:
+            system = system.of_first_formulas()
             key = max(self.rows.sizes, key=lambda k: len(self._indices(k, selection)), default=None)
             kept = [] if key is None else self._closed(system, selection, key)
             if key is None or not kept:

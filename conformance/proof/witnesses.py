@@ -29,7 +29,7 @@ from ..accuracy import BASE
 from ..calls import bind
 from ..errors import BuildError, Disagreement, TargetError
 from ..model import Arrays
-from .evaluation import Pullback, as_reals, call_of, encoding_of, golden, plain, results_of
+from .evaluation import Pullback, as_reals, call_of, decided, encoding_of, golden, plain, results_of
 from .rows import LEAST, Rows, Selection, cost, rows_of
 
 WITNESS_BITS = (256, 4096)
@@ -82,10 +82,13 @@ def _shared(op: str) -> frozenset[str]:
 
 def half_widths(
     op: str | Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any], accuracy: str, expected: Arrays,
-    pullback: Pullback | None = None,
+    pullback: Pullback | None = None, *, formulas: bool = True,
 ) -> Arrays:  # fmt: skip
     """
     Return how far an honest implementation of an accuracy class may be from `expected`, as float32 rounded up.
+
+    Without `formulas` only those that the definition itself uses are meant, not the second ones of `either`. So it is also
+    where these leave a decision open.
 
     Raises
     ------
@@ -93,8 +96,9 @@ def half_widths(
         If a discrete decision lies within the class's error of its threshold: such a case has no single answer.
     """
     record = encoding_of(op)
+    system = bounds(accuracy) if formulas else bounds(accuracy).of_first_formulas()
     try:
-        found = _errors(bounds(accuracy), record.name, inputs, params, pullback)
+        found = decided(system, lambda system: _errors(system, record.name, inputs, params, pullback))
     except Undecided as error:
         msg = f"{record.name}: a decision lies within the error of class {accuracy}: {error}."
         raise BuildError(msg) from error
@@ -284,6 +288,8 @@ def proved(
             if not low:  # at 8 bits nothing may be left to say: then it is not asked there
                 raise
             continue
+        if low and pullback and not _telling(found, expected):
+            found = half_widths(op, inputs, params, accuracy, expected, pullback, formulas=False)
         if not (low and pullback) or _telling(found, expected):
             widths[accuracy] = found
     moved = sensitivity(op, inputs, params, expected, pullback)

@@ -1,7 +1,7 @@
 """Hierarchical learned positions: n rows for n squared positions. Source: Su Jianlin, kexue.fm/archives/7947 (2020)."""
 
 from posref.absolute.learned import learned
-from posref.core.arrays import beside, cast, constants, library, whole, wide
+from posref.core.arrays import beside, cast, constants, library, number_system, whole, wide
 from posref.core.checks import check_positive
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
@@ -77,4 +77,9 @@ def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: 
     a, b = (beside(number, table, work) for number in (share, 1 - share))
     p = cast(table, work)
     u = (p - a * p[:1, ...]) / b
-    return cast(a * learned(index // count, u) + b * learned(index - index // count * count, u), table.dtype)
+    block, place = learned(index // count, u), learned(index - index // count * count, u)
+    found, system = a * block + b * place, number_system(xp)
+    if system is not None:  # error bounds also cover interpolation from either row to the other
+        found = system.either(found, lambda: place + a * (block - place))
+        found = system.either(found, lambda: block + b * (place - block))
+    return cast(found, table.dtype)

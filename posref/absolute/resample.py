@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, Namespace, beside, cast, constants, library, wide
+from posref.core.arrays import Array, Namespace, beside, cast, constants, library, number_system, wide
 from posref.core.checks import check_flag, check_integer, check_integers, check_positive, check_real, check_word
 from posref.spec import Axes, Flag, Integer, Integers, OneOf, Real, encoding, part
 from posref.types import T
@@ -204,6 +204,9 @@ def _weights(
         weights = cubic_kernel(r, -0.5 if antialias else -0.75, c)
     else:
         weights = c.maximum(1 - r, c.asarray(0.0, dtype=c.float64))
+    system = number_system(c)
+    if system is not None:  # nobody multiplies a later factor into the kernel's polynomial
+        weights = system.settled(weights)
     return weights / c.sum(weights, axis=1, keepdims=True) if antialias else weights
 
 

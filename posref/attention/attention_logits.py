@@ -1,6 +1,19 @@
 """Logits of scaled dot-product attention. Source: arXiv:1706.03762, section 3.2.1."""
 
-from posref.core.arrays import Array, beside, cast, check_heads, common_shape, library, namespace, repeat_heads, wide
+from math import sqrt
+
+from posref.core.arrays import (
+    Array,
+    beside,
+    cast,
+    check_heads,
+    common_shape,
+    library,
+    namespace,
+    number_system,
+    repeat_heads,
+    wide,
+)
 from posref.core.checks import check_broadcast, check_finite, check_real
 from posref.spec import Axes, Real, encoding
 from posref.types import ArrayOf, T
@@ -76,6 +89,10 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     scores = products("attention_logits", q, k)
     work = scores.dtype
     logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
+    system = number_system(namespace(q))
+    if system is not None:  # error bounds also cover PyTorch's math kernel: the root of the scale on q and on k
+        root = sqrt(1 / sqrt(q.shape[-1]) if scale is None else abs(scale))
+        logits = system.either(logits, lambda: products("attention_logits", cast(q, work) * root, cast(k, work) * root))
     return cast(logits if bias is None else logits + cast(bias, work), q.dtype)
 
 
