@@ -35,6 +35,7 @@ class Adjoints(NumberSystem):
 
     def __init__(self, base: Any) -> None:
         self.base, self.serials = base, count()
+        self.holds_factors = base.holds_factors
 
     def leaf(self, x: Array) -> Node:
         """Return `x` as a leaf: an array to differentiate with respect to."""

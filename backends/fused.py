@@ -17,6 +17,8 @@ from .roundoffs import CLASSES, Accuracy
 class Fused(Bounds):
     """The namespace of (value, bound, waived) for a kernel whose tensors are in `dtype`, "bfloat16" or "float16"."""
 
+    holds_factors = True
+
     def __init__(self, dtype: str) -> None:
         narrow, wide = CLASSES[f"low-{dtype}"], CLASSES["angle32"]
         super().__init__(wide._replace(storage=narrow.storage))
@@ -65,6 +67,7 @@ class Scalars(Bounds):
     def __init__(self, unit: float) -> None:
         super().__init__(Accuracy(53, 53, 53, 0.0))
         self._of_scalars = unit
+        self.formulas = False  # they move with other scalars
 
     def _unit(self, dtype: Label) -> float:
         return 0.0

@@ -134,6 +134,7 @@ class NumberSystem(ABC):
     """
 
     computes_constants = True
+    holds_factors = False  # whether a matrix product rounds its factors to storage
     float64, float32, storage, matrices, int64 = float64, float32, storage, matrices, int64
     frequencies, angles = frequencies, angles
     inf = float("inf")

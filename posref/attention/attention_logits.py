@@ -90,7 +90,8 @@ def attention_logits(q: ArrayOf[T], k: ArrayOf[T], /, *, bias: ArrayOf[T] | None
     work = scores.dtype
     logits = scores / namespace(q).sqrt(beside(float(q.shape[-1]), q, work)) if scale is None else scores * float(scale)
     system = number_system(namespace(q))
-    if system is not None:  # error bounds also cover PyTorch's math kernel: the root of the scale on q and on k
+    if system is not None and not system.holds_factors:
+        # error bounds also cover the root of the scale on q and on k, as in PyTorch's math kernel
         root = sqrt(1 / sqrt(q.shape[-1]) if scale is None else abs(scale))
         logits = system.either(logits, lambda: products("attention_logits", cast(q, work) * root, cast(k, work) * root))
     return cast(logits if bias is None else logits + cast(bias, work), q.dtype)
