@@ -24,7 +24,7 @@ from .errors import NotJudged
 from .model import Arrays, Call, number
 from .proof.evaluation import half_widths, of_scalars
 from .proof.rows import Budget, Rows, Sample, Selection, choose, cost, rows_of, screened, shapes_of
-from .suite.axes import places
+from .suite.axes import signed_places
 
 Reals = npt.NDArray[np.float64]
 ON_BALLS = 1 << 17  # values decided on balls, at most; a term of a sum counts as one
@@ -50,7 +50,8 @@ class Verdict:
     expected: float = 0.0
     error: float = 0.0
     tolerance: float = 0.0
-    position: float | None = None
+    position: float | None = None  # with its sign
+    exact: bool = False  # whether values are integers or of a mask
 
     @property
     def ratio(self) -> float:
@@ -74,7 +75,8 @@ class Verdict:
 
     def _sentence(self, place: str, error: float, limit: str) -> str:
         at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
-        return f"{self.output}{at}{place}: got {self.got:.9g}, expected {self.expected:.9g}; off by {error:.2g}, {limit}"
+        off = "" if self.exact else f"; off by {error:.2g}, {limit}"
+        return f"{self.output}{at}{place}: got {self.got:.9g}, expected {self.expected:.9g}{off}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the worst value as a report has it."""
@@ -196,8 +198,9 @@ def _verdict(op: str, call: Call, name: str, output: npt.NDArray[Any], accuracy:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(outside, np.where(np.isnan(error), np.inf, error / width), -1.0)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(ratio)), ratio.shape)) if ratio.ndim else ()
-    found = (float(x[at]) for x in (np.broadcast_to(output, expected.shape), expected, error, width))
-    return Verdict(name, "fail", expected.size, expected.size, "", at, *found)
+    found = Verdict(name, "fail", expected.size, expected.size, index=at, exact=expected.dtype.kind != "f")
+    got, true, off, allowed = (float(x[at]) for x in (np.broadcast_to(output, expected.shape), expected, error, width))
+    return replace(found, got=got, expected=true, error=off, tolerance=allowed)
 
 
 def _placed(op: str, sample: Sample, name: str, accuracy: str, dtype: str) -> Verdict:
@@ -206,7 +209,7 @@ def _placed(op: str, sample: Sample, name: str, accuracy: str, dtype: str) -> Ve
     found = replace(found, judged=sample.judged[name], of=sample.of(name))
     if found.verdict == "pass":
         return found
-    where = places(op, sample.call, name)
+    where = signed_places(op, sample.call, name)
     position = None if where is None else float(where[found.index])
     return replace(found, index=sample.place(name, found.index), position=position)
 

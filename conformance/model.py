@@ -236,6 +236,7 @@ class CaseResult:
     flags: tuple[str, ...] = ()
     reproduce: str = ""
     call: str = ""  # what was asked, in words, of a case that fails
+    values: int = 0  # how many are expected
 
 
 @dataclass
@@ -426,5 +427,5 @@ def _case(case: CaseResult) -> dict[str, Any]:
     return {
         "id": case.id, "op": case.op, "kind": case.kind, "dtype": case.dtype, "verdict": case.verdict,
         "achieved": case.achieved, "message": case.message, "worst": None if case.worst is None else dict(case.worst),
-        "flags": list(case.flags), "reproduce": case.reproduce, "call": case.call,
+        "flags": list(case.flags), "reproduce": case.reproduce, "call": case.call, "values": case.values,
     }  # fmt: skip

@@ -151,7 +151,7 @@ class Suite(pytest.Collector):
         ]
         scopes = {op.op: op.scope for op, _ in self.operations.values() if op.scope is not None}
         lines += [f"{op}: {scope.line}" for op, scope in scopes.items() if scope.answered < scope.asked]
-        lines += [f"missing: {', '.join(self.missing)}"] if self.missing else []
+        lines += [terminal.missing(self.missing)] if self.missing else []
         lines += [f"note: {remark}" for remark in self.target.remarks()]
         if lines:
             terminalreporter.section(f"posref: {terminal.printable(self.target.name)}")

@@ -42,8 +42,9 @@ def unasked(target: Target, case: LoadedCase, dtype: str) -> CaseResult:
     """Return the result of a case before it is asked."""
     repeat = f"{target.reproduce} --case {case.id} --dtype {dtype}"
     return CaseResult(
-        case.id, case.op, case.kind, case.tier, dtype, "not-run", message="not asked", flags=case.flags, reproduce=repeat
-    )
+        case.id, case.op, case.kind, case.tier, dtype, "not-run", message="not asked", flags=case.flags, reproduce=repeat,
+        values=sum(x.size for call in case.calls for x in call.expected.values()),
+    )  # fmt: skip
 
 
 def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = None) -> CaseResult:

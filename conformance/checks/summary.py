@@ -16,10 +16,10 @@ from posref.scaling import Scaling
 from posref.spec import REGISTRY, Record
 
 from .. import judge
-from ..accuracy import COMPUTED, UNIT
+from ..accuracy import COMPUTED, TRIG, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
-from ..suite.axes import BANDS, in_band, places
+from ..suite.axes import BANDS, in_band, places, signed_places
 from .case_run import with_few
 from .traits import defaults, is_word
 
@@ -28,11 +28,13 @@ ROWS, COLUMNS = 64, 128  # of a map, at most
 
 Reals = npt.NDArray[np.float64]
 FINEST = {"float64": 1e-16, "float32": 1e-7, "bfloat16": 4e-3, "float16": 5e-4}  # one rounding of a cosine
-REMEDY = {
-    "float64": "form angles in float64",
+REMEDY = {  # by the achieved class, what code of the classes above it does; above angle64 there is nothing to do
     "frequency32": "keep frequencies as two floats",
     "product32": "keep frequencies as two floats and add the products",
+    "angle32": "keep frequencies as two floats and add the products",
+    "low": "compute in float32 and round once",
 }
+IN_FLOAT64 = "form angles in float64"
 POSITIONS = "positions"
 SHOWN = 4  # numbers of a list
 
@@ -75,13 +77,15 @@ def _summarise(operation: Operation, answers: list[Answer]) -> None:
                 ratio = judge.ratios(error, width)
                 if np.any((width > 0) | (ratio > 0)):
                     ratios.append(float(np.max(ratio)))
-                where = places(operation.op, call, name)
+                where = signed_places(operation.op, call, name)
                 if where is not None and where.shape == error.shape and np.any(ratio > 1):
-                    failing.append(float(np.min(where[ratio > 1])))
+                    beyond = where[ratio > 1]
+                    failing.append(float(beyond[np.argmin(np.abs(beyond))]))
     operation.worst_ratio = max(ratios, default=None)
-    operation.first_failing_position = min(failing, default=None)
+    operation.first_failing_position = min(failing, key=abs, default=None)
     if operation.first_failing_position:
-        below = [c for a in complete for c in _classes_in_band(a, operation, (0, operation.first_failing_position), classes)]
+        band = 0, abs(operation.first_failing_position)
+        below = [c for a in complete for c in _classes_in_band(a, operation, band, classes)]
         operation.achieved_below = _loosest(below, classes)
     draw(operation, answers)
     _interpret(operation, complete)
@@ -131,6 +135,7 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
         operation.diagnosis = diagnose(
             operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position, others=others,
+            messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])
@@ -318,9 +323,9 @@ def _meaning(operation: Operation, answers: Sequence[Answer]) -> dict[str, Any] 
     noun = "cosines are" if gives_waves(operation.op) else "results are, for their size,"
     text = f"at position {longest:,.0f} your {noun} within {_rounded_up(error)}"
     finest = FINEST[operation.dtype]
-    if error > (2 if operation.dtype in UNIT else 10) * finest:
-        remedy = REMEDY["float64"] if operation.dtype == "float64" else REMEDY.get(str(operation.achieved), REMEDY["product32"])
-        text += f"; {remedy} for {_rounded_up(finest)}"
+    remedy = REMEDY.get(TRIG.sub("", str(operation.achieved)))
+    if remedy and error > (2 if operation.dtype in UNIT else 10) * finest:
+        text += f"; {IN_FLOAT64 if operation.dtype == 'float64' else remedy} for {_rounded_up(finest)}"
     return {"position": longest, "error": error, "text": text}
 
 

@@ -8,7 +8,7 @@ groups of cases. Where nothing fits the failure is "unexplained", and the report
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,16 @@ class Explanation:
     next_best: float | None = None  # how much worse the best of the other deviations is
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known of failures besides the answers: see `diagnose`."""
+
+    stages: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    first: float | None = None
+    others: Sequence[Others] = ()
+    messages: Mapping[str, str] = field(default_factory=dict)
+
+
 def diagnose(
     op: str,
     answers: Sequence[Judged],
@@ -56,6 +66,7 @@ def diagnose(
     known: Mapping[str, Sequence[Sequence[str]]] | None = None,
     first: float | None = None,
     others: Sequence[Others] = (),
+    messages: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
@@ -63,12 +74,13 @@ def diagnose(
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
-    of the stages that failed too, `first` the first failing position, and `others` the answers in other dtypes.
+    of the stages that failed too, `first` the first failing position, `others` the answers in other dtypes, and `messages` what
+    is said of failing cases, by id.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, known or {}, first, others)
+        found = _diagnose(op, answers, claim, _Known(known or {}, first, others, messages or {}))
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -86,21 +98,19 @@ def _diagnose(
     op: str,
     answers: Sequence[Judged],
     claim: str,
-    known: Mapping[str, Any],
-    first: float | None,
-    others: Sequence[Others],
+    known: _Known,
 ) -> dict[str, Any]:
     """Return an explanation of wrong values, or of wrong gradients where all values are right."""
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
-        found = _explained(op, values, claim, known, first, others)
+        found = _explained(op, values, claim, known)
         if wrong:
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
         return found
-    found = _explained(op, _rotations(gradients, claim), claim, {}, None, ())
+    found = _explained(op, _rotations(gradients, claim), claim, _Known())
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
@@ -123,21 +133,19 @@ def _explained(
     op: str,
     answers: Sequence[Judged],
     claim: str,
-    known: Mapping[str, Any],
-    first: float | None,
-    others: Sequence[Others],
+    known: _Known,
 ) -> dict[str, Any]:
     """Return an explanation of failures. Each kind of hypothesis is tried only where the simpler ones do not fit."""
     complete = [(a, failed) for a, failed in answers if len(a.outputs) == len(a.case.calls)]
-    silent = _silent(len(answers) - len(complete))
+    silent = _without_values([a for a, _ in answers if len(a.outputs) != len(a.case.calls)], known.messages)
     questions = search.ordered([Question(op, a, failed=f, claim=claim, turn=n) for n, (a, f) in enumerate(complete)])
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
-        return _record("unexplained: no failing case gave values to compare." + features.shared(*cases), [])
-    found = _single(questions, claim, first) or _beyond_one(op, questions, claim, known, first)
-    silent += _in_other_dtypes(found, op, others)
-    position = "" if found.explanations else _first_position(first, questions)
-    record = _record(found.text + silent + position, found.explanations)
+        return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
+    found = _single(questions, claim, known.first) or _beyond_one(op, questions, claim, known)
+    against = _in_other_dtypes(found, op, known.others)
+    position = "" if found.explanations else _first_position(known.first, questions)
+    record = _record(found.text + against + position + (f" {silent}" if silent else ""), found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
     record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
@@ -159,16 +167,14 @@ def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> s
     return "".join(f" {words}" for words in told)
 
 
-def _beyond_one(
-    op: str, questions: Sequence[Question], claim: str, known: Mapping[str, Any], first: float | None
-) -> Explanation:
+def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
     numbers = constants.fitted(questions)
     found = _by_number(questions, claim, numbers)
     if found:
         return found
     parts = search.consistent(questions, search.touching(op))
-    return _several(questions, parts, claim, known, first) or _without_name(op, questions, claim, parts, numbers)
+    return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, numbers)
 
 
 def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
@@ -194,16 +200,15 @@ def _several(
     questions: Sequence[Question],
     parts: Sequence[search.PartialCause],
     claim: str,
-    known: Mapping[str, Any],
-    first: float | None,
+    known: _Known,
 ) -> Explanation | None:
     """Return deviations that explain all cases, each some of them or several at once."""
     groups = _holding((Group(part.ties, part.cases) for part in search.partition(questions, parts)), questions)
     if groups and not any(q.failed for q in search.remaining(questions, groups)):
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
-    pairs = extent.holding(search.combined(questions, known), questions)
-    return Explanation(_equals(pairs, claim) + _first_position(first, questions, pairs), pairs) if pairs else None
+    pairs = extent.holding(search.combined(questions, known.stages), questions)
+    return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs) if pairs else None
 
 
 def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:
@@ -385,9 +390,13 @@ def _record(text: str, explanations: Sequence[Sequence[Deviation]]) -> dict[str,
     }
 
 
-def _silent(count: int) -> str:
-    """Return in words how many failing cases gave nothing to compare."""
-    return f" {_count(count)} gave no values to compare." if count else ""
+def _without_values(answers: Sequence[Answer], messages: Mapping[str, str]) -> str:
+    """Return in words how many failing cases gave nothing to compare, with the reason of the smallest one."""
+    if not answers:
+        return ""
+    smallest = min(answers, key=lambda a: sum(x.size for call in a.case.calls for x in call.expected.values())).case.id
+    reason = f": {messages[smallest]} ({smallest})" if messages.get(smallest) else ""
+    return f"{_count(len(answers))} gave no values to compare{reason}."
 
 
 def _first_position(

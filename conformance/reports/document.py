@@ -1,12 +1,15 @@
 """Conclusions from a report's JSON, shared by all forms of a report."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from posref.spec import REGISTRY
+
 from ..accuracy import TRIG
+from ..calls import returns_reals
 from ..model import decides
+from ..targets.invocation import FORMS
 
 NAMED = 4  # operations named in one line, at most
 
@@ -47,8 +50,22 @@ def standing(op: Mapping[str, Any]) -> str:
 
 
 def failing(cases: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the cases that prevent conformance, the smallest position first."""
-    return sorted((c for c in cases if decides(c["kind"], c["verdict"])), key=nearest)
+    """Return the cases that prevent conformance, the smallest plain call first."""
+    return sorted((c for c in cases if decides(c["kind"], c["verdict"])), key=plainness)
+
+
+def plainness(case: Mapping[str, Any]) -> tuple[bool, bool, bool, int, int]:
+    """Return a key of a case in a report's JSON: one call of values before others, few options, and few values."""
+    forms = not {*FORMS}.isdisjoint(case.get("flags", ()))
+    call = case.get("call", "")
+    return case["kind"] != "value", forms, not case.get("values", 0), call.count("="), case.get("values", 0)
+
+
+def class_names(op: str, achieved: str | None, claim: str) -> tuple[str, str]:
+    """Return the classes achieved and claimed as they are shown: integers and masks are exact, or they are wrong."""
+    if op in REGISTRY and not returns_reals(op):
+        return "exact" if achieved else "none", "exact"
+    return achieved or "none", claim
 
 
 def scope_lines(document: Mapping[str, Any]) -> list[str]:
@@ -71,12 +88,6 @@ def scope_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def nearest(case: Mapping[str, Any]) -> float:
-    """Return the position of the worst value of a case in a report's JSON, so that the nearest failure comes first."""
-    position = (case["worst"] or {}).get("position")
-    return math.inf if position is None else float(position)
-
-
 def meanings(document: Mapping[str, Any]) -> list[str]:
     """Return what leads a report: what a class means at the longest position, and what misses class fused."""
     told = [op for op in document["operations"] if ";" in (op.get("meaning") or {}).get("text", "")]
@@ -92,7 +103,7 @@ def meanings(document: Mapping[str, Any]) -> list[str]:
             lines.append(f"{dtype}: class {low[0]['missed']['class']} is not reached by {', '.join(by)}{more}")
     for op in document["operations"]:
         off = op.get("systematic")
-        if off and op["claim"].startswith("fused"):
+        if off and op["claim"].startswith("fused") and not op["conformant"]:
             found = f"{op['op']} {op['dtype']}: results are {1 + float(off['slope']):.4g} times what is expected"
             lines.append(f"{found}, at most, in {off['case']}; {op['claim']} allows 1 +- {float(off['slope_bound']):.2g}")
     return lines

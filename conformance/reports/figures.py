@@ -33,7 +33,7 @@ def curve(points: Sequence[Mapping[str, Any]], claim: str, first: float | None) 
     axes = _Axes(points)
     parts = [*axes.ticks(), *_bounds(points, claim, axes)]
     if first is not None:
-        x = axes.x(first)
+        x = axes.x(abs(first))
         anchor, at = ("end", x - 4) if x > LEFT + PLOT / 2 else ("start", x + 4)
         parts.append(f'<line class="first" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 4}" y2="{TOP + HEIGHT}"/>')
         parts.append(_text(at, TOP - 8, f"first fails at {plain(first)}", "first", anchor))

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import PosrefError, printable
 from ..model import BAD, STANDINGS
 from . import figures
-from .document import failing, ordered, scope_lines, standing, state, told
+from .document import class_names, failing, ordered, scope_lines, standing, state, told
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -82,7 +82,7 @@ def _operations(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an operation with its figures and its cases: failing ones first, the smallest position before the others."""
+    """Return an operation with its figures and its cases: failing ones first, the smallest plain call before the others."""
     bad = failing(cases)
     chosen = {id(c) for c in bad}
     curve, heat = op.get("curve") or [], op.get("heat")
@@ -92,6 +92,7 @@ def _operation(op: Mapping[str, Any], cases: Sequence[Mapping[str, Any]], target
         "anchor": re.sub(r"[^A-Za-z0-9]+", "-", f"{op['op']}-{op['dtype']}"),
         "standing": standing(op),
         "counts": _counts(op["counts"]),
+        "classes": class_names(op["op"], op["achieved"], op["claim"]),
         "parts": _parts(bad, [c for c in cases if id(c) not in chosen]),
         "coverage": _coverage(op.get("coverage") or []),
         "asked": sum(op["counts"].values()),

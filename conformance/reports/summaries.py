@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from ..accuracy import OF_DTYPE, TRIG
 from ..errors import printable
 from ..model import BAD, decides
-from .document import failing, ordered, scope_lines, standing, state, told
+from .document import class_names, failing, ordered, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before every case was asked, or a part of it is missing, so it has no verdict."
@@ -144,7 +144,8 @@ def _loosest(document: Json) -> str:
 def _row(op: Json) -> str:
     ratio = "exact" if op["worst_ratio"] is None else f"{float(op['worst_ratio']):.2g}"
     first = "" if op["first_failing_position"] is None else f"{op['first_failing_position']:.9g}"
-    cells = [op["op"], op["dtype"], standing(op), op["achieved"] or "none", op["claim"]]
+    achieved, claim = class_names(op["op"], op["achieved"], op["claim"])
+    cells = [op["op"], op["dtype"], standing(op), achieved, claim]
     return f"| {' | '.join(_prose(cell) for cell in (*cells, ratio, _tally(op['counts']), first))} |"
 
 

@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ..calls import returns_reals
 from ..errors import printable
 from ..model import BAD, CaseResult, Operation, decides
-from .document import meanings, scope_lines, told
+from .document import class_names, meanings, plainness, scope_lines, told
 from .report import Report
 
 __all__ = ["plain", "printable", "show", "verdict"]
@@ -54,12 +55,17 @@ def verdict(report: Report, word: str) -> str:
     if counts["unsupported"]:
         parts.append(f"{counts['unsupported']} outside")
     if report.missing:
-        named = f" ({', '.join(report.missing)})" if len(report.missing) <= NAMED else ""
-        parts.append(f"{len(report.missing)} operations missing{named}")
+        parts.append(missing(report.missing))
     if report.part:
         parts.append(f"asked: {plain(report.part)}")
     colour = "green" if report.conformant else "red"
     return f"[bold {colour}]{plain(word)}[/bold {colour}]: {', '.join(parts)}"
+
+
+def missing(names: Sequence[str]) -> str:
+    """Return how many operations a target lacks, with their names if these are few."""
+    named = f" ({', '.join(names)})" if len(names) <= NAMED else ""
+    return f"{len(names)} operation{'s' * (len(names) > 1)} missing{named}"
 
 
 def supports(report: Report) -> str:
@@ -85,7 +91,7 @@ def _table(report: Report, width: int) -> Table:
         cases = ", ".join(f"{n} {named.get(v, v)}" for v, n in sorted(op.counts.items(), key=lambda item: item[0] != "pass"))
         cells = {
             "operation": op.op, "dtype": op.dtype, "verdict": f"[{colour}]{word}[/{colour}]",
-            "achieved": op.achieved or "none", "claimed": op.claim,
+            **dict(zip(("achieved", "claimed"), class_names(op.op, op.achieved, op.claim), strict=True)),
             "error/bound": "exact" if op.worst_ratio is None else f"{op.worst_ratio:.2g}", "cases": cases,
         }  # fmt: skip
         table.add_row(*(cells[name] for name in columns))
@@ -110,9 +116,10 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
         for key, title in (("hint", "look at"), ("seen_in", "seen in")):
             if operation.diagnosis.get(key):
                 console.print(f"  {title}: {plain(operation.diagnosis[key])}")
-    bad = sorted((c for c in operation.cases if decides(c.kind, c.verdict)), key=_nearest)
+    bad = sorted((c for c in operation.cases if decides(c.kind, c.verdict)), key=lambda c: plainness(vars(c)))
     if operation.first_failing_position is not None:
-        below = f"; in class {operation.achieved_below} below it" if operation.achieved_below else ""
+        reals = operation.achieved_below and returns_reals(operation.op)
+        below = f"; in class {operation.achieved_below} below it" if reals else ""
         console.print(f"  first failing position: {operation.first_failing_position:g}{below}")
     for case in bad[:SHOWN]:
         console.print(f"  {_line(case)}")
@@ -124,12 +131,6 @@ def _explain(operation: Operation, alike: Sequence[Operation], console: Console)
         console.print(f"  repeat: {plain(bad[0].reproduce)}")
     for other in alike:
         console.print(f"  the same in {other.dtype}: {plain(other.reason)}")
-
-
-def _nearest(case: CaseResult) -> float:
-    """Return the position of a case's worst value, so that the nearest failures are shown first."""
-    position = None if case.worst is None else case.worst["position"]
-    return float("inf") if position is None else float(position)
 
 
 def _line(case: CaseResult) -> str:

@@ -121,6 +121,12 @@ Positions = npt.NDArray[np.float64]
 
 def places(op: str, call: Call, output: str) -> Positions | None:
     """Return the absolute position of every value of an output (for a bias or mask the farther of query and key), or None."""
+    found = signed_places(op, call, output)
+    return None if found is None else np.abs(found)
+
+
+def signed_places(op: str, call: Call, output: str) -> Positions | None:
+    """Return the position of every value of an output, with its sign, as `places` does."""
     if call.cotangents and output != "x":  # of gradients, only those of x stand at its positions
         return None
     shape = call.expected[output].shape
@@ -129,8 +135,16 @@ def places(op: str, call: Call, output: str) -> Positions | None:
         return None
     farthest = found[0]
     for other in found[1:]:
-        farthest = np.maximum(farthest, other)
+        farthest = np.where(np.abs(other) > np.abs(farthest), other, farthest)
     return np.broadcast_to(farthest, shape)
+
+
+def _farthest(positions: Positions, axis: int) -> Positions:
+    """Return the positions farthest from 0 along an axis; 0 where it is empty."""
+    if not positions.shape[axis]:
+        return np.zeros(np.delete(positions.shape, axis))
+    which = np.expand_dims(np.argmax(np.abs(positions), axis=axis), axis)
+    return np.take_along_axis(positions, which, axis).squeeze(axis)
 
 
 def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
@@ -138,11 +152,11 @@ def _along(op: str, name: str, call: Call, output: str) -> Positions | None:
     ways = alternatives(REGISTRY[op].arrays[name].shape)
     which = next((i for i, way in enumerate(ways) if any(is_star(axis) for axis in way)), len(ways) - 1)
     own, axes = list(ways[which]), _axes(op, call, output, which)
-    positions = np.abs(call.inputs[name]).astype(np.float64)
+    positions = np.asarray(call.inputs[name], dtype=np.float64)
     if own and not is_star(own[0]) and own[0] not in axes:
-        positions, own = np.max(positions, axis=0), own[1:]
+        positions, own = _farthest(positions, 0), own[1:]
     elif len(own) > 1 and is_star(own[0]) and positions_of(op) == (name,) and not any(_same(own[-1], axis) for axis in axes):
-        positions, own = np.max(positions, axis=-1, initial=0.0), own[:-1]  # the coordinates of a point
+        positions, own = _farthest(positions, -1), own[:-1]  # the coordinates of a point
     if not own or not any(_same(own[-1], axis) for axis in axes):
         return None
     index: list[slice | None] = []
