@@ -19,11 +19,11 @@ from posref.cli import cli
 from posref.conformance import Unsupported, check
 from posref.conformance.checks import scope_statement, scope_trial
 from posref.conformance.checks.scope import Asked, infer
-from posref.conformance.checks.traits import Traits
 from posref.conformance.errors import TargetError
 from posref.conformance.model import BAD, STANDINGS, CaseResult, Operation, Record, Scope
 from posref.conformance.reports import summaries
 from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.conformance.traits import Traits
 from posref.scaling import RECORDS
 from posref.spec import REGISTRY
 

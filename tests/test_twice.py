@@ -9,9 +9,9 @@ from sample import stored
 
 from posref.conformance.calls import positions_of
 from posref.conformance.checks.scope import is_fixed
-from posref.conformance.checks.traits import traits_of
 from posref.conformance.evidence.every.made_calls import has_one_position, is_bounded
 from posref.conformance.model import LoadedCase
+from posref.conformance.traits import traits_of
 from posref.spec import REGISTRY
 
 

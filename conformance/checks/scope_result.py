@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from ..model import Answer, Limit, LoadedCase, Operation, Scope
 from ..targets.base import Target
+from ..traits import traits_of
 from . import scope_statement, scope_trial
 from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
 from .scope_trial import Asker, Watch, quietly
-from .traits import traits_of
 
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 

@@ -16,31 +16,14 @@ from ..model import Record
 from ..suite import safe_files
 from ..suite.reader import DOCUMENT, load_manifest, parse
 from ..targets.base import settle_supports
+from ..traits import DEFAULT, FORMS, GIVEN, HAS, LACKS, LISTS, defaults, vocabulary
 from .scope import Asked, Bound, Restriction, is_fixed, is_option, shown
-from .traits import DEFAULT, FORMS, GIVEN, LISTS, defaults, vocabulary
 
 Stated = Mapping[str, Mapping[str, Any]]  # by operation: allowed words, bounds, and under "not" pairs
 TERM = re.compile(r"([A-Za-z_][\w.]*)(=|<=|>=)(.+)")
 WORDS = {"null": None, "none": None, "true": True, "false": False}
 ALL = {0: "positions 0, 1, 2, ... alone", 1: "consecutive positions", 2: "sorted positions"}
 OF_FORM = {0: "0, 1, 2, ...", 1: "consecutive from elsewhere", 2: "sorted with gaps", 3: "unsorted"}
-LACKS = {
-    "sequence": "no calls in sequence", "strided": "contiguous arrays",
-    "partial": "no partial rotation", "negative": "no negative positions",
-    "per_row": "the same positions in all rows", "shared_rows": "positions without an axis for rows",
-    "unequal": "equal sections", "unequal_old_size": "a square table", "unequal_size": "a square new size",
-    "unequal_coordinates": "the same coordinate along every axis",
-    "one_size": "no new grid of one row or column", "one_old_size": "no table of one row or column",
-    "odd_dim": "even widths", "odd_taps": "an even number of taps",
-    "step": "no ramp that begins where it ends",
-    "tokens_before_heads": "heads before tokens", "other_length": "length one more than the largest position",
-    "heads_not_power_of_two": "heads a power of two", "other_centre": "centre at half of all positions",
-}  # fmt: skip
-HAS = {  # of a pair
-    "sequence": "calls in sequence", "strided": "strided arrays", "partial": "partial rotation",
-    "negative": "negative positions", "one_size": "a new grid of one row or column",
-    "one_old_size": "a table of one row or column",
-}  # fmt: skip
 NAMES = {"position": "positions", "head_size": "head size", "rows": "rows of a table"}
 SHOWN = 4  # pairs that are told one by one
 FEW = 3  # words that are told where more are refused

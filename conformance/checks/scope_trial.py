@@ -29,9 +29,9 @@ from ..errors import Failure, Stopped, Unsupported
 from ..model import Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import plain
 from ..targets.base import Target
+from ..traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, letters, main_array, traits_of
 from .case_run import asked_in
 from .scope import Bound, Restriction, is_known
-from .traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, letters, main_array, traits_of
 
 SIZES = {"tokens": "T", "queries": "Q", "keys": "K", "head_size": "D"}
 REFUSED = 3  # calls of a kind, after which nobody asks for it again

@@ -20,8 +20,8 @@ from ..accuracy import COMPUTED, TRIG, UNIT
 from ..calls import ladder, positions_of
 from ..model import Answer, Arrays, Call, LoadedCase, Operation, decides, number
 from ..suite.axes import BANDS, in_band, places, signed_places
+from ..traits import defaults, is_word
 from .case_run import with_few
-from .traits import defaults, is_word
 
 POINTS = 96  # of a curve, at most: so many marks have room beside each other in a report
 ROWS, COLUMNS = 64, 128  # of a map, at most

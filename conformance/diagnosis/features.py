@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -14,7 +14,8 @@ import numpy as np
 from posref.scaling import Scaling
 from posref.spec import REGISTRY
 
-from ..model import LoadedCase
+from .. import traits
+from ..model import Call, LoadedCase
 from ..targets.invocation import FORMS
 from .shapes import sizes
 
@@ -25,8 +26,11 @@ LEAST = 2  # failing cases that a feature must explain
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
-KINDS = ("form", "option", "given", "kind", "place", "size", "axes", "number", "most")  # the plainest first
-Has = Callable[[dict[str, Any]], bool]
+KINDS = ("form", "option", "given", "trait", "place", "size", "axes", "number", "most")  # the plainest first
+PLAIN = ("form", "option", "given", "trait", "place")  # of which two say something together: with numbers they fit by chance
+SAID = frozenset({"strided", "expanded", "gradient", "dtype"})  # traits that are told as a form, or never
+Facts = dict[str, Any]
+Has = Callable[[Facts], bool]
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,14 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     exact = exactly(failing, passing)
     if exact or sure:
         return exact
-    failing, passing = _single(failing, passing)
     if len(failing) < LEAST or not passing:
         return ""
     found = features([*failing, *passing])
     count, total = len(failing), len(failing) + len(passing)
     wanted = {c.id for c in failing}
-    both = _pair(found, wanted)
+    both = _pair(features([*failing, *passing], PLAIN), wanted)
     if both:
-        return f" Exactly the cases with {both} fail ({count} of {total})."
+        return f" Exactly the cases with {both} fail."
     near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted <= cases and "multiple" not in words]
     best = min(near, key=lambda s: s.passing, default=None)
     if best is None or best.passing > min(RARE * count, (total - count) / 4):
@@ -65,7 +68,6 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
 
 def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
     """Return in words which feature all failing cases have and no passing case; nothing where there is none."""
-    failing, passing = _single(failing, passing)
     if len(failing) < LEAST or not passing:
         return ""
     wanted = {c.id for c in failing}
@@ -74,21 +76,19 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
         return ""
     other = next((words for words in exact[1:] if set(_nouns(words)).isdisjoint(_nouns(exact[0]))), "")
     more = f" They are also those with {other}." if other else ""
-    return f" Exactly the cases with {exact[0]} fail ({len(failing)} of {len(failing) + len(passing)}).{more}"
-
-
-def _single(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> tuple[Sequence[LoadedCase], Sequence[LoadedCase]]:
-    """Return the cases of one call, if there are several failing ones: of a sequence, it is not said which call fails."""
-    single = [c for c in failing if c.kind != "sequence"]
-    return (single, [c for c in passing if c.kind != "sequence"]) if len(single) >= LEAST else (failing, passing)
+    return f" Exactly the cases with {exact[0]} fail.{more}"
 
 
 def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[str, frozenset[str]]:
-    """Return every feature in words, with the ids of the cases that have it. Those that all cases have are left out."""
+    """
+    Return every feature in words, with the ids of the cases that have it. Those that all cases have are left out.
+
+    A case of several calls has a feature if one of its calls has it.
+    """
     facts_of = {case.id: _facts(case) for case in cases}
     found: dict[str, set[str]] = {}
-    for words, has in _candidates(facts_of, kinds):
-        ids = {id_ for id_, facts in facts_of.items() if has(facts)}
+    for words, has in _candidates([facts for several in facts_of.values() for facts in several], kinds):
+        ids = {id_ for id_, several in facts_of.items() if any(has(facts) for facts in several)}
         if 0 < len(ids) < len(cases):
             found.setdefault(words, ids)
     return {words: frozenset(ids) for words, ids in found.items()}
@@ -103,22 +103,33 @@ def _nouns(words: str) -> list[str]:
 
 def clusters(cases: Sequence[LoadedCase]) -> dict[str, frozenset[str]]:
     """Return the features, each with the cases that have it, by which failing cases are told apart: no numbers."""
-    return features(cases, ("form", "option", "given", "kind", "place", "axes"))
+    return features(cases, ("form", "option", "given", "trait", "place", "axes"))
 
 
 def _pair(found: Mapping[str, frozenset[str]], wanted: set[str]) -> str:
-    """Return two features in words that only failing cases have together, if there are two."""
+    """Return two features in words that only failing cases have together, if there are two that are no numbers."""
     wide = [(words, ids) for words, ids in found.items() if wanted <= ids]
     narrow = (f"{a} and {b}" for (a, x), (b, y) in combinations(wide, 2) if x & y == wanted)
     return next(narrow, "")
 
 
-def _facts(case: LoadedCase) -> dict[str, Any]:
-    """Return the facts of a case: its form, options, sizes and positions, by words."""
-    call = case.calls[0]
-    found: dict[str, Any] = {f"form {form}": form in case.flags for form in FORMS}
-    found["form either"] = not set(FORMS).isdisjoint(case.flags)
-    found["kind"] = case.kind
+def _facts(case: LoadedCase) -> list[Facts]:
+    """Return the facts of the calls of a case: its form, options, traits, sizes and positions, by words."""
+    shared: Facts = {f"form {form}": form in case.flags for form in FORMS}
+    shared["form either"] = not set(FORMS).isdisjoint(case.flags)
+    return [shared | _traits(replace(case, calls=(call,))) | _of_call(case, call) for call in case.calls]
+
+
+def _traits(case: LoadedCase) -> Facts:
+    """Return the traits of a case in words, those of scopes too."""
+    named = ((axis, value) for axis, values in traits.traits_of(case, "").words.items() for value in values)
+    texts = (traits.text_of(axis, value) for axis, value in named if axis not in SAID)
+    return {f"trait {text}": True for text in texts if text}
+
+
+def _of_call(case: LoadedCase, call: Call) -> Facts:
+    """Return the facts of one call."""
+    found: Facts = {}
     for name, value in {**_defaults(case.op), **call.params}.items():
         found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else value
         if isinstance(value, Scaling):
@@ -142,31 +153,27 @@ def _defaults(op: str) -> dict[str, Any]:
     return {n: parameters[n].default for n in REGISTRY[op].domains if parameters[n].default is not parameters[n].empty}
 
 
-def _of_positions(name: str, value: Any) -> dict[str, Any]:
+def _of_positions(name: str, value: Any) -> Facts:
     """Return the facts of positions."""
     steps = np.diff(value, axis=-1) if value.ndim and value.shape[-1] > 1 else np.ones(1)
-    rows = value.reshape(-1, value.shape[-1]) if value.ndim > 1 and value.size else np.zeros((1, 1))
     first = value.reshape(-1)[0] if value.size else 0.0
     words = name.replace("_", " ")
     return {
-        f"place negative {words}": bool(np.any(value < 0)),
-        f"place {words} that are not integers": bool(np.any(value != np.round(value))),
         f"place {words} that are not consecutive": bool(np.any(steps != 1)),
         f"place {words} that do not begin at 0": bool(first != 0),
         f"place {words} that go back": bool(np.any(steps < 0)),
         f"place {words} that occur twice": bool(np.any(steps == 0)),
-        f"place {words} that differ from row to row": bool(np.any(rows != rows[:1])),
         f"most {words}": float(np.max(np.abs(value), initial=0.0)),
         f"axes {words}": value.ndim,
     }
 
 
-def _candidates(facts_of: Mapping[str, dict[str, Any]], kinds: Sequence[str]) -> Iterator[tuple[str, Has]]:
-    """Yield features in words, the plainest first, each with a function that says whether a case has it."""
-    names = list(dict.fromkeys(name for facts in facts_of.values() for name in facts))
+def _candidates(facts_of: Sequence[Facts], kinds: Sequence[str]) -> Iterator[tuple[str, Has]]:
+    """Yield features in words, the plainest first, each with a function that says whether a call has it."""
+    names = list(dict.fromkeys(name for facts in facts_of for name in facts))
     for kind in kinds:
         for name in (n for n in names if n.split(" ")[0] == ("option" if kind == "number" else kind)):
-            values = list(dict.fromkeys(_hashed(facts[name]) for facts in facts_of.values() if name in facts))
+            values = list(dict.fromkeys(_hashed(facts[name]) for facts in facts_of if name in facts))
             yield from _of_values(kind, name.partition(" ")[2], name, values)
 
 
@@ -185,11 +192,9 @@ def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterat
 
     if kind == "form":
         yield FORM_WORDS[word], lambda facts: bool(facts.get(name))
-    elif kind in ("place", "given"):
-        words = {"place": word, "given": f"{word} given"}[kind]
+    elif kind in ("trait", "place", "given"):
+        words = f"{word} given" if kind == "given" else word
         yield words, lambda facts: bool(facts.get(name))
-    elif kind == "kind":
-        yield "several calls in order", equal("sequence")
     elif kind == "axes":
         for value in values:
             yield f"{word} of {value} ax{'i' if value == 1 else 'e'}s", equal(value)
@@ -215,7 +220,8 @@ def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[...
     word = f"{many}{of}{rest}"
     yield f"an odd number of {word}", number(lambda v: v % 2 == 1)
     yield f"an even number of {word}", number(lambda v: v % 2 == 0)
-    yield f"one {unit}", number(lambda v: v == 1)
+    if unit not in traits.ONE.values():
+        yield f"one {unit}", number(lambda v: v == 1)
     for value in values[1:]:
         yield f"{value} {word} or more", number(lambda v, x=value: v >= x)
     for value in values[:-1]:

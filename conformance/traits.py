@@ -1,5 +1,5 @@
 """
-What a case asks of an implementation: words and kinds on named axes, and sizes. Scopes are told in these terms.
+What a case asks of an implementation: words and kinds on named axes, and sizes. Scopes and diagnoses are told in these terms.
 
 A case of several calls has the traits of all. Options that are left out have the defaults of the reference's signature.
 """
@@ -17,20 +17,47 @@ import numpy.typing as npt
 from posref.scaling import RECORDS, Llama3, Scaling
 from posref.spec import REGISTRY, Domain, Flag, Integer, Integers, OneOf, Real, Record
 
-from ..calls import PLACED, array_names, parameters_of, positions_of
-from ..model import Call, LoadedCase
-from ..suite.axes import alternatives, is_star
-from ..targets.invocation import OWN_DTYPE, broadcast_axes
+from .calls import PLACED, array_names, parameters_of, positions_of
+from .model import Call, LoadedCase
+from .suite.axes import alternatives, is_star
+from .targets.invocation import OWN_DTYPE, broadcast_axes
 
 FORMS = ("from zero", "consecutive", "sorted", "any")  # of positions, each wider than the one before
 LETTERS = {"T": "tokens", "Q": "queries", "K": "keys"}
-HAVING = ("sequence", "strided", "partial", "negative", "per_row", "tokens_before_heads", "unequal", "shared_rows",
-          "heads_not_power_of_two", "unequal_coordinates", "step", "odd_dim", "odd_taps")  # fmt: skip
+HAVING: Mapping[str, tuple[str, str]] = {  # traits, as a case has them, and what a scope has that excludes them
+    "sequence": ("several calls in order", "no calls in sequence"),
+    "strided": ("an input that is not contiguous", "contiguous arrays"),
+    "partial": ("a partial rotation", "no partial rotation"),
+    "negative": ("negative positions", "no negative positions"),
+    "per_row": ("positions that differ from row to row", "the same positions in all rows"),
+    "shared_rows": ("positions that are the same in all rows", "positions without an axis for rows"),
+    "tokens_before_heads": ("tokens before heads", "heads before tokens"),
+    "unequal": ("sections of unequal size", "equal sections"),
+    "unequal_coordinates": ("coordinates that differ from axis to axis", "the same coordinate along every axis"),
+    "heads_not_power_of_two": ("a number of heads that is not a power of two", "heads a power of two"),
+    "step": ("a ramp that begins where it ends", "no ramp that begins where it ends"),
+    "odd_dim": ("an odd width", "even widths"),
+    "odd_taps": ("an odd number of taps", "an even number of taps"),
+    "right_padding": ("padding on the right", "no padding on the right"),
+    "below_padding": ("an id below the padding's", "no ids below the padding's"),
+    "not_square": ("a grid that is not square", "square grids"),
+}
+RELATED = {  # traits of some options besides
+    "unequal_old_size": ("a table that is not square", "a square table"),
+    "unequal_size": ("a new size that is not square", "a square new size"),
+    "one_old_size": ("a table of one row or column", "no table of one row or column"),
+    "one_size": ("a new grid of one row or column", "no new grid of one row or column"),
+    "other_length": ("a length that is not one more than the largest position", "length one more than the largest position"),
+    "other_centre": ("a centre that is not at half of all positions", "centre at half of all positions"),
+}
+HAS = {axis: has for axis, (has, _) in {**HAVING, **RELATED}.items()}
+LACKS = {axis: lacks for axis, (_, lacks) in {**HAVING, **RELATED}.items()}
 COORDINATES, TAPS = "*P c", " k"  # how the shape of points ends, and that of the weights of a convolution
 ONE = {"T": "token", "Q": "query", "K": "key"}
+GRIDS = (("H", "W"), ("I", "J"))  # the letters of the rows and columns of a grid
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 BANDS = ("powers of two", "other")  # frequencies 1, 2, 4, ..., which much code makes itself
-LISTS = {"one": ("token", "query", "key"), "empty": ("tokens", "heads", "batch", "lanes")}
+LISTS = {"one": ("token", "query", "key", "column"), "empty": ("tokens", "heads", "batch", "lanes")}
 RELATIONS: dict[str, Callable[[float], float]] = {  # what most code assumes
     "length": lambda largest: largest + 1, "centre": lambda largest: (largest + 1) // 2,
 }  # fmt: skip
@@ -207,6 +234,13 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     for letter, size in _counts(op, call).items():
         if size == 1:
             yield "one", ONE[letter]
+    if main is not None and call.inputs[main].shape[-1:] == (1,):
+        yield "one", "column"
+    for name, value in call.inputs.items():
+        yield from ((word, True) for word in _padding(op, name, value, call.params))
+        sizes = found.get(name, {})
+        if any({a, b} <= sizes.keys() and sizes[a] != sizes[b] for a, b in GRIDS):
+            yield "not_square", True
     if _tokens_first(op, call):
         yield "tokens_before_heads", True
     for name, value in call.inputs.items():
@@ -215,6 +249,15 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
             yield "expanded", name
     yield from (("tables", flag.removesuffix("-tables")) for flag in case.flags if flag in OWN_DTYPE)
     yield from _positions(op, call)
+
+
+def _padding(op: str, name: str, value: npt.NDArray[Any], params: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what padding an array has: a mask of tokens that ends with what is left out, or ids below that of the padding."""
+    axes = REGISTRY[op].arrays[name]
+    if axes.kind == "mask" and axes.shape.split()[-1] == "T" and value.size and np.any(value[..., :1] & ~value[..., -1:]):
+        yield "right_padding"
+    if axes.kind == "integer" and "padding_idx" in params and np.any(value < params["padding_idx"]):
+        yield "below_padding"
 
 
 def _kind_of_mask(mask: npt.NDArray[Any] | None) -> str:
@@ -341,6 +384,31 @@ def _sizes(op: str, call: Call) -> Iterator[tuple[str, float]]:
         yield "head_size", float(call.inputs[main].shape[-1])
 
 
+# ---- traits in words -----------------------------------------------------------------------------------------------------
+def text_of(axis: str, value: Any) -> str:
+    """Return a trait of a case in words, after "with"; nothing where another word says it, as that of an option."""
+    if axis in HAS:
+        return HAS[axis]
+    match axis:
+        case "one":
+            return f"one {value}"
+        case "empty":
+            return f"no {value}"
+        case "expanded":
+            return f"{value} as a view of one row"
+        case "per_head":
+            return f"{value} for each head"
+        case "numbers":
+            return {"fractional": "fractional positions", "whole floats": "positions that are floats", "integers": ""}[value]
+        case "masks":
+            return f"a {value} mask" if value != "none" else "no mask"
+        case "bands":
+            return f"bands that are {value}" if value != "other" else "bands that are not powers of two"
+        case "tables":
+            return f"tables in {value}"
+    return ""
+
+
 # ---- what may be said of an operation ---------------------------------------------------------------------------------------
 def _axes_of(op: str) -> list[str]:
     """Return the axes of all arrays of an operation, in all alternatives."""
@@ -369,6 +437,9 @@ def _having(op: str) -> list[str]:
         "step": any(isinstance(domain, Record) for domain in domains.values()),
         "odd_dim": isinstance(width, Integer) and width.step == 1 and "dim" not in defaults(op),
         "odd_taps": any(axes.shape.endswith(TAPS) for axes in arrays.values()),
+        "right_padding": any(axes.kind == "mask" and axes.shape.split()[-1] == "T" for axes in arrays.values()),
+        "below_padding": "padding_idx" in domains,
+        "not_square": any({*grid} <= {*_axes_of(op)} for grid in GRIDS),
     }
     return [name for name in HAVING if able[name]]
 
@@ -390,7 +461,7 @@ def _kinds(op: str) -> dict[str, tuple[str, ...]]:
     }
     reals = [name for name, axes in arrays.items() if axes.kind in ("real", "wide") and name not in positions_of(op)]
     return {
-        "one": tuple(ONE[letter] for letter in LETTERS if letter in shapes),
+        "one": (*(ONE[letter] for letter in LETTERS if letter in shapes), *(("column",) if main_array(op) is not None else ())),
         "empty": tuple(kind for kind in LISTS["empty"] if empty[kind]),
         "expanded": array_names(op) if several else (),
         "per_head": tuple(n for n, axes in arrays.items() if axes.kind == "wide" and _may_have_more(alternatives(axes.shape))),
