@@ -162,6 +162,12 @@ def _ranked_array(op: str) -> str | None:
     return main_array(op) or next((n for n, axes in arrays.items() if is_star(axes.shape.split()[0])), None)
 
 
+def _has_columns(op: str) -> bool:
+    """Return whether what an operation transforms is a matrix: its last axis is of any size, and has no letter."""
+    main = main_array(op)
+    return main is not None and is_star(REGISTRY[op].arrays[main].shape.split()[-1])
+
+
 def letters(op: str, call: Call) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return the sizes of the axes of every array, by the letters of the first alternative that all arrays fit."""
     return _letters(op, tuple((n, x.shape) for n, x in call.inputs.items() if n in REGISTRY[op].arrays))
@@ -234,7 +240,7 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
     for letter, size in _counts(op, call).items():
         if size == 1:
             yield "one", ONE[letter]
-    if main is not None and call.inputs[main].shape[-1:] == (1,):
+    if _has_columns(op) and call.inputs[main or ""].shape[-1] == 1:
         yield "one", "column"
     for name, value in call.inputs.items():
         yield from ((word, True) for word in _padding(op, name, value, call.params))
@@ -461,7 +467,7 @@ def _kinds(op: str) -> dict[str, tuple[str, ...]]:
     }
     reals = [name for name, axes in arrays.items() if axes.kind in ("real", "wide") and name not in positions_of(op)]
     return {
-        "one": (*(ONE[letter] for letter in LETTERS if letter in shapes), *(("column",) if main_array(op) is not None else ())),
+        "one": (*(ONE[letter] for letter in LETTERS if letter in shapes), *(("column",) if _has_columns(op) else ())),
         "empty": tuple(kind for kind in LISTS["empty"] if empty[kind]),
         "expanded": array_names(op) if several else (),
         "per_head": tuple(n for n, axes in arrays.items() if axes.kind == "wide" and _may_have_more(alternatives(axes.shape))),
