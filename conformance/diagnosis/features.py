@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +22,9 @@ from .shapes import sizes
 
 SHOWN = 2  # features that hold of the same cases
 VOWELS = "aeiou"
+LITTLE = {"", "a", "an", "of", "or", "no", "not", "more", "that", "i", "given"}
+LONGEST = "longest axis"  # of all arguments
+MUCH = 1.25  # times the largest passing case: cases so large were made for their size
 MULTIPLES = (4, 8, 16, 32, 64, 128)
 LEAST = 2  # failing cases that a feature must explain
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
@@ -68,15 +72,35 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
 
 def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
     """Return in words which feature all failing cases have and no passing case; nothing where there is none."""
+    larger = _larger(failing, passing)
     if len(failing) < LEAST or not passing:
-        return ""
+        return f" The failing case alone has {larger}." if larger else ""
     wanted = {c.id for c in failing}
     exact = [words for words, cases in features([*failing, *passing]).items() if cases == wanted]
+    if larger:
+        return f" Exactly the cases with {larger} fail."
     if not exact:
         return ""
-    other = next((words for words in exact[1:] if set(_nouns(words)).isdisjoint(_nouns(exact[0]))), "")
+    plain = [words for words, cases in features([*failing, *passing], PLAIN).items() if cases == wanted]
+    other = next((words for words in plain if _nouns(words).isdisjoint(_nouns(exact[0]))), "")
     more = f" They are also those with {other}." if other else ""
     return f" Exactly the cases with {exact[0]} fail.{more}"
+
+
+def _larger(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
+    """Return in words by which size every failing case is much larger than every passing one; nothing if by none."""
+    facts = {case.id: _facts(case) for case in (*failing, *passing)}
+
+    def largest(case: LoadedCase, name: str) -> float:
+        return max((f[name] for f in facts[case.id] if isinstance(f.get(name), int | float)), default=0)
+
+    for name in dict.fromkeys(name for several in facts.values() for f in several for name in f if name.startswith("size ")):
+        least = min((largest(case, name) for case in failing), default=0)
+        most = max((largest(case, name) for case in passing), default=0)
+        if passing and least >= MUCH * most > 0:
+            word = name.removeprefix("size ")
+            return f"{_many(word, least)} or more ({most:.9g} is right)"
+    return ""
 
 
 def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[str, frozenset[str]]:
@@ -94,11 +118,9 @@ def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[
     return {words: frozenset(ids) for words, ids in found.items()}
 
 
-def _nouns(words: str) -> list[str]:
+def _nouns(words: str) -> set[str]:
     """Return the words of a feature that say what it is about."""
-    return [
-        w.rstrip("s").partition("=")[0] for w in words.split() if w.rstrip("s") not in ("a", "of", "or", "no", "not", "more")
-    ]
+    return {w.rstrip("s") for w in re.split(r"[ =']+", words)} - LITTLE
 
 
 def clusters(cases: Sequence[LoadedCase]) -> dict[str, frozenset[str]]:
@@ -130,14 +152,16 @@ def _traits(case: LoadedCase) -> Facts:
 def _of_call(case: LoadedCase, call: Call) -> Facts:
     """Return the facts of one call."""
     found: Facts = {}
+    rows = max((x.shape[0] for n, x in call.inputs.items() if n.rpartition("_")[2] == "table" and x.ndim == 2), default=0)
+    found |= {"size row of a table": rows} if rows else {}
+    last = [x.shape[-2] for x in call.expected.values() if x.ndim > 1]
+    found |= {"size row of the last two axes": last[0]} if last else {}
     for name, value in {**_defaults(case.op), **call.params}.items():
         found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else value
         if isinstance(value, Scaling):
             found |= {f"option {type(value).__name__}'s {field}": v for field, v in vars(value).items()}
-    found |= {f"size {word}": size for word, size in sizes(case.op, call).items()}
-    rows = [v.shape[-2] for v in call.expected.values() if v.ndim > 1]
-    if rows:
-        found["size row of the last two axes"] = rows[0]
+    found |= {f"size {word}": size for word, size in sizes(case.op, call).items() if word != "pair" or not rows}
+    found[f"size {LONGEST}"] = max((n for v in call.inputs.values() for n in v.shape), default=0)
     real = {n: v for n, v in call.inputs.items() if "position" not in n}
     found |= {f"given {n}": True for n in real} | {f"axes {n}": v.ndim for n, v in real.items()}
     for name, value in call.inputs.items():
@@ -213,11 +237,24 @@ def _of_values(kind: str, word: str, name: str, values: Sequence[Any]) -> Iterat
         yield from _of_numbers(word, numeric, number)
 
 
-def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
-    """Yield the features that a size gives."""
+def _many(unit: str, count: float) -> str:
+    """Return a number of units in words."""
+    return f"an axis of {count:.9g}" if unit == LONGEST else f"{count:.9g} {unit if count == 1 else _plural(unit)}"
+
+
+def _plural(unit: str) -> str:
     noun, of, rest = unit.partition(" of ")
     many = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in VOWELS else f"{noun}s"
-    word = f"{many}{of}{rest}"
+    return f"{many}{of}{rest}"
+
+
+def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
+    """Yield the features that a size gives."""
+    if unit == LONGEST:
+        for value in values[1:]:
+            yield f"{_many(unit, value)} or more", number(lambda v, x=value: v >= x)
+        return
+    word = _plural(unit)
     yield f"an odd number of {word}", number(lambda v: v % 2 == 1)
     yield f"an even number of {word}", number(lambda v: v % 2 == 0)
     if unit not in traits.ONE.values():
@@ -225,7 +262,7 @@ def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[...
     for value in values[1:]:
         yield f"{value} {word} or more", number(lambda v, x=value: v >= x)
     for value in values[:-1]:
-        yield f"at most {value} {word}", number(lambda v, x=value: v <= x)
+        yield f"at most {_many(unit, value)}", number(lambda v, x=value: v <= x)
     for m in MULTIPLES:
         yield f"a number of {word} that is not a multiple of {m}", number(lambda v, m=m: v % m != 0)
     yield f"a number of {word} that is not a power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
