@@ -75,7 +75,8 @@ class Verdict:
 
     def _sentence(self, place: str, error: float, limit: str) -> str:
         at = f"[{', '.join(map(str, self.index))}]" if self.index else ""
-        off = "" if self.exact else f"; off by {error:.2g}, {limit}"
+        far = "" if math.isnan(error) else f"off by {error:.2g}, "
+        off = "" if self.exact else f"; {far}{limit}"
         return f"{self.output}{at}{place}: got {self.got:.9g}, expected {self.expected:.9g}{off}"
 
     def to_json(self) -> dict[str, Any]:

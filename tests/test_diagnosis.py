@@ -132,7 +132,7 @@ def test_a_number_that_explains_all_failures_is_told_with_the_trait_that_they_ha
         return posref.learned(positions, table, offset=max(offset - 1, 0), **options)
 
     text = told(learned, "learned")["text"]
-    assert re.match(r"Exactly the cases with offset not 0 fail \(\d+ of \d+\)\. In these your output equals the def", text)
+    assert text.startswith("Exactly the cases with offset not 0 fail. In these your output equals the definition")
     assert "if offset is one less than asked (asked: " in text
     assert "half" not in text
 
@@ -155,10 +155,10 @@ def test_positions_in_a_narrow_dtype_are_told_of_any_operation() -> None:
 
 def test_positions_that_wrap_are_told_beside_what_else_is_wrong() -> None:
     def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
-        return posref.sinusoidal(np.trunc(positions) % 65536, dim, **options)
+        return posref.sinusoidal(np.trunc(positions) % 50_000, dim, **options)
 
     text = told(sinusoidal, "sinusoidal")["text"]
-    assert "positions wrap at 65536, and negative ones too" in text
+    assert "positions wrap at 50000, and negative ones too" in text
     assert "fractional positions are truncated to integers (positions-truncated)" in text
 
 

@@ -239,7 +239,7 @@ def test_markdown_says_what_is_wrong_and_where(broken: dict[str, Any]) -> None:
     assert len(rows) == 1 + len(broken["operations"])
     assert "positions are held in float16" in text
     assert "| 2049 |" in text
-    assert "--case rope/half/decode --dtype float32`" in text
+    assert "--case rope/distant/plain --dtype float32`" in text
 
 
 def test_hostile_text_stays_text_in_markdown() -> None:
