@@ -125,17 +125,21 @@ def _explain(operations: list[tuple[Operation, list[Answer]]]) -> None:
     failing = [(o, answers) for o, answers in operations if any(c.kind != "reject" and c.verdict == "fail" for c in o.cases)]
     if not failing:
         return
+    from ..diagnosis.budget import Budget
     from ..diagnosis.explanation import diagnose  # the deviations take long to load, and what conforms needs none
 
     wrong = {o.op: [c for c in o.cases if c.kind in ("value", "sequence") and c.verdict == "fail"] for o, _ in failing}
     known: dict[str, Any] = {}
-    for operation, answers in sorted(failing, key=lambda pair: len(stages(pair[0].op))):
+    budget = Budget()
+    ordered = sorted(failing, key=lambda pair: len(stages(pair[0].op)))
+    for count, (operation, answers) in enumerate(ordered, 1):
         others = [(_stored(o, found), o.claim) for o, found in operations if o.op == operation.op and o is not operation]
         below = [s for s in stages(operation.op) if wrong.get(s)]
         operation.diagnosis = diagnose(
             operation.op, _compared(operation, answers), operation.claim, below[0] if below else None,
             known={s: known[s] for s in below if s in known}, first=operation.first_failing_position, others=others,
             messages={c.id: c.message for c in operation.cases if c.verdict == "fail"},
+            budget=budget.part(len(failing) - count),
         )  # fmt: skip
         if operation.diagnosis["names"]:
             known.setdefault(operation.op, operation.diagnosis["explanations"])

@@ -8,12 +8,12 @@ if it explains several failing cases and, where it is one of positions, several 
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from posref.core.composition import reaches
 from posref.scaling import Scaling
@@ -21,10 +21,11 @@ from posref.spec import REGISTRY, OneOf
 
 from ..calls import positions_of
 from ..evidence.shared.angle_tables import positions_of_tables
-from ..evidence.tools.deviation import Deviation, Wrap, after, argument, before, narrowed, option
-from ..suite.axes import alternatives, is_star
-from .hypotheses import Hypothesis, Question, plausible
-from .places import by_kind
+from ..evidence.tools.deviation import Deviation, Wrap, argument, before, narrowed, option
+from ..suite.axes import alternatives, is_star, signed_places
+from .budget import Budget
+from .extent import is_wrong
+from .hypotheses import Hypothesis, Question, plausible, score
 
 LEAST = 2  # failing cases, and wrong positions, that a number must explain
 RANGES = {  # of round numbers that are tried, by option or field; of others only those of the calls
@@ -33,6 +34,7 @@ RANGES = {  # of round numbers that are tried, by option or field; of others onl
     "high_freq_factor": (1, 16), "window": (1, 64),
 }  # fmt: skip
 MANY = 32  # different wrong values of one case that do as well
+LARGEST = 1 << 17  # whole number that a relation may make of a smaller one
 LEAST_END = 4  # positions that a table has at least
 PROBES = 6  # failing cases at which every number is tried first, each of another scaling or kind of positions
 ROUND = (
@@ -51,25 +53,19 @@ RELATED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def fitted(questions: Sequence[Question]) -> list[Deviation]:
+def fitted(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     """Return deviations with a number that explain one of some small failing cases at a first look."""
-    return _at_first_look(questions, _candidates(questions[0].op, questions))
+    return _at_first_look(questions, _candidates(questions[0].op, questions), budget)
 
 
-def measured(questions: Sequence[Question]) -> list[Deviation]:
-    """Return deviations with a gain that one failing case shows; it says something only if it explains all of them."""
-    op = questions[0].op
-    return _at_first_look(questions, [*_of_scale(op, questions), *_of_gain(op, questions)])
-
-
-def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation]) -> list[Deviation]:
+def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation], budget: Budget) -> list[Deviation]:
     """Return the deviations that explain at least half of the wrong values of one of some small failing cases."""
     probes: dict[Any, Question] = {}
     for question in (q for q in questions if q.failed):
         params = question.calls[-1].params
         probes.setdefault((type(params.get("scaling")).__name__, params.get("scale") is None, *_kinds(question)), question)
     small = list(probes.values())[:PROBES]
-    hypotheses = [Hypothesis(deviation, small) for deviation in deviations]
+    hypotheses = (Hypothesis(deviation, small) for deviation in budget.within(deviations))
     return [h.deviation for h in hypotheses if any(plausible(q, h.predicted(n)) for n, q in enumerate(small))]
 
 
@@ -93,9 +89,15 @@ def whole(questions: Sequence[Question], deviations: Sequence[Deviation]) -> lis
     found = []
     for deviation in deviations:
         hypothesis = Hypothesis(deviation, questions)
-        if all(hypothesis.score(n) <= 1 for n in range(len(questions))):
+        if all(hypothesis.score(n) <= 1 for n in range(len(questions))) and _differs(deviation, failing):
             found.append(deviation)
     return found
+
+
+def _differs(deviation: Deviation, failing: Sequence[Question]) -> bool:
+    """Return whether a number gives other values than the right ones, by more than rounding may do, in most failing cases."""
+    hypothesis = Hypothesis(deviation, failing)
+    return 2 * sum(score(q, q.true, hypothesis.predicted(n)) > 1 for n, q in enumerate(failing)) >= len(failing)
 
 
 def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
@@ -143,7 +145,11 @@ def _changed(op: str, word: str, change: Callable[..., Any]) -> dict[str, Wrap]:
 
     def changed(*args: Any, **options: Any) -> Any:
         value = options.get(word, default)
-        return args, options if value is None or value is inspect.Parameter.empty else options | {word: change(value)}
+        if value is None or value is inspect.Parameter.empty:
+            return args, options
+        other = change(value)
+        large = isinstance(other, int) and other > max(value, LARGEST)  # some definitions make a list of so many
+        return args, options | {word: value if large else other}
 
     return {op: before(changed)}
 
@@ -237,10 +243,7 @@ def _of_dtypes(op: str) -> Iterator[Deviation]:
 
 def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
     """Yield deviations in which positions end somewhere: they wrap, are clamped, or are read as 0 from there on."""
-    lines = [line for line in by_kind(questions).get("position", []) if line.size]
-    if not lines:
-        return
-    values, wrong = (np.concatenate([getattr(line, n) for line in lines]) for n in ("values", "wrong"))
+    values, wrong = _positions_seen(op, questions)
     counted = (values >= 0) & (values == np.floor(values))  # other positions may be wrong for a reason of their own
     chosen = counted if len(np.unique(values[wrong & counted])) >= LEAST else np.full(values.shape, fill_value=True)
     bad, good = np.unique(np.abs(values[wrong & chosen])), np.unique(np.abs(values[~wrong & chosen]))
@@ -248,13 +251,41 @@ def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]
         return
     first, below = float(bad[0]), float(np.max(good[good < bad[0]], initial=0.0))
     for scale in (2, 4, 8, 10, 100, 1000):
-        yield Deviation("", f"positions are multiplied by {scale}", positions_of_tables(lambda p, scale=scale: scale * p))
-        yield Deviation("", f"positions are divided by {scale}", positions_of_tables(lambda p, scale=scale: p / scale))
-    yield Deviation("", "every position is taken for 0", positions_of_tables(lambda p: 0 * p))
+        yield Deviation("", f"positions are multiplied by {scale}", _on_positions(op, _scaled(scale)))
+        yield Deviation("", f"positions are divided by {scale}", _on_positions(op, _scaled(1 / scale)))
+    yield Deviation("", "every position is taken for 0", _on_positions(op, lambda p: 0 * p))
     numbers = [*(2.0**k for k in range(2, 31)), *(d * 10.0**k for k in range(1, 8) for d in range(1, 10))]
+    numbers += [n - 1 for n in numbers]
     for end in dict.fromkeys((first, below, below + 1, *(n for n in numbers if below <= n <= first + 1))):
         for words, change in _ends(end):
-            yield Deviation("", words, positions_of_tables(change))
+            yield Deviation("", words, _on_positions(op, change))
+
+
+def _scaled(factor: float) -> Callable[[Any], Any]:
+    return lambda p: p * factor
+
+
+def _on_positions(op: str, change: Callable[[Any], Any]) -> dict[str, Wrap]:
+    """Return wraps that change positions: of the tables that an operation is made with, or else of its own arguments."""
+    tables = positions_of_tables(change)
+    if not {op, *reaches(op)}.isdisjoint(tables):
+        return tables
+    which = [k for k, name in enumerate(REGISTRY[op].arrays) if name in positions_of(op)]
+    return {op: before(lambda *args, **options: (tuple(change(a) if k in which else a for k, a in enumerate(args)), options))}
+
+
+def _positions_seen(op: str, questions: Sequence[Question]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the positions of all values, with their sign, and which of them have a wrong value."""
+    seen: list[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = []
+    for question in (q.whole for q in questions):
+        for observation in question.found:
+            where = signed_places(op, question.calls[observation.call], observation.name)
+            if where is not None and where.shape == observation.expected.shape and where.size:
+                values, index = np.unique(where, return_inverse=True)
+                bad = is_wrong(observation).reshape(-1) & question.failed
+                seen.append((values, np.bincount(index.reshape(-1), bad.astype(float), len(values)) > 0))
+    seen.append((np.zeros(0), np.zeros(0, bool)))
+    return np.concatenate([values for values, _ in seen]), np.concatenate([wrong for _, wrong in seen])
 
 
 def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
@@ -264,6 +295,7 @@ def _ends(end: float) -> Iterator[tuple[str, Callable[[Any], Any]]]:
     yield f"positions wrap at {end:.0f}", lambda p: np.where(p >= end, p % end, p)
     yield f"positions wrap at {end:.0f}, and negative ones too", lambda p: p % end
     yield f"positions are clamped to {end:.0f}", lambda p: np.minimum(p, end)
+    yield f"positions are clamped to 0 ... {end:.0f}", lambda p: np.clip(p, 0, end)
     yield f"positions from {end:.0f} on are taken for 0", lambda p: np.where(p >= end, 0 * p, p)
     yield f"positions from {end:.0f} on are one too large", lambda p: np.where(p >= end, p + 1, p)
     yield f"positions from {end:.0f} on are one too small", lambda p: np.where(p >= end, p - 1, p)
@@ -288,34 +320,3 @@ def _of_axes(op: str) -> Iterator[Deviation]:
                 return np.stack([way(row) if k == axis else row for k, row in enumerate(p)])
 
             yield Deviation("", f"positions along axis {axis} are {words}", {op: argument(which, change)})
-
-
-def _of_scale(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield the deviation in which the scale of logits has a gain, if a failing case without bias shows one."""
-    if "scale" not in REGISTRY[op].domains or "bias" not in REGISTRY[op].arrays:
-        return
-    plain = next((q for q in questions if q.failed and "bias" not in q.calls[0].inputs), None)
-    gain = _gain(plain) if plain is not None else math.nan
-    if math.isfinite(gain):
-
-        def scaled(out: Any, *args: Any, bias: Any = None, **options: Any) -> Any:
-            return gain * np.asarray(out) if bias is None else gain * (out - bias) + bias
-
-        yield Deviation("", f"the scale is {gain:.5g} times what it should be", {op: after(scaled)})
-
-
-def _of_gain(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
-    """Yield the deviation in which every value has the same gain, if the smallest failing case shows one."""
-    gain = _gain(next(q for q in questions if q.failed))
-    if math.isfinite(gain) and gain and len(REGISTRY[op].outputs) == 1 and REGISTRY[op].returns == "real":
-        text = f"every value is {gain:.5g} times what it should be"
-        yield Deviation("", text, {op: after(lambda out, *a, **o: gain * np.asarray(out))})
-
-
-def _gain(question: Question) -> float:
-    """Return the largest value of a failing case over what it should be, in five digits."""
-    observation = question.found[0]
-    if not observation.expected.size:
-        return 1.0
-    at = np.argmax(np.abs(np.ravel(observation.expected)))
-    return float(f"{np.ravel(observation.observed)[at] / (np.ravel(observation.expected)[at] or 1.0):.5g}")

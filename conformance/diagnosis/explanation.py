@@ -17,7 +17,8 @@ import numpy as np
 from .. import judge
 from ..evidence.tools.deviation import Deviation
 from ..model import number
-from . import constants, extent, features, phases, places, search
+from . import constants, extent, features, fit, phases, places, search
+from .budget import Budget
 from .hypotheses import Question, quiet
 from .search import Group
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
 UNEXPLAINED = "unexplained: no known mistake gives these values."
+OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 SHOWN = 4  # ties that the text spells out; the record has them all
 FIRST_MISSED = {  # by the first failing position: the dtype that cannot hold it, and the mistake that this shows
@@ -55,6 +57,7 @@ class _Known:
     first: float | None = None
     others: Sequence[Others] = ()
     messages: Mapping[str, str] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
 
 
 def diagnose(
@@ -67,6 +70,7 @@ def diagnose(
     first: float | None = None,
     others: Sequence[Others] = (),
     messages: Mapping[str, str] | None = None,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """
     Return an explanation of the failures among `answers`: all answers in the order of the calls, each with whether it failed.
@@ -74,13 +78,13 @@ def diagnose(
     A deviation explains them if it reproduces every failing case within what rounding may do, and gives the expected values
     wherever the implementation passed. Where none explains them all, two or three may, each some of the cases, if it leaves
     the cases of the others alone; or two at once in the same cases. `stage` is the first wrong stage, `known` the explanations
-    of the stages that failed too, `first` the first failing position, `others` the answers in other dtypes, and `messages` what
-    is said of failing cases, by id.
+    of the stages that failed too, `first` the first failing position, `others` the answers in other dtypes, `messages` what is
+    said of failing cases, by id, and `budget` the time that it may take.
 
     In the record, ``explanations`` are ties, each a list of deviations that are there together, and ``names`` all their names.
     """
     with quiet():
-        found = _diagnose(op, answers, claim, _Known(known or {}, first, others, messages or {}))
+        found = _diagnose(op, answers, claim, _Known(known or {}, first, others, messages or {}, budget or Budget()))
     if stage:
         found["text"] = f"{_blame(stage, found, known or {})}; {found['text']}"
     return found
@@ -110,7 +114,7 @@ def _diagnose(
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
         return found
-    found = _explained(op, _rotations(gradients, claim), claim, _Known())
+    found = _explained(op, _rotations(gradients, claim), claim, _Known(budget=known.budget))
     if not found["names"]:
         return _record("unexplained: only gradients fail, and no known mistake gives these gradients.", [])
     lead = "only gradients fail. The gradient of x rotates the cotangent back; compared as such a rotation, "
@@ -142,9 +146,10 @@ def _explained(
     if not any(q.failed for q in questions):
         cases = ([a.case for a, f in answers if f == failed] for failed in (True, False))
         return _record((silent or "unexplained: no failing case gave values to compare.") + features.shared(*cases), [])
-    found = _single(questions, claim, known.first) or _beyond_one(op, questions, claim, known)
+    found = _single(questions, claim, known) or _beyond_one(op, questions, claim, known)
     against = _in_other_dtypes(found, op, known.others)
     position = "" if found.explanations else _first_position(known.first, questions)
+    position += OUT_OF_TIME if known.budget.short and not found.explanations else ""
     record = _record(found.text + against + position + (f" {silent}" if silent else ""), found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
@@ -169,12 +174,14 @@ def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> s
 
 def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
-    numbers = constants.fitted(questions)
+    numbers = constants.fitted(questions, known.budget)
     found = _by_number(questions, claim, numbers)
+    fits = [] if found else fit.numbers(questions, known.budget)
+    found = found or _by_number(questions, claim, fits)
     if found:
         return found
-    parts = search.consistent(questions, search.touching(op))
-    return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, numbers)
+    parts = search.consistent(questions, search.touching(op), known.budget)
+    return _several(questions, parts, claim, known) or _without_name(op, questions, claim, parts, numbers, fits, known.budget)
 
 
 def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, Any]]:
@@ -184,16 +191,16 @@ def _groups(found: Sequence[Group], failing: Sequence[str]) -> list[dict[str, An
     return [*record, *([{"cases": left, "names": [], "where": ""}] if left else [])] if found else []
 
 
-def _single(questions: Sequence[Question], claim: str, first: float | None) -> Explanation | None:
+def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explanation | None:
     """Return the deviations that explain all cases by themselves."""
-    fitting, next_best = search.single(questions)
+    fitting, next_best = search.single(questions, known.budget)
     found = list({d.name: (d,) for _, d in fitting}.values())
     single = extent.holding(found, questions)
     if not single:
         return _of_a_part(questions, claim, found)
     ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
     lead = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
-    return Explanation(_equals(single, claim) + lead + _first_position(first, questions, single), single, next_best=ahead)
+    return Explanation(_equals(single, claim) + lead + _first_position(known.first, questions, single), single, next_best=ahead)
 
 
 def _several(
@@ -207,13 +214,13 @@ def _several(
     if groups and not any(q.failed for q in search.remaining(questions, groups)):
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
-    pairs = extent.holding(search.combined(questions, known.stages), questions)
+    pairs = extent.holding(search.combined(questions, known.stages, known.budget), questions)
     return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs) if pairs else None
 
 
 def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:
     """Return an explanation of all failures by one number, if there is one."""
-    found = [(d,) for d in constants.whole(questions, [*numbers, *constants.measured(questions)])]
+    found = [(d,) for d in constants.whole(questions, numbers)]
     ties = extent.holding(found, questions)
     return Explanation(_equals(ties, claim), ties) if ties else _of_a_part(questions, claim, found)
 
@@ -234,6 +241,8 @@ def _without_name(
     claim: str,
     parts: Sequence[search.PartialCause],
     numbers: Sequence[Deviation],
+    fits: Sequence[Deviation],
+    budget: Budget,
 ) -> Explanation:
     """
     Return what to say where neither a mistake, nor a number, nor several mistakes explain all failures.
@@ -245,11 +254,12 @@ def _without_name(
         recovered = phases.Recovered()
     if recovered.whole:
         return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.")
-    found = _holding(search.grouped(questions, parts, numbers), questions)
+    found = _holding(search.grouped(questions, parts, numbers, budget), questions)
     if any(q.failed for q in search.remaining(questions, found)):
-        known = search.with_exceptions(questions, search.touching(op))
+        known = search.with_exceptions(questions, search.touching(op), budget)
         exception = _with_exception(questions, claim, known)
-        exception = exception or _with_exception(questions, claim, search.with_exceptions(questions, numbers))
+        exception = exception or _with_exception(questions, claim, search.with_exceptions(questions, fits, budget), fits)
+        exception = exception or _with_exception(questions, claim, search.with_exceptions(questions, numbers, budget))
         if exception is not None:
             return exception
     if found and not _are_few(questions, found):
@@ -277,19 +287,21 @@ def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Gro
     return found
 
 
-def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions | None) -> Explanation | None:
+def _with_exception(
+    questions: Sequence[Question], claim: str, found: search.Exceptions | None, fits: Sequence[Deviation] = ()
+) -> Explanation | None:
     """
     Return deviations that explain every failing case, with what is known of the passing cases where they do not show.
 
-    Where just the failing cases have a trait, a known mistake is named for these cases, and a number of the option that the
-    trait is about. Else the passing cases must be few: other numbers fit by chance.
+    Where just the failing cases have a trait, a known mistake is named for these cases, or a number that was fitted, or one of
+    the option that the trait is about. Else the passing cases must be few: other numbers fit by chance.
     """
     failing = [q for q in questions if q.failed]
     ties = extent.holding([(d,) for d in found.ties], failing) if found else []
     if not found or not ties:
         return None
     trait = features.exactly(*_cases(questions))
-    known = [(d,) for (d,) in ties if d.name or d.text.split()[0] in trait.split()]
+    known = [(d,) for (d,) in ties if d.name or d in fits or d.text.split()[0] in trait.split()]
     if trait and known:
         return Explanation(f"{trait.strip()} In these {_equals(known, claim)}", known)
     count = len(found.passing)

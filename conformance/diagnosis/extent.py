@@ -19,7 +19,7 @@ from ..evidence.tools.deviation import Deviation, together
 from ..model import Answer
 from .hypotheses import Hypothesis, Observation, Outputs, Predict, Question, score
 
-WHOLE_CALL = 1 << 21  # values of a call that is computed in one piece; of a larger one only the judged rows are
+WHOLE_CALL = 1 << 20  # values of a call that is computed in one piece; of a larger one only the judged rows are
 Mask = npt.NDArray[np.bool_]
 
 

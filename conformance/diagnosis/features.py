@@ -24,9 +24,11 @@ SHOWN = 2  # features that hold of the same cases
 VOWELS = "aeiou"
 LITTLE = {"", "a", "an", "of", "or", "no", "not", "more", "that", "i", "given"}
 LONGEST = "longest axis"  # of all arguments
+LARGE = 32
 MUCH = 1.25  # times the largest passing case: cases so large were made for their size
 MULTIPLES = (4, 8, 16, 32, 64, 128)
 LEAST = 2  # failing cases that a feature must explain
+VARIED = 6  # different sizes among cases, from which a multiple says something
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
@@ -77,6 +79,7 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
         return f" The failing case alone has {larger}." if larger else ""
     wanted = {c.id for c in failing}
     exact = [words for words, cases in features([*failing, *passing]).items() if cases == wanted]
+    exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
     if larger:
         return f" Exactly the cases with {larger} fail."
     if not exact:
@@ -97,7 +100,7 @@ def _larger(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     for name in dict.fromkeys(name for several in facts.values() for f in several for name in f if name.startswith("size ")):
         least = min((largest(case, name) for case in failing), default=0)
         most = max((largest(case, name) for case in passing), default=0)
-        if passing and least >= MUCH * most > 0:
+        if passing and least >= max(LARGE, MUCH * most) and most > 0:
             word = name.removeprefix("size ")
             return f"{_many(word, least)} or more ({most:.9g} is right)"
     return ""
@@ -263,7 +266,7 @@ def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[...
         yield f"{value} {word} or more", number(lambda v, x=value: v >= x)
     for value in values[:-1]:
         yield f"at most {_many(unit, value)}", number(lambda v, x=value: v <= x)
-    for m in MULTIPLES:
+    for m in MULTIPLES if len(values) >= VARIED else ():
         yield f"a number of {word} that is not a multiple of {m}", number(lambda v, m=m: v % m != 0)
     yield f"a number of {word} that is not a power of two", number(lambda v: v < 1 or 2 ** round(np.log2(v)) != v)
 

@@ -18,6 +18,7 @@ from ..evidence.opposites import contradict
 from ..evidence.order import deviations_touching
 from ..evidence.tools.deviation import Deviation, together
 from . import features
+from .budget import Budget
 from .hypotheses import Hypothesis, Question, StatefulHypothesis, plausible, score
 
 PARTS = 3  # deviations that may share the cases out among themselves
@@ -68,7 +69,7 @@ def touching(op: str) -> list[Deviation]:
     return [*deviations_touching(op)]
 
 
-def single(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]], float]:
+def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[float, Deviation]], float]:
     """
     Return the deviations that explain all cases by themselves with their scores, and the score of the best of the others.
 
@@ -82,6 +83,8 @@ def single(questions: Sequence[Question]) -> tuple[list[tuple[float, Deviation]]
     fitting: list[tuple[float, Deviation]] = []
     while heap:
         worst, tie, count, hypothesis = heapq.heappop(heap)
+        if budget.spent():
+            return [], np.inf
         if count == len(questions):
             if worst > 1:
                 return fitting, worst
@@ -102,10 +105,10 @@ def partition(questions: Sequence[Question], parts: Sequence[PartialCause]) -> l
     return []
 
 
-def consistent(questions: Sequence[Question], deviations: Sequence[Deviation]) -> list[PartialCause]:
+def consistent(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[PartialCause]:
     """Return deviations that each explain two failing cases at least, and leave all other cases as they must be."""
     explained: dict[frozenset[str], list[Deviation]] = {}
-    for deviation in deviations:
+    for deviation in budget.within(deviations):
         mine = _explained(Hypothesis(deviation, questions))
         if len(mine) > 1:
             explained.setdefault(mine, []).append(deviation)
@@ -136,21 +139,24 @@ def _covers(left: frozenset[str], sets: Sequence[frozenset[str]], count: int) ->
                     yield (chosen, *rest)
 
 
-def combined(questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
+def combined(
+    questions: Sequence[Question], known: Mapping[str, Sequence[Sequence[str]]], budget: Budget
+) -> list[Together]:  # fmt: skip
     """
     Return deviations that explain all cases together, none of them alone: ties, the best first.
 
     `known` has the explanations of the stages that failed too, by stage. First all of those at once are tried; then pairs with
     one of them; then all pairs.
     """
-    found = _fitting(_unions(questions[0].op, known), questions)
+    found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
     all_of_them = touching(questions[0].op)
     named = {name for explanations in known.values() for names in explanations for name in names}
     pairs = [(a, b) for a, b in combinations(all_of_them, 2) if not contradict(frozenset((a.name, b.name)))]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
-    return _fitting(likely, questions) or _fitting([pair for pair in pairs if pair not in set(likely)], questions)
+    others = [pair for pair in pairs if pair not in set(likely)]
+    return _fitting(likely, questions, budget) or _fitting(others, questions, budget)
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
@@ -165,10 +171,10 @@ def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Toget
     return [tuple(d for name, d in deviations.items() if name in names) for names in several]
 
 
-def _fitting(candidates: Sequence[Together], questions: Sequence[Question]) -> list[Together]:
+def _fitting(candidates: Sequence[Together], questions: Sequence[Question], budget: Budget) -> list[Together]:
     """Return those of several deviations at once that explain all cases, in one order of nesting or the other."""
     scores: list[tuple[float, int]] = []
-    for n, deviations in enumerate(candidates):
+    for n, deviations in enumerate(budget.within(candidates)):
         found = min(_worst(Hypothesis(together(*order), questions)) for order in _orders(deviations))
         if found <= 1:
             scores.append((found, n))
@@ -193,15 +199,17 @@ def _worst(hypothesis: Hypothesis) -> float:
     return worst
 
 
-def grouped(questions: Sequence[Question], parts: Sequence[PartialCause], more: Sequence[Deviation]) -> list[Group]:
+def grouped(
+    questions: Sequence[Question], parts: Sequence[PartialCause], more: Sequence[Deviation], budget: Budget
+) -> list[Group]:  # fmt: skip
     """
     Return groups of failing cases that deviations of the registry, or `more`, explain; the rest of the cases is left over.
 
     `parts` are the deviations of the registry that leave all other cases as they must be. The largest group comes first. A
     deviation that contradicts one already named is not named.
     """
-    options = [Group(part.ties, part.cases) for part in (*parts, *consistent(questions, more))]
-    options += _by_feature(questions, touching(questions[0].op))
+    options = [Group(part.ties, part.cases) for part in (*parts, *consistent(questions, more, budget))]
+    options += _by_feature(questions, touching(questions[0].op), budget)
     left, chosen = {q.id for q in questions if q.failed}, list[Group]()
     for group in sorted(options, key=lambda g: (-len(g.cases), bool(g.where))):
         named = frozenset[str]().union(group.names, *(g.names for g in chosen))
@@ -211,7 +219,7 @@ def grouped(questions: Sequence[Question], parts: Sequence[PartialCause], more: 
     return _joined(chosen)
 
 
-def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Exceptions | None:
+def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Exceptions | None:
     """
     Return those of deviations that explain every failing case, at least three, but not all others.
 
@@ -220,7 +228,7 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
     failing = [q for q in questions if q.failed]
     if len(failing) < ENOUGH:
         return None
-    fitting = [d for d in deviations if _fits(d, failing)]
+    fitting = [d for d in budget.within(deviations) if _fits(d, failing)]
     found: dict[tuple[str, ...], list[Deviation]] = {}
     for deviation in fitting:
         against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
@@ -242,7 +250,7 @@ def _joined(groups: Sequence[Group]) -> list[Group]:
     return list(found.values())
 
 
-def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation]) -> Iterator[Group]:
+def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Iterator[Group]:
     """Yield groups of failing cases with a feature that deviations explain, if they change no passing case with it."""
     failing = {q.id for q in questions if q.failed}
     clusters: dict[frozenset[str], list[tuple[str, frozenset[str]]]] = {}
@@ -251,7 +259,7 @@ def _by_feature(questions: Sequence[Question], deviations: Sequence[Deviation]) 
     largest = sorted((mine for mine in clusters if len(mine) >= LEAST), key=len, reverse=True)
     for mine in largest[:CLUSTERS]:
         own = [q for q in questions if q.id in mine]
-        fitting = [d for d in deviations if _fits(d, own)]
+        fitting = [d for d in budget.within(deviations) if _fits(d, own)]
         for words, ids in clusters[mine] if fitting else ():
             others = [q for q in questions if q.id in ids and not q.failed]
             ties = tuple(d for d in fitting if _leaves(d, others))

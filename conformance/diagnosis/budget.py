@@ -1,0 +1,35 @@
+"""The time that a diagnosis may take: what is not tried by its end is left out, and the text says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from time import process_time
+from typing import TypeVar
+
+SECONDS = 4.0  # of CPU time, for all operations of a report together
+LEAST = 0.25  # seconds that are kept for each operation that is still to come
+T = TypeVar("T")
+
+
+class Budget:
+    """CPU time for hypotheses; `short` says whether some were not tried for want of it."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.end = process_time() + seconds
+        self.short = False
+
+    def part(self, others: int) -> Budget:
+        """Return the time for one operation, of which a little is left for others."""
+        return Budget(max(LEAST / 2, self.end - process_time() - LEAST * others))
+
+    def spent(self) -> bool:
+        """Return whether the time is over; then something is left out."""
+        self.short |= process_time() >= self.end
+        return self.short
+
+    def within(self, hypotheses: Iterable[T]) -> Iterator[T]:
+        """Yield hypotheses while there is time."""
+        for one in hypotheses:
+            if self.spent():
+                return
+            yield one
