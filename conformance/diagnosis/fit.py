@@ -80,9 +80,11 @@ def _families(question: Question, failing: Sequence[Question]) -> Iterator[Famil
 
 
 def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviation]:
-    return lambda k: _named(
-        f"the argument {name} is multiplied by {_short(k)}{_of_pi(k)}", {op: argument(which, lambda x: k * x)}
-    )
+    def times(k: float) -> Deviation:
+        text = f"the argument {name} is multiplied by {_short(k)}{_of_pi(k)}"
+        return _named(text, {op: argument(which, lambda x: k * x)})
+
+    return times
 
 
 def _of_pi(k: float) -> str:
@@ -155,8 +157,8 @@ def _solved(family: Family, question: Question) -> float | None:
         if any(v.shape != o.expected.shape for v, o in zip(values, question.found, strict=True)):
             return None
         with np.errstate(all="ignore"):
-            found: Values = (np.concatenate([np.ravel(v) for v in values]) - observed) / width
-        return found[usable]
+            found = (np.concatenate([np.ravel(v) for v in values]) - observed) / width
+        return np.asarray(found[usable], dtype=np.float64)
 
     if np.sum(usable) < LEAST:
         return None

@@ -1,0 +1,91 @@
+"""A number that explains all failures is fitted, in its own digits; one that is no other than the right one is not said."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posref
+from posref.conformance import check_call
+from posref.conformance.diagnosis import constants
+from posref.conformance.diagnosis.budget import Budget
+
+
+def told(function: Any, op: str, **options: Any) -> str:
+    """Return the diagnosis of a function."""
+    found = check_call(function, op=op, **options).operations[0].diagnosis
+    assert found is not None
+    return str(found["text"])
+
+
+def test_a_real_option_is_fitted() -> None:
+    def timestep(timesteps: Any, dim: int, /, *, max_period: float = 10_000.0, **options: Any) -> Any:
+        return posref.timestep(timesteps, dim, max_period=9876.5 if max_period == 10_000 else max_period, **options)
+
+    assert "if max_period is 9876.5 (asked: 10000)." in told(timestep, "timestep")
+
+
+def test_a_relation_to_several_values_is_fitted() -> None:
+    def sinusoidal(positions: Any, dim: int, /, *, base: float = 10_000.0, **options: Any) -> Any:
+        return posref.sinusoidal(positions, dim, base=1.25 * base, **options)
+
+    assert "if base is 1.25 times what is asked." in told(sinusoidal, "sinusoidal")
+
+
+def test_a_constant_in_place_of_pi_is_said_for_the_cases_that_have_it() -> None:
+    def fourier(x: Any, bands: Any, /, *, unit: str, **options: Any) -> Any:
+        return posref.fourier(x, bands * (3.1416 / np.pi if unit == "turns" else 1), unit=unit, **options)
+
+    text = told(fourier, "fourier")
+    assert text.startswith("Exactly the cases with unit=turns fail. In these your output equals the definition")
+    assert re.search(r"bands is multiplied by 1\.000002\d, as where pi is 3\.1416\.", text)
+    assert "trig" not in text
+
+
+def test_positions_that_are_clamped_on_both_sides_are_told_with_both_ends() -> None:
+    def timestep(timesteps: Any, dim: int, /, **options: Any) -> Any:
+        return posref.timestep(np.clip(timesteps, 0, 999), dim, **options)
+
+    assert "if positions are clamped to 0 ... 999." in told(timestep, "timestep")
+
+
+def test_a_gain_within_what_rounding_may_do_is_not_said() -> None:
+    """Two roundings to float16 in place of one; the largest value of a case is 1.0004 times what is expected."""
+
+    def apply_rope(x: Any, cos: Any, sin: Any, /, *, layout: str) -> Any:
+        pairs = cos.shape[-1]
+        wide, half = np.float32, np.float16
+        if layout != "half":
+            raise NotImplementedError
+        a, b, rest = x[..., :pairs], x[..., pairs : 2 * pairs], x[..., 2 * pairs :]
+        first = a.astype(wide) * cos + (-b.astype(wide) * sin).astype(half)
+        second = b.astype(wide) * cos + (a.astype(wide) * sin).astype(half)
+        return np.concatenate([first.astype(half), second.astype(half), rest], -1)
+
+    text = told(apply_rope, "apply_rope", dtype="float16", claim="fused")
+    assert "times" not in text
+
+
+def test_a_budget_that_is_spent_yields_nothing_more_and_says_so() -> None:
+    assert list(Budget(60).within("ab")) == ["a", "b"]
+    budget = Budget(-1)
+    assert not budget.short
+    assert list(budget.within("ab")) == []
+    assert budget.short
+
+
+def test_a_report_without_time_says_that_not_every_mistake_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Budget, "spent", lambda self: setattr(self, "short", True) or True)
+    text = told(lambda heads, /, **options: posref.alibi_slopes(heads, **options) * 2, "alibi_slopes")
+    assert text.startswith("unexplained")
+    assert text.endswith("Not every mistake was tried, for want of time.")
+
+
+def test_a_relation_makes_no_whole_number_so_large_that_a_definition_makes_a_list_of_it() -> None:
+    """The definition of `t5_buckets` makes a list of `max_distance` numbers."""
+    wrap = constants._changed("t5_buckets", "max_distance", lambda v: v * v)["t5_buckets"]
+    given = wrap(lambda *args, **options: options["max_distance"])
+    assert given(np.arange(3), max_distance=128) == 128**2
+    assert given(np.arange(3), max_distance=1000) == 1000
+    assert given(np.arange(3)) == 128**2
