@@ -36,10 +36,16 @@ USERS = re.compile(r"(?:`(\w+)` of )?`(\w+)` names the users\.")
 
 @dataclass(frozen=True)
 class Word:
-    """One word of an option: what it means, and the models and libraries known to use it."""
+    """One word of an option: what it means, the models and libraries said to use it, and where the code of each was read."""
 
     meaning: str
     users: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()  # as many as users, "" where nobody has read the code
+
+    @property
+    def told(self) -> str:
+        """The users in words; those whose code nobody has read are marked."""
+        return ", ".join(user if place else f"{user} (not verified)" for user, place in zip(self.users, self.read, strict=True))
 
 
 Words = Mapping[str, Word]
@@ -120,7 +126,7 @@ def _words(record: Encoding, option: str) -> dict[str, Word]:
             f"option {other} with all of its words."
         )
         raise ValueError(msg)
-    return {name: Word(word.meaning, users[name].users) for name, word in found.items()}
+    return {name: Word(word.meaning, users[name].users, users[name].read) for name, word in found.items()}
 
 
 def _word(record: Encoding, option: str, name: str, text: str) -> Word:
@@ -132,7 +138,7 @@ def _word(record: Encoding, option: str, name: str, text: str) -> Word:
             f'"Used by A, B."; got {text!r}.'
         )
         raise ValueError(msg)
-    return Word(parts[1], tuple(users))
+    return Word(parts[1], tuple(users), tuple(record.read.get(user, "") for user in users))
 
 
 def _described(record: Encoding) -> dict[str, str]:

@@ -176,10 +176,7 @@ def _folded(text: str, indent: str = "") -> str:
 
 def _meanings(words: Words) -> str:
     """Return a line for every word of an option: what it means, and who uses it."""
-    lines = [
-        f"  {name}: {word.meaning}" + (f" Used by {', '.join(word.users)}." if word.users else "")
-        for name, word in words.items()
-    ]
+    lines = [f"  {name}: {word.meaning}" + (f" Used by {word.told}." if word.users else "") for name, word in words.items()]
     return "".join("\n" + _folded(line, "    ") for line in lines)
 
 

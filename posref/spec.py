@@ -170,6 +170,7 @@ class Encoding:
     idea: str = ""
     longer: str = ""
     tool: bool = False
+    read: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ def encoding(
     sums: bool = False,
     rounded: tuple[str, ...] | None = None,
     rows: str = "",
+    read: Mapping[str, str] | None = None,
     name: str = "",
 ) -> Callable[[F], F]:
     """
@@ -214,7 +216,9 @@ def encoding(
 
     `title` is the field's own name of the encoding, and `idea` explains it in at most 60 words. `longer` is what the authors
     report about texts longer than in training. A `tool` is not an encoding in itself: the site does not offer it as a choice.
-    The docstring says what the words of an option mean (see `posref.about`).
+    The docstring says what the words of an option mean (see `posref.about`), and who uses them. `read` says where this was read
+    in a user's code, by the user's name: a version or a commit, the file, and the lines. A user without an entry is shown as
+    not verified.
 
     `outputs` names the results, `domains` describes the options, and `invariants` names the properties that the tests check.
     `arrays` describes the array arguments. `result` gives the axes of each output in the same letters, or "=x" for the axes of
@@ -254,7 +258,7 @@ def encoding(
             op, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
             results or (), requires, returns, noun, equals, closed, sums, rounded,
             rows,
-            title=title, idea=idea, longer=longer, tool=tool,
+            title=title, idea=idea, longer=longer, tool=tool, read=read or {},
         )  # fmt: skip
         return function
 

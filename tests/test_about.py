@@ -33,6 +33,38 @@ def test_titles_are_unique() -> None:
     assert sorted(titles) == sorted(set(titles))
 
 
+PLACE = re.compile(  # where a claim was read: a release or a commit with files and lines, or an equation of a paper
+    r"((transformers|torch) [\d.]+|[\w.-]+/[\w.-]+@[0-9a-f]{7,}), [\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*"
+    r"(; (transformers [\d.]+, )?[\w./-]+\.\w+:\d+(-\d+)?(, \d+(-\d+)?)*)*|arXiv:\d+\.\d+, (equation|section) [(\d.)]+"
+)
+CLAIMS = [
+    (op, user, place)
+    for op, about in ABOUT.items()
+    for words in about.words.values()
+    for word in words.values()
+    for user, place in zip(word.users, word.read, strict=True)
+]
+
+
+@pytest.mark.parametrize("op", [op for op, record in REGISTRY.items() if record.read])
+def test_a_claim_names_file_and_line(op: str) -> None:
+    """The one who is named must be named in the docstring too, or nobody would look the place up."""
+    docstring = " ".join((inspect.getdoc(REGISTRY[op].function) or "").split()) + str(REGISTRY[op].models)
+    for user, place in REGISTRY[op].read.items():
+        assert PLACE.fullmatch(place), f"{op}: {user} needs a version or commit, a file and lines; got {place!r}"
+        assert user in docstring, f"{op} says nothing of {user}"
+
+
+def test_a_claim_without_a_place_is_shown_as_not_verified() -> None:
+    unread = [(op, user) for op, user, place in CLAIMS if not place]
+    assert len(unread) <= len(CLAIMS) / 8, unread
+    word = ABOUT["sliding_window"].words["counting"]["with_query"]
+    assert "vLLM (not verified)" in word.told
+    assert "transformers, " in word.told
+    shown = CliRunner().invoke(cli, ["show", "sliding_window"], prog_name="posref").output
+    assert "vLLM (not verified)" in " ".join(shown.split())
+
+
 HALF = """
     Return half of it.
 
@@ -79,8 +111,8 @@ def written() -> Iterator[Callable[..., str]]:
 
 def test_words_are_read_from_the_docstring(written: Callable[..., str]) -> None:
     words = {
-        "half": Word("The first half. It is kept.", ("Ann", "Bea, Eve and Zoe")),
-        "full": Word("All of it.", ("Ann", "Bea")),
+        "half": Word("The first half. It is kept.", ("Ann", "Bea, Eve and Zoe"), ("", "")),
+        "full": Word("All of it.", ("Ann", "Bea"), ("", "")),
     }
     op = written()
     assert ABOUT[op].words == {"form": words, "other": words}
@@ -97,9 +129,9 @@ def test_users_may_be_those_of_another_operation(written: Callable[..., str]) ->
     with pytest.raises(ValueError, match="`alibi_half` must have an option form with all of its words"):
         ABOUT[op]
     written(name="alibi_half")
-    assert ABOUT[op].words["other"]["half"] == Word("The first half.", ("Ann", "Bea, Eve and Zoe"))
+    assert ABOUT[op].words["other"]["half"] == Word("The first half.", ("Ann", "Bea, Eve and Zoe"), ("", ""))
     written(entries, "`alibi_half` names the users.", name=op)
-    assert ABOUT[op].words["other"]["full"] == Word("All of it.", ("Ann", "Bea"))
+    assert ABOUT[op].words["other"]["full"] == Word("All of it.", ("Ann", "Bea"), ("", ""))
     written(GOOD, "`alibi_half` names the users.", name=op)
     with pytest.raises(ValueError, match="its entries must have no users"):
         ABOUT[op]

@@ -90,6 +90,100 @@ def test_the_place_of_wrong_values_is_said() -> None:
     assert re.search(r"Only the last key( \(\d+ of \d+\))? is wrong\. The wrong values are 0\.", last)
 
 
+def test_a_vector_has_places_and_one_wrong_token_is_counted() -> None:
+    def packed_documents(positions: Any, /) -> Any:
+        out = np.array(posref.packed_documents(positions))
+        out[..., 4:] += 1
+        return out
+
+    text = told(packed_documents, "packed_documents")["text"]
+    assert re.search(r"nly tokens from 4 on( \(\d+ of \d+\))? are wrong\. The wrong values are 1 too large\.", text)
+
+    def one(positions: Any, /) -> Any:
+        out = np.array(posref.packed_documents(positions))
+        out[..., 256:257] += 1
+        return out
+
+    assert "In packed_documents/packed/long, 1 of 257 tokens is wrong: 256." in told(one, "packed_documents")["text"]
+
+
+def test_axes_are_named_by_what_varies_along_them() -> None:
+    """Tables of shape (T, 1, n) number tokens before heads; those of shape (T, n) leave an axis of heads before tokens."""
+
+    def tokens(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        out = np.array(posref.apply_rope(x, cos, sin, **options))
+        if cos.ndim > 2 and cos.shape[-2] == 1 < cos.shape[-3]:
+            out[..., 2, :, :] = x[..., 2, :, :]
+        return out
+
+    assert "In the failing cases, only token 2 is wrong. The wrong values are the input's own." in place_of_rotation(tokens)
+
+    def heads(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        out = np.array(posref.apply_rope(x, cos, sin, **options))
+        if cos.ndim == 2 and x.ndim > 2 and x.shape[-3] > 1:
+            out[..., 1, :, :] *= 2
+        return out
+
+    text = place_of_rotation(heads)
+    assert "In the failing cases, only head 1 is wrong. The wrong values are 2 times what they should be." in text
+
+
+def place_of_rotation(apply_rope: Callable[..., Any]) -> str:
+    """Return what is said of a rotation."""
+    return str(told(apply_rope, "apply_rope")["text"])
+
+
+def test_a_row_of_a_batch_is_named_and_not_its_number_among_all_rows() -> None:
+    def rows(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        out = np.array(posref.apply_rope(x, cos, sin, **options))
+        if x.ndim == 4 and x.shape[0] > 1:
+            out[1] = 0
+        return out
+
+    assert "In the failing cases, only batch row 1 is wrong. The wrong values are 0." in place_of_rotation(rows)
+
+
+def test_values_that_are_right_for_any_reason_do_not_count() -> None:
+    """The query's own key has bias 0, at an even distance: it is neither inside nor outside a place."""
+
+    def alibi(q: Any, k: Any, /, *, heads: int, form: str, **options: Any) -> Any:
+        even = (q[..., :, None] - k[..., None, :]) % 2 == 0
+        bias = posref.alibi(q, k, heads=heads, form=form, **options)
+        return np.where(even[..., None, :, :], 3 * bias, bias) if form == "distance" else bias
+
+    assert "nly values at even distances are wrong. The wrong values are 3 times" in told(alibi, "alibi")["text"]
+
+
+def test_wrong_masks_and_integers_have_words_of_their_own() -> None:
+    def chunked_window(q: Any, k: Any, /, **options: Any) -> Any:
+        return posref.chunked_window(q, k, **options) | (q[..., :, None] - k[..., None, :] == 3)
+
+    assert "All wrong values are True." in told(chunked_window, "chunked_window")["text"]
+
+    def packed_documents(positions: Any, /) -> Any:
+        return posref.packed_documents(positions) % 3
+
+    assert "The wrong values are the right ones modulo 3." in told(packed_documents, "packed_documents")["text"]
+
+
+def test_siblings_and_exchanged_arguments_are_tried() -> None:
+    def chunked_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+        return posref.sliding_window(q, k, window=chunk, counting="without_query", sides=sides)
+
+    text = told(chunked_window, "chunked_window")["text"]
+    assert "if sliding_window is computed in its place (window is the chunk, counting='without_query')." in text
+
+    def axial_rope(x: Any, positions: Any, /, **options: Any) -> Any:
+        return posref.axial_rope(x, np.stack([positions[1], positions[0], *positions[2:]]), **options)
+
+    assert "if coordinates 0 and 1 are exchanged." in told(axial_rope, "axial_rope")["text"]
+
+    def lambda_window(q: Any, k: Any, /, *, sinks: int, window: int, counting: str) -> Any:
+        return posref.lambda_window(q, k, sinks=window, window=sinks or window, counting=counting)
+
+    assert "sinks and window are exchanged" in told(lambda_window, "lambda_window")["text"]
+
+
 def test_contradictory_names_are_never_given_together() -> None:
     assert contradict(frozenset({"shaw-row-plus-1", "shaw-row-minus-1"}))
     assert not contradict(frozenset({"shaw-row-plus-1", "positions-minus-1"}))

@@ -116,6 +116,9 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
                 yield from _of_scalings(name, values)
             elif values and all(isinstance(v, int | float | type(None)) for v in values):
                 yield from _of_numbers(name, word, values)
+    from .siblings import candidates
+
+    yield from candidates(op, next(q for q in questions if q.failed).calls[0].params)
     yield from _of_dtypes(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from posref.backends.rounding import round_to
 from posref.spec import REGISTRY
 
 from .. import judge
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
+OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
 Array = npt.NDArray[Any]
 Outputs = list[Arrays]
@@ -150,6 +152,8 @@ class Hypothesis:
 
     def score(self, n: int) -> float:
         """Return the distance, in tolerances, from what was found in one case."""
+        if self.deviation.exact and self.questions[n].failed:
+            return 0.0 if _equal(self.questions[n], self.predicted(n)(0.0)) else np.inf
         return score(self.questions[n], self.questions[n].found, self.predicted(n))
 
 
@@ -166,6 +170,18 @@ class StatefulHypothesis(Hypothesis):
             in_order = sorted(self.questions, key=lambda q: q.turn)
             self.found[jitter] = {q.turn: q.outputs(function) for q in in_order}
         return self.found[jitter][self.questions[n].turn]
+
+
+def _equal(question: Question, predicted: Outputs) -> bool:
+    """Return whether nearly all observed values are what is predicted, rounded once more to the dtype of the case."""
+    for observation in question.found:
+        value = predicted[observation.call].get(observation.name)
+        if value is None or np.shape(value) != observation.observed.shape:
+            return False
+        rounded = np.asarray(round_to(np.asarray(value, dtype=np.float64), question.dtype), dtype=np.float64)
+        if np.sum(rounded != observation.observed) > OTHERWISE * rounded.size:
+            return False
+    return True
 
 
 def score(question: Question, observations: list[Observation], predict: Predict) -> float:

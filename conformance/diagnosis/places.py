@@ -7,6 +7,7 @@ A place is said only if all wrong values lie in it, most values in it are wrong,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from posref.backends.rounding import round_to
+from posref.spec import REGISTRY
 
 from ..model import Call
 from ..suite.axes import places as positions_of_values
@@ -23,6 +25,10 @@ from .shapes import axes_of, pairs_of, rows_of_table
 
 MOST = 0.8  # the least part of a place that must be wrong: a rotation by nothing is right by chance
 TELLING = 0.6  # the least part of the outputs with wrong values that must have units outside a place
+PARTLY = 0.25  # the least part of keys before or after the query that must be wrong in a mask
+FEW = 2  # wrong tokens, heads, ... of one case that are counted where no place is common to all
+MANY = 8  # wrong reals that must have one quotient
+ALIKE = 0.02  # how far apart quotients may be, and how far from 1 they must be
 LEAST = 3  # wrong tokens, keys or heads, or else failing cases, that a place must explain
 BLOCKS = (2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 LARGE = 2**22  # values of an output that are looked at one by one
@@ -31,13 +37,18 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class UnitCounts:
-    """The units of one kind in one output, such as its tokens: the number of each, how many there are, which are wrong."""
+    """
+    The units of one kind in one output, such as its tokens: the number of each, how many there are, which are wrong.
+
+    Units whose values are right and trivial, as a rotation by nothing is, are left out.
+    """
 
     case: str
     failed: bool
     values: Array
     size: int
     wrong: Array
+    mask: bool = False  # whether the output has True and False
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,7 @@ class UnitPlace:
 
     words: str
     holds: Callable[..., Array]
+    least: float = MOST  # the least part of it that must be wrong
 
 
 @dataclass(frozen=True)
@@ -67,28 +79,75 @@ def located(questions: Sequence[Question]) -> str:
     """Return in words where values of failing cases are wrong; nothing where they are wrong everywhere."""
     lines = by_kind(questions)
     everywhere = _best(lines, questions)
-    kind = _what(questions)
-    if everywhere:
-        return f" Only {_said(everywhere)}.{kind}"
     failing = {kind: [line for line in found if line.failed] for kind, found in lines.items()}
     within = _best(failing, [q for q in questions if q.failed])
-    return (f" In the failing cases, only {_said(within)}." if within else "") + kind
+    kind = _what(questions)
+    if everywhere and (everywhere[0].share == 1 or not within or within[0].share < 1):
+        return f" Only {_said(everywhere)}.{kind}"
+    if within:
+        return f" In the failing cases, only {_said(within)}.{kind}"
+    return _counted(failing, _with_places(questions)) + kind
+
+
+def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
+    """Return how many tokens, heads, ... of the plainest failing case are wrong, if they are one or two of several."""
+    for kind in COUNTED:
+        few = [line for line in lines.get(kind, []) if np.any(line.wrong)]
+        if few and cases <= {line.case for line in few} and all(np.sum(line.wrong) <= FEW < line.size for line in few):
+            line = min(few, key=lambda line: line.size)
+            numbers = [f"{v:g}" for v in line.values[line.wrong]]
+            verb = "is" if len(numbers) == 1 else "are"
+            more = "" if len({line.case for line in few}) == 1 else ", and one or two in each other failing case"
+            count = f"{len(numbers)} of {line.size} {_plural(kind)} {verb} wrong"
+            return f" In {line.case}, {count}: {' and '.join(numbers)}{more}."
+    return ""
+
+
+def _plural(kind: str) -> str:
+    """Return the plural of a kind of units."""
+    return kind.replace("row", "rows") if "row" in kind else f"{kind}s"
 
 
 def _what(questions: Sequence[Question]) -> str:
-    """Return what all wrong values have in common: NaN, zero, infinite, or what stands there in the input."""
+    """Return what all wrong values have in common: NaN, zero, infinite, True, or what stands there in the input."""
     pairs = []
     for question in (q for q in questions if q.failed):
         for observation in question.found:
             wrong = _wrong(observation)
             x = question.calls[observation.call].inputs.get("x", np.zeros(()))
             own = np.broadcast_to(x, wrong.shape) if np.shape(x) == wrong.shape else np.full(wrong.shape, np.nan)
-            pairs.append((observation.observed[wrong], own[wrong]))
+            pairs.append((observation.observed[wrong], own[wrong], observation.expected[wrong]))
     values, inputs = (np.concatenate([p[k] for p in pairs]) for k in (0, 1))
+    if REGISTRY[questions[0].op].returns == "mask":
+        return f" All wrong values are {bool(values[0])}." if len(np.unique(values)) == 1 else ""
+    rights = np.concatenate([p[2] for p in pairs])
     if values.dtype.kind != "f":
-        return ""
+        return _of_integers(values, rights)
+    if (times := _times(values, rights)) is not None:
+        return f" The wrong values are {times:.5g} times what they should be."
     tests = {"NaN": np.isnan(values), "0": values == 0, "infinite": np.isinf(values), "the input's own": values == inputs}
     return next((f" The wrong values are {word}." for word, same in tests.items() if np.all(same)), "")
+
+
+def _of_integers(values: Array, rights: Array) -> str:
+    """Return how wrong integers come from the right ones: by one difference, or modulo a number."""
+    apart = np.unique(values.astype(np.int64) - rights.astype(np.int64))
+    if len(values) < LEAST or not apart.size:
+        return ""
+    if len(apart) == 1:
+        return f" The wrong values are {abs(apart[0])} too {'large' if apart[0] > 0 else 'small'}."
+    modulus = int(np.gcd.reduce(apart))
+    return f" The wrong values are the right ones modulo {modulus}." if np.all(values == rights % modulus) else ""
+
+
+def _times(values: Array, rights: Array) -> float | None:
+    """Return the number that wrong reals are a multiple of the right ones by; None without one, or if it is near 1."""
+    usable = np.isfinite(values) & (rights != 0)
+    if np.sum(usable) < MANY or not np.all(values[~usable] == rights[~usable]):
+        return None
+    ratios = values[usable] / rights[usable]
+    middle = float(np.median(ratios))
+    return middle if abs(middle) > ALIKE < abs(middle - 1) and np.all(np.abs(ratios - middle) < ALIKE * abs(middle)) else None
 
 
 def _wrong(observation: Observation) -> Array:
@@ -120,8 +179,9 @@ def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
         for observation in question.found:
             wrong = _wrong(observation) & np.full(observation.expected.shape, question.failed)
             call = question.calls[observation.call]
-            for kind, values, size, bad in _units(question, call, observation.name, wrong):
-                found.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad))
+            told, mask = wrong | ~_trivial(call, observation), REGISTRY[question.op].returns == "mask"
+            for kind, values, size, bad in _units(question, call, observation.name, wrong, told):
+                found.setdefault(kind, []).append(UnitCounts(question.id, question.failed, values, size, bad, mask))
             if len(question.calls) > 1:
                 line = UnitCounts(
                     question.id, question.failed, np.array([observation.call]), len(question.calls), np.array([np.any(wrong)])
@@ -130,51 +190,72 @@ def by_kind(questions: Sequence[Question]) -> dict[str, list[UnitCounts]]:
     return found
 
 
-def _units(question: Question, call: Call, name: str, wrong: Array) -> Iterator[tuple[str, Array, int, Array]]:
-    """Yield the units of every kind in one output, each with which of them are wrong."""
+def _trivial(call: Call, observation: Observation) -> Array:
+    """Return which values say nothing if they are right: those of the input, and of reals 0, 1 and -1."""
+    expected = observation.expected
+    if expected.dtype.kind != "f":
+        return np.zeros(expected.shape, dtype=bool)
+    x = call.inputs.get("x", np.zeros(()))
+    own = expected == x if np.shape(x) == expected.shape else np.zeros(expected.shape, dtype=bool)
+    return np.asarray(own | np.isin(expected, (0.0, 1.0, -1.0)))
+
+
+def _units(question: Question, call: Call, name: str, wrong: Array, told: Array) -> Iterator[tuple[str, Array, int, Array]]:
+    """Yield the units of every kind in one output, each with which of them are wrong; those without a `told` value are not."""
     words = axes_of(question.op, call, name)
     along = [question.answer.along(name, axis, size) for axis, size in enumerate(wrong.shape)]
+    both = np.stack([wrong, told])
+
+    def kept(values: Array, size: int, any_of: Array) -> tuple[Array, int, Array]:
+        return values[any_of[1]], size, any_of[0][any_of[1]]
+
     for axis, word in enumerate(words):
-        others = tuple(k for k in range(wrong.ndim) if k != axis)
-        (indices, size), bad = along[axis], np.any(wrong, axis=others)
+        others = tuple(1 + k for k in range(wrong.ndim) if k != axis)
+        units = kept(*along[axis], np.any(both, axis=others))
         if axis in (wrong.ndim - 2, wrong.ndim - 3):
-            yield f"row of axis {axis - wrong.ndim}", indices, size, bad
+            yield (f"row of axis {axis - wrong.ndim}", *units)
         if words.count(word) == 1:
-            yield word, indices, size, bad
+            yield (word, *units)
     if not wrong.size:
         return
     if wrong.ndim > 1:
-        rows = np.any(wrong, axis=-1).reshape(-1)
         shape = tuple(size for _, size in along[:-1])
         numbers = np.ravel_multi_index(np.ix_(*(indices for indices, _ in along[:-1])), shape).reshape(-1)
-        yield "row counted through all axes", numbers, math.prod(shape), rows
+        yield ("row counted through all axes", *kept(numbers, math.prod(shape), np.any(both, axis=-1).reshape(2, -1)))
     pairs = pairs_of(question.op, call, wrong.shape[-1]) if wrong.ndim else None
     if pairs is not None:
-        bad = np.bincount(pairs[pairs >= 0], np.any(wrong.reshape(-1, wrong.shape[-1]), axis=0)[pairs >= 0]) > 0
-        yield "pair", np.arange(bad.size), bad.size, bad
+        lanes = np.any(both.reshape(2, -1, wrong.shape[-1]), axis=1)[:, pairs >= 0]
+        bad = np.stack([np.bincount(pairs[pairs >= 0], lane) > 0 for lane in lanes])
+        yield ("pair", *kept(np.arange(bad.shape[1]), bad.shape[1], bad))
     if wrong.size <= LARGE:
-        yield from _of_values(question.op, call, name, wrong, words)
+        for kind, values, size, any_of in _of_values(question.op, call, name, both, words):
+            yield (kind, *kept(values, size, any_of))
 
 
-def _of_values(op: str, call: Call, name: str, wrong: Array, words: Sequence[str]) -> Iterator[tuple[str, Array, int, Array]]:
-    """Yield positions, distances and rows of a table, each with which of them have a wrong value."""
-    places = _signed(call, wrong.shape)
+def _of_values(op: str, call: Call, name: str, both: Array, words: Sequence[str]) -> Iterator[tuple[str, Array, int, Array]]:
+    """Yield positions, distances and rows of a table, each with which of them have a wrong value, and which a told one."""
+    shape = both.shape[1:]
+    places = _signed(call, shape)
     where = positions_of_values(op, call, name) if places is None else places
     if where is not None and "query" not in words[-2:]:
-        yield ("position", *_grouped(where, wrong))
-    apart = _distances(call, words, wrong.shape)
+        yield ("position", *_grouped(where, both))
+    apart = _distances(call, words, shape)
     if apart is not None:
-        yield ("distance", *_grouped(apart, wrong))
+        yield ("distance", *_grouped(apart, both))
     rows = rows_of_table(op, call, name)
     if rows is not None:
-        values, _, bad = _grouped(rows[0], wrong)
-        yield "row of the table", values, rows[1], bad
+        values, _, bad = _grouped(rows[0], both)
+        from_table = values >= 0
+        if not np.any(bad[0][~from_table]):  # else some wrong values do not come from the table
+            yield "row of the table", values[from_table], rows[1], bad[:, from_table]
 
 
-def _grouped(where: Array, wrong: Array) -> tuple[Array, int, Array]:
-    """Return the different numbers where values stand, and which of them have a wrong value."""
-    values, index = np.unique(np.broadcast_to(where, wrong.shape), return_inverse=True)
-    return values, len(values), np.bincount(index.reshape(-1), wrong.reshape(-1).astype(float), len(values)) > 0
+def _grouped(where: Array, both: Array) -> tuple[Array, int, Array]:
+    """Return the different numbers where values stand, and which of them have a wrong value, and which a told one."""
+    values, index = np.unique(np.broadcast_to(where, both.shape[1:]), return_inverse=True)
+    index = index.reshape(-1)
+    bad = [np.bincount(index, which.reshape(-1).astype(float), len(values)) > 0 for which in both]
+    return values, len(values), np.stack(bad)
 
 
 def _signed(call: Any, shape: tuple[int, ...]) -> Array | None:
@@ -206,9 +287,9 @@ def _distances(call: Any, words: Sequence[str], shape: tuple[int, ...]) -> Array
 
 def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> list[Found]:
     """Return the places that hold all wrong values and little else, the fullest first."""
-    failing = {q.id for q in questions if q.failed and any(o.expected.ndim > 1 for o in q.found)}  # a vector has no places
+    failing = _with_places(questions)
     found = []
-    for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: _RANK.get(item[0], 9))):
+    for order, (kind, own) in enumerate(sorted(lines.items(), key=lambda item: _rank(item[0]))):
         if len(failing) == 0 or not failing <= {line.case for line in own if np.any(line.wrong)}:
             continue
         best: tuple[tuple[float, int], Found] | None = None
@@ -222,7 +303,24 @@ def _best(lines: dict[str, list[UnitCounts]], questions: Sequence[Question]) -> 
     return [f for _, _, f in sorted(found, key=lambda item: item[:2])]
 
 
+def _with_places(questions: Sequence[Question]) -> set[str]:
+    """Return the failing cases that have places."""
+    return {q.id for q in questions if q.failed and any(_has_places(q, o) for o in q.found)}
+
+
+def _has_places(question: Question, observation: Observation) -> bool:
+    """Return whether an output has more than the channels of one token."""
+    words = axes_of(question.op, question.calls[observation.call], observation.name)
+    return any(word not in ("channel", "pair") for word in words)
+
+
+COUNTED = ("call", "batch row", "token", "query", "key", "head", "row", "column", "value")
 _RANK = {kind: k for k, kind in enumerate(("call", "token", "query", "key", "head", "position", "distance", "batch row"))}
+
+
+def _rank(kind: str) -> int:
+    """Return the rank of a kind of units: what has a name of its own comes first."""
+    return _RANK.get(kind, 10 if "axis" in kind else 11 if "axes" in kind else 9)
 
 
 def _judged(place: UnitPlace, lines: Sequence[UnitCounts], cases: int) -> Found | None:
@@ -236,7 +334,7 @@ def _judged(place: UnitPlace, lines: Sequence[UnitCounts], cases: int) -> Found 
         if np.any(line.wrong):
             outside, bad, telling = outside + int(np.sum(~inside)), bad + 1, telling + (not np.all(inside))
     enough = (cases >= 2 or wrong >= LEAST) and telling >= TELLING * bad
-    return Found(place.words, wrong, units, outside) if enough and outside and wrong >= MOST * units else None
+    return Found(place.words, wrong, units, outside) if enough and outside and wrong >= place.least * units else None
 
 
 def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
@@ -245,9 +343,9 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     good = np.concatenate([line.values[~line.wrong] for line in lines])
     first, last = float(np.min(bad)), float(np.max(bad))
     if kind in ("position", "distance"):
-        yield from _of_numbers(kind, first, last, good, bad)
+        yield from _of_numbers(kind, lines, good, bad)
         return
-    many = kind.replace("row", "rows") if "row" in kind else f"{kind}s"
+    many = _plural(kind)
     yield UnitPlace(f"the first {kind}", lambda v, n: v == 0)
     yield UnitPlace(f"{many} after the first", lambda v, n: v >= 1)
     yield UnitPlace(f"the last {kind}", lambda v, n: v == n - 1)
@@ -255,7 +353,8 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
     yield UnitPlace(f"{many} from {_from(first, good)}", lambda v, n: v >= first)
     if kind not in ("channel", "pair"):
         yield UnitPlace(f"{many} up to {last:g}", lambda v, n: v <= last)
-    yield UnitPlace(f"{kind} {first:g}", lambda v, n: v == first)
+    noun, of, rest = kind.partition(" of axis ")
+    yield UnitPlace(f"{noun} {first:g}{of}{rest}", lambda v, n: v == first)
     yield UnitPlace(f"odd-numbered {many}", lambda v, n: v % 2 == 1)
     yield UnitPlace(f"even-numbered {many}", lambda v, n: v % 2 == 0)
     if kind == "channel":
@@ -274,11 +373,14 @@ def _of_blocks(many: str) -> Iterator[UnitPlace]:
             yield UnitPlace(f"{many} that end a block of {m}", lambda v, n, m=m: v % m == m - 1)
 
 
-def _of_numbers(kind: str, first: float, last: float, good: Array, bad: Array) -> Iterator[UnitPlace]:
+def _of_numbers(kind: str, lines: Sequence[UnitCounts], good: Array, bad: Array) -> Iterator[UnitPlace]:
     """Yield the places that wrong positions or distances may be."""
     if kind == "distance":
-        yield UnitPlace("values whose key comes after the query", lambda v, n: v < 0)
-        yield UnitPlace("values whose key comes before the query", lambda v, n: v > 0)
+        partly = PARTLY if all(line.mask for line in lines) else MOST
+        yield UnitPlace("values whose key comes after the query", lambda v, n: v < 0, partly)
+        yield UnitPlace("values whose key comes before the query", lambda v, n: v > 0, partly)
+        yield UnitPlace("values at odd distances", lambda v, n: v % 2 == 1, partly)
+        yield UnitPlace("values at even distances", lambda v, n: v % 2 == 0, partly)
         yield UnitPlace("values whose key is at the query's position", lambda v, n: v == 0)
         yield UnitPlace("values whose key is not at the query's position", lambda v, n: v != 0)
         near, far = float(np.min(np.abs(bad))), float(np.max(np.abs(bad)))
@@ -309,5 +411,5 @@ def _said(places: Sequence[Found]) -> str:
     count = "" if best.wrong == best.units else f" ({best.wrong} of {best.units})"
     same = [p for p in places[1:] if p.share == best.share == 1 and "axis" not in p.words and "axes" not in p.words]
     also = f", or {same[0].words}," if same else ""
-    one = best.words.startswith("the ") or (best.words[-1].isdigit() and "values" not in best.words)
+    one = best.words.startswith("the ") or re.match(r"[a-z ]+ \d+( of axis -\d)?$", best.words)
     return f"{best.words}{count}{also} {'is' if one and not also else 'are'} wrong"

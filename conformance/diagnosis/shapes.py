@@ -20,19 +20,55 @@ Array = npt.NDArray[Any]
 WORDS = {
     "T": "token", "Q": "query", "K": "key", "H": "head", "G*g": "head", "heads": "head", "G": "key head", "B": "batch row",
     "D": "channel", "E": "channel", "d": "channel", "dim": "channel", "n": "pair", "N": "pair", "dim//2": "pair",
-    "sum(sections)": "pair",
+    "sum(sections)": "pair", "I": "row", "J": "column", "W": "column", "o": "output channel", "c": "input channel", "k": "tap",
 }  # fmt: skip
 STAR = {"*P": "token", "*R": "head"}  # what the last of any number of axes is
 
 
 def axes_of(op: str, call: Call, output: str) -> list[str]:
-    """Return what each axis of an output is, in one word."""
+    """Return what each axis of an output is, in one word: of rotated x by the axis along which its positions vary."""
     which = _matching(op, call)
     axes, shape = result_axes(op, output, which), call.expected[output].shape
-    words = _words(axes, len(shape), rows_are_heads="T" in axes)
-    if words[-3:-1] == ["head", "token"] and _tokens_first(call, shape):
-        words[-3:-1] = ["token", "head"]
+    words = _words(axes, len(shape), rows_are_heads="T" in axes[:-1])
+    words = ["row" if k < len(words) - 1 and word == "channel" else word for k, word in enumerate(words)]
+    if words == ["channel"] and len(axes) == 1 and axes[0] not in WORDS:
+        words = ["value"]
+    if words[-2:] == ["token", "channel"] and len(shape) > 2:
+        words = [*_before_channels(op, call, shape), "channel"]
+    elif "W" in axes:
+        words = ["row" if word == "head" else word for word in words]  # H is a height beside a width
     return words if len(words) == len(shape) else [f"index of axis {k}" for k in range(len(shape))]
+
+
+def _before_channels(op: str, call: Call, shape: Sequence[int]) -> list[str]:
+    """Return the axes before the channels in words: tokens where positions vary last, heads beside them, rows of a batch."""
+    rows, count = shape[:-1], len(shape) - 1
+    varying = [k for place in _places_of_rows(op, call) for k in _varying(place, rows)]
+    token = max(varying, default=count - 1)
+    token = token if token >= count - 2 else count - 1
+    words = ["batch row"] * count
+    words[token] = "token"
+    head = count - 1 if token == count - 2 else count - 2
+    if head not in varying or count > 2:
+        words[head] = "head"
+    return words
+
+
+def _places_of_rows(op: str, call: Call) -> list[tuple[int, ...]]:
+    """Return the shapes of positions, or of tables, in a call, without the axes of coordinates or of pairs."""
+    if "cos" in call.inputs:
+        return [call.inputs["cos"].shape[:-1]]
+    if "positions" not in call.inputs:
+        return []
+    first = {way[0] if way else "" for way in alternatives(REGISTRY[op].arrays["positions"].shape)}
+    coordinates = len(first) == 1 and not is_star(min(first))
+    return [np.shape(call.inputs["positions"])[coordinates:]]
+
+
+def _varying(place: Sequence[int], rows: Sequence[int]) -> list[int]:
+    """Return the axes of rows along which positions of a shape vary."""
+    first = len(rows) - len(place)
+    return [first + k for k, size in enumerate(place) if size > 1 and size == rows[first + k]]
 
 
 def sizes(op: str, call: Call) -> dict[str, int]:
@@ -140,16 +176,10 @@ def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]
     return (["batch row"] * (many - 1) + [last] * (many > 0) + rest)[-ndim:] if ndim else []
 
 
-def _tokens_first(call: Call, shape: Sequence[int]) -> bool:
-    """Return whether positions change along the axis before the one where tokens usually are."""
-    places = [np.shape(v) for n, v in call.inputs.items() if "position" in n]
-    return any(len(p) > 1 and p[-1] == 1 < shape[-2] and p[-2] == shape[-3] for p in places)
-
-
-def _word(axis: str) -> str:
-    """Return one axis in a word."""
+def _word(axis: str, other: str = "channel") -> str:
+    """Return one axis in a word; `other` where it has none of its own."""
     axis = axis.lstrip("~")
     if axis in WORDS:
         return WORDS[axis]
     names = {name for name in WORDS if name.isidentifier() and "[" in axis and name in names_in(axis)}
-    return WORDS[min(names)] if names else "channel"
+    return WORDS[min(names)] if names else other

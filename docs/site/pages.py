@@ -119,7 +119,7 @@ def _words(op: str) -> list[str]:
     for option, words in ABOUT[op].words.items():
         lines += [f"### {option}", ""]
         for word, said in words.items():
-            users = f" *{', '.join(said.users)}.*" if said.users else ""
+            users = f" *{said.told}.*" if said.users else ""
             lines += [f"`{word}`", f": {said.meaning}{users}", ""]
     return ["## Where libraries differ", "", *lines] if lines else []
 

@@ -30,6 +30,11 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
     result="*P [d,d+e][combine=='concat']",
     rows="*P",
     requires=("min(M, N) > 0", "combine == 'concat' or d == e"),
+    read={
+        "Reformer": "transformers 5.23.0, models/reformer/modeling_reformer.py:192-294",
+        "DETR": "transformers 5.23.0, models/detr/modeling_detr.py:371-398",
+        "Gemma 4 vision": "transformers 5.23.0, models/gemma4/modeling_gemma4.py:584-626",
+    },
 )
 def axial_learned(positions: ArrayOf[T], first: ArrayOf[T], second: ArrayOf[T], /, *, combine: Combine) -> T:
     r"""

@@ -34,6 +34,22 @@ INCLUDE: tuple[Include, ...] = get_args(Include)
     rows="*P",
     requires=("include != 'by_coordinate' or order in ('coordinate band wave', 'coordinate wave band')",),
     rounded=("bands",),
+    read={
+        "NeRF's code": "bmild/nerf@14c5556, run_nerf_helpers.py:27-55",
+        "GLIGEN": "gligen/GLIGEN@f9dccb9, ldm/modules/diffusionmodules/util.py:12-26",
+        "Perceiver": "google-deepmind/deepmind-research@f5de0ed, perceiver/position_encoding.py:25-75",
+        "Perceiver's code": "google-deepmind/deepmind-research@f5de0ed, perceiver/position_encoding.py:25-75",
+        "Perceiver in transformers": "transformers 5.23.0, models/perceiver/modeling_perceiver.py:2429-2478",
+        "lucidrains' perceiver-pytorch": (
+            "lucidrains/perceiver-pytorch@96097c6, perceiver_pytorch/perceiver_pytorch.py:38-48, 262-263"
+        ),
+        "timm's FourierEmbed": "huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:86-168",
+        "timm": "huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:167",
+        "boxes in Conditional DETR": ("transformers 5.23.0, models/conditional_detr/modeling_conditional_detr.py:1147-1180"),
+        "DAB-DETR": "transformers 5.23.0, models/dab_detr/modeling_dab_detr.py:42-75",
+        "Grounding DINO": "transformers 5.23.0, models/grounding_dino/modeling_grounding_dino.py:40-73",
+        "NeRF's paper": "arXiv:2003.08934, equation (4)",
+    },
 )
 def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, include: Include, dtype: DType | None = None) -> T:
     r"""
@@ -91,7 +107,7 @@ def fourier(x: ArrayOf[T], bands: AnyArray, /, *, unit: Unit, order: Order, incl
     NeRF's paper multiplies by pi, its code does not. Its frequencies are 1, 2, 4, ... up to 2^9 for points and 2^3 for
     directions. Perceiver uses ``linspace(1, size / 2, K)`` on every axis, with coordinates from -1 to 1. GLIGEN uses 100^(k/8).
     At whole half turns the sine is exactly 0 here. Code that multiplies by pi first leaves 1e-7 at x = 1 in float32.
-    Perceiver's ``sine_only`` is the first half of its columns.
+    With ``sine_only``, Perceiver has the first half of the columns that it has without the coordinates (`include` "none").
     For boxes in conditional DETR, DAB-DETR and Grounding DINO, use "turns" and "coordinate band wave": coordinates (y, x, w, h)
     from 0 to 1, and frequencies ``base ** (-2 * i / F)`` with F columns for each coordinate.
 

@@ -15,12 +15,15 @@ from posref.types import ArrayOf, T
     ),
     family="absolute",
     source="kexue.fm/archives/7947",
-    models=("BERT and RoFormer of bert4keras",),
+    models=("BERT, GPT and GPT2_ML of bert4keras",),
     domains={"alpha": Real(0, usual=(0.1, 0.9))},
     arrays={"positions": Axes("*P", "integer", low="0", high="N*N-1", index=True), "table": Axes("N d")},
     result="*P d",
     rows="*P",
     requires=("N > 0", "alpha < 1", "alpha != 0.5"),
+    read={
+        "bert4keras": ("bojone/bert4keras@c1ae0dc, bert4keras/models.py:506, 1550, 1648, 1816; bert4keras/layers.py:798-799"),
+    },
 )
 def hierarchical_learned(positions: ArrayOf[T], table: ArrayOf[T], /, *, alpha: float = 0.4) -> T:
     r"""

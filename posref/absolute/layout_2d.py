@@ -32,6 +32,12 @@ COMBINE: tuple[Combine, ...] = get_args(Combine)
     result="*P [d,4*d+2*e][combine=='concat']",
     rows="*P",
     requires=("min(L, M, U, V) > 0", "combine == 'concat' or d == e"),
+    read={
+        "LayoutLM": "transformers 5.23.0, models/layoutlm/modeling_layoutlm.py:48-119",
+        "LayoutLMv2": "transformers 5.23.0, models/layoutlmv2/modeling_layoutlmv2.py:72-95",
+        "LayoutLMv3": "transformers 5.23.0, models/layoutlmv3/modeling_layoutlmv3.py:112-136",
+        "LiLT": "transformers 5.23.0, models/lilt/modeling_lilt.py:126-179",
+    },
 )
 def layout_2d(
     boxes: ArrayOf[T],

@@ -21,6 +21,10 @@ from posref.types import ArrayOf, T
     rows="*R",
     requires=("k % 2 == 1",),
     sums=True,
+    read={
+        "CPVT": "Meituan-AutoML/Twins@c1ff671, gvt.py:305-320",
+        "Twins": "Meituan-AutoML/Twins@c1ff671, gvt.py:305-320",
+    },
 )
 def peg(x: ArrayOf[T], weight: ArrayOf[T], bias: ArrayOf[T], /, *, residual: bool) -> T:
     r"""

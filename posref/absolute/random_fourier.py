@@ -28,6 +28,10 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     result="*P 2*m",
     rows="*P",
     rounded=("matrix",),
+    read={
+        "SAM": "transformers 5.23.0, models/sam/modeling_sam.py:546-566",
+        "score SDE": "yang-song/score_sde@0acb9e0, models/layerspp.py:33-43",
+    },
 )
 def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype: DType | None = None) -> T:
     r"""

@@ -46,6 +46,20 @@ REACH = 2  # cells beyond the border that the cubic kernel reads
     ),
     invariants=("prefix kept", "same size is the identity", "transposes"),
     sums=True,
+    read={
+        "ViT, CLIP and SigLIP in transformers": (
+            "transformers 5.23.0, models/vit/modeling_vit.py:89-127; transformers 5.23.0, "
+            "models/clip/modeling_clip.py:161-200; transformers 5.23.0, models/siglip/modeling_siglip.py:137-173"
+        ),
+        "DINOv2": "transformers 5.23.0, models/dinov2/modeling_dinov2.py:87-123",
+        "SigLIP 2": "transformers 5.23.0, models/siglip2/modeling_siglip2.py:131-190",
+        "SAM's relative tables": "transformers 5.23.0, models/sam/modeling_sam.py:729-759",
+        "open_clip": "mlfoundations/open_clip@89fb801, src/open_clip/model.py:790",
+        "Qwen3-VL": "transformers 5.23.0, models/qwen3_vl/modeling_qwen3_vl.py:638",
+        "PaddleOCR-VL": "transformers 5.23.0, models/paddleocr_vl/modeling_paddleocr_vl.py:590",
+        "timm": "huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed.py:19-48",
+        "Kimi K2.5": "transformers 5.23.0, models/kimi_k25/modeling_kimi_k25.py:129, 148-154",
+    },
 )
 def resample(
     table: T,

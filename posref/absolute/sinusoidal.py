@@ -38,6 +38,24 @@ ODD: tuple[Odd, ...] = get_args(Odd)
     requires=("dim >= 4 or not endpoint", "dim % 2 == 0 or odd != 'refused'"),
     invariants=("bounded", "distinct", "linear in PE(p)"),
     rounded=("positions", "result"),
+    read={
+        "tensor2tensor": "tensorflow/tensor2tensor@bafdc1b6, tensor2tensor/layers/common_attention.py:443-456",
+        "fairseq": "facebookresearch/fairseq@3d262bb2, fairseq/modules/sinusoidal_positional_embedding.py:56-67",
+        "Whisper": "transformers 5.23.0, models/whisper/modeling_whisper.py:56-65",
+        "Marian": "transformers 5.23.0, models/marian/modeling_marian.py:78-91",
+        "M2M100": "transformers 5.23.0, models/m2m_100/modeling_m2m_100.py:100-118",
+        "RoFormer, Marian and Pegasus in transformers": (
+            "transformers 5.23.0, models/roformer/modeling_roformer.py:55-68; transformers 5.23.0, "
+            "models/marian/modeling_marian.py:78-91; transformers 5.23.0, "
+            "models/pegasus/modeling_pegasus.py:80-93"
+        ),
+        "diffusers with flip_sin_to_cos": "huggingface/diffusers@58eb52c080, src/diffusers/models/embeddings.py:71-73",
+        "diffusers' timesteps": "huggingface/diffusers@58eb52c080, src/diffusers/models/embeddings.py:75-77",
+        "Keras Hub": "keras-team/keras-hub@71453d08f, keras_hub/src/layers/modeling/sine_position_encoding.py:87-94",
+        "positional-encodings by tatp22": (
+            "tatp22/multidim-positional-encoding@efeb8d9, positional_encodings/torch_encodings.py:40-55"
+        ),
+    },
 )
 def sinusoidal(
     positions: ArrayOf[T],

@@ -33,6 +33,10 @@ PHASES: tuple[Phases, ...] = get_args(Phases)
     result="*P sum(widths)",
     rows="*P",
     requires=("min(widths) >= 4 or not endpoint", "phases == 'axis' or layout != 'interleaved'"),
+    read={
+        "MAE": "facebookresearch/mae@efb2a80, util/pos_embed.py:38-67",
+        "timm unless interleave_sin_cos": ("huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:39-78"),
+    },
 )
 def sinusoidal_nd(
     positions: ArrayOf[T],

@@ -39,6 +39,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
     result="*B heads (Q,1)[form=='key'] K",
     rows="*B Q K",
     invariants=("shift invariant", "decode"),
+    read={
+        "BLOOM": "transformers 5.23.0, models/bloom/modeling_bloom.py:61-89",
+        "MPT": "transformers 5.23.0, models/mpt/modeling_mpt.py:42-62",
+        "FlashAttention with causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:39-51",
+        "FlashAttention without causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:52-70",
+    },
 )
 def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, form: Form, dtype: DType | None = None) -> T:
     r"""

@@ -30,6 +30,12 @@ FORMS: tuple[Form, ...] = get_args(Form)
     result="*P",
     rows="*P",
     invariants=("decode",),
+    read={
+        "Llama 4": "meta-llama/llama-models@a9c89c4, models/llama4/model.py:225",
+        "Ministral 3": "transformers 5.23.0, models/ministral3/modeling_ministral3.py:104-106",
+        "Mistral 4": "transformers 5.23.0, models/mistral4/modeling_mistral4.py:358-360",
+        "Inkling": "transformers 5.23.0, models/inkling/modeling_inkling.py:256-260",
+    },
 )
 def attention_temperature(
     positions: ArrayOf[T], /, *, form: Form, beta: float, length: int, offset: int, dtype: DType | None = None

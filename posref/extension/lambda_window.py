@@ -24,6 +24,12 @@ from posref.types import ArrayOf, T
     requires=COUNTED,
     invariants=("decode",),
     returns="mask",
+    read={
+        "LM-Infinite": "Glaciohound/LM-Infinite@a0ce64c, models/lambda_attention.py:61-66",
+        "StreamingLLM's evaluation of perplexity": (
+            "mit-han-lab/streaming-llm@2e50426, streaming_llm/kv_cache.py:40-64; examples/eval_long_ppl.py:80-93"
+        ),
+    },
 )
 def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting) -> T:
     r"""
@@ -48,8 +54,7 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
     counting : {"with_query", "without_query"}
         Whether the window counts the query's own key.
 
-        - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it. Used by LM-Infinite, StreamingLLM's
-          chat.
+        - ``"with_query"``: A window of W tokens is the query's own and the W - 1 before it. Used by LM-Infinite.
         - ``"without_query"``: A window of W tokens is the W before the query, plus the query's own. Used by StreamingLLM's
           evaluation of perplexity.
 
@@ -66,7 +71,8 @@ def lambda_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks:
     Notes
     -----
     LM-Infinite's ``local_branch`` counts the query. StreamingLLM's ``recent_size`` does not count it where the cache is trimmed
-    after each token (its perplexity evaluation). It does where room is made before the token (``evict_for_space``, its chat).
+    after each token (its perplexity evaluation). Its chat makes room for a whole prompt and answer at once
+    (``evict_for_space``), so that the window has no fixed size.
 
     StreamingLLM and LM-Infinite use the same mask with different distances. StreamingLLM rotates queries and keys by their
     places in the cache. So a sink is :math:`\min(p_i, g + r) - p_j` away, and within the window nothing changes.

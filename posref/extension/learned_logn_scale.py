@@ -51,9 +51,10 @@ def learned_logn_scale(positions: ArrayOf[T], scale: ArrayOf[T], bias: ArrayOf[T
     Notes
     -----
     Mistral Large 4 applies it in all layers, after RoPE. transformers rounds the logarithm to the dtype of the queries, then
-    the product, then the sum. SSMax has a scale and no bias (the paper also tried a bias): pass zeros. Then the first query has
-    the factor 0 and attends evenly to all its keys; with a causal mask that is only its own. `logn_scale` has a fixed scale, 1
-    over the logarithm of a length. In JAX with 32-bit integers, positions must stay below 2**31 - 1.
+    the product, then the sum. SSMax has a scale and no bias (the paper also tried a bias; its code was not read): pass zeros.
+    Then the first query has the factor 0 and attends evenly to all its keys; with a causal mask that is only its own.
+    `logn_scale` has a fixed scale, 1 over the logarithm of a length. In JAX with 32-bit integers, positions must stay below
+    2**31 - 1.
 
     Examples
     --------

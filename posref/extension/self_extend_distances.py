@@ -27,6 +27,10 @@ OPTIONS: dict[str, Domain] = {"group": Integer(1, usual=8), "window": Integer(1)
     result="*B Q K",
     rows="*B Q K",
     noun="relative",
+    read={
+        "LongLM's flash decoding": "datamllab/LongLM@cdbbb06, self_extend_patch/Llama.py:270",
+        "most of LongLM's prefill": "datamllab/LongLM@cdbbb06, self_extend_patch/Llama.py:134, 294, 402",
+    },
 )
 def self_extend_distances(
     q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, group: int, window: int, shift: Shift, dtype: DType | None = None

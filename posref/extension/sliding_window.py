@@ -32,6 +32,17 @@ COUNTED = ("window >= 1 or counting == 'without_query'",)
     requires=COUNTED,
     invariants=("shift invariant", "decode"),
     returns="mask",
+    read={
+        "transformers": "transformers 5.23.0, masking_utils.py:88-97",
+        "gpt-oss": "openai/gpt-oss@7b58334, gpt_oss/torch/model.py:161-165",
+        "Gemma": ("transformers 5.23.0, models/gemma3/modeling_gemma3.py:324; transformers 5.23.0, masking_utils.py:88-97"),
+        "FlashAttention's window_size": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/mask.h:53",
+        "Mistral's first code": "mistralai/mistral-inference@c18d5b9, one_file_ref.py:259-261",
+        "ModernBERT": (
+            "transformers 5.23.0, models/modernbert/modeling_modernbert.py:240-242; transformers 5.23.0, "
+            "masking_utils.py:137-147"
+        ),
+    },
 )
 def sliding_window(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, window: int, counting: Counting, sides: Sides) -> T:
     r"""

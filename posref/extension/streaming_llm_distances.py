@@ -26,6 +26,11 @@ OPTIONS: dict[str, Domain] = {"sinks": Integer(0, usual=16), **WINDOW}
     requires=COUNTED,
     returns="integer",
     noun="relative",
+    read={
+        "StreamingLLM's evaluation of perplexity": (
+            "mit-han-lab/streaming-llm@2e50426, streaming_llm/kv_cache.py:40-64; examples/eval_long_ppl.py:80-93"
+        ),
+    },
 )
 def streaming_llm_distances(
     q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, sinks: int, window: int, counting: Counting

@@ -34,7 +34,7 @@ def from_tokens(tokens: ArrayOf[T], /, *, padding_idx: int) -> T:
     tokens : array of integers, shape ``(*B, T)``
         x, token ids.
     padding_idx : int
-        The id of the padding token: 1 in RoBERTa, XLM-R, BART's encoder and M2M100.
+        The id of the padding token: 1 in RoBERTa, XLM-R, M2M100 and, in fairseq, BART's encoder.
 
     Returns
     -------

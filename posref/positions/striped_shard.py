@@ -22,6 +22,9 @@ from posref.types import HOST, N, NamespaceOf
     requires=("rank < ranks",),
     result="max(0,(length-rank+ranks-1)//ranks)",
     returns="integer",
+    read={
+        "ring-flash-attention": "zhuzilin/ring-flash-attention@8996282, test/test_stripe_flash_attn_func.py:9-14",
+    },
 )
 def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
@@ -55,7 +58,8 @@ def striped(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None 
 
     Notes
     -----
-    ring-flash-attention's stripe and SGLang's round-robin split for sparse attention divide sequences in this way.
+    ring-flash-attention's stripe divides sequences in this way. So does SGLang's round-robin split for sparse attention (not
+    verified).
 
     Examples
     --------

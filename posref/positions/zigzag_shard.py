@@ -22,6 +22,10 @@ from posref.types import HOST, N, NamespaceOf
     requires=("rank < ranks", "length % (2*ranks) == 0"),
     result="length//ranks",
     returns="integer",
+    read={
+        "ring-flash-attention": "zhuzilin/ring-flash-attention@8996282, test/test_zigzag_ring_flash_attn_func.py:9-14",
+        "torch": "torch 2.13, distributed/tensor/experimental/_context_parallel/_load_balancer.py:78-166",
+    },
 )
 def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None = HOST, device: Any = None) -> N:
     """
@@ -53,7 +57,8 @@ def zigzag(length: int, /, *, rank: int, ranks: int, xp: NamespaceOf[N] | None =
 
     Notes
     -----
-    Megatron-core (bshd), torch 2.13's head-tail load balancer and ring-flash-attention's zigzag divide sequences in this way.
+    torch 2.13's head-tail load balancer and ring-flash-attention's zigzag divide sequences in this way. So does Megatron-core
+    (bshd; not verified).
     If the length is not a multiple of 2c, torch makes contiguous shards. For packed sequences see `packed_shard`.
 
     Examples

@@ -22,6 +22,10 @@ from posref.types import ArrayOf, T
     result="*R Q K",
     rows="*R Q K",
     sums=True,
+    read={
+        "SpeechT5": "transformers 5.23.0, models/speecht5/modeling_speecht5.py:425-441",
+        "Shaw et al.'s paper": "arXiv:1803.02155, section 3.2",
+    },
 )
 def shaw_scores(
     q: ArrayOf[T],

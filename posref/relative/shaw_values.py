@@ -22,6 +22,9 @@ from posref.types import ArrayOf, T
     result="*R Q D",
     rows="*R Q",
     sums=True,
+    read={
+        "Shaw et al.'s paper": "arXiv:1803.02155, section 3.2",
+    },
 )
 def shaw_values(
     weights: ArrayOf[T],

@@ -41,6 +41,27 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
     requires=("H > 1",),
     sums=True,
     rounded=("result",),
+    read={
+        "GPT-NeoX": "transformers 5.23.0, models/gpt_neox/modeling_gpt_neox.py:100-104, 107-140",
+        "Llama, Qwen, Mistral and Gemma in transformers": (
+            "transformers 5.23.0, models/llama/modeling_llama.py:119-123; transformers 5.23.0, "
+            "models/qwen2/modeling_qwen2.py:97-101; transformers 5.23.0, "
+            "models/mistral/modeling_mistral.py:50-54; transformers 5.23.0, "
+            "models/gemma/modeling_gemma.py:146-150"
+        ),
+        "gpt-oss": "openai/gpt-oss@7b58334, gpt_oss/torch/model.py:50-61",
+        "GPT-J": "transformers 5.23.0, models/gptj/modeling_gptj.py:58-62, 65-68",
+        "Meta's own Llama": "meta-llama/llama-models@a9c89c4, models/llama3/model.py:83-93",
+        "Llama 4": "meta-llama/llama-models@a9c89c4, models/llama4/model.py:89-99",
+        "RoFormer": "transformers 5.23.0, models/roformer/modeling_roformer.py:220-244",
+        "Cohere": "transformers 5.23.0, models/cohere/modeling_cohere.py:167-172",
+        "GLM": "transformers 5.23.0, models/glm/modeling_glm.py:151-155",
+        "DeepSeek-V2": "transformers 5.23.0, models/deepseek_v2/modeling_deepseek_v2.py:259-272",
+        "DeepSeek-V3 in transformers": "transformers 5.23.0, models/deepseek_v3/modeling_deepseek_v3.py:310-346",
+        "Mistral 4": "transformers 5.23.0, models/mistral4/modeling_mistral4.py:319-355",
+        "LongCat-Flash": "transformers 5.23.0, models/longcat_flash/modeling_longcat_flash.py:281-317",
+        "DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370",
+    },
 )
 def apply_rope(
     x: ArrayOf[T], cos: ArrayOf[T], sin: ArrayOf[T], /, *, layout: Layout, inverse: bool = False, lanes: Lanes = "leading"

@@ -33,6 +33,12 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
     },
     result="sum(dims)//2",
     requires=("allocation == 'own' or max(dims) == min(dims)", "min(dims) >= 4 or not endpoint"),
+    read={
+        "Llama 4 vision": "transformers 5.23.0, models/llama4/modeling_llama4.py:981-1008",
+        "DINOv3": "transformers 5.23.0, models/dinov3_vit/modeling_dinov3_vit.py:153-207",
+        "Qwen2-VL vision": "transformers 5.23.0, models/qwen2_vl/modeling_qwen2_vl.py:194-250",
+        "Pixtral": "transformers 5.23.0, models/pixtral/modeling_pixtral.py:37-95",
+    },
 )
 def axial_frequencies(
     dims: Sequence[int],

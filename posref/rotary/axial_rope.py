@@ -43,6 +43,24 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     result="=x",
     rows="*R T",
     requires=("allocation == 'own' or max(dims) == min(dims)", "layout != 'half_by_axis' or arrangement == 'chunked'"),
+    read={
+        "EfficientLoFTR": "transformers 5.23.0, models/efficientloftr/modeling_efficientloftr.py:76-86, 273-278",
+        "Qwen2-VL": "transformers 5.23.0, models/qwen2_vl/modeling_qwen2_vl.py:146-150, 180-191",
+        "Pixtral in transformers": "transformers 5.23.0, models/pixtral/modeling_pixtral.py:99-103",
+        "DINOv3": "transformers 5.23.0, models/dinov3_vit/modeling_dinov3_vit.py:210-214",
+        "RoPE-ViT": "naver-ai/rope-vit@ce85c2e, models/vit_rope.py:79-85",
+        "Llama 4": "transformers 5.23.0, models/llama4/modeling_llama4.py:747-758",
+        "SAM 3": "transformers 5.23.0, models/sam3/modeling_sam3.py:467-482",
+        "Gemma 4": "transformers 5.23.0, models/gemma4/modeling_gemma4.py:846-899",
+        "Kimi's vision encoder": "transformers 5.23.0, models/kimi_k25/modeling_kimi_k25.py:229-235",
+        "CogView4": "huggingface/diffusers@58eb52c080, src/diffusers/models/transformers/transformer_cogview4.py:161-164",
+        "Wan": "huggingface/diffusers@58eb52c080, src/diffusers/models/transformers/transformer_wan.py:109-114",
+        "EVA-02": "huggingface/pytorch-image-models@aa4b5850, timm/layers/pos_embed_sincos.py:230-231",
+        "CogVideoX": (
+            "huggingface/diffusers@58eb52c080, src/diffusers/models/attention_processor.py:2325-2327; "
+            "src/diffusers/models/embeddings.py:1221-1224"
+        ),
+    },
 )
 def axial_rope(
     x: ArrayOf[T],

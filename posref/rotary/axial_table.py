@@ -34,6 +34,14 @@ ARRANGEMENTS: tuple[Arrangement, ...] = get_args(Arrangement)
         "sum(sections) >= 1",
     ),
     rounded=("inv_freq",),
+    read={
+        "Qwen2-VL": "transformers 5.23.0, models/qwen2_vl/modeling_qwen2_vl.py:137-142",
+        "Qwen2.5-VL": "transformers 5.23.0, models/qwen2_5_vl/modeling_qwen2_5_vl.py:539-544",
+        "GLM-4.1V": "transformers 5.23.0, models/glm4v/modeling_glm4v.py:481-486",
+        "Qwen3-VL": "transformers 5.23.0, models/qwen3_vl/modeling_qwen3_vl.py:406-415",
+        "Qwen3.5": "transformers 5.23.0, models/qwen3_5/modeling_qwen3_5.py:189-198",
+        "ERNIE 4.5-VL": "transformers 5.23.0, models/ernie4_5_vl_moe/modeling_ernie4_5_vl_moe.py:119-126",
+    },
 )
 def axial_table(
     positions: ArrayOf[T],

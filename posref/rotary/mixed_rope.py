@@ -27,6 +27,11 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     result="=x",
     rows="*R T",
     requires=("A >= 1", "N >= 1"),
+    read={
+        "RoPE-ViT": "naver-ai/rope-vit@ce85c2e, models/vit_rope.py:79-85",
+        "LightGlue": "transformers 5.23.0, models/lightglue/modeling_lightglue.py:100-105",
+        "Mochi": "huggingface/diffusers@58eb52c080, src/diffusers/models/attention_processor.py:1041-1051",
+    },
 )
 def mixed_rope(x: ArrayOf[T], positions: ArrayOf[T], frequencies: AnyArray, /, *, layout: Layout, inverse: bool = False) -> T:
     r"""

@@ -43,6 +43,12 @@ from posref.types import AnyArray, ArrayOf, Layout, T
     closed=True,
     sums=True,
     rounded=("q_positions", "k_positions"),
+    read={
+        "DeepSeek-V2": "transformers 5.23.0, models/deepseek_v2/modeling_deepseek_v2.py:259-272",
+        "DeepSeek-V3 in transformers": "transformers 5.23.0, models/deepseek_v3/modeling_deepseek_v3.py:310-346",
+        "Mistral 4": "transformers 5.23.0, models/mistral4/modeling_mistral4.py:319-355",
+        "LongCat-Flash": "transformers 5.23.0, models/longcat_flash/modeling_longcat_flash.py:281-317",
+    },
 )
 def mla_logits(
     q_nope: ArrayOf[T],

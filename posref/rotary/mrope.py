@@ -43,6 +43,13 @@ from posref.types import AnyArray, ArrayOf, Layout, T
         "arrangement != 'ernie' or sections[1] == sections[2]",
         "sum(sections) >= 1",
     ),
+    read={
+        "Qwen2-VL": "transformers 5.23.0, models/qwen2_vl/modeling_qwen2_vl.py:146-150",
+        "Qwen3-VL": "transformers 5.23.0, models/qwen3_vl/modeling_qwen3_vl.py:182-186",
+        "GLM-4.5V": "transformers 5.23.0, models/glm4v_moe/modeling_glm4v_moe.py:157-161",
+        "ERNIE 4.5-VL": "transformers 5.23.0, models/ernie4_5_vl_moe/modeling_ernie4_5_vl_moe.py:166-170",
+        "GLM-4.1V": "transformers 5.23.0, models/glm4v/modeling_glm4v.py:489-493",
+    },
 )
 def mrope(
     x: ArrayOf[T],

@@ -34,6 +34,10 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
     requires=("D > 0",),
     closed=True,
     rounded=("result",),
+    read={
+        "x-transformers": "lucidrains/x-transformers@9252ed7, x_transformers/x_transformers.py:913-920",
+        "PoPE-pytorch": "lucidrains/PoPE-pytorch@ee11cab, PoPE_pytorch/pope.py:69-78",
+    },
 )
 def pope(x: ArrayOf[T], positions: ArrayOf[T], /, *, layout: Layout, base: float, phases: ArrayOf[T] | None = None) -> T:
     r"""

@@ -34,6 +34,13 @@ from posref.types import ArrayOf, Layout, T
     result="=x",
     rows="*R B H T",
     requires=("2 <= (rotary_dim or D) <= D", "(rotary_dim or D) % 2 == 0", "H > 1"),
+    read={
+        "torchscale": "microsoft/torchscale@4d1e0e8, torchscale/component/xpos_relative_position.py:16-20",
+        "x-transformers": "lucidrains/x-transformers@9252ed7, x_transformers/x_transformers.py:854-858",
+        "rotary-embedding-torch": (
+            "lucidrains/rotary-embedding-torch@8bb4643, rotary_embedding_torch/rotary_embedding_torch.py:35-39"
+        ),
+    },
 )
 def xpos(
     x: ArrayOf[T],

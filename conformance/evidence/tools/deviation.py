@@ -29,6 +29,7 @@ class Deviation:
     hint: str = ""
     seen_in: str = ""
     stateful: bool = False  # what it gives depends on the calls before
+    exact: bool = False  # only the place of roundings differs: values in half precision must be equal bit for bit
 
     def operations(self, jitter: float = 0.0) -> Operations:
         """Return operations that deviate in this way, also where others call them; state begins anew."""

@@ -146,7 +146,7 @@ def logits_scale_103():
     return attention_logits
 
 
-@planted("products in TensorFloat-32", names=())
+@planted("products in TensorFloat-32", names=("logits-tf32",))
 def attention_logits_tf32():
     """
     Queries and keys lose 13 bits of their fraction before they are multiplied: TensorFloat-32, allowed by default on GPUs.

@@ -386,7 +386,7 @@ def axial_rope_width_first():
     return axial_rope
 
 
-@planted("pairs left over by the interleaving are not rotated", names=())
+@planted("pairs left over by the interleaving are not rotated", names=("axes-leftover-at-0",))
 def mrope_leftover_pairs_unrotated():
     """
     Pairs beyond three times a section read a fourth position, which is 0: ggml's interleaved M-RoPE, pairs 61 and 62 of 64.

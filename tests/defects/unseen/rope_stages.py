@@ -66,7 +66,7 @@ def table_wrapped_20000():
     return rope_table
 
 
-@planted("partner by exclusive or", names=())
+@planted("partner by exclusive or", names=("partner-xor",))
 def rotation_partner_by_xor():
     """
     The partner is found by exclusive or of channel and half, right for powers of two alone: three released kernels, 96 of 128.
@@ -87,7 +87,7 @@ def rotation_partner_by_xor():
     return apply_rope
 
 
-@planted("the second channel lacks its partner", names=())
+@planted("the second channel lacks its partner", names=("partner-missing-second",))
 def rotation_partner_missing():
     """
     The second channel of each pair is only scaled by the cosine: a term was lost in an unrolled loop.
@@ -105,7 +105,7 @@ def rotation_partner_missing():
     return apply_rope
 
 
-@planted("whole turns taken off with a float32 constant", names=())
+@planted("whole turns taken off with a float32 constant", names=("angles-reduced", "angles-reduced-fused"))
 def table_coarse_range():
     """
     Whole turns are taken off in float32 with one constant: range reduction of fast-math sines, kekzl/imp #1316.

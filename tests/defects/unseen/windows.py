@@ -52,7 +52,7 @@ def streaming_middle_clamped():
     return streaming_llm_distances
 
 
-@planted("queries and keys counted from the bottom right", names=())
+@planted("queries and keys counted from the bottom right", names=("mask-bottom-right",))
 def window_bottom_right():
     """
     Positions are not read: the last query is put at the last key, as FlashAttention aligns a causal mask.

@@ -1,0 +1,154 @@
+"""
+The reference under its other options: sibling operations, two options at once, and arguments that are exchanged.
+
+All of them are enumerated from the registry. A sibling takes arrays of the same names and returns numbers of the same kind; an
+option of it that the call lacks, and that has no default, takes each word that it may be, or each number that the call has.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from itertools import combinations, islice, product
+from typing import Any
+
+import numpy as np
+
+from posref.spec import REGISTRY, OneOf
+
+from ..calls import takes_dtype
+from ..evidence.tools.deviation import Deviation, before
+from ..suite.axes import alternatives, is_star
+
+WAYS = 24  # ways to call one sibling that are tried
+WORDS = 24  # choices of several words that are tried
+NUMBERS = (int, float)
+
+
+def candidates(op: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
+    """Yield the other things that an operation may have computed; `options` are those of one call."""
+    yield from _exchanged_options(op)
+    yield from _several_words(op)
+    yield from _exchanged_arrays(op)
+    yield from _exchanged_coordinates(op)
+    for other in REGISTRY:
+        if other != op and _alike(op, other):
+            yield from islice(_sibling(op, other, options), WAYS)
+
+
+def _alike(op: str, other: str) -> bool:
+    """Return whether two operations take the same arrays, at least two or of the same shapes, and return the same kind."""
+    one, two = REGISTRY[op], REGISTRY[other]
+    if list(one.arrays) != list(two.arrays) or not one.arrays or len(one.outputs) != len(two.outputs):
+        return False
+    same = [axes.shape for axes in one.arrays.values()] == [axes.shape for axes in two.arrays.values()]
+    return (one.returns == "mask") == (two.returns == "mask") and (same or len(one.arrays) > 1)
+
+
+def _sibling(op: str, other: str, options: Mapping[str, Any]) -> Iterator[Deviation]:
+    """Yield the ways to compute a sibling with the options of a call."""
+    own = inspect.signature(REGISTRY[other].function).parameters
+    here = inspect.signature(REGISTRY[op].function).parameters
+    choices: dict[str, list[tuple[str, Any]]] = {}
+    for word, domain in REGISTRY[other].domains.items():
+        if word in here or own[word].default is not inspect.Parameter.empty:
+            continue
+        if isinstance(domain, OneOf):
+            choices[word] = [(f"{word}={value!r}", value) for value in domain.words]
+        else:
+            numbers = [n for n, v in options.items() if isinstance(v, NUMBERS) and not isinstance(v, bool)]
+            choices[word] = [(f"{word} is the {n}", _Option(n)) for n in numbers]
+    for chosen in product(*choices.values()):
+        given = {word: value for word, (_, value) in zip(choices, chosen, strict=True)}
+        told = ", ".join(text for text, _ in chosen)
+        yield Deviation("", f"{other} is computed in its place{told and f' ({told})'}", {op: _calls(other, given)})
+
+
+class _Option:
+    """A number that is the value of one of the call's options."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _calls(other: str, given: Mapping[str, Any]) -> Any:
+    """Return a wrap that calls another operation, with those of the call's options that it has, and more."""
+    function, own = REGISTRY[other].function, inspect.signature(REGISTRY[other].function).parameters
+
+    def deviating(*args: Any, **options: Any) -> Any:
+        more = {word: options[value.name] if isinstance(value, _Option) else value for word, value in given.items()}
+        kept = {word: value for word, value in options.items() if word in own and (word != "dtype" or takes_dtype(other))}
+        return function(*args, **(kept | more))
+
+    return lambda _: deviating
+
+
+def _exchanged_options(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which two numbers are exchanged, the two words of an option, or True and False."""
+    own = inspect.signature(REGISTRY[op].function).parameters
+    domains = {word: domain for word, domain in REGISTRY[op].domains.items() if word in own}
+    required = [w for w, d in domains.items() if not isinstance(d, OneOf) and own[w].default is inspect.Parameter.empty]
+    for one, two in combinations(required, 2):
+
+        def swapped(*args: Any, one: str = one, two: str = two, **options: Any) -> Any:
+            return args, options | {one: options[two], two: options[one]}
+
+        yield Deviation("", f"{one} and {two} are exchanged", {op: before(swapped)})
+    for word, domain in domains.items():
+        words = domain.words if isinstance(domain, OneOf) else ()
+        if len(words) == 2:
+
+            def other(*args: Any, word: str = word, words: Any = words, **options: Any) -> Any:
+                given = options.get(word, own[word].default)
+                return args, options | {word: words[given == words[0]]}
+
+            yield Deviation("", f"{word} {words[0]!r} and {words[1]!r} are exchanged", {op: before(other)})
+
+
+def _several_words(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which several options have one word each, whatever the call says."""
+    own = inspect.signature(REGISTRY[op].function).parameters
+    words = {w: d.words for w, d in REGISTRY[op].domains.items() if isinstance(d, OneOf) and w in own}
+    for several in combinations(words, 2):
+        for chosen in islice(product(*(words[word] for word in several)), WORDS):
+            fixed = dict(zip(several, chosen, strict=True))
+            text = " and ".join(f"{word} is {value!r}" for word, value in fixed.items())
+            yield Deviation("", f"{text}, whatever is asked", {op: before(lambda *a, fixed=fixed, **o: (a, o | fixed))})
+
+
+def _exchanged_arrays(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which two arrays of one kind are exchanged, or one of them is used in both places."""
+    arrays = REGISTRY[op].arrays
+    names = [n for n, axes in arrays.items() if axes.kind in ("real", "wide") and not any("*" in way for way in axes.shape)]
+    for one, two in combinations(names, 2):
+        if len(alternatives(arrays[one].shape)[0]) != len(alternatives(arrays[two].shape)[0]):
+            continue
+        at, other = list(arrays).index(one), list(arrays).index(two)
+        ways = {
+            f"{one} and {two} are exchanged": {at: other, other: at},
+            f"{one} is used in place of {two} too": {other: at},
+            f"{two} is used in place of {one} too": {at: other},
+        }
+        for text, moved in ways.items():
+
+            def change(*args: Any, moved: Mapping[int, int] = moved, **options: Any) -> Any:
+                return tuple(args[moved.get(k, k)] for k in range(len(args))), options
+
+            yield Deviation("", text, {op: before(change)})
+
+
+def _exchanged_coordinates(op: str) -> Iterator[Deviation]:
+    """Yield deviations in which two coordinates of positions are exchanged, where their first axis holds coordinates."""
+    spec = REGISTRY[op].arrays.get("positions")
+    first = {way[0] if way else "" for way in alternatives(spec.shape)} if spec else {""}
+    if len(first) > 1 or not min(first) or is_star(min(first)):
+        return
+    at = list(REGISTRY[op].arrays).index("positions")
+    for one, two in combinations(range(3), 2):
+
+        def change(*args: Any, one: int = one, two: int = two, **options: Any) -> Any:
+            rows = np.array(args[at])
+            rows[[one, two]] = rows[[two, one]]
+            return (*args[:at], rows, *args[at + 1 :]), options
+
+        yield Deviation("", f"coordinates {one} and {two} are exchanged", {op: before(change)})
