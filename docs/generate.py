@@ -190,7 +190,14 @@ def run(command: str, text: str) -> str:
         shutil.copytree(ROOT / "examples", Path(scratch, "examples"))
         for name, content in FILE.findall(text):
             Path(scratch, name).write_text(content, encoding="utf-8")
-        call = [sys.executable, "-P", "-m", "posref", *command.split()]
+        call = [
+            sys.executable,
+            "-P",
+            "-m",
+            "posref",
+            *command.split(),
+            *(("--seed", "1") if command.startswith("check") else ()),
+        ]
         done = subprocess.run(call, cwd=scratch, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1) or "Traceback" in done.stderr:
         raise RuntimeError(done.stderr)

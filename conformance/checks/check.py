@@ -21,6 +21,7 @@ from ..targets.loader import load
 from . import scope_statement
 from .case_run import ask, asked_dtypes, asked_in, notes_on_unjudged
 from .choice import Choice
+from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
 from .scope_result import settle, stated_scope
 from .scope_trial import Watch
@@ -50,6 +51,7 @@ def check(
     require: str | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     child: bool = False,
+    seed: int | None = None,
 ) -> Report:
     """
     Return what an implementation does on the golden vectors.
@@ -88,6 +90,8 @@ def check(
     isolate, child : bool
         Refuse a target that is not given by name. A name is loaded in a process of its own, which computes and is never told an
         expected value: whatever it does there is a verdict. A module or object stays in this process, and is trusted.
+    seed : int, optional
+        Ask what passed some fresh calls too, drawn by this seed, so that a table of the suite's answers fails.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def check(
     options = {"timeout": timeout, "memory": memory, "backend": backend, "dtype": dtype, "claim": claim, "trig": trig}
     return checked(
         target, command=command, outputs=outputs, isolate=isolate, child=child, op=op, case=case, tier=tier, device=device,
-        suite=suite, model=model, require=require, progress=progress, **options,
+        suite=suite, model=model, require=require, progress=progress, seed=seed, **options,
     )  # fmt: skip
 
 
@@ -112,6 +116,7 @@ def checked(
     require: str | Mapping[str, Any] | None,
     progress: Progress | None,
     child: bool,
+    seed: int | None,
     **options: Any,
 ) -> Report:
     """Return the report of a check; `options` are those of `load`, `ahead` among them, and the others those of `check`."""
@@ -134,7 +139,7 @@ def checked(
             if choice.model is not None:
                 loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
-            report = _check(loaded, choice, cases, missing, Told(progress))
+            report = _check(loaded, choice, cases, missing, Told(progress), seed)
         finally:
             loaded.close()
     report.unmet += scope_statement.unmet(required, report)
@@ -157,7 +162,9 @@ class Told:
             self.progress(value[0])
 
 
-def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Told) -> Report:
+def _check(
+    target: Target, choice: Choice, cases: list[LoadedCase], missing: tuple[str, ...], watch: Told, seed: int | None
+) -> Report:
     """Return the report on loaded cases."""
     stated = stated_scope(target)
     operations = [
@@ -177,15 +184,19 @@ def _check(target: Target, choice: Choice, cases: list[LoadedCase], missing: tup
         complete = False
     enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
     settle(operations, target, stated, watch, whole=complete and choice.is_whole, enough=enough)
+    notes = []
+    if seed is not None and complete and target.kind != "outputs":
+        judged = ask_fresh_calls(operations, target, seed, watch)
+        notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
-    return _report(target, choice, [o for o, _ in operations], missing, complete=complete)
+    return _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
 
 
 def _report(
-    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], *, complete: bool = True
+    target: Target, choice: Choice, operations: list[Operation], missing: tuple[str, ...], told: list[str], *, complete: bool
 ) -> Report:
     """Return the report of a target's operations."""
-    notes = [*target.remarks(), *(note for operation in operations for note in notes_on_unjudged(operation))]
+    notes = [*target.remarks(), *told, *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),

@@ -1,0 +1,161 @@
+"""
+Fresh calls: what passed is asked once more, with other numbers, and judged live. A table of the suite's answers fails them.
+
+Of every operation a few small cases that passed are drawn, by a seed that the report names. Reals are made smaller, each by its
+own factor; positions are moved, those of queries farther than those of keys; indices of tables are drawn anew. Where an
+operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from posref.backends.rounding import BITS, round_to
+from posref.spec import REGISTRY, Axes, Integer, Real
+
+from ..calls import given_dtype, positions_of
+from ..model import Answer, Call, LoadedCase, Operation, Scope
+from ..proof.evaluation import plain
+from ..suite.axes import holds, in_order, limits, result_axes, value_of, within
+from ..targets.base import Target
+from .scope import is_known
+from .scope_trial import Asker, Watch
+from .traits import RELATIONS, defaults, letters, traits_of
+
+CALLS = 4  # of an operation
+LARGEST = 1 << 10  # numbers of a case, in and out
+FARTHEST = 1 << 16  # its positions
+SHORTEST = 3  # tokens of which one can be left out
+Pairs = Sequence[tuple[Operation, list[Answer]]]
+
+
+def ask_fresh_calls(operations: Pairs, target: Target, seed: int, watch: Watch) -> int:
+    """Ask every operation that conforms a few fresh calls, and return how many were judged."""
+    judged = 0
+    for op in dict.fromkeys(operation.op for operation, _ in operations):
+        own = [pair for pair in operations if pair[0].op == op]
+        if all(operation.conformant for operation, _ in own):
+            asker = _ask(op, own, target, np.random.default_rng([seed, *op.encode()]), watch)
+            judged += len(asker.results)
+    return judged
+
+
+def _ask(op: str, own: Pairs, target: Target, rng: np.random.Generator, watch: Watch) -> Asker:
+    """Ask one operation in one dtype, and put what is wrong into its scope."""
+    operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
+    passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
+    cases = [answer.case for answer in answers if answer.case.id in passed and _is_small(answer.case)]
+    known = [traits_of(case, operation.dtype) for case in cases]
+    asker = Asker(target, op, operation.dtype, tuple(known), watch)
+    for at in rng.permutation(len(cases))[:CALLS]:
+        call = fresh(cases[at], operation.dtype, rng)
+        result = None if call is None else asker.ask_shaped(f"{cases[at].id}.fresh", call)
+        if call is None or result is None or result.verdict == "pass":
+            continue
+        inside = is_known(traits_of(replace(cases[at], calls=(call,)), operation.dtype), known)
+        if result.verdict != "unsupported" or inside:
+            _blame(own, result.verdict, f"a fresh call, {cases[at].id} with other numbers: {result.message}")
+            break
+    return asker
+
+
+def _blame(own: Pairs, verdict: str, what: str) -> None:
+    """Say in the scope of an operation that a fresh call was refused, or answered wrongly."""
+    op, counts = own[0][0].op, [operation.counts for operation, _ in own]
+    asked, answered = (sum(c.total() - c[left] for c in counts) for left in ("", "unsupported"))
+    scope = own[0][0].scope or Scope(op, asked, answered, passed=True)
+    refused = verdict == "unsupported"
+    scope.decided = "selective" if refused else verdict
+    scope.narrow = f"it refuses {what}" if refused else f"it is wrong in {what}"
+    for operation, _ in own:
+        operation.scope = scope
+
+
+def _is_small(case: LoadedCase) -> bool:
+    """Return whether a case is one small call at positions that are not too far away."""
+    if len(case.calls) != 1:
+        return False
+    [call] = case.calls
+    far = max(
+        (float(np.max(np.abs(call.inputs[n]), initial=0.0)) for n in positions_of(case.op) if n in call.inputs), default=0
+    )
+    size = sum(a.size for a in (*call.inputs.values(), *call.expected.values()))
+    return far <= FARTHEST and 0 < size <= LARGEST
+
+
+def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator) -> Call | None:
+    """Return the call of a case with other numbers; None where there are no others."""
+    [call] = case.calls
+    record = REGISTRY[case.op]
+    known = {**defaults(case.op), **call.params}
+    known |= {letter: size[0] for sizes in letters(case.op, call).values() for letter, size in sizes.items() if len(size) == 1}
+    if not call.inputs:
+        return _with_other_options(case.op, call, rng)
+    moves = any(not letter.startswith("~") for letter in record.rows) and not any(known.get(n) is not None for n in RELATIONS)
+    shift = int(rng.integers(1, 32))
+    inputs: dict[str, npt.NDArray[Any]] = {}
+    for name, x in call.inputs.items():
+        axes, narrow = record.arrays[name], given_dtype(case.op, name, dtype)
+        if axes.kind in ("real", "wide"):
+            inputs[name] = _reals(x, axes, known, narrow, rng)
+        elif axes.kind == "mask":
+            inputs[name] = x
+        elif limits(axes, known)[1] is not None:
+            inputs[name] = _indices(x, axes, known, rng)
+        else:
+            inputs[name] = _moved(x, shift + (name.startswith("q_") and 1 + shift % 3), narrow) if moves else x
+    if any(not np.array_equal(inputs[n], x) for n, x in call.inputs.items()):
+        return replace(call, inputs=inputs)
+    [first, *others] = inputs
+    if others or not inputs[first].ndim or inputs[first].shape[-1] < SHORTEST:
+        return None
+    inputs = {first: inputs[first][..., :-1]}
+    return replace(call, inputs=inputs, expected=plain(case.op, inputs, call.params))
+
+
+def _reals(
+    x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], dtype: str, rng: np.random.Generator
+) -> npt.NDArray[Any]:  # fmt: skip
+    """Return reals of the same signs, each smaller by up to a half, in the domain of the argument."""
+    return round_to(within(x * (1 - rng.integers(1, 32, x.shape) / 64), axes, known, BITS[dtype]), dtype)
+
+
+def _moved(x: npt.NDArray[Any], shift: int, dtype: str) -> npt.NDArray[Any]:
+    """Return positions moved; fractions as a dtype holds them."""
+    moved = np.asarray(x + shift)
+    return round_to(moved, dtype) if moved.dtype.kind == "f" else moved
+
+
+def _indices(x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Return positions that have an end, such as rows of a table, drawn anew."""
+    low, high = limits(axes, known)
+    if x.dtype.kind == "f":
+        return x
+    drawn = np.asarray(rng.integers(int(low or 0), int(high or 0) + 1, x.shape))
+    return in_order(drawn) if axes.ordered else drawn
+
+
+def _with_other_options(op: str, call: Call, rng: np.random.Generator) -> Call | None:
+    """Return a call without arrays of which one number is another, a real if it has any; None where there is none to change."""
+    record, numbers = REGISTRY[op], {n: v for n, v in call.params.items() if type(v) in (int, float)}
+    reals = [n for n in numbers if isinstance(record.domains[n], Real)]
+    for name in map(str, rng.permutation(reals or [n for n in numbers if isinstance(record.domains[n], Integer)])):
+        domain = record.domains[name]
+        for k in map(int, rng.permutation(np.arange(1, 9))):
+            other = numbers[name] + domain.step * k if isinstance(domain, Integer) else numbers[name] * (1 + k / 64)
+            known = {**defaults(op), **call.params, name: other}
+            high = domain.high if isinstance(domain, Integer) else None
+            if (high is None or other <= high) and all(holds(text, known) for text in record.requires):
+                params = {**call.params, name: other}
+                return replace(call, params=params, expected={n: _shaped(op, n, x, known) for n, x in call.expected.items()})
+    return None
+
+
+def _shaped(op: str, output: str, x: npt.NDArray[Any], known: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return an array of the shape that an output has with other options, where no array gives it one."""
+    return np.zeros([value_of(axis, known) for axis in result_axes(op, output, 0)], x.dtype)

@@ -1,0 +1,165 @@
+"""Fresh calls of a check: a table of the suite's answers fails them, and what is right passes."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import posref
+from posref.conformance import check
+from posref.conformance.checks import fresh_calls
+from posref.conformance.checks.scope_trial import Asker
+from posref.conformance.model import LoadedCase
+from posref.conformance.suite import INSTALLED, load_groups
+from posref.conformance.targets.python import load_python
+from posref.spec import REGISTRY
+
+ROOT = Path(__file__).parents[1]
+# What a target does that looks its answers up in the vectors, which are installed where it runs
+TABLE = """
+import inspect
+import numpy as np
+import posref
+from posref.conformance import Unsupported
+from posref.conformance.suite import INSTALLED, load_groups
+
+OP, LACKING = {op!r}, {lacking!r}
+CALLS = [(call, name) for group in load_groups(INSTALLED, ops=[OP]) for case in group.cases if case.kind != "reject"
+         for call in case.calls if not call.cotangents for name in [case.id]]
+PARAMETERS = inspect.signature(getattr(posref, OP)).parameters
+
+def key(given):
+    given = {{n: given.get(n, p.default) for n, p in PARAMETERS.items() if n not in ("dtype", "xp", "device")}}
+    arrays = [np.asarray(v) for v in given.values() if isinstance(v, np.ndarray)]
+    options = tuple((n, repr(v)) for n, v in given.items() if not isinstance(v, np.ndarray))
+    return {key}
+
+def lookup(*arrays, **options):
+    given = dict(zip(PARAMETERS, arrays)) | options
+    arrays = [x for x in arrays if isinstance(x, np.ndarray)]
+    for call, _ in CALLS:
+        if key({{**call.inputs, **call.params}}) == key(given):
+            found = [v.astype(np.float32) if v.dtype.kind == "f" else v for v in call.expected.values()]
+            return found[0] if len(found) == 1 else tuple(found)
+    if LACKING == "refuse":
+        raise Unsupported("not in the table")
+    near = [c for c, _ in CALLS if [v.shape for v in c.inputs.values()] == [np.shape(x) for x in arrays]] or [CALLS[0][0]]
+    found = [v.astype(np.float32) if v.dtype.kind == "f" else v for v in near[0].expected.values()]
+    return found[0] if len(found) == 1 else tuple(found)
+
+def {op}(*arrays, **options):
+    return lookup(*arrays, **options)
+"""
+KEYS = {
+    "by hash": "hash((options, *((x.shape, x.astype(np.float32).tobytes()) for x in arrays)))",
+    "by sum": "(options, *((x.shape, float(np.float32(x.astype(np.float32).sum()))) for x in arrays))",
+    "by the first number": "(options, *((x.shape, *x.astype(np.float32).ravel()[:1]) for x in arrays))",
+}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "posref", "check", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+
+
+@pytest.mark.parametrize("op", ["learned", "alibi_slopes", "t5_buckets", "rope_table"])
+@pytest.mark.parametrize("lacking", ["refuse", "guess"])
+def test_a_table_of_the_answers_is_not_conformant(op: str, lacking: str, tmp_path: Path) -> None:
+    source = TABLE.format(op=op, lacking=lacking, key=KEYS["by hash"])
+    (tmp_path / "table.py").write_text(source)
+    assert check(str(tmp_path / "table.py")).conformant  # it does have the suite's answers
+    done = run(tmp_path, "table.py")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "a fresh call, " in done.stdout
+    assert "--seed" in done.stdout
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("tier", ["smoke", "core"])
+def test_no_key_of_a_table_helps(tier: str, key: str, tmp_path: Path) -> None:
+    (tmp_path / "table.py").write_text(TABLE.format(op="sinusoidal", lacking="guess", key=KEYS[key]))
+    assert run(tmp_path, "table.py", "--tier", tier).returncode == 1
+
+
+COUNTING = """
+import posref
+asked = 0
+def alibi_slopes(heads, **options):
+    global asked
+    asked += 1
+    right = posref.alibi_slopes(heads, **options)
+    return right if asked <= {most} else right * 0
+"""
+
+
+def test_a_target_that_counts_its_calls_fails(tmp_path: Path) -> None:
+    calls = len([c for g in load_groups(INSTALLED, ops=["alibi_slopes"]) for c in g.cases])
+    (tmp_path / "counting.py").write_text(COUNTING.format(most=2 * calls))
+    assert check(str(tmp_path / "counting.py")).conformant
+    assert run(tmp_path, "counting.py").returncode == 1
+
+
+WRONG = {
+    "the buffer of the last reply": """
+        before = []
+        def learned(positions, table, **options):
+            before.append(np.asarray(table)[np.asarray(positions) + options.get("offset", 0)])
+            return before[-2] if len(before) > 1 and before[-2].shape == before[-1].shape else before[-1]
+    """,
+    "its own arguments": """
+        def learned(positions, table, **options):
+            found = np.asarray(table)[np.asarray(positions) + options.get("offset", 0)]
+            table[...] = 0
+            return found
+    """,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_target_that_returns_or_replaces_what_is_not_its_own_fails(name: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("import numpy as np\n" + re.sub(r"(?m)^ {8}", "", WRONG[name]))
+    assert run(tmp_path, "wrong.py").returncode == 1
+
+
+def test_the_seed_is_printed_and_repeats_the_calls(tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text("from posref import learned, alibi_slopes")
+    first = run(tmp_path, "right.py")
+    assert first.returncode == 0, first.stdout
+    [seed] = re.findall(r"note: fresh calls: 8 besides, drawn by --seed (\d+)", first.stdout)
+    assert run(tmp_path, "right.py", "--seed", seed).stdout == first.stdout
+    assert run(tmp_path, "right.py").stdout != first.stdout
+
+
+def small(op: str) -> list[LoadedCase]:
+    every = [case for group in load_groups(INSTALLED, ops=[op]) for case in group.cases]
+    return [case for case in every if case.kind == "value" and "float32" in case.dtypes and fresh_calls._is_small(case)]
+
+
+@pytest.mark.parametrize("op", REGISTRY)
+def test_a_fresh_call_is_another_one_and_the_reference_is_right(op: str) -> None:
+    cases = small(op)
+    assert cases
+    rng = np.random.default_rng(len(op))
+    asker = Asker(load_python("posref"), op, "float32")
+    judged = 0
+    for at in rng.permutation(len(cases))[:6]:
+        [stored] = cases[at].calls
+        call = fresh_calls.fresh(cases[at], "float32", rng)
+        if call is None:
+            continue
+        same = all(np.array_equal(call.inputs[n], x) for n, x in stored.inputs.items()) and call.params == stored.params
+        assert not same
+        result = asker.ask_shaped(cases[at].id, call)
+        assert result is None or result.verdict == "pass", result
+        judged += result is not None
+    assert judged >= 1
+
+
+def test_without_a_seed_there_are_no_fresh_calls() -> None:
+    report = check(posref, op="alibi_slopes")
+    assert not any("fresh" in note for note in report.target["notes"])
