@@ -11,21 +11,22 @@ from typing import Any
 import click
 
 import posref
-from posref.conformance.commands.console import console, errors, needs, operation
+from posref.conformance.commands.console import FiniteRange, console, errors, needs, operation
 from posref.conformance.errors import TargetError
 from posref.conformance.suite.safe_files import expect_writable, whole_file
 
 ENDINGS = (".svg", ".png", ".pdf")
 DATA = (".npz", ".json")
+LARGEST = 4096  # of an option that is a size
 
 
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--kind", metavar="KIND", help="What to draw; all draws every kind. An unknown word lists the operation's kinds.")
 @click.option("--compare", metavar="A B", nargs=2, multiple=True, help="Two operations or presets, side by side.")
-@click.option("--base", "bases", type=float, multiple=True, help="The base; repeat it to compare several side by side.")
-@click.option("--dim", type=int, help="The number of channels.")
-@click.option("--heads", type=int, help="The number of heads.")
+@click.option("--base", "bases", type=FiniteRange(), multiple=True, help="The base; repeat it to compare several side by side.")
+@click.option("--dim", type=click.IntRange(1, LARGEST), help="The number of channels.")
+@click.option("--heads", type=click.IntRange(1, LARGEST), help="The number of heads.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--tokens", metavar="N", type=click.IntRange(2, 4096), default=128, show_default=True, help="Rows of a table.")
@@ -62,6 +63,18 @@ def plot(
 
 
 def _panel(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
+    """Return the name that was given, its operation, and the options."""
+    from posref.conformance.suite.reader import sizes
+
+    name, op, options = _asked(name, texts)
+    large = [n for n in sizes(op) if isinstance(options.get(n), int) and options[n] > LARGEST]
+    if large:
+        msg = f"plot: {large[0]} must be at most {LARGEST} in a picture; got {options[large[0]]}."
+        raise TargetError(msg)
+    return name, op, options
+
+
+def _asked(name: str, texts: list[str]) -> tuple[str, str, dict[str, Any]]:
     """Return the name that was given, its operation, and the options."""
     from posref.conformance.proof.golden_data import options_of
 

@@ -17,7 +17,7 @@ from ..model import Answer, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
 from ..proof.rows import Budget, Sample, choose, rows_of
 from ..targets.base import Target
-from ..targets.invocation import OWN_DTYPE
+from ..targets.invocation import OWN_DTYPE, text_of
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
 FEW = Budget(values=1 << 13, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
@@ -64,16 +64,16 @@ def ask(target: Target, case: LoadedCase, dtype: str, answer: Answer | None = No
             del answer.outputs[0]
             case = answer.case = replace(case, calls=case.calls[1:])
     except Unsupported as error:
-        return replace(result, verdict="unsupported", message=str(error) or "not implemented")
+        return replace(result, verdict="unsupported", message=text_of(error) or "not implemented")
     except Failure as failure:
-        return replace(result, verdict="fail", message=str(failure))
+        return replace(result, verdict="fail", message=text_of(failure))
     except Stopped as stopped:
         nothing = all(value.size == 0 for call in case.calls for value in call.expected.values())
         if stopped.verdict == "error" and nothing and case.kind != "reject":
             return replace(result, verdict="unsupported", message=f"raised although there is nothing to compute: {stopped}")
         if stopped.verdict == "error" and not {*OWN_DTYPE}.isdisjoint(case.flags):
             return replace(result, verdict="unsupported", message=f"raised for tables of another dtype: {stopped}")
-        return replace(result, verdict=stopped.verdict, message=str(stopped))
+        return replace(result, verdict=stopped.verdict, message=text_of(stopped))
     return _judged(answer, held_to(case.op, target.claims[dtype]), result)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ..errors import TargetError, shown
+from ..errors import TargetError, VectorError, shown
+from ..suite.safe_files import read_named
 
 LINE = re.compile(r"(?P<pattern>\S+)(?:\s+=(?P<count>\d+))?(?:\s+(?P<reason>.*))?$")
 
@@ -40,8 +41,8 @@ def load(path: Path | None, names: Sequence[str]) -> Expected:
     if path is None:
         return Expected(None, {})
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_named(path).decode("utf-8").splitlines()
+    except (VectorError, UnicodeDecodeError) as error:
         msg = f"{path}: cannot be read as a list of expected failures: {error}."
         raise TargetError(msg) from error
     reasons: dict[str, str] = {}

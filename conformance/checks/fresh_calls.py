@@ -23,9 +23,9 @@ from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..suite.axes import holds, in_order, limits, result_axes, value_of, within
 from ..targets.base import Target
+from ..traits import RELATIONS, defaults, letters, traits_of
 from .scope import is_known
 from .scope_trial import Asker, Watch
-from .traits import RELATIONS, defaults, letters, traits_of
 
 CALLS = 4  # of an operation
 LARGEST = 1 << 10  # numbers of a case, in and out

@@ -360,7 +360,7 @@ def _file(required: str) -> Any:
     if not required.endswith(".json"):
         return None
     try:
-        return parse(Path(required), safe_files.read(Path(required), DOCUMENT))
+        return parse(Path(required), safe_files.read_named(Path(required), DOCUMENT))
     except VectorError as error:
         raise TargetError(str(error)) from error
 

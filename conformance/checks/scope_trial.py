@@ -29,6 +29,7 @@ from ..errors import Failure, Stopped, Unsupported
 from ..model import Answer, Call, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import plain
 from ..targets.base import Target
+from ..targets.invocation import text_of
 from ..traits import LETTERS, RELATIONS, Traits, defaults, has_coordinates, letters, main_array, traits_of
 from .case_run import asked_in
 from .scope import Bound, Restriction, is_known
@@ -110,11 +111,11 @@ class Asker:
             self.target.begin(case)
             outputs = [self.target.run(case, call, self.dtype) for call in case.calls]
         except Unsupported as error:
-            return replace(result, verdict="unsupported", message=str(error) or "not implemented")
+            return replace(result, verdict="unsupported", message=text_of(error) or "not implemented")
         except Failure as failure:
-            return replace(result, verdict="fail", message=str(failure))
+            return replace(result, verdict="fail", message=text_of(failure))
         except Stopped as stopped:
-            return replace(result, verdict=stopped.verdict, message=str(stopped))
+            return replace(result, verdict=stopped.verdict, message=text_of(stopped))
         for call, given in zip(case.calls, outputs, strict=True):
             judgement = judge.judge(self.op, call, given, claim, self.dtype, truth="live")
             if judgement.failures:

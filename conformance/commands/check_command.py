@@ -12,7 +12,7 @@ import click
 from ..suite.safe_files import OURS, expect_writable, is_standard_output, whole_file
 from ..targets.connection import ahead
 from ..targets.remote.program_process import adopt
-from .console import FILE, FOLDER, Show, console, errors, here, needs, progress
+from .console import FILE, FOLDER, FiniteRange, Show, console, errors, here, needs, progress
 
 if TYPE_CHECKING:
     from ..reports.report import Report
@@ -45,12 +45,14 @@ def renderings(command: Any) -> Any:
 @click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
 @click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
-@click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines, at most 0.0008.")
+@click.option(
+    "--trig", metavar="E", type=FiniteRange(0), help="Allow an extra absolute error E in sines and cosines, at most 0.0008."
+)
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 @click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
-@click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
+@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=30.0, show_default=True,
               help="Seconds for each call; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
+@click.option("--memory", metavar="GIB", type=FiniteRange(0), default=8.0, show_default=True,
               help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--for", "model", metavar="MODEL",
               help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
@@ -114,14 +116,19 @@ def _checked(options: dict[str, Any], show: Show | None) -> Report:
 def report(file: Path, **forms: Path | None) -> None:
     """Convert a JSON report to other forms. Without an option, print FILE as Markdown."""
     from ..errors import PosrefError, VectorError
+    from ..reports.document import contradiction
     from ..suite import safe_files
     from ..suite.reader import parse
     from ..suite.schemas import validate
     from ..targets.invocation import in_one_line
 
     with errors():
-        document = parse(file, safe_files.read(file, REPORT_LIMIT))
+        document = parse(file, safe_files.read_named(file, REPORT_LIMIT), limit=REPORT_LIMIT)
         validate("report", document, file)
+        wrong = contradiction(document)
+        if wrong:
+            msg = f"{file}: contradicts itself: {wrong}."
+            raise VectorError(msg)
         try:
             _render(document, **(forms if any(forms.values()) else {"markdown": Path("-")}))
         except (PosrefError, OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import sys
 import traceback
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -22,6 +23,18 @@ from ..errors import PosrefError, TargetError, no_operation, printable
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers, of which neither infinities nor NaN are."""
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> Any:
+        """Return the number, or fail with a sentence."""
+        found = super().convert(value, param, context)
+        if not math.isfinite(found):
+            self.fail(f"{found} is not a finite number.", param, context)
+        return found
+
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 LONGEST = 4000  # characters of an error

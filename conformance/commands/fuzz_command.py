@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from ..targets.remote.program_process import adopt
-from .console import console, errors, here, needs, needs_vectors, progress
+from .console import FiniteRange, console, errors, here, needs, needs_vectors, progress
 
 
 @click.command()
 @click.argument("target", required=False)
 @click.option("--command", metavar="PROGRAM", help="Instead of TARGET: a program that speaks the protocol, with its arguments.")
-@click.option("--seconds", metavar="N", type=click.FloatRange(0, min_open=True),
+@click.option("--seconds", metavar="N", type=FiniteRange(0, min_open=True),
               help="Draw calls for so many seconds; 60 unless --examples is given.")  # fmt: skip
 @click.option("--examples", metavar="N", type=click.IntRange(1), help="How many calls to draw for each operation and dtype.")
 @click.option("--seed", metavar="S", type=click.IntRange(0), default=0, show_default=True, help="The seed of the draws.")
@@ -23,12 +23,14 @@ from .console import console, errors, here, needs, needs_vectors, progress
 @click.option("--backend", metavar="B", help="The array library of TARGET, if it does not name one.")
 @click.option("--dtype", metavar="D", help="Check only float64, float32, bfloat16 or float16.")
 @click.option("--claim", metavar="CLASS", help="The accuracy class that results must reach, such as angle32.")
-@click.option("--trig", metavar="E", type=float, help="Allow an extra absolute error E in sines and cosines, at most 0.0008.")
+@click.option(
+    "--trig", metavar="E", type=FiniteRange(0), help="Allow an extra absolute error E in sines and cosines, at most 0.0008."
+)
 @click.option("--device", metavar="DEVICE", help="The device for arrays, as the array library names it.")
 @click.option("--isolate", is_flag=True, help="Kept for scripts: TARGET always has a process without expected values.")
-@click.option("--timeout", metavar="S", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
+@click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=30.0, show_default=True,
               help="Seconds for each call; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=click.FloatRange(0), default=8.0, show_default=True,
+@click.option("--memory", metavar="GIB", type=FiniteRange(0), default=8.0, show_default=True,
               help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the draws over a dask.distributed cluster.")
 @click.option("--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..suite.safe_files import is_standard_output
-from .console import FILE, console, errors, needs_vectors, operation, progress
+from .console import FILE, FiniteRange, console, errors, needs_vectors, operation, progress
 
 
 @click.command()
@@ -37,7 +37,7 @@ from .console import FILE, console, errors, needs_vectors, operation, progress
 @click.option("--witnesses", type=click.Choice(["1", "2"]), default="2", show_default=True,
               help="1 uses the definition alone, for large data. The file says so, and check --suite refuses it.")  # fmt: skip
 @click.option("--jobs", metavar="N", type=click.IntRange(1), help="Prove in at most N processes; by default one per core.")
-@click.option("--minutes", metavar="M", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+@click.option("--minutes", metavar="M", type=FiniteRange(0, min_open=True), default=10.0, show_default=True,
               help="Refuse a call that would take longer to prove.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", "suite", "onnx"]),
               help="By default from PATH's ending, or a suite. onnx is a folder like ONNX's node tests.")  # fmt: skip

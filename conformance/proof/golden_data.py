@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,16 +25,19 @@ from posref.spec import REGISTRY
 
 from ..accuracy import DEFAULT_CLAIM, UNIT, tolerance_of
 from ..calls import PLACED, array_names, from_json, judged_as, parameters_of, positions_of, to_json
-from ..errors import TargetError
+from ..errors import TargetError, shown
 from ..evidence.tools.numbers import floats
 from ..model import GOLDEN, Arrays, Case
+from ..suite import tensors
 from ..suite.axes import within
-from ..suite.safe_files import expect_writable, is_standard_output, whole_file
+from ..suite.reader import sizes
+from ..suite.safe_files import NAMED, expect_writable, is_standard_output, loads, read_named, read_object, whole_file
 from .evaluation import askable
 from .witnesses import Effort, Show, proved_in_parts, shapes_of
 
 NAME = "golden"
-MOST = 1 << 28  # numbers of an array
+MOST = 1 << 24  # numbers of all arrays
+AXES, DIGITS = 8, 20  # of an array; of the size of an axis
 SEGMENT = re.compile(
     r"(?:(?P<text>text) +(?P<tokens>\d+)|(?P<image>image) +(?P<size>\d+x\d+)"
     r"|(?P<video>video) +(?P<frames>\d+x\d+x\d+) +every +(?P<interval>\d+(?:\.\d+)?))"
@@ -86,6 +90,10 @@ class Request:
             how = {n: f"--option {n}=" if n not in array_names(self.op) else _how(self.op, n) for n in needed}
             msg = f"{NAME}: {self.op} needs {', '.join(needed)}; give {' and '.join(how.values())}."
             raise TargetError(msg)
+        _require("all arrays together", sum(x.size for x in map(np.asarray, inputs.values())))
+        large = {n: v for n, v in params.items() if n in sizes(self.op) and isinstance(v, int) and v > MOST}
+        for option, value in large.items():
+            _require(f"--option {option}=", value)
         return Case(f"{self.op}/golden/call", params, inputs, tuple(GOLDEN), f"seed {self.seed}")
 
     def _params(self) -> dict[str, Any]:
@@ -112,7 +120,9 @@ class Request:
             found |= {n: _numbers("--positions", self.positions) for n in positions_of(self.op) if n not in found}
         for text in self.shapes:
             name, shape = pair(NAME, "--shape", text, "NAME=SHAPE") if "=" in text else (self._main(), text)
-            made = floats(*_shape(shape), seed=self.seed + zlib.crc32(name.encode()))
+            counted = _shape(shape)
+            _require("--shape", math.prod(counted) + sum(np.size(x) for x in found.values()))
+            made = floats(*counted, seed=self.seed + zlib.crc32(name.encode()))
             axes = REGISTRY[self.op].arrays.get(name)
             found[name] = made if axes is None else within(made, axes, params, 8)
         unknown = [n for n in found if n not in known]
@@ -148,57 +158,112 @@ def _how(op: str, name: str) -> str:
 
 def _numbers(option: str, text: str) -> npt.NDArray[Any]:
     """Return numbers in commas, with ranges ``start:stop`` and ``start:stop:step``: integers unless one has a point."""
-    found: list[Any] = []
+    parts: list[range | list[float]] = []
     try:
         for part in text.split(","):
-            if ":" in part:
-                span = range(*map(int, part.split(":")))
-                _require(option, len(span))
-                found += span
-            else:
-                found.append(int(part) if part.strip().lstrip("+-").isdigit() else float(part))
+            bounds = [int(number) for number in part.split(":")] if ":" in part else []
+            parts.append(range(*bounds) if bounds else [_number(part)])
     except (TypeError, ValueError) as error:
-        msg = f"{NAME}: {option} must be numbers in commas, or ranges start:stop:step; got {text!r}."
+        msg = f"{NAME}: {option} must be numbers in commas, or ranges start:stop:step; got {shown(text)!r}."
         raise TargetError(msg) from error
-    return np.asarray(found, dtype=np.float64 if any(isinstance(x, float) for x in found) else np.int64)
+    _require(option, sum(_count(span) if isinstance(span, range) else 1 for span in parts))
+    ends = [end for span in parts for end in ((span[0], span[-1]) if span else ())]
+    if not all(math.isfinite(end) and -(2**63) <= end < 2**63 for end in ends):
+        msg = f"{NAME}: {option} must be finite numbers from -2**63 to 2**63 - 1; got {shown(text)!r}."
+        raise TargetError(msg)
+    kind = np.float64 if any(isinstance(end, float) for end in ends) else np.int64
+    return np.concatenate([_as_array(span, kind) for span in parts])
+
+
+def _as_array(numbers: range | list[float], kind: type[np.float64 | np.int64]) -> npt.NDArray[Any]:
+    if isinstance(numbers, list) or not numbers:
+        return np.asarray(numbers, dtype=kind)
+    return (numbers[0] + numbers.step * np.arange(len(numbers), dtype=np.int64)).astype(kind)
+
+
+def _number(text: str) -> float:
+    """Return an int, or a float where there is a point or an exponent."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _count(span: range) -> int:
+    """Return the length of a range, however long."""
+    return max(0, -(-(span.stop - span.start) // span.step))
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    parts = text.split(",")
-    if not all(part.strip().isdigit() for part in parts):
-        msg = f"{NAME}: --shape must be sizes in commas, as 4,8,128; got {text!r}."
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > AXES:
+        msg = f"{NAME}: --shape must be sizes in commas, at most {AXES}, as 4,8,128; got {shown(text)!r}."
         raise TargetError(msg)
-    shape = tuple(map(int, parts))
-    _require("--shape", math.prod(shape))
+    longest = max(map(len, parts))
+    shape = tuple(int(part) if longest < DIGITS else MOST + 1 for part in parts)
+    _require("--shape", max(math.prod(shape), *shape))
     return shape
 
 
 def _require(option: str, count: int) -> None:
-    """Raise unless an array of so many numbers is one that a machine holds."""
+    """Raise unless arrays of so many numbers are ones that a machine holds."""
     if count > MOST:
-        msg = f"{NAME}: {option} must have at most {MOST} numbers; got {count}."
+        msg = f"{NAME}: {option} must have at most {MOST} numbers; got {count if count < 10**DIGITS else 'more'}."
         raise TargetError(msg)
 
 
+# ---- arrays in files of the user's -----------------------------------------------------------------------------------------
 def _read(path: Path, known: Sequence[str]) -> Arrays:
     """Return the arrays in a file by name; that of a .npy file is the operation's first."""
+    readers = {".npz": _of_npz, ".npy": lambda data: {known[0]: _of_npy(data)}, ".safetensors": _of_safetensors}
+    if path.suffix not in readers:
+        msg = f"{NAME}: --input must be .npz, .npy or .safetensors; got {path}."
+        raise TargetError(msg)
+    data = read_named(path)
     try:
-        if path.suffix == ".npz":
-            with np.load(path) as data:
-                found = {name: data[name] for name in data.files}
-        elif path.suffix == ".npy":
-            found = {known[0]: np.load(path)}
-        elif path.suffix == ".safetensors":
-            from safetensors.numpy import load_file
-
-            found = load_file(path)
-        else:
-            msg = f"{NAME}: --input must be .npz, .npy or .safetensors; got {path}."
-            raise TargetError(msg)
-    except (ValueError, OSError, EOFError, KeyError) as error:
-        msg = f"{NAME}: {path} cannot be read: {error}"
+        found = readers[path.suffix](data)
+    except Exception as error:  # of bytes that anybody may have written
+        msg = f"{NAME}: {path} cannot be read: {shown(str(error) or type(error).__name__)}"
         raise TargetError(msg) from error
-    return {n: x.astype(np.float64) if x.dtype.kind == "f" else x for n, x in found.items()}
+    strange = {n: x.dtype for n, x in found.items() if x.dtype.kind not in "biuf"}
+    if strange:
+        msg = (
+            f"{NAME}: {path}: arrays must hold numbers or booleans; got {', '.join(f'{n} of {d}' for n, d in strange.items())}."
+        )
+        raise TargetError(msg)
+    _require(f"--input {path}", sum(x.size for x in found.values()))
+    kinds = {"f": np.float64, "b": np.bool_}
+    return {n: x.astype(kinds.get(x.dtype.kind, np.int64)) for n, x in found.items()}
+
+
+def _of_safetensors(data: bytes) -> Arrays:
+    return {name: array for name, (array, _) in tensors.decode(data).items()}
+
+
+def _of_npz(data: bytes) -> Arrays:
+    """Return the arrays of a zip file, none of which may be larger than it says, or all together larger than a file may be."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        if sum(entry.file_size for entry in entries) > NAMED:
+            msg = f"it holds more than {NAMED} bytes"
+            raise ValueError(msg)
+        found = {}
+        for entry in entries:
+            with archive.open(entry) as file:
+                found[entry.filename.removesuffix(".npy")] = _of_npy(file.read(entry.file_size + 1))
+        return found
+
+
+def _of_npy(data: bytes) -> npt.NDArray[Any]:
+    """Return the array of a .npy file, which must be as long as its header says."""
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = header(file)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize > len(data) or len(shape) > AXES:
+        msg = f"its header says {shape} of {dtype}"
+        raise ValueError(msg)
+    return np.asarray(np.lib.format.read_array(io.BytesIO(data), allow_pickle=False))
 
 
 # ---- options as they are written on a command line ------------------------------------------------------------------------
@@ -236,7 +301,7 @@ def pair(command: str, option: str, text: str, form: str) -> tuple[str, str]:
 def _value(command: str, name: str, text: str) -> Any:
     """Return an option's value: JSON, with a record as an object that has its type; a word that is no JSON as it is."""
     try:
-        value = json.loads(text)
+        value = loads(text.encode(), encoding="utf-8")
     except ValueError:
         return text
     if isinstance(value, dict) and "type" in value:
@@ -305,7 +370,7 @@ class ModelOptions:
 
     def _of_config(self, path: Path, layout: Any, *, several: bool) -> Mapping[str, Any]:
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
+            config = read_object(path)
             if several:
                 return dict(posref.mrope_from_config(config, layout=layout))
             return dict(posref.rope_from_config(config, layer_type=self.layer_type, layout=layout))

@@ -1,6 +1,7 @@
 """Conclusions from a report's JSON, shared by all forms of a report."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,6 +24,23 @@ def state(document: Mapping[str, Any]) -> str:
     if document["schema"] == 1 or not holds:
         return "conformant" if holds else "not conformant"
     return str(document["verdict"])
+
+
+def contradiction(document: Mapping[str, Any]) -> str:
+    """Return where a report contradicts itself, in words: its verdict, its counts and its cases must say the same."""
+    cases = document["cases"]
+    counts = Counter(case["verdict"] for case in cases if case["kind"] != "reject")
+    told = {word: n for word, n in document["counts"].items() if n and word != "missing"}
+    if told != {word: n for word, n in counts.items() if n}:
+        return f"its counts are {told}, and its cases give {dict(counts)}"
+    failing = sum(decides(case["kind"], case["verdict"]) for case in cases)
+    bad = sum(not operation["conformant"] for operation in document["operations"])
+    if document["schema"] > 1 and document["conformant"] and (failing or bad or not counts["pass"] or not document["complete"]):
+        return f"it says conformant, with {failing} failing cases, {bad} failing operations and {counts['pass']} passed"
+    word = document.get("verdict")
+    if word is not None and document["conformant"] == (word in ("not conformant", "incomplete")):
+        return f"its verdict is {word!r}, and conformant is {document['conformant']}"
+    return ""
 
 
 def shown(word: str) -> str:

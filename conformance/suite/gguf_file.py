@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from posref.models.gguf import ALWAYS, BOTH
 
 from ..errors import TargetError
+from .safe_files import open_named
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
@@ -21,6 +22,8 @@ FLOAT32 = 0  # of tensors
 VERSIONS = (2, 3)
 HEADER = 1 << 28  # bytes, at most: vocabularies take some millions
 KEPT = 1 << 12  # elements of an array, at most; longer ones are vocabularies
+ELEMENTS = 1 << 20  # of all arrays that are kept
+PAIRS, TENSORS, STRINGS = 1 << 14, 1 << 17, 1 << 22  # at most; of a vocabulary
 AXES = 4
 
 
@@ -30,6 +33,15 @@ class _Reader:
 
     file: BinaryIO
     size: int
+    kept: int = 0  # elements of arrays
+
+    def count(self, what: str, most: int) -> int:
+        """Return a number of things that follow, of which there may be at most `most`."""
+        found = int(self.scalar("Q"))
+        if found > most:
+            msg = f"it says that it has {found} {what}, more than {most}"
+            raise ValueError(msg)
+        return found
 
     def take(self, count: int) -> bytes:
         self.require(count)
@@ -72,10 +84,17 @@ class _Reader:
             msg = "it has an array of arrays"
             raise ValueError(msg)
         if inner == STRING and count > KEPT:
+            if count > STRINGS:
+                msg = f"it says that it has an array of {count} strings, more than {STRINGS}"
+                raise ValueError(msg)
             self.require(8 * count)
             for _ in range(count):
                 self.skip(self.scalar("Q"))
             return None
+        self.kept += count
+        if self.kept > ELEMENTS:
+            msg = f"its arrays have more than {ELEMENTS} elements"
+            raise ValueError(msg)
         return [self.value(inner) for _ in range(count)]
 
 
@@ -89,14 +108,14 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
         If it is no GGUF file, one of another version, or broken.
     """
     try:
-        with path.open("rb") as file:
-            reader = _Reader(file, path.stat().st_size)
+        with open_named(path) as (file, size):
+            reader = _Reader(file, size)
             tensors = _begin(reader)
-            pairs = reader.scalar("Q")
+            pairs = reader.count("key-value pairs", PAIRS)
             metadata = {reader.string(): reader.value(reader.scalar("I")) for _ in range(pairs)}
             found = [_tensor(reader) for _ in range(tensors)]
             return metadata, _divisors(reader, found, metadata.get("general.alignment", 32))
-    except (ValueError, OverflowError, MemoryError) as error:
+    except (ValueError, OverflowError, MemoryError, struct.error) as error:
         msg = f"{path}: not a GGUF file that can be read: {error}."
         raise TargetError(msg) from error
 
@@ -112,7 +131,7 @@ def _begin(reader: _Reader) -> int:
         why = "it is big-endian" if version >> 16 else f"it is of version {version}"
         msg = f"{why}; little-endian files of versions 2 and 3 can"
         raise ValueError(msg)
-    return int(reader.scalar("Q"))
+    return reader.count("tensors", TENSORS)
 
 
 def _tensor(reader: _Reader) -> tuple[str, int, int, int]:

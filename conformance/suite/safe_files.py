@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..errors import VectorError
 
@@ -63,6 +63,53 @@ def read(path: Path, limit: int, *, root: Path | None = None) -> bytes:
     return data
 
 
+NAMED = 1 << 28  # bytes of a file that a user names
+
+
+def read_named(path: Path, limit: int = NAMED) -> bytes:
+    """
+    Return the bytes of a file that the user names, which may be a link to it: a regular file of at most `limit` bytes.
+
+    Raises
+    ------
+    VectorError
+        If there is no such file, or it is a folder, a pipe or a device.
+    """
+    try:
+        return read(Path(os.path.realpath(path)), limit)
+    except (VectorError, ValueError) as error:  # ValueError: a NUL in the name
+        msg = f"{path}: {str(error).partition(': ')[2] or error}"
+        raise VectorError(msg) from error
+
+
+@contextlib.contextmanager
+def open_named(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Yield a file that the user names, and its size, where only its beginning is read; `VectorError` unless it is regular."""
+    try:
+        place = Path(os.path.realpath(path))
+        regular = stat.S_ISREG(place.stat().st_mode)  # opening some devices does something
+        with os.fdopen(os.open(place if regular else os.devnull, FLAGS), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise _refusal(path, "must be a regular file", None)
+            yield file, found.st_size
+    except OSError as error:
+        raise _refusal(path, f"cannot be read: {error.strerror or error}", None) from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file that the user names, such as a config.json; `VectorError` if it is anything else."""
+    try:
+        found = loads(read_named(path, LIMIT), encoding="utf-8", lenient=True)
+    except ValueError as error:
+        msg = f"{path}: is not JSON that can be read: {error}."
+        raise VectorError(msg) from error
+    if not isinstance(found, dict):
+        msg = f"{path}: must hold a JSON object; got a {type(found).__name__}."
+        raise VectorError(msg)
+    return found
+
+
 def _no_links(path: Path, root: Path | None) -> None:
     """Raise if the file, or a folder between it and `root`, is a symbolic link."""
     folders = [] if root is None else [f for f in path.parents if f != root and f.is_relative_to(root)]
@@ -81,9 +128,9 @@ DEPTH = 32  # of objects and lists inside one another; tensors have at most 8 ax
 DIGITS = 20  # no 64-bit integer has more, and longer ones take time that grows with the square
 
 
-def loads(data: bytes, *, limit: int = LIMIT, encoding: str = "ascii") -> Any:
+def loads(data: bytes, *, limit: int = LIMIT, encoding: str = "ascii", lenient: bool = False) -> Any:
     """
-    Return the document in `data`.
+    Return the document in `data`; with `lenient` numbers may be NaN, infinite or large, as models' files have them.
 
     Raises
     ------
@@ -96,7 +143,8 @@ def loads(data: bytes, *, limit: int = LIMIT, encoding: str = "ascii") -> Any:
         raise ValueError(msg)
     text = data.decode(encoding)
     try:
-        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_real, parse_int=_integer)
+        numbers = {} if lenient else {"parse_constant": _constant, "parse_float": _real, "parse_int": _integer}
+        document = json.loads(text, object_pairs_hook=_unique, **numbers)  # type: ignore[arg-type]
     except RecursionError:
         document = None
         deep = True

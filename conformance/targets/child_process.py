@@ -59,7 +59,7 @@ def _loaded(request: dict[str, Any]) -> tuple[dict[str, Any], PythonTarget | Non
         target = load_python(request["target"], **request["options"])
         return {"status": "ok", "stated": target.stated()}, target
     except (PosrefError, BackendMissing) as error:
-        return {"status": "refused", "class": invocation.kind_of(error), "message": str(error)}, None
+        return {"status": "refused", "class": invocation.kind_of(error), "message": invocation.text_of(error)}, None
     except BaseException as error:
         message = f"{request['target']}: could not be loaded: {invocation.in_one_line(error)}"
         return {"status": "refused", "class": "TargetError", "message": message}, None
@@ -85,7 +85,7 @@ def _raised(error: BaseException) -> dict[str, Any]:
         return {"status": "unsupported", "message": _text(error) or "not implemented"}
     if isinstance(error, Failure):
         return {"status": "fail", "message": _text(error)}
-    said = shown(str(error), LONGEST) if isinstance(error, Stopped) else invocation.in_one_line(error)
+    said = shown(invocation.text_of(error), LONGEST) if isinstance(error, Stopped) else invocation.in_one_line(error)
     return {"status": "error", "message": said}
 
 

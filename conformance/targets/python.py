@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from inspect import isroutine
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ FOLDER = Path(__file__).parents[1] / "adapters"
 ADAPTERS = tuple(sorted(file.stem for file in FOLDER.glob("[!_]*.py")))
 PACKAGE = re.compile(r'^PACKAGE = "(.+)"$', re.MULTILINE)
 T = TypeVar("T")
+MOST = 1000  # entries of a list that a target states
 
 
 def compiler_limits_reached() -> int:
@@ -141,6 +143,15 @@ def offered(implementation: Any, name: str, default: Any = None) -> Any:
         raise TargetError(msg) from error
 
 
+def listed(implementation: Any, name: str, default: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """Return a list that an implementation states; `TargetError` if it has no end."""
+    found = tuple(islice(offered(implementation, name, default), MOST + 1))
+    if len(found) > MOST:
+        msg = f"{type(implementation).__name__}: {name} must have at most {MOST} entries; got more."
+        raise TargetError(msg)
+    return found
+
+
 def load_python(
     target: Any, *, backend: str | None = None, dtype: str | None = None, claim: str | None = None, trig: float | None = None,
     device: Any = None,
@@ -191,9 +202,9 @@ def _loaded(
     return PythonTarget(
         name, library.name, dtypes, settle_claims(name, stated, dtypes, claim, trig),
         f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else ""),
-        tuple(offered(implementation, "NOTES", ())), _versions(library, implementation),
+        listed(implementation, "NOTES"), _versions(library, implementation),
         _scalings(name, implementation), settle_supports(name, offered(implementation, "supports")),
-        implementation, library, device, invocation.settle_in_place(name, offered(implementation, "in_place", ())),
+        implementation, library, device, invocation.settle_in_place(name, _in_place(implementation)),
     )  # fmt: skip
 
 
@@ -210,7 +221,12 @@ def _scalings(name: str, implementation: Any) -> tuple[str, ...]:
     known = tuple(kind.__name__ for kind in RECORDS)
     if name == "posref":
         return known
-    return settle_scalings(name, offered(implementation, "scalings", SCALINGS))
+    return settle_scalings(name, listed(implementation, "scalings", SCALINGS))
+
+
+def _in_place(implementation: Any) -> Any:
+    stated = offered(implementation, "in_place", ())
+    return stated if isinstance(stated, str) else listed(implementation, "in_place")
 
 
 def _backend_name(name: str, implementation: Any) -> str:
@@ -227,7 +243,7 @@ def _backend_name(name: str, implementation: Any) -> str:
 def _dtypes(name: str, implementation: Any, library: ModuleType) -> tuple[str, ...]:
     if name == "posref":
         return tuple(d for d in OF_DTYPE if d in library.dtypes)
-    return tuple(offered(implementation, "dtypes", ("float32",)))
+    return listed(implementation, "dtypes", ("float32",))
 
 
 def _versions(library: ModuleType, implementation: Any) -> dict[str, str]:

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
+BYTES, DEPTH = 1 << 24, 32  # bytes of a file; of objects and lists inside one another
 LONGEST = 4000  # characters of an error, which may quote known models and the file
 LARGEST, SMALLEST = float.fromhex("0x1.fffffffffffffp+1023"), float.fromhex("0x1p-1022")  # normal float64 numbers
 
@@ -46,14 +47,39 @@ def parsed(config: Any) -> dict[str, Any]:
     """Return a configuration as a dict of dicts: its own, what its ``to_dict()`` returns, or the JSON file at a path."""
     if isinstance(config, str | PathLike):
         try:
-            config = json.loads(Path(config).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:  # ValueError: the text is not JSON, or not UTF-8
+            config = json.loads(_text(Path(config)))
+        except (OSError, ValueError, RecursionError) as error:  # ValueError: the text is not JSON, or not UTF-8
             refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {error}")
     elif not isinstance(config, dict | Mapping) and hasattr(config, "to_dict"):
         config = config.to_dict()
     if not isinstance(config, dict | Mapping):
         refuse(f"config must be a mapping, the path of a config.json, or have to_dict(); got {type(config).__name__}.")
+    _expect_shallow(config)
     return {name: _plain(value) for name, value in config.items()}
+
+
+def _text(path: Path) -> str:
+    """Return the text of a regular file of at most `BYTES` bytes."""
+    if path.exists() and not path.is_file():
+        msg = "it is not a regular file"
+        raise ValueError(msg)
+    if path.stat().st_size > BYTES:
+        msg = f"it has more than {BYTES} bytes"
+        raise ValueError(msg)
+    return path.read_text(encoding="utf-8")
+
+
+def _expect_shallow(config: Any) -> None:
+    """Refuse a configuration that is nested too deeply, as one that contains itself is."""
+    level = {id(config): config}
+    for _ in range(DEPTH):
+        level = {id(v): v for c in level.values() for v in (c.values() if isinstance(c, dict | Mapping) else c) if _holds(v)}
+    if level:
+        refuse(f"config must be nested at most {DEPTH} deep.")
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, dict | list | tuple | Mapping)
 
 
 def _plain(value: Any) -> Any:

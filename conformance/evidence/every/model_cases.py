@@ -7,7 +7,6 @@ last ones of the longest context. They are made from a seed and judged live, as 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +29,7 @@ from ...errors import TargetError, VectorError
 from ...model import Case, LoadedCase
 from ...model import Flag as Why
 from ...suite import gguf_file
+from ...suite.safe_files import read_object
 from .kernel_cases import Arrays, reals
 
 GROUP = "model"
@@ -155,8 +155,8 @@ def read(name: str) -> Model:
             msg = f"for: {str(error.args[0]).removeprefix('presets: ')} Or give the path of a config.json."
             raise TargetError(msg) from None
     try:
-        config = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        config = read_object(Path(path))
+    except VectorError as error:
         msg = f"for: {path} cannot be read: {error}"
         raise TargetError(msg) from error
     return of_config(name, config, layer_type or None)

@@ -6,6 +6,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+STEP = 0x9E3779B97F4A7C15
+
 
 def floats(*shape: int, seed: int, bits: int = 8) -> npt.NDArray[np.float64]:
     """
@@ -14,15 +16,13 @@ def floats(*shape: int, seed: int, bits: int = 8) -> npt.NDArray[np.float64]:
     With 8 bits they are representable in bfloat16, float16 and everything wider; with 24 in float32. None is zero.
     """
     size = math.prod(shape)
-    state, values = (seed + 1) * 0x9E3779B97F4A7C15, []
-    for _ in range(size):  # splitmix64
-        state = (state + 0x9E3779B97F4A7C15) % 2**64
-        mixed = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
-        mixed ^= mixed >> 31
-        magnitude = 1 + (mixed >> 1) % (2**bits - 1)
-        values.append((magnitude if mixed & 1 else -magnitude) / 2 ** (bits - 2))
-    return np.asarray(values, dtype=np.float64).reshape(shape)
+    state = np.uint64((seed + 1) * STEP % 2**64) + np.arange(1, size + 1, dtype=np.uint64) * np.uint64(STEP)  # splitmix64
+    mixed = (state ^ state >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    magnitude = (1 + (mixed >> np.uint64(1)) % np.uint64(2**bits - 1)).astype(np.float64)
+    signed = np.where(mixed & np.uint64(1), magnitude, -magnitude) / 2 ** (bits - 2)
+    return np.asarray(signed, dtype=np.float64).reshape(shape)
 
 
 def seed_of(name: str) -> int:
