@@ -22,6 +22,7 @@ from sampling import SHARE, select
 from posref import backends
 
 pytest.register_assert_rewrite("every_encoding")
+os.environ["POSREF_PASS"] = "UNRULY,FORGED"  # what targets in tests read
 THOROUGH = Path(__file__).with_name("thorough")
 PLAIN = "not thorough"
 SHARING = ("test_reference", "test_reports", "test_bounds", "test_html")  # files whose tests read the same reports

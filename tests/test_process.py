@@ -311,7 +311,7 @@ def test_a_crash_ends_the_operation_and_the_others_are_asked(tmp_path: Path, mon
 def test_where_there_can_be_no_copy_the_report_is_the_same(tmp_path: Path) -> None:
     def report(first: str) -> dict[str, object]:
         main = f"{first}; import sys; from posref.cli import main; sys.exit(main())"
-        words = ["check", "posref", "--op", "alibi_slopes", "--op", "sinusoidal", "--backend", "numpy", "--json", "-"]
+        words = ["check", "posref", "--op", "alibi_slopes", "--op", "sinusoidal", "--backend", "numpy", "--seed", "1", "--json", "-"]
         done = subprocess.run([sys.executable, "-P", "-c", main, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
@@ -371,3 +371,54 @@ def test_an_object_stays_in_this_process() -> None:
     seen: list[int] = []
     check(Mine, op="alibi_slopes")
     assert set(seen) == {os.getpid()}
+
+
+LOOKING = """
+import os, sys
+import numpy as np
+for name in ("MY_TOKEN", "HF_TOKEN", "UNKNOWN", "NAMED", "OMP_NUM_THREADS"):
+    print(f"{name}={os.environ.get(name)}", file=sys.stderr)
+print("files", len([n for n in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{n}")]), file=sys.stderr)
+print("secret", any(os.readlink(f"/proc/self/fd/{n}").endswith("secret.txt") for n in os.listdir("/proc/self/fd")
+                    if os.path.lexists(f"/proc/self/fd/{n}")), file=sys.stderr)
+def learned(positions, table, **options):
+    return np.asarray(table)[np.asarray(positions) + options.get("offset", 0)]
+"""
+
+
+def test_a_target_gets_no_secrets_and_no_open_files(tmp_path: Path) -> None:
+    (tmp_path / "looking.py").write_text(LOOKING)
+    (tmp_path / "secret.txt").write_text("secret")
+    given = {"MY_TOKEN": "1", "HF_TOKEN": "1", "UNKNOWN": "1", "NAMED": "1", "OMP_NUM_THREADS": "1", "POSREF_PASS": "NAMED"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **given}
+    command = [sys.executable, "-m", "posref", "check", "looking.py", "--tier", "smoke"]
+    with (tmp_path / "secret.txt").open() as file:
+        os.set_inheritable(file.fileno(), True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, close_fds=False
+        )
+    assert done.returncode == 0, done.stderr
+    for line in ("MY_TOKEN=None", "HF_TOKEN=None", "UNKNOWN=None", "NAMED=1", "OMP_NUM_THREADS=1", "secret False"):
+        assert line in done.stderr
+
+
+COPIES = """
+import os, time
+import numpy as np
+def learned(positions, table, **options):
+    for _ in range(6):
+        if not os.fork():
+            held = bytearray(200 << 20)
+            held[::4096] = b"x" * len(held[::4096])
+            time.sleep(60)
+    time.sleep(20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
+def test_the_memory_of_all_processes_is_limited(tmp_path: Path) -> None:
+    """None of them holds more than a quarter of the limit."""
+    (tmp_path / "copies.py").write_text(COPIES)
+    report = check(str(tmp_path / "copies.py"), tier="smoke", memory=0.8, timeout=15.0)
+    [case] = [c for c in report.operations[0].cases if c.kind != "reject"]
+    assert case.verdict == "crash", case.message  # a timeout if nobody looks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -50,7 +51,8 @@ class Child:
         given = (self.mark, int(memory * 2**30), held, theirs, (*ours, self._lifeline))
         self._process: _Forked | subprocess.Popen[bytes]
         try:
-            self._process = _forked(command, *given) if callable(command) else _spawned(command, *given, shared)
+            start: Callable[..., _Forked | subprocess.Popen[bytes]] = _forked if callable(command) else _spawned
+            self._process = start(command, *given, shared)
         finally:
             for end in (held, *theirs):
                 os.close(end)
@@ -251,6 +253,33 @@ class _Forked:
         self.send_signal(signal.SIGKILL)
 
 
+PASSED = {
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "VIRTUAL_ENV",
+    "CONDA_PREFIX", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PATHEXT", "COMSPEC", "APPDATA",
+    "LOCALAPPDATA", "USERPROFILE",
+}  # fmt: skip
+FAMILIES = (  # of names: locales, caches, threads, devices and the settings of libraries
+    "LC_", "XDG_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "KMP_", "CUDA_", "NVIDIA_", "NCCL_", "ROCR_", "HIP_",
+    "HSA_", "XLA_", "JAX_", "TORCH", "PYTORCH_", "TRITON_", "MLX_", "TF_", "KERAS_", "DASK_", "HF_", "TRANSFORMERS_", "POSREF_",
+)  # fmt: skip
+MORE = "POSREF_PASS"  # names of further variables, in commas
+SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE")
+
+
+def environment(mark: str) -> dict[str, str]:
+    """Return the environment of a program: what libraries need to run, and what ``POSREF_PASS`` names; no secrets."""
+    named = {name.strip() for name in os.environ.get(MORE, "").split(",")}
+    usual = {n for n in os.environ if (n in PASSED or n.startswith(FAMILIES)) and not SECRET.search(n)}
+    return {n: v for n, v in os.environ.items() if n in usual | named} | {MARK: mark}
+
+
+def close_others(kept: set[int]) -> None:
+    """Close all open files of this process but those that are kept."""
+    ends = sorted(kept)
+    for low, high in zip(ends, [*ends[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
+        os.closerange(low + 1, high)
+
+
 def _spawned(
     command: Sequence[str], mark: str, memory: int, held: int, theirs: Sequence[int], _: Sequence[int], shared: tuple[int, ...]
 ) -> subprocess.Popen[bytes]:
@@ -258,24 +287,31 @@ def _spawned(
     supervised = [sys.executable, "-I", "-S", str(SUPERVISOR), str(held), str(memory), *command]
     stdin, stdout, stderr = theirs
     return subprocess.Popen(
-        supervised, stdin=stdin, stdout=stdout, stderr=stderr, env={**os.environ, MARK: mark}, pass_fds=(held, *shared),
+        supervised, stdin=stdin, stdout=stdout, stderr=stderr, env=environment(mark), pass_fds=(held, *shared),
         start_new_session=True,
     )  # fmt: skip
 
 
 def _forked(
-    work: Callable[[], object], mark: str, memory: int, held: int, theirs: Sequence[int], ours: Sequence[int]
+    work: Callable[[], object],
+    mark: str,
+    memory: int,
+    held: int,
+    theirs: Sequence[int],
+    _: Sequence[int],
+    shared: tuple[int, ...],
 ) -> _Forked:
     """Start a copy of this process under its supervisor, another one."""
     pid = os.fork()
     if not pid:
         try:
             os.setsid()
-            os.environ[MARK] = mark
+            own = environment(mark)
+            os.environ.clear()
+            os.environ.update(own)
             for standard, end in enumerate(theirs):
                 os.dup2(end, standard)
-            for end in (*theirs, *ours):
-                os.close(end)
+            close_others({0, 1, 2, held, *shared})
             supervisor.main(held, memory, work)
         finally:
             os._exit(127)

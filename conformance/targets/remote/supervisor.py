@@ -3,8 +3,9 @@ The process between posref and a program that it runs: it sets the limits, and l
 
 A script, ``python -I -S supervisor.py LIFELINE BYTES PROGRAM [ARGS]``, that imports the standard library alone.
 LIFELINE is a pipe whose other end only posref holds: when it closes, because posref let go or died of whatever, the program and
-all that it started are killed, also what left its session. BYTES limits the private memory of every process; 0 is no limit.
-When the program ends, what it started is killed too, and this process ends as the program did.
+all that it started are killed, also what left its session. BYTES limits the private memory of every process, the memory of all
+together, and the size of every file; 0 is no limit. When the program ends, what it started is killed too, and this process ends
+as the program did.
 """
 
 import atexit
@@ -20,6 +21,7 @@ from collections.abc import Callable
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PATIENCE = 2.0  # seconds for killed processes to end; one in an uninterruptible call may take for ever
+LOOK = 500  # milliseconds between two looks at the memory of all processes
 LINUX = sys.platform == "linux"
 
 
@@ -45,9 +47,16 @@ def main(lifeline: int, limit: int, command: list[str] | Callable[[], object]) -
     for end in (lifeline, wake):
         events.register(end, select.POLLIN)
     status = None
-    while status is None and lifeline not in (end for end, _ in events.poll()):
-        os.read(wake, 512)
-        status = reap(program)
+    wait = LOOK if limit and LINUX else None
+    while status is None:
+        ready = [end for end, _ in events.poll(wait)]
+        if lifeline in ready:
+            break
+        if wake in ready:
+            os.read(wake, 512)
+            status = reap(program)
+        elif limit and memory() > limit:
+            status = signal.SIGKILL  # as the system ends what takes too much
     sweep(program)
     end_as(status)
 
@@ -65,6 +74,7 @@ def become(limit: int, command: list[str] | Callable[[], object]) -> None:
         if limit:
             # private writable memory: RLIMIT_AS also counts address space that is only reserved, and stops WebAssembly and CUDA
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # the file of replies is in memory
         if not isinstance(command, list):
             signal.signal(signal.SIGINT, signal.default_int_handler)
             work(command)
@@ -126,6 +136,34 @@ def sweep(program: int) -> None:
         except ChildProcessError:
             return
         time.sleep(0.002)
+
+
+def memory() -> int:
+    """Return the bytes that all processes below this one hold; 0 if there is one alone, which has a limit of its own."""
+    found = below(os.getpid())
+    return sum(map(held_by, found)) if len(found) > 1 else 0
+
+
+def below(pid: int) -> list[int]:
+    """Return the processes that descend from one, by the system's lists of children."""
+    found = [pid]
+    for one in found:  # grows while it is read
+        try:
+            for task in os.listdir(f"/proc/{one}/task"):
+                with open(f"/proc/{one}/task/{task}/children", "rb") as file:
+                    found += map(int, file.read().split())
+        except OSError:  # it has ended, or the system has no such lists
+            continue
+    return found[1:]
+
+
+def held_by(pid: int) -> int:
+    """Return the bytes that a process holds, its part of what it shares with its copies."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return sum(int(line.split()[1]) << 10 for line in file if line.startswith(b"Pss_Anon:"))
+    except OSError:
+        return 0
 
 
 def descendants() -> list[int]:
