@@ -2,6 +2,7 @@
 Sessions in environments of their own.
 
 `nox -s everything` runs all tests, where `.ci/run` takes a share of those that cover all pairs.
+`nox -s lowest` runs the plain tests at the lowest versions that are allowed; `nox -s constraints` writes the constraints of CI.
 `nox -s scoreboard` checks released libraries and writes docs/scoreboard.md; `nox -s docs` builds the site.
 """
 
@@ -10,6 +11,7 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.sessions = ["scoreboard"]
 
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TORCH = "torch==2.13.0"  # first, from where pip finds a build for this machine, so that no library picks another
 RELEASED = {  # adapter: what is installed, in order; a list is installed without its dependencies
     "diffusers": [TORCH, "diffusers==0.42.1"],
@@ -39,6 +41,38 @@ def everything(session: nox.Session) -> None:
     session.install(".[test]")
     session.run("pytest", *session.posargs)
     session.run("pytest", "-m", "thorough", "--everything", *session.posargs)
+
+
+@nox.session(python="3.11")
+def lowest(session: nox.Session) -> None:
+    """Run the plain tests with the lowest versions of what posref names."""
+    session.install("uv")
+    versions = f"{session.create_tmp()}/lowest.txt"
+    session.run(
+        "uv", "pip", "compile", "--quiet", "--resolution", "lowest-direct", "--extra", "test", "pyproject.toml", "-o", versions
+    )
+    session.install("-r", versions)
+    session.install("--no-deps", ".")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def constraints(session: nox.Session) -> None:
+    """Write what CI installs, with hashes: a file for each version of Python."""
+    session.install("uv")
+    for version in PYTHONS:
+        target = f".github/constraints/py{version}.txt"
+        chosen = (
+            "--universal",
+            "--python-version",
+            version,
+            "--extra",
+            "test",
+            "--generate-hashes",
+            "--no-header",
+            "--upgrade",
+        )
+        session.run("uv", "pip", "compile", "--quiet", *chosen, "pyproject.toml", "-o", target)
 
 
 @nox.session
