@@ -149,5 +149,5 @@ def _described(record: Encoding) -> dict[str, str]:
 
 
 def _where(record: Encoding) -> str:
-    code = record.function.__code__
+    code = inspect.unwrap(record.function).__code__
     return f"{code.co_filename}, line {code.co_firstlineno}: {record.name}"

@@ -269,7 +269,8 @@ def _require(
     function: Callable[..., Any], results: tuple[str, ...] | None, outputs: tuple[str, ...], described: Mapping[str, Any]
 ) -> None:
     """Raise `ValueError`, with the file and the line to add, if the registry lacks something about a definition."""
-    where = f"{function.__code__.co_filename}, line {function.__code__.co_firstlineno}: @encoding of {function.__name__}"
+    code = inspect.unwrap(function).__code__
+    where = f"{code.co_filename}, line {code.co_firstlineno}: @encoding of {function.__name__}"
     if results is None or len(results) != len(outputs):
         msg = (
             f'{where} must say the axes of {", ".join(outputs)} in the letters of arrays: add result="*R T D", or "=x" if as x.'

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 from posref.absolute.sines import arranged, followed_by_zeros, ladder
 from posref.core.angles import cos_sin
 from posref.core.arrays import Array, DType, cast, library, result_dtype
+from posref.core.blocks import in_blocks
 from posref.core.checks import check_integer, check_positions, check_positive, check_word
 from posref.spec import Axes, Flag, Integer, OneOf, Real, encoding
 from posref.types import ArrayOf, T
@@ -57,6 +58,7 @@ ODD: tuple[Odd, ...] = get_args(Odd)
         ),
     },
 )
+@in_blocks(positions=(0, 0))
 def sinusoidal(
     positions: ArrayOf[T],
     dim: int,

@@ -13,6 +13,7 @@ function in these ways: the tests run every operation and compare the calls with
 import dis
 from collections.abc import Callable, Iterator, Set
 from functools import cache
+from inspect import unwrap
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -106,9 +107,10 @@ def rebound(function: Function, names: Set[str], known: Known) -> Function:
 
     def copied(original: Function) -> Function:
         if original not in copies:
-            scope = dict(original.__globals__)
-            copy = FunctionType(original.__code__, scope, original.__name__, original.__defaults__, original.__closure__)
-            copy.__kwdefaults__ = original.__kwdefaults__
+            plain = unwrap(original)  # a copy is evaluated at once: its blocks would call what it replaces
+            scope = dict(plain.__globals__)
+            copy = FunctionType(plain.__code__, scope, plain.__name__, plain.__defaults__, plain.__closure__)
+            copy.__kwdefaults__ = plain.__kwdefaults__
             copies[original] = copy
             for name, other in _functions(original):
                 if is_known(other):
@@ -195,8 +197,8 @@ def _functions(function: Function) -> Iterator[tuple[str, Function]]:
     """Yield the global names in a function's code that are functions of this package, each with its function."""
     if not isinstance(function, FunctionType):
         return
-    root = __name__.partition(".")[0]
-    for name in _names(function.__code__):
-        other = function.__globals__.get(name)
+    root, plain = __name__.partition(".")[0], unwrap(function)
+    for name in _names(plain.__code__):
+        other = plain.__globals__.get(name)
         if isinstance(other, FunctionType) and other.__module__.partition(".")[0] == root:
             yield name, other

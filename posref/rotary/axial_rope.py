@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from posref.core.arrays import Array, constants, library, namespace, number_system, wide
+from posref.core.blocks import in_blocks
 from posref.core.checks import check_coordinates, check_flag, check_lanes, check_positions, check_word
 from posref.rotary.apply_rope import apply_rope
 from posref.rotary.axial_frequencies import ALLOCATIONS, UNITS, Allocation, Unit, axial_frequencies, check_axes
@@ -62,6 +63,7 @@ LAYOUTS: tuple[Layout, ...] = get_args(Layout)
         ),
     },
 )
+@in_blocks(x=(0, 1), positions=(1, 0))
 def axial_rope(
     x: ArrayOf[T],
     positions: ArrayOf[T],

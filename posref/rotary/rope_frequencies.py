@@ -4,6 +4,7 @@ from typing import Any
 
 from posref.core.arrays import Array, DType, Namespace, constants, created
 from posref.core.checks import check_integer, check_positive
+from posref.core.once import once
 from posref.rotary import llama3, longrope, ntk, yarn
 from posref.scaling import (
     DynamicNTK,
@@ -42,6 +43,7 @@ from posref.types import HOST, AnyArray, N, NamespaceOf
     },
     result=("dim//2", ""),
 )
+@once
 def rope_frequencies(
     dim: int,
     /,

@@ -2,6 +2,7 @@
 
 from posref.core.angles import cos_sin
 from posref.core.arrays import Array, DType, cast, result_dtype
+from posref.core.blocks import in_blocks
 from posref.core.checks import check_frequencies, check_positions
 from posref.spec import Axes, Real, encoding, part
 from posref.types import AnyArray, ArrayOf, T
@@ -23,6 +24,7 @@ from posref.types import AnyArray, ArrayOf, T
     rows="*P",
     rounded=("inv_freq",),
 )
+@in_blocks(positions=(0, 0))
 def rope_table(
     positions: ArrayOf[T], inv_freq: AnyArray, /, *, attention_factor: float = 1.0, dtype: DType | None = None
 ) -> tuple[T, T]:

@@ -26,7 +26,7 @@ DRAWS = 30
 def one_name(encoding: Encoding) -> None:
     """Function, `posref.<name>`, record and file agree; arrays are positional-only and options keyword-only."""
     name, record = encoding.op, encoding.record
-    assert Path(record.function.__code__.co_filename).relative_to(ROOT) == Path(record.family, f"{name}.py")
+    assert Path(inspect.unwrap(record.function).__code__.co_filename).relative_to(ROOT) == Path(record.family, f"{name}.py")
     assert getattr(posref, name) is record.function
     assert name in posref.__all__
     parameters = inspect.signature(record.function).parameters.values()

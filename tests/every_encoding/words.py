@@ -29,7 +29,7 @@ def docstring_has_its_sections(encoding: Encoding) -> None:
 @part()
 def title_and_idea(encoding: Encoding) -> None:
     op, family = encoding.op, encoding.record.family
-    file = Path(encoding.function.__code__.co_filename).name
+    file = Path(inspect.unwrap(encoding.function).__code__.co_filename).name
     assert op in ABOUT, f"{file}: @encoding of {op} needs a title, the field's own name, and an idea."
     assert [name for name, said in FAMILIES.items() if op in said.ABOUT] == [family]
     about = ABOUT[op]
@@ -40,7 +40,7 @@ def title_and_idea(encoding: Encoding) -> None:
 
 @part()
 def words_of_options_have_meanings(encoding: Encoding) -> None:
-    op, file = encoding.op, Path(encoding.function.__code__.co_filename).name
+    op, file = encoding.op, Path(inspect.unwrap(encoding.function).__code__.co_filename).name
     for option, domain in encoding.record.domains.items():
         for word in domain.words if isinstance(domain, OneOf) else ():
             meaning = ABOUT[op].words.get(option, {}).get(word, Word("")).meaning

@@ -1,0 +1,163 @@
+"""
+Evaluation of a definition in blocks of rows that fit the processor's cache, with the same bits as all at once.
+
+A definition reads and writes its intermediate results several times. In a block they stay in the cache, and memory is read and
+written once. This is done for large arrays of NumPy and for plain CPU tensors of PyTorch that record no gradient and are not
+compiled, exported or traced. Everywhere else, and in error bounds and balls, the definition runs as it is written. With
+``POSREF_BLOCKS=0`` in the environment when posref is imported it does so everywhere.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from functools import wraps
+from math import prod
+from typing import Any, NamedTuple, TypeVar
+
+from posref.core.arrays import Array, are_numpy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ON = os.environ.get("POSREF_BLOCKS", "1") != "0"
+CACHE = 2**20  # bytes of a block's results: the second-level cache of a processor core has one or two of them
+BLOCKS = 4  # results of fewer blocks are computed at once
+ROWS = 256  # so are results of fewer rows
+SEEN = 2  # the fewest indices of a block: one of them would be taken for an axis that broadcasts
+
+
+class Rows(NamedTuple):
+    """The axis that is divided: its size, its place from the right among the row axes (1 is the last), and all rows."""
+
+    size: int
+    from_the_right: int
+    total: int
+
+
+def in_blocks(**around: tuple[int, int]) -> Callable[[F], F]:
+    """
+    Evaluate a definition in blocks of rows.
+
+    `around` names the array arguments that have row axes, and the numbers of axes before and after these. The row axes of all
+    of them broadcast, aligned from the right. In every result one axis comes after the row axes. A row of the results depends
+    only on the same row of the named arguments, and on all of the others. A block is a range of the longest row axis, or of the
+    last one if an array that is not named has several axes, which may be rows too.
+    """
+
+    def decorated(function: F) -> F:
+        names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        places = {names.index(name): axes for name, axes in around.items()}
+        first = min(places)
+        has_channels = places[first] != (0, 0)
+
+        @wraps(function)
+        def evaluated(*arrays: Any, **options: Any) -> Any:
+            if not ON or len(arrays) != len(names) or not _is_large(arrays[first], has_channels) or not _are_plain(arrays):
+                return function(*arrays, **options)
+            rows = _rows(arrays, places)
+            if rows is None or rows.total < ROWS or rows.size <= SEEN:
+                return function(*arrays, **options)
+            return _joined(function, arrays, options, places, rows)
+
+        return evaluated  # type: ignore[return-value]  # it has the signature of what it wraps
+
+    return decorated
+
+
+def _is_large(array: Any, has_channels: bool) -> bool:
+    """Return whether an array of NumPy or PyTorch may make several blocks. No array does while a graph is made."""
+    kind, least = type(array), BLOCKS * CACHE // 4 if has_channels else ROWS
+    if kind.__module__ == "torch":
+        import torch
+
+        return not torch.compiler.is_compiling() and prod(array.shape) >= least
+    return are_numpy(kind) and array.size >= least
+
+
+def _are_plain(arrays: tuple[Any, ...]) -> bool:
+    """Return whether all are numbers or NumPy's arrays, or PyTorch's plain tensors too, of which nothing is recorded."""
+    if all(are_numpy(type(array)) or isinstance(array, int) for array in arrays):
+        return True
+    kind = type(arrays[0])
+    if kind.__module__ != "torch" or kind.__name__ != "Tensor":
+        return False
+    import torch
+
+    if torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack():
+        return False
+    for array in arrays:
+        if type(array) is torch.Tensor:
+            if array.device.type != "cpu" or (array.requires_grad and torch.is_grad_enabled()):
+                return False
+        elif not are_numpy(type(array)) and not isinstance(array, int):
+            return False
+    return True
+
+
+def _rows(arrays: tuple[Any, ...], around: Mapping[int, tuple[int, int]]) -> Rows | None:
+    """Return the axis to divide, or None where the row axes do not broadcast (the definition says so) or are empty."""
+    shapes = [tuple(arrays[k].shape[before : arrays[k].ndim - after]) for k, (before, after) in around.items()]
+    rank = max(map(len, shapes))
+    if rank == 0:
+        return None
+    sizes = [{shape[-place] for shape in shapes if len(shape) >= place} for place in range(1, rank + 1)]
+    longest = [max(found) for found in sizes]
+    if not all(found <= {1, size} for found, size in zip(sizes, longest, strict=True)) or 0 in longest:
+        return None
+    count = 1
+    for size in longest:
+        count *= size
+    alone = all(getattr(array, "ndim", 0) <= 1 for k, array in enumerate(arrays) if k not in around)
+    place = max(range(rank), key=lambda k: (longest[k], k)) if alone else 0
+    return Rows(longest[place], place + 1, count)
+
+
+def _joined(
+    function: Callable[..., Any],
+    arrays: tuple[Any, ...],
+    options: Mapping[str, Any],
+    around: Mapping[int, tuple[int, int]],
+    rows: Rows,
+) -> Any:
+    """Return the results of all blocks in one. A first block of few indices tells how many fill the cache."""
+
+    def of_block(start: int, stop: int) -> Any:
+        parts = [
+            _taken(array, rows.from_the_right + around[k][1], start, stop) if k in around else array
+            for k, array in enumerate(arrays)
+        ]
+        return function(*parts, **options)
+
+    try:
+        first = of_block(0, SEEN)
+    except (ValueError, TypeError):  # the message is to have the shapes of the call
+        return function(*arrays, **options)
+    found = first if isinstance(first, tuple) else (first,)
+    size = max(SEEN, SEEN * CACHE // max(1, *(f.nbytes for f in found)))
+    if rows.size < BLOCKS * size or any(f.shape[f.ndim - 1 - rows.from_the_right] != SEEN for f in found):
+        return function(*arrays, **options)  # it is small, or the result is not divided as the arguments are
+    results = [_empty(f, rows) for f in found]
+    starts = range(0, rows.size - 1, size)  # the last block takes a single index that is left
+    for start, stop in zip(starts, (*starts[1:], rows.size), strict=True):
+        block = of_block(start, stop)
+        for result, part in zip(results, block if isinstance(block, tuple) else (block,), strict=True):
+            _taken(result, rows.from_the_right + 1, start, stop)[...] = part
+    return tuple(results) if isinstance(first, tuple) else results[0]
+
+
+def _taken(array: Array, from_the_right: int, start: int, stop: int) -> Array:
+    """Return a range of an axis as a view, or all where the array has one index there."""
+    axis = array.ndim - from_the_right
+    if axis < 0 or array.shape[axis] == 1:
+        return array
+    return array[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def _empty(first: Array, rows: Rows) -> Array:
+    """Return an uninitialised array for the whole of a result whose first index of the divided axis is given."""
+    axis = first.ndim - rows.from_the_right - 1
+    shape = (*first.shape[:axis], rows.size, *first.shape[axis + 1 :])
+    if are_numpy(type(first)):
+        import numpy as np
+
+        return np.empty(shape, dtype=first.dtype)
+    return first.new_empty(shape)

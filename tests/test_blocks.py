@@ -1,0 +1,188 @@
+"""Blocks: the same bits as all at once, on every vector and on drawn shapes and views, and only where they may be used."""
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sample import stored
+
+from posref import apply_rope, axial_rope, rope, rope_frequencies, rope_table
+from posref.core import blocks
+from posref.core.once import once
+from posref.scaling import YaRN
+from posref.spec import REGISTRY
+
+DIVIDED = [op for op, record in REGISTRY.items() if hasattr(record.function, "__wrapped__") and record.arrays]
+INV_FREQ = rope_frequencies(16, base=100.0)[0]
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Divide every call into blocks of a row or two, and list how many indices each took of an array."""
+    seen: list[int] = []
+    taken = blocks._taken
+
+    def counted(array: Any, from_the_right: int, start: int, stop: int) -> Any:
+        seen.append(stop - start)
+        return taken(array, from_the_right, start, stop)
+
+    for name, value in {"CACHE": 64, "ROWS": 1, "BLOCKS": 1}.items():
+        monkeypatch.setattr(blocks, name, value)
+    monkeypatch.setattr(blocks, "_taken", counted)
+    return seen
+
+
+def bits(result: Any) -> list[Any]:
+    """Return dtype, shape and bytes of every output."""
+    outputs = result if isinstance(result, tuple) else (result,)
+    return [(str(x.dtype), tuple(x.shape), _bytes(x)) for x in outputs]
+
+
+def _bytes(x: Any) -> bytes:
+    if isinstance(x, torch.Tensor):
+        return bytes(x.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return bytes(x.tobytes())
+
+
+def same(function: Callable[..., Any], *arrays: Any, **options: Any) -> None:
+    """Assert that a definition gives the same bits as the function that it wraps, or the same error."""
+
+    def found(of: Callable[..., Any]) -> Any:
+        try:
+            return bits(of(*arrays, **options))
+        except (ValueError, TypeError) as error:
+            return type(error), str(error)
+
+    assert found(function) == found(inspect.unwrap(function))
+
+
+def test_what_is_divided() -> None:
+    assert {"apply_rope", "rope", "rope_table", "sinusoidal", "axial_rope", "mrope"} <= set(DIVIDED)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("op", DIVIDED)
+def test_every_vector_has_the_same_bits(op: str, dtype: str, count: list[int]) -> None:
+    record = REGISTRY[op]
+    for case in stored(op):
+        for call in case.calls if case.kind == "value" else ():
+            arrays = [np.asarray(call.inputs[name]) if name in call.inputs else call.params[name] for name in _given(op)]
+            options = {name: value for name, value in call.params.items() if name not in _given(op)}
+            if dtype == "float32":
+                same(record.function, *arrays, **options)
+                continue
+            kinds = [record.arrays[name].kind if name in record.arrays else "" for name in _given(op)]
+            tensors = [_tensor(x, kind) for x, kind in zip(arrays, kinds, strict=True)]
+            same(record.function, *tensors, **options)
+    assert max(count) > 0
+
+
+def _given(op: str) -> list[str]:
+    parameters = inspect.signature(REGISTRY[op].function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+
+
+def _tensor(x: Any, kind: str) -> Any:
+    """Return an array as a tensor, in half precision where that is allowed."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return torch.as_tensor(x).to(torch.bfloat16) if kind == "real" else torch.as_tensor(x)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_drawn_shapes_and_views_have_the_same_bits(data: st.DataObject, count: list[int]) -> None:
+    """Of queries in both orders of axes, cut out, reversed and transposed, with tables that broadcast."""
+    heads, tokens, seed = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 40)), data.draw(st.integers(0, 9))
+    x = np.random.default_rng(seed).standard_normal((2, heads, 2 * tokens, 24)).astype(np.float32)[:, :, ::-2]
+    positions = np.arange(tokens) * 1000
+    if data.draw(st.booleans()):
+        x, positions = np.swapaxes(x, 1, 2), positions[:, None]
+    layout = data.draw(st.sampled_from(["half", "interleaved", "interleaved_to_half"]))
+    same(apply_rope, x, *rope_table(positions, INV_FREQ[:6], dtype=np.float32), layout=layout)
+    same(rope, x, positions, layout=layout, base=10.0)
+    same(rope, torch.as_tensor(x.copy()).to(torch.float16), torch.as_tensor(positions), layout=layout, base=10.0)
+    same(axial_rope, x[0], np.stack([positions, positions]), layout=layout, arrangement="blocks", dims=(8, 16), base=10.0)
+
+
+@pytest.mark.parametrize("block", [2, 3, 7, 32])
+def test_every_size_of_a_block_has_the_same_bits(block: int, count: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CACHE", block * 3 * 24 * 4)
+    x = np.random.default_rng(0).standard_normal((3, 65, 24)).astype(np.float32)
+    same(rope, x, np.arange(65), layout="half", base=10.0)
+    assert block in count
+    same(rope_table, np.arange(65.0) * 0.37, INV_FREQ, dtype=np.float32)
+
+
+@pytest.mark.parametrize("wrong", [(5, 8), (4, 9), (2, 3, 4, 8)])
+def test_an_error_has_the_shapes_of_the_call(wrong: tuple[int, ...], count: list[int]) -> None:
+    same(apply_rope, np.ones((4, 16)), np.ones(wrong), np.ones(wrong), layout="half")
+    same(rope, np.ones((4, 16)), np.arange(4, dtype=np.float16), layout="half", base=10.0)
+
+
+def test_gradients_transforms_and_graphs_are_of_the_definition(count: list[int]) -> None:
+    """A gradient, a forward derivative, vmap and make_fx give what they give without blocks; graphs have no blocks in them."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x, positions = torch.randn(3, 20, 16, generator=torch.Generator().manual_seed(0)), torch.arange(20)
+
+    def of(function: Callable[..., Any]) -> Callable[[torch.Tensor], torch.Tensor]:
+        return lambda x: function(x, positions, layout="half", base=10.0)
+
+    ours, plain = of(rope), of(inspect.unwrap(rope))
+    assert torch.equal(torch.func.vmap(ours)(x), plain(x))
+    for pair in zip(torch.func.jvp(ours, (x,), (x,)), torch.func.jvp(plain, (x,), (x,)), strict=True):
+        assert torch.equal(*pair)
+    gradients = [torch.func.grad(lambda x, f=f: (f(x) ** 2).sum())(x) for f in (ours, plain)]
+    assert torch.equal(*gradients)
+    leaf = x.clone().requires_grad_()
+    count.clear()
+    (ours(leaf) ** 2).sum().backward()
+    assert leaf.grad is not None
+    assert torch.equal(leaf.grad, gradients[0])
+    assert len(make_fx(ours)(x).graph.nodes) < 60
+
+
+def test_threads_may_call_at_once(count: list[int]) -> None:
+    x = np.random.default_rng(0).standard_normal((3, 65, 24)).astype(np.float32)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: bits(rope(x, np.arange(65), layout="half", base=10.0)), range(32)))
+    assert found == [bits(inspect.unwrap(rope)(x, np.arange(65), layout="half", base=10.0))] * 32
+
+
+def test_blocks_are_turned_off_by_the_environment() -> None:
+    code = "from posref.core import blocks; print(blocks.ON)"
+    for value, expected in (("0", "False"), ("1", "True")):
+        run = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"POSREF_BLOCKS": value}, capture_output=True, text=True, check=True
+        )
+        assert run.stdout.strip() == expected
+
+
+def test_constants_are_computed_once_and_belong_to_the_caller() -> None:
+    calls = []
+
+    @once
+    def constants(dim: int, *, factor: Any = None) -> tuple[np.ndarray, int]:
+        calls.append(factor)
+        return np.arange(dim), dim
+
+    first, _ = constants(3, factor=YaRN(factor=2.0, original_length=64))
+    first[:] = 7
+    assert constants(3, factor=YaRN(factor=2.0, original_length=64))[0].tolist() == [0, 1, 2]
+    assert len(calls) == 1
+    for other in (1, 1.0, True, "1", YaRN(factor=2, original_length=64)):  # equal numbers of other types are other calls
+        constants(3, factor=other)
+    assert len(calls) == 6
+    constants(3, factor=np.ones(2))
+    constants(3, factor=np.ones(2))
+    assert len(calls) == 8
