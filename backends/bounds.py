@@ -105,16 +105,19 @@ class Bounds(NumberSystem):
 
         `idle` takes an index and says where a factor is 0 or a power of two. It is only called where the result is exact.
         """
-        found = self._rounded(value, error, waived, exact, dtype, units)
-        value, total, waived = found.parts
+        value, total, before = self._rounded(value, error, waived, exact, dtype, units).parts
         free = total == 0
+        if waives(before):
+            total = np.where(free, 0.0, total + before)
         if not np.any(free):
-            return self.array(value, total + waived, dtype)
+            return self.array(value, total, dtype)
         at: Any = ... if np.all(free) else free
         own = np.where(idle(at), 0.0, units * self._unit(dtype) * np.abs(value[at]))
+        if not (np.any(own) or waives(before)):
+            return self.array(value, total, dtype)
         kept = np.zeros(value.shape)
-        kept[at] = waived[at] + own
-        return self.array(value, np.where(free, 0.0, total + waived), dtype, kept)
+        kept[at] = before[at] + own
+        return self.array(value, total, dtype, kept)
 
     def real(self, values: Part, dtype: Label) -> Array:
         value = np.asarray(values, dtype=np.float64)
@@ -152,7 +155,8 @@ class Bounds(NumberSystem):
             with np.errstate(invalid="ignore"):
                 return np.asarray((a - (both - (both - a))) + (b - (both - a)) == 0)  # Knuth's exact remainder
 
-        return self._rounded(total, e + f, u + w, exact, dtype, ROUNDOFFS["add"].units)
+        waived = u + w if waives(u) or waives(w) else 0.0
+        return self._rounded(total, e + f, waived, exact, dtype, ROUNDOFFS["add"].units)
 
     def real_multiply(self, a: Array, b: Array, dtype: Label) -> Array:
         (p, e, _), (q, f, _) = a.parts, b.parts
@@ -356,11 +360,13 @@ class Bounds(NumberSystem):
 
     # ---- reductions ------------------------------------------------------------------------------------------------------
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
-        parts = [np.moveaxis(part, axis, 0) for part in x.parts]
-        total, error, waived, size = (np.zeros(parts[0].shape[1:]) for _ in range(4))
-        for value, bound, more in zip(*parts, strict=True):  # fixed order
-            total, error, waived, size = total + value, error + bound, waived + more, size + np.abs(value)
-        terms = np.count_nonzero((parts[0] != 0) | (parts[1] != 0), axis=0)
+        values, errors, more = (np.moveaxis(part, axis, 0) for part in x.parts)
+        total, error, waived, size = (np.zeros(values.shape[1:]) for _ in range(4))
+        for value, bound in zip(values, errors, strict=True):  # fixed order
+            total, error, size = total + value, error + bound, size + np.abs(value)
+        for one in more if waives(more) else ():
+            waived = waived + one
+        terms = np.count_nonzero((values != 0) | (errors != 0), axis=0)
         units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
         error = np.where(terms > 1, error + units * (size + error) + self.accuracy.floor, error)
         if keepdims:
@@ -471,10 +477,15 @@ def bounds(name: str) -> Bounds:
     return Bounds(CLASSES[name])
 
 
+def waives(waived: Part) -> bool:
+    """Return whether any rounding was waived. Arrays that repeat one number, the usual zero, are not read as a whole."""
+    return bool(waived.size) and bool(np.any(waived if any(waived.strides) else waived[(0,) * waived.ndim]))
+
+
 def waived_by_factors(a: Array, b: Array) -> Part | float:
     """Return the roundings that two factors waived, as their product has them; the number 0 if there are none."""
     (p, _, u), (q, _, w) = a.parts, b.parts
-    if not (np.any(u) or np.any(w)):
+    if not (waives(u) or waives(w)):
         return 0.0
     return np.asarray(np.abs(p) * w + np.abs(q) * u)
 

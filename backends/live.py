@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .bounds import Bounds, Sensitivity, odd
+from .bounds import Bounds, Sensitivity, odd, waives
 from .fused import Fused, Scalars
 from .numbers import Array, Label, Part
 from .roundoffs import CLASSES, ROUNDOFFS
@@ -53,7 +53,7 @@ class FromNumPy(Bounds):
         dtype = self.result_type(a.dtype, b.dtype)
         unit, floor = self._unit(dtype), self.accuracy.floor
         value, size, own = _products(p, e, q, f)
-        waived = _products(p, u, q, w)[2] if np.any(u) or np.any(w) else np.zeros(value.shape)
+        waived = _products(p, u, q, w)[2] if waives(u) or waives(w) else np.zeros(value.shape)
         terms = _counted((p != 0) | (e != 0)) @ _counted((q != 0) | (f != 0))
         shows = bool(np.any(terms * floor > 2.0**-53 * unit * size))
         rounded = terms - self._free_products(a, b, dtype) if shows else terms
