@@ -8,10 +8,12 @@ import pytest
 from every_encoding.judging import check_values, check_verdicts, judge
 from sample import stored
 
+from posref.backends.bounds import bounds
 from posref.backends.exact import Unproved
+from posref.backends.numbers import Undecided
 from posref.conformance.model import Arrays
 from posref.conformance.proof import live_truth as judging
-from posref.conformance.proof.evaluation import enclosed, golden, plain
+from posref.conformance.proof.evaluation import enclosed, golden, plain, results_of
 from posref.spec import REGISTRY
 
 RNG = np.random.default_rng(5)
@@ -162,6 +164,24 @@ def test_a_ball_that_is_not_finite_leaves_the_other_values_judged(monkeypatch: p
     outputs["out"][1, 1] += 1e-9
     (found,) = judge("rope", inputs, params, outputs, "float64", "float64")
     assert (found.verdict, found.index, found.judged) == ("fail", (1, 1), 39)
+
+
+def test_a_second_formula_that_leaves_a_decision_open_does_not_count() -> None:
+    """In class low-bfloat16 the root of the scale on q and on k may leave no weight: then the formula itself is the bound."""
+    (case,) = (case for case in stored("attention") if case.id == "attention/plain/batch")
+    (call,), system = case.calls, bounds("low-bfloat16")
+    with pytest.raises(Undecided):
+        results_of(system, case.op, call.inputs, call.params, None)
+    own = results_of(system.of_first_formulas(), case.op, call.inputs, call.params, None)["out"].parts[1]
+    assert np.all(call.widths["low-bfloat16"]["out"] >= own)
+    (found,) = judge(case.op, call.inputs, call.params, call.expected, "low", "bfloat16")
+    assert (found.verdict, found.judged) == ("pass", found.of)
+
+
+def test_a_second_formula_that_allows_zeros_does_not_count() -> None:
+    (case,) = (case for case in stored("attention") if case.id == "attention/gradient/empty-row")
+    (call,) = case.calls
+    assert any(np.any(np.abs(y) > call.widths["low-bfloat16"][n]) for n, y in call.expected.items())
 
 
 def test_infinities_integers_and_masks_must_be_equal() -> None:

@@ -103,3 +103,15 @@ def test_known_rows(method: Any, options: dict[str, Any], row: list[float]) -> N
     table = np.asarray([[1.0], [2.0], [4.0], [8.0]])
     found = posref.resample(table, (1, 3), old_size=(1, 4), prefix=0, method=method, **options)
     np.testing.assert_allclose(found[:, 0], row, atol=5e-8)
+
+
+def test_a_kernel_of_exact_numbers_costs_no_more_than_its_sum() -> None:
+    """From 9 cells to 4 all weights are short, and nobody multiplies cells into the terms of their polynomial."""
+    table = np.random.default_rng(5).integers(-64, 64, (9, 3)) / 16
+    params = {"method": "cubic", **PLAIN, "old_size": [9], "prefix": 0, "size": [4]}
+    weights = golden("resample", {"table": np.eye(9)}, params)["out"]
+    width = half_widths("resample", {"table": table}, params, "angle32", golden("resample", {"table": table}, params))["out"]
+    inner = slice(1, 3)  # which read no cell twice, as those at the border do
+    sizes = (np.abs(weights) @ np.abs(table))[inner]
+    assert np.all(width[inner] <= (1 + 4) * 2.0**-24 * sizes * (1 + 2.0**-20))  # a rounding a product, and four of the sum
+    assert np.all(width > 0)
