@@ -27,6 +27,7 @@ from posref.conformance.commands.fuzz_command import fuzz
 from posref.conformance.commands.golden_command import golden
 from posref.conformance.commands.protocol_command import protocol
 from posref.conformance.commands.vectors_command import vectors
+from posref.conformance.errors import TargetError
 from posref.conformance.suite import safe_files
 from posref.core.composition import stages
 from posref.plot_command import plot
@@ -137,8 +138,15 @@ def _brief(value: object) -> str:
 
 @cli.command()
 @click.argument("name")
-def show(name: str) -> None:
-    """Show an operation (specification, options, sources), a preset, or a scaling such as YaRN."""
+@click.option("--json", "as_json", is_flag=True, help="Of a config.json: print the answer as JSON.")
+def show(name: str, *, as_json: bool) -> None:
+    """Show an operation (specification, options, sources), a preset, a scaling such as YaRN, or all that a config.json says."""
+    if name.endswith(".json"):
+        _show_config(name, as_json=as_json)
+        return
+    if as_json:
+        msg = f"--json is of a config.json; got {name!r}."
+        raise click.UsageError(msg)
     if name in posref.presets:
         _show_preset(posref.presets[name])
         return
@@ -199,6 +207,50 @@ def _show_scaling(kind: type[Scaling]) -> None:
     for title, text in facts.items():
         if text:
             console.print(f"[bold]{title}[/bold]: {_escape(text)}", highlight=False)
+
+
+def _show_config(path: str, *, as_json: bool) -> None:
+    """Print the encodings of a model, by component and layer."""
+    import json
+
+    from posref.conformance.calls import to_json
+    from posref.conformance.evidence.every.model_cases import ranges
+
+    with _errors():
+        try:
+            found = posref.from_config(path)
+        except ValueError as error:
+            raise TargetError(str(error)) from error
+    if as_json:
+        told = {
+            name: [
+                entry
+                and {
+                    "operation": entry.operation,
+                    "options": None if entry.options is None else {n: to_json(value) for n, value in entry.options.items()},
+                    "conventions": dict(entry.conventions),
+                }
+                for entry in entries
+            ]
+            for name, entries in found.items()
+        }
+        click.echo(json.dumps(told, indent=1))
+        return
+    table = _table("component", "layers", "operation", "options")
+    for name, entries in found.items():
+        for entry in {repr(entry): entry for entry in entries}.values():
+            layers = (
+                "all"
+                if len(entries) == 1
+                else ranges(tuple(n for n, other in enumerate(entries) if repr(other) == repr(entry)))
+            )
+            options = {} if entry is None else entry.options
+            text = (
+                "not told by the file" if options is None else ", ".join(f"{n}={_brief(value)}" for n, value in options.items())
+            )
+            text += "".join(f"; {what}: {words}" for what, words in (() if entry is None else entry.conventions.items()))
+            table.add_row(name, layers, "none" if entry is None else entry.operation, _escape(text))
+    _console().print(table)
 
 
 def _show_preset(preset: Preset) -> None:

@@ -87,6 +87,7 @@ def watch(
         - ``(op, arrays, options)``, as for `assert_conforms`;
         - ``(op, arrays, options, pick)`` if the result is only a part of what the function returns: `pick` is a key, such as
           ``0``, or a function of the returned value;
+        - ``("unchanged", [x], {})`` where the result must be `x`, in every bit: a layer that does not rotate;
         - a list of such tuples, if one call has several results to compare;
         - None to skip the call.
     claim : str, optional

@@ -2,12 +2,21 @@
 Write posref/models/tables/defaults.json, and propose rows for the model types of a new release of transformers.
 
     python tests/model_tables.py defaults   # in an environment that has the newest transformers; torch is not needed
+    python tests/model_tables.py propose    # the types that the table lacks, as JSON lines
+
+A proposal is the row of the model that the new one inherits from, by its modular file, and the layout of its apply function, by
+a hash of its syntax tree. It is no row: read the code, run the model's rotation against `posref.rope`, and write the row.
 """
 
+import ast
+import copy
 import dataclasses
+import hashlib
+import inspect
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +117,106 @@ def defaults() -> dict[str, Any]:
     return {name: row for name, row in sorted(found.items()) if row}
 
 
+# ---- proposals ---------------------------------------------------------------------------------------------------------------
+KINDS = ("Attention", "RotaryEmbedding", "Embeddings", "Config")  # of classes, the best evidence first
+APPLY = re.compile(r"^apply_\w*rotary\w*$|^apply_rope\w*$")
+IMPORTED = re.compile(r"^(\w+)\.(?:modeling|configuration|modular)_\w+$")
+
+
+def parents(folder: Path) -> list[tuple[str, str, str]]:
+    """Return the classes of a modular file that inherit from another model's: kind, class, and the other model's folder."""
+    file = folder / f"modular_{folder.name}.py"
+    if not file.exists():
+        return []
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    origin = {
+        alias.asname or alias.name: found[1]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level == 2 and (found := IMPORTED.match(node.module or ""))
+        for alias in node.names
+    }
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    bases = [(node.name, base.id) for node in classes for base in node.bases if isinstance(base, ast.Name)]
+    return [
+        (kind, name, origin[base])
+        for kind in KINDS
+        for name, base in bases
+        if name.endswith(kind) and base in origin and origin[base] != folder.name
+    ]
+
+
+class _Plain(ast.NodeTransformer):
+    """Removes what does not compute: docstrings, decorators and annotations."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """Strip a function."""
+        self.generic_visit(node)
+        node.decorator_list, node.returns = [], None
+        for argument in [*node.args.args, *node.args.kwonlyargs]:
+            argument.annotation = None
+        if isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant) and len(node.body) > 1:
+            node.body = node.body[1:]
+        return node
+
+
+def rotation_hash(folder: Path) -> str | None:
+    """Return a hash of the one function that applies a rotation, with all that it calls. None if there are several."""
+    file = folder / f"modeling_{folder.name}.py"
+    if not file.exists():
+        return None
+    functions = {
+        node.name: node for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)
+    }
+    roots = [name for name in functions if APPLY.match(name) and "vision" not in name]
+    if len(roots) != 1:
+        return None
+    reached, open_ = list[str](), roots
+    while open_:
+        reached.append(name := open_.pop())
+        calls = [n.func.id for n in ast.walk(functions[name]) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        open_ += [called for called in dict.fromkeys(calls) if called in functions and called not in (*reached, *open_)]
+    text = "\n".join(ast.dump(_Plain().visit(copy.deepcopy(functions[name]))) for name in reached)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def propose(types: Mapping[str, Any], wanted: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+    """Yield a proposal for every type of the installed transformers that is `wanted`."""
+    from transformers import CONFIG_MAPPING
+
+    folder_of = {name: Path(inspect.getfile(CONFIG_MAPPING[name])).parent for name in [*CONFIG_MAPPING.keys()]}
+    layouts: dict[str | None, set[str]] = {}
+    for name, folder in folder_of.items():
+        layout = types.get(name, {}).get("rope", {}).get("layout")
+        if layout is not None and not wanted(name):
+            layouts.setdefault(rotation_hash(folder), set()).add(layout)
+    for name, folder in folder_of.items():
+        if not wanted(name):
+            continue
+        found = next(((kind, base) for kind, _, base in parents(folder)), None)
+        near = [n for n, other in folder_of.items() if found and other.name == found[1] and n in types and not wanted(n)]
+        ending = name.removeprefix(folder.name)
+        parent = next((n for n in near if n.removeprefix(folder_of[n].name) == ending), near[0] if len(near) == 1 else None)
+        known = layouts.get(rotation_hash(folder), set())
+        row = copy.deepcopy(types[parent]) if parent else None
+        for one in (row or {}).get("rows", ()):
+            one |= {"source": f"{folder.name}/modeling_{folder.name}.py", "confidence": "proposed"}
+        yield {
+            "type": name,
+            "parent": parent,
+            "by": found and found[0],
+            "layout": next(iter(known)) if len(known) == 1 else None,
+            "row": row,
+        }
+
+
 def main(arguments: list[str]) -> None:
     """Run a command by its name."""
     if arguments == ["defaults"]:
         (TABLES / "defaults.json").write_text(text_of(defaults()), encoding="utf-8")
+    elif arguments == ["propose"]:
+        known = table("types")
+        for proposal in propose(known, lambda name: name not in known):
+            print(json.dumps(proposal))
     else:
         sys.exit(__doc__)
 

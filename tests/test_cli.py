@@ -177,3 +177,23 @@ def test_a_name_that_is_near_another_is_told(name: str, text: str) -> None:
     result = run("show", name)
     assert result.exit_code == 2
     assert text in result.output
+
+
+def test_show_prints_all_that_a_configuration_says(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 5}
+    path.write_text(json.dumps({"model_type": "smollm3", **sizes}), encoding="utf-8")
+    shown = CliRunner().invoke(cli, ["show", str(path)])
+    assert shown.exit_code == 0
+    rows = [line.split() for line in shown.output.splitlines()]
+    assert ["text", "3", "none"] in rows
+    assert any(row[:3] == ["text", "0-2,4", "rope"] for row in rows)
+    told = json.loads(CliRunner().invoke(cli, ["show", "--json", str(path)]).output)
+    assert [entry and entry["operation"] for entry in told["text"]] == ["rope", "rope", "rope", None, "rope"]
+    assert told["text"][0]["options"] == {"layout": "half", "base": 2e6, "rotary_dim": 16, "scaling": None}
+    muse = tmp_path / "muse.json"
+    muse.write_text(json.dumps({"model_type": "muse_spark_vision"}), encoding="utf-8")
+    assert "(width, height)" in " ".join(CliRunner().invoke(cli, ["show", str(muse)]).output.split())
+    wrong = CliRunner().invoke(cli, ["show", str(tmp_path / "no.json")])
+    assert wrong.exit_code == 2
+    assert CliRunner().invoke(cli, ["show", "--json", "rope"]).exit_code == 2

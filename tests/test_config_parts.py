@@ -4,11 +4,14 @@ import copy
 import math
 import pickle
 import re
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from posref import from_config, mrope_from_config, rope_from_config
+from posref.models.arguments import Entry
 from posref.models.parts import completed
 from posref.models.values import model_type, table
 from posref.scaling import YaRN
@@ -183,7 +186,36 @@ def test_a_convention_that_changes_values_stands_in_the_entry() -> None:
         assert entry.conventions["size"].startswith("(width, height)")
         assert copy.deepcopy(entry).conventions == entry.conventions == pickle.loads(pickle.dumps(entry)).conventions
         assert "conventions" in repr(entry)
+        assert entry._replace(options=None).conventions == entry.conventions
         assert entry == tuple(entry)
     (other,) = from_config({"model_type": "vit"})["vision table"]
     assert other is not None
     assert not other.conventions
+
+
+def test_a_type_that_only_transformers_knows_is_answered_as_its_parent_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Base:
+        model_type = ""
+
+    class Llama(Base):
+        model_type = "llama"
+
+    class Newer(Llama):
+        model_type = "llama_of_tomorrow"
+
+    class Alone(Base):
+        model_type = "alone"
+
+    kinds = {"llama_of_tomorrow": Newer, "alone": Alone}
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(CONFIG_MAPPING=kinds))
+    found = from_config({"model_type": "llama_of_tomorrow", **TEXT})
+    assert found == from_config({"model_type": "llama", **TEXT})
+    assert found["text"][0] is not None
+    assert found["text"][0].conventions["reviewed"] == "no: as its parent 'llama', by the class in transformers"
+    assert "reviewed" not in (from_config({"model_type": "llama", **TEXT})["text"][0] or Entry("", None)).conventions
+    for name in ("alone", "unknown"):
+        with pytest.raises(ValueError, match="must be a known one"):
+            from_config({"model_type": name, **TEXT})
+    monkeypatch.setitem(sys.modules, "transformers", None)  # as if it were not installed
+    with pytest.raises(ValueError, match="must be a known one"):
+        from_config({"model_type": "llama_of_tomorrow", **TEXT})

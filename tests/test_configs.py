@@ -627,6 +627,7 @@ def test_a_path_that_cannot_be_read_is_named(text: str | None, tmp_path: Path) -
 SIZED = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 6}
 STILL: list[tuple[dict[str, Any], list[int]]] = [  # what files without layer_types say: the layers that do not rotate
     ({"model_type": "bamba", "attn_layer_indices": [1, 4]}, [0, 2, 3, 5]),
+    ({"model_type": "lfm2", "full_attn_idxs": [1, 4]}, [0, 2, 3, 5]),
     ({"model_type": "recurrent_gemma"}, [0, 1, 3, 4]),
     ({"model_type": "zamba2", "use_mem_rope": True, "layers_block_type": ["mamba", "hybrid"] * 3}, [0, 2, 4]),
     ({"model_type": "olmo_hybrid"}, [0, 1, 2, 4, 5]),
@@ -649,8 +650,8 @@ def test_muse_has_one_base_whatever_its_entries() -> None:
     ("config", "problem"),
     [
         (
-            {"model_type": "lfm2"},
-            "config of 'lfm2' must have layer_types, since some of its layers have no attention; got none.",
+            {"model_type": "lfm2_moe"},
+            "config of 'lfm2_moe' must have layer_types, since some of its layers have no attention; got none.",
         ),
         ({"model_type": "llama", "layer_rope_theta": [1e4]}, "layer_rope_theta must be null for 'llama', whose code is not"),
     ],

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from _pytest.monkeypatch import MonkeyPatch
 from click.testing import CliRunner
 
 import posref
@@ -244,3 +245,84 @@ def test_a_list_that_no_length_chooses_is_found(always, code) -> None:
         return posref.rope(x, positions, **own, length=always or length)
 
     assert checked(rope, "phi-3.5-mini").exit_code == code
+
+
+SMOL = {**CONFIG, "model_type": "smollm3", "num_hidden_layers": 5}
+
+
+@pytest.fixture
+def smol(tmp_path: Path) -> str:
+    """A file whose layer 3 does not rotate."""
+    path = tmp_path / "smol.json"
+    path.write_text(json.dumps(SMOL), encoding="utf-8")
+    return str(path)
+
+
+def test_a_layer_that_does_not_rotate_must_return_x(smol: str) -> None:
+    """Code that rotates every layer of SmolLM3 is found; one that leaves layer 3 alone passes it, and only it."""
+    every, none = SimpleNamespace(rope=rope), SimpleNamespace(rope=lambda x, positions, /, **options: x.copy())
+    verdicts = {
+        (name, layer): check(target, op="rope", model=smol, layer=layer, dtype="float32").exit_code
+        for name, target in (("every", every), ("none", none))
+        for layer in (2, 3)
+    }
+    assert verdicts == {("every", 2): 0, ("every", 3): 1, ("none", 2): 1, ("none", 3): 0}
+    report = check(every, op="rope", model=smol, layer=3, dtype="float32")
+    text = told_text(report)
+    assert f"layer 3 of {smol} does not rotate: the result must be x." in text
+    assert "must be exact" in text
+    assert "CONFORMANT" not in told_text(check(none, op="rope", model=smol, layer=3, dtype="float32"))
+
+
+def told_text(report) -> str:
+    """The terminal page of a report, in one line."""
+    from rich.console import Console
+
+    console = Console(width=10_000, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
+    terminal.show(report, console)
+    return " ".join(console.export_text().split())
+
+
+def test_a_report_says_which_layers_do_not_rotate(smol: str) -> None:
+    assert "layers 3 do not rotate (--layer asks one)" in model_cases.read(smol).text
+    assert model_cases.read(smol, 3).is_still
+    assert "rotate" not in model_cases.read(smol, 2).text
+    with pytest.raises(TargetError, match="layer must be an int from 0 to 4"):
+        model_cases.read(smol, 5)
+    with pytest.raises(TargetError, match="layer must not be given for a preset"):
+        model_cases.read(LLAMA, 0)
+
+
+def test_a_layout_that_no_file_says(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**CONFIG, "model_type": "remote_code"}), encoding="utf-8")
+    with pytest.raises(TargetError, match="Pass layout"):
+        model_cases.read(str(path))
+    for layout in ("half", "interleaved"):
+        assert model_cases.read(str(path), layout=layout).options["layout"] == layout
+    assert check(SimpleNamespace(rope=rope), op="rope", model=str(path), layout="half", dtype="float32").exit_code == 0
+
+
+def test_only_what_rotates_is_asked_of_latent_attention(tmp_path: Path) -> None:
+    """A GGUF file has the sizes of the compressed cache (576), config.json those of the whole head."""
+    config = {"model_type": "deepseek_v3", "num_attention_heads": 16, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    file = {"general.architecture": "deepseek2", "deepseek2.attention.head_count": 16, "deepseek2.attention.head_count_kv": 1}
+    file |= {
+        "deepseek2.attention.key_length": 576,
+        "deepseek2.attention.kv_lora_rank": 512,
+        "deepseek2.rope.dimension_count": 64,
+    }
+    with MonkeyPatch.context() as patch:
+        patch.setattr(model_cases.gguf_file, "read", lambda _: (file, {}))
+        gguf = model_cases.read(str(tmp_path / "model.gguf"))
+    for model in (gguf, model_cases.read(str(path))):
+        assert (model.sizes.heads, model.sizes.key_heads, model.sizes.head_size, model.lanes) == (16, 1, 64, 64)
+
+
+def test_missing_sizes_of_a_file_are_those_of_its_class(tmp_path: Path) -> None:
+    """A sparse Gemma 3 file does not say that it has 131072 tokens."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "gemma3", "text_config": {"num_attention_heads": 4}}), encoding="utf-8")
+    assert model_cases.read(f"{path}:full_attention").longest == 131072

@@ -92,6 +92,67 @@ def test_arrays_come_from_files_and_by_hand(tmp_path: Path) -> None:
     assert read(tmp_path / "alibi.npz")[0]["out/out"].shape == (2, 3, 2)
 
 
+QWEN2_VL = {
+    "model_type": "qwen2_vl", "hidden_size": 256, "num_attention_heads": 2, "rope_theta": 1e6,
+    "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+    "vision_config": {"embed_dim": 64, "num_heads": 2, "hidden_size": 256},
+}  # fmt: skip
+
+
+def test_options_come_from_the_component_that_has_the_operation(tmp_path: Path) -> None:
+    """The vision tower has the base of the vision tower, not that of the text."""
+    (tmp_path / "config.json").write_text(json.dumps(QWEN2_VL), encoding="utf-8")
+    places = tmp_path / "places.npz"
+    np.savez(places, positions=np.asarray([[0, 0, 1, 3], [2, 5, 0, 1]]))
+    common = ("--config", tmp_path / "config.json", "--input", places, "--shape", "4,32", "-o", tmp_path / "out.json")
+    run("axial_rope", *common)
+    written = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    options = written["about"]["options"]
+    assert (options["base"], options["dims"]) == (1e4, [16, 16])
+    run("axial_rope", "--component", "vision", *common)
+    assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["about"]["options"] == options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rope", "--positions", "3", "--shape", "1,16"), "has rope: vision has axial_rope; text has mrope."),
+        (("alibi",), "has alibi: vision has axial_rope; text has mrope."),
+        (("axial_rope", "--component", "text"), "text of"),
+        (("axial_rope", "--component", "audio"), "--component must be one of 'vision', 'text'; got 'audio'."),
+    ],
+)
+def test_an_operation_that_no_component_has_is_refused(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(QWEN2_VL), encoding="utf-8")
+    result = CliRunner().invoke(
+        cli, ["golden", *arguments, "--config", str(tmp_path / "config.json"), "-o", str(tmp_path / "x.json")]
+    )
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_a_layer_is_named_where_layers_differ(tmp_path: Path) -> None:
+    gemma = {"model_type": "gemma3_text", "num_hidden_layers": 6, "head_dim": 16, "rope_theta": 1e6}
+    (tmp_path / "config.json").write_text(json.dumps(gemma), encoding="utf-8")
+    common = [
+        "--config",
+        str(tmp_path / "config.json"),
+        "--positions",
+        "3",
+        "--shape",
+        "1,16",
+        "-o",
+        str(tmp_path / "out.json"),
+    ]
+    result = CliRunner().invoke(cli, ["golden", "rope", *common])
+    assert result.exit_code == 2
+    assert "--layer must be given, since the layers of 'text' differ" in " ".join(result.output.split())
+    for layer, base in ((0, 1e4), (5, 1e6)):
+        run("rope", "--layer", layer, *common)
+        assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["about"]["options"]["base"] == base
+
+
 def test_options_come_from_a_configuration(tmp_path: Path) -> None:
     config = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 5e5, "head_dim": 16}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -62,6 +62,30 @@ def module() -> Iterator[ModuleType]:
     del sys.modules["a_model"]
 
 
+def test_a_layer_that_must_not_rotate_is_unchanged() -> None:
+    """SmolLM3's fourth layer: `like` says so, and code that rotates every layer is told."""
+    code = SimpleNamespace(
+        rotate=lambda x, positions, layer: rotate(x, positions) if layer != 3 or code.all else x.copy(), all=False
+    )
+
+    def by_layer(x: Any, positions: Any, layer: int) -> Any:
+        return ("unchanged", [x], {}) if layer == 3 else ("rope", (x, positions), OPTIONS)
+
+    for every, failed in ((False, 0), (True, 1)):
+        code.all = every
+        with watch(code, "rotate", like=by_layer) as seen:
+            for layer in range(4):
+                code.rotate(drawn(1, 2, 5, 8), POSITIONS, layer)
+        assert len(seen.failed) == failed
+        assert sum(one.op == "unchanged" for one in seen.calls) == 1
+    assert "this layer must not rotate, but" in seen.report()
+    with (
+        watch(code, "rotate", like=lambda x, positions, layer: ("unchanged", [x, positions], {})),
+        pytest.raises(PosrefError, match="'unchanged' takes one array and no options"),
+    ):
+        code.rotate(drawn(1, 2, 5, 8), POSITIONS, 0)
+
+
 def test_calls_are_judged_by_kind_and_equal_ones_once(module: Any) -> None:
     with watch("a_model:rotate", like=like) as seen:
         for seed in (0, 0, 1):

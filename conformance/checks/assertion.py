@@ -95,7 +95,7 @@ def call_of(who: str, op: str, arrays: Sequence[Any], options: Mapping[str, Any]
     if missing:
         msg = f"{who}: {op} needs {', '.join(missing)}; give the arguments and options of the call that was made."
         raise TargetError(msg)
-    inputs = {n: _on_host(values[n]) for n in array_names(op) if values[n] is not None}
+    inputs = {n: on_host(values[n]) for n in array_names(op) if values[n] is not None}
     return Call({n: v for n, v in values.items() if n not in array_names(op)}, inputs)
 
 
@@ -114,7 +114,7 @@ def _is_library(name: str) -> bool:
     return name in names()
 
 
-def _on_host(value: Any) -> Any:
+def on_host(value: Any) -> Any:
     """Return an array as NumPy, not copied where that can be avoided; reals in a dtype that holds them."""
     if isinstance(value, np.generic | int | float | list | tuple):
         return np.asarray(value)

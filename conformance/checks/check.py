@@ -48,6 +48,8 @@ def check(
     device: Any = None,
     suite: Path = INSTALLED,
     model: str | None = None,
+    layer: int | None = None,
+    layout: str | None = None,
     require: str | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     child: bool = False,
@@ -83,6 +85,10 @@ def check(
     model : str, optional
         A preset's name, or the path of a config.json (with ``:layer_type`` where layers differ). The cases with the words of
         its options are asked, and calls of its own sizes and positions, which all must be answered.
+    layer : int, optional
+        The number of one layer of `model`, from 0. A layer that does not rotate must return `x` unchanged.
+    layout : str, optional
+        The layout of `model`, in place of the file's: "half", "interleaved" or "interleaved_to_half".
     require : str or dict, optional
         What its scope must have: words, a JSON file, or a dict as of `supports`.
     progress : callable, optional
@@ -101,7 +107,8 @@ def check(
     options = {"timeout": timeout, "memory": memory, "backend": backend, "dtype": dtype, "claim": claim, "trig": trig}
     return checked(
         target, command=command, outputs=outputs, isolate=isolate, child=child, op=op, case=case, tier=tier, device=device,
-        suite=suite, model=model, require=require, progress=progress, seed=seed, **options,
+        suite=suite, model=model, require=require, progress=progress, seed=seed, layer=layer,
+        layout=layout, **options,
     )  # fmt: skip
 
 
@@ -113,6 +120,8 @@ def checked(
     tier: str,
     suite: Path,
     model: str | None,
+    layer: int | None = None,
+    layout: str | None = None,
     require: str | Mapping[str, Any] | None,
     progress: Progress | None,
     child: bool,
@@ -126,7 +135,7 @@ def checked(
         kind = "an adapter, module, module:object or file.py, unless --command or --outputs is given"
         msg = f"check: TARGET must be the name of {kind}; got {'none' if target is None else type(target).__name__}."
         raise TargetError(msg)
-    choice = Choice(suite, tier, op, case, None if model is None else model_cases.read(model))
+    choice = Choice(suite, tier, op, case, None if model is None else model_cases.read(model, layer, layout))
     names = choice.operations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an implementation's warnings are its own affair
@@ -138,6 +147,8 @@ def checked(
                 loaded.reproduce += f" --suite {shlex.quote(str(choice.suite))}"
             if choice.model is not None:
                 loaded.reproduce += f" --for {shlex.quote(choice.model.name)}"
+                loaded.reproduce += "" if layer is None else f" --layer {layer}"
+                loaded.reproduce += "" if layout is None else f" --layout {layout}"
                 loaded.scalings = (*loaded.scalings, *choice.model.scalings)
             report = _check(loaded, choice, cases, missing, Told(progress), seed)
         finally:

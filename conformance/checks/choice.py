@@ -36,12 +36,14 @@ class Choice:
     @property
     def is_whole(self) -> bool:
         """Whether enough is asked of an operation for its scope to be known."""
-        return self.case is None and self.tier != "smoke"
+        return self.case is None and self.tier != "smoke" and not (self.model is not None and self.model.is_still)
 
     @property
     def part(self) -> str:
         """What is asked, where it is not a whole tier of the installed suite, on which alone conformance is spoken of."""
         parts = [f"case {self.case}"] if self.case else ["one case of each operation"] if self.tier == "smoke" else []
+        if self.model is not None and self.model.is_still:
+            parts.append(f"layer {self.model.layer} of {self.model.name}, which does not rotate")
         own = b"" if self.suite == INSTALLED else (self.suite / "SUITE.json").read_bytes()
         if own and own != (INSTALLED / "SUITE.json").read_bytes():
             parts.append(f"custom suite {self.suite}, sha256 {sha256(own).hexdigest()[:12]}")
@@ -84,6 +86,8 @@ class Choice:
         if self.case in withdrawn:
             msg = f"check: case {self.case!r} was withdrawn: {withdrawn[self.case]}"
             raise TargetError(msg)
+        if self.model is not None and self.model.is_still:
+            return [case for case in model_cases.still(self.model) if self.case in (None, case.id)]
         asked = [] if self.model is None else [c for op in ops for c in model_cases.cases(self.model, op)]
         own = [*made(case for case in asked if self.case in (None, case.id))]
         if own and self.case is not None:

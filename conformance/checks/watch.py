@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import posref
 from posref.spec import REGISTRY
 
 from ..calls import parameters_of, positions_of
@@ -26,11 +27,12 @@ from ..model import NOT_JUDGED, WATCHED, Call, Case
 from ..proof.evaluation import plain, wide
 from ..proof.rows import Budget, choose, rows_of
 from ..targets.invocation import Collected
-from .assertion import call_of, fault_in, results_on_host
+from .assertion import call_of, fault_in, on_host, results_on_host
 
 NAME = "watch"
 MISSING = object()
 SAVED = Budget(values=1 << 12, terms=1 << 18)  # of a call in a suite: so many are proved in seconds
+UNCHANGED = "unchanged"  # in place of an operation: the result is the one array, in every bit
 FORMS = "None, (op, arrays, options), the same with a key or function that picks the result, or a list of them"
 Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
 
@@ -73,7 +75,9 @@ class Seen:
         """Find the verdict, once; where that is a failure `why` wants the diagnosis, which may take seconds."""
         if self.verdict:
             return
-        if self.fault is None:
+        if self.op == UNCHANGED and self.fault is None:
+            self.fault = _change(self.call.inputs["x"], self.found["out"][0])
+        elif self.fault is None:
             try:
                 self.fault = fault_in(NAME, self.op, self.call, self.found, claim, why=why)
             except (PosrefError, TypeError, ValueError) as error:  # also those of a definition that refuses the call
@@ -149,7 +153,7 @@ class Watch:
 
     def _copied(self, op: str, arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
         try:
-            call = call_of(NAME, op, arrays, options)
+            call = _kept(arrays, options) if op == UNCHANGED else call_of(NAME, op, arrays, options)
         except (PosrefError, MemoryError):
             raise
         except Exception as error:
@@ -231,7 +235,7 @@ class Watch:
             msg = f"{NAME}: no call was seen, so there is nothing to save."
             raise TargetError(msg)
         by_op: dict[str, list[Case]] = {}
-        for number, seen in enumerate(self._kept.values(), 1):
+        for number, seen in enumerate((one for one in self._kept.values() if one.op != UNCHANGED), 1):
             by_op.setdefault(seen.op, []).append(seen.case(number, tuple(WATCHED), f"seen in {self._place.text}"))
         write_suite(Path(directory), by_op, WATCHED)
 
@@ -273,10 +277,32 @@ def _answered(question: Question, call: Call, result: Any) -> Seen:
     op, arrays, _, pick = question
     picked = result if pick is None else pick(result) if callable(pick) else result[pick]
     try:
-        found = results_on_host(op, picked, arrays)
+        found = results_on_host(posref.rope.__name__ if op == UNCHANGED else op, picked, arrays)
     except Failure as failure:
         return Seen(op, call, {}, f"{op}: {failure}.")
     return Seen(op, call, {n: (_narrow(x), dtype) for n, (x, dtype) in found.items()})
+
+
+def _kept(arrays: Sequence[Any], options: Mapping[str, Any]) -> Call:
+    """Return a call whose result must be its array."""
+    if len(arrays) != 1 or options:
+        msg = f"{NAME}: {UNCHANGED!r} takes one array and no options, ({UNCHANGED!r}, [x], {{}}); got {len(arrays)} arrays."
+        raise TargetError(msg)
+    return Call({}, {"x": on_host(arrays[0])})
+
+
+def _change(x: npt.NDArray[Any], result: npt.NDArray[Any]) -> str | None:
+    """Return what is wrong with a result that must be `x`."""
+    if x.shape != result.shape:
+        return f"{UNCHANGED}: the result must have the shape of x, {x.shape}; got {result.shape}."
+    differs = (x != result) & ~(np.isnan(x) & np.isnan(result))
+    if not np.any(differs):
+        return None
+    place = tuple(int(i) for i in np.argwhere(differs)[0])
+    return (
+        f"{UNCHANGED}: this layer must not rotate, but {np.count_nonzero(differs)} of {x.size} values differ from x; "
+        f"out{list(place)} is {result[place]:.9g}, must be {x[place]:.9g}."
+    )
 
 
 def _narrow(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -306,10 +332,11 @@ def _kind(alike: Sequence[Seen]) -> str:
     for name, shape in first.shapes.items():
         values = [seen.call.inputs[name] for seen in alike if seen.call.inputs[name].size]
         numbers = ""
-        if name in positions_of(first.op) and values:
+        if first.op != UNCHANGED and name in positions_of(first.op) and values:
             numbers = f", {min(x.min() for x in values)} to {max(x.max() for x in values)}"
         arrays.append(f"{name} {shape}{numbers}")
-    defaults = {n: p.default for n, p in parameters_of(REGISTRY[first.op].function).items()}
+    parameters = {} if first.op == UNCHANGED else parameters_of(REGISTRY[first.op].function)
+    defaults = {n: p.default for n, p in parameters.items()}
     options = [f"{n}={v!r}" for n, v in first.call.params.items() if v != defaults[n]]
     dtype = f" in {first.dtype}" if first.dtype else ""
     return f"{first.op}{dtype}: {'; '.join([*arrays, *options])} ({_calls(times)})"

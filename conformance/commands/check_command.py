@@ -56,6 +56,10 @@ def renderings(command: Any) -> Any:
               help="Memory limit of the process of TARGET or PROGRAM; 0 is no limit.")  # fmt: skip
 @click.option("--for", "model", metavar="MODEL",
               help="Check what a model needs: a preset, config.json or GGUF file; :LAYER_TYPE if layers differ.")  # fmt: skip
+@click.option("--layer", metavar="N", type=click.IntRange(0),
+              help="With --for: one layer, from 0. One that does not rotate must return x unchanged.")  # fmt: skip
+@click.option("--layout", type=click.Choice(["half", "interleaved", "interleaved_to_half"]),
+              help="With --for: the layout, in place of the file's.")  # fmt: skip
 @click.option(
     "--require", metavar="SCOPE", help="What TARGET must support: words such as 'layout=half scaling=YaRN', or a JSON file."
 )

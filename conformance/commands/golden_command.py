@@ -16,9 +16,11 @@ from .console import FILE, FiniteRange, console, errors, needs_vectors, operatio
 @click.command()
 @click.argument("name", metavar="OP")
 @click.option("--preset", metavar="NAME", help="Options of a released model: posref list --presets.")
-@click.option("--config", metavar="FILE", type=FILE, help="Options of a model's config.json.")
+@click.option("--config", metavar="FILE", type=FILE, help="Options of a model's config.json: of the part that has OP.")
 @click.option("--gguf", metavar="FILE", type=FILE, help="Options of a model's GGUF file; the weights are not read.")
 @click.option("--layer-type", metavar="WORD", help="Which layers of --config or --gguf, if layers differ: sliding_attention.")
+@click.option("--component", metavar="NAME", help="Which component of --config: text, vision, indexer. See posref show FILE.")
+@click.option("--layer", metavar="N", type=click.IntRange(0), help="Which layer of --config, from 0, if layers differ.")
 @click.option("--option", "options", metavar="NAME=VALUE", multiple=True,
               help='One option: a word, a number or JSON, as scaling={"type":"Linear","factor":4}.')  # fmt: skip
 @click.option("--positions", metavar="NUMBERS", help="The positions: 0,8191,131071 or 0:4096:64.")

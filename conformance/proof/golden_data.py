@@ -19,6 +19,7 @@ import numpy.typing as npt
 import safetensors.numpy as safetensors
 
 import posref
+from posref.core.composition import parts_of
 from posref.core.grids import AFTER, After
 from posref.positions import multimodal
 from posref.spec import REGISTRY
@@ -62,6 +63,8 @@ class Request:
     config: Path | None = None
     gguf: Path | None = None
     layer_type: str | None = None
+    component: str | None = None
+    layer: int | None = None
     options: Sequence[str] = ()  # NAME=VALUE, the value as JSON or a word
     files: Sequence[Path] = ()  # .npz, .npy or .safetensors
     arrays: Sequence[str] = ()  # NAME=NUMBERS
@@ -99,7 +102,9 @@ class Request:
     def _params(self) -> dict[str, Any]:
         known = {n: p for n, p in parameters_of(REGISTRY[self.op].function).items() if n in REGISTRY[self.op].domains}
         given = options_of(NAME, self.op, self.options)
-        model = ModelOptions(self.preset, self.config, self.gguf, self.layer_type).options(self.op, given.get("layout"))
+        model = ModelOptions(self.preset, self.config, self.gguf, self.layer_type, self.component, self.layer).options(
+            self.op, given.get("layout")
+        )
         defaults = {n: p.default for n, p in known.items() if p.default is not p.empty}
         return defaults | {n: v for n, v in model.items() if n in known} | given
 
@@ -330,6 +335,8 @@ class ModelOptions:
     config: Path | None = None
     gguf: Path | None = None
     layer_type: str | None = None
+    component: str | None = None
+    layer: int | None = None
 
     def options(self, op: str, layout: Any = None) -> Mapping[str, Any]:
         """
@@ -347,6 +354,10 @@ class ModelOptions:
         if self.layer_type is not None and given not in (["--config"], ["--gguf"]):
             msg = "golden: --layer-type says which layers of --config or --gguf are meant; got neither."
             raise TargetError(msg)
+        for name, value in (("component", self.component), ("layer", self.layer)):
+            if value is not None and given != ["--config"]:
+                msg = f"golden: --{name} says what of --config is meant; got no --config."
+                raise TargetError(msg)
         several = "arrangement" in REGISTRY[op].domains  # several position axes
         if self.layer_type is not None and several:
             msg = f"golden: --layer-type must not be given for {op}: layers of models with several position axes are alike."
@@ -354,7 +365,7 @@ class ModelOptions:
         if self.preset is not None:
             return self._of_preset(self.preset, op, several=several)
         if self.config is not None:
-            return self._of_config(self.config, layout, several=several)
+            return self._of_component(self.config, op, layout, several=several)
         return self._of_gguf(self.gguf, op, layout, several=several) if self.gguf is not None else {}
 
     def _of_preset(self, name: str, op: str, *, several: bool) -> Mapping[str, Any]:
@@ -392,6 +403,46 @@ class ModelOptions:
         except ValueError as error:
             msg = f"{path}: {_worded(error)}"
             raise TargetError(msg) from error
+
+    def _of_component(self, path: Path, op: str, layout: Any, *, several: bool) -> Mapping[str, Any]:
+        """Return the options of the component of a model that has the operation, or of which it is a stage."""
+        texts = {op for text in (posref.rope.__name__, posref.mrope.__name__) for op in (text, *parts_of(text))}
+        if op in texts and (layout is not None or self.layer_type is not None):  # arguments of the reader of a text
+            return self._of_config(path, layout, several=several)
+        try:
+            found = posref.from_config(path, layer=self.layer)
+        except ValueError as error:
+            msg = f"{path}: {_worded(error)}"
+            raise TargetError(msg) from error
+        entries = {name: [entry for entry in listed if entry is not None] for name, listed in found.items()}
+        if self.component is not None and self.component not in found:
+            msg = f"golden: --component must be one of {', '.join(map(repr, found))}; got {self.component!r}."
+            raise TargetError(msg)
+        wanted = {name: listed for name, listed in entries.items() if self.component in (None, name)}
+        exact = {name: [entry for entry in listed if entry.operation == op] for name, listed in wanted.items()}
+        stage = {name: [entry for entry in listed if op in parts_of(entry.operation)] for name, listed in wanted.items()}
+        chosen = {name: listed for name, listed in (exact if any(exact.values()) else stage).items() if listed}
+        if not chosen:
+            has = "; ".join(f"{name} has {_operations(listed)}" for name, listed in entries.items())
+            msg = (
+                f"golden: {self.component or 'no component'} of {path} has {op}: {has}. Leave out --config, or ask for another."
+            )
+            raise TargetError(msg)
+        if len(chosen) > 1 and len({repr(listed) for listed in chosen.values()}) > 1:
+            msg = f"golden: --component must say which component of {path} has {op}; got none. Give one of {', '.join(chosen)}."
+            raise TargetError(msg)
+        listed = next(iter(chosen.values()))
+        if any(entry != listed[0] for entry in listed):
+            msg = f"golden: --layer must be given, since the layers of {next(iter(chosen))!r} differ; or --layer-type."
+            raise TargetError(msg)
+        if listed[0].options is None:
+            msg = f"golden: {path} does not decide the options of {op}. Give them by --option, without --config."
+            raise TargetError(msg)
+        return listed[0].options
+
+
+def _operations(entries: Sequence[Any]) -> str:
+    return " and ".join(dict.fromkeys(entry.operation for entry in entries)) or "no positions"
 
 
 def _worded(error: ValueError) -> str:

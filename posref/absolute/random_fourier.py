@@ -70,7 +70,7 @@ def random_fourier(x: ArrayOf[T], matrix: AnyArray, /, *, layout: Layout, dtype:
     -----
     SAM's points are 2 u - 1, with u from 0 to 1 and the horizontal coordinate first. On a grid u is (i + 1/2) / n; for prompts,
     SAM adds half a pixel. Score SDE passes the logarithm of the noise level. diffusers' `GaussianFourierProjection` takes the
-    logarithm itself.
+    logarithm itself with ``log=True`` (UNet2DModel), not in UNet1DModel, UNet2DConditionModel or Stable Audio.
 
     Examples
     --------

@@ -31,6 +31,15 @@ def stages(op: str) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(both) if name in REGISTRY)
 
 
+def parts_of(operation: str) -> tuple[str, ...]:
+    """Return the stages of an operation, and the tables that some of these make of positions and its options alone."""
+    if operation not in REGISTRY:
+        return ()
+    parts, known = stages(operation), {*REGISTRY[operation].domains, "dim"}
+    tables = [name for name, one in REGISTRY.items() if tuple(one.arrays) == ("positions",) and known.issuperset(one.domains)]
+    return (*parts, *(name for name in tables if stages(name) and {*parts}.issuperset(stages(name))))
+
+
 @cache
 def reaches(name: str) -> frozenset[str]:
     """

@@ -33,13 +33,17 @@ class Entry(_Pair):
     answer was not reviewed. It is no part of the pair.
     """
 
-    conventions: Mapping[str, str]
+    conventions: Mapping[str, str] = MappingProxyType({})
 
     def __new__(cls, operation: str, options: dict[str, Any] | None, conventions: Mapping[str, str] | None = None) -> Self:
         """Return the pair, with its conventions beside it."""
         found = super().__new__(cls, operation, options)
         found.conventions = MappingProxyType(dict(conventions or {}))
         return found
+
+    def _replace(self, **changes: Any) -> Self:
+        """Return the pair with other fields and the same conventions."""
+        return type(self)(**{"operation": self.operation, "options": self.options, "conventions": self.conventions, **changes})
 
     def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]  # copies keep the conventions
         """Return the arguments that make a copy."""

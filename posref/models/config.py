@@ -7,9 +7,10 @@ layer type if layers differ.
 """
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, get_args, overload
+from typing import Any, NoReturn, cast, get_args, overload
 
 from posref.models.arguments import Config, Factors, MRopeArguments, RopeArguments
+from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import even, first, integer, number, parsed, refuse, speaking_as
 from posref.models.layers import base_of_layer, number_of_layers, rotates, rules_of, type_of_layer
 from posref.models.parts import completed, part_of
@@ -105,6 +106,8 @@ def read_rope(
     whole: Mapping[str, Any], layer_type: str | None, layer: int | None, layout: Layout | None
 ) -> RopeArguments | None:
     """Return what `rope_from_config` does, for a parsed file."""
+    if CLASS in whole:
+        return cast("RopeArguments", _of_diffusers(whole, "rope", layout))
     own = text_of(whole)
     _check_axes(whole, own)
     if layer is not None:
@@ -182,6 +185,8 @@ def mrope_from_config(
 
 def read_mrope(whole: Mapping[str, Any], arrangement: Arrangement | None, layout: Layout | None) -> MRopeArguments:
     """Return what `mrope_from_config` does, for a parsed file."""
+    if CLASS in whole:
+        return cast("MRopeArguments", _of_diffusers(whole, "mrope", layout))
     config, facts = check(text_of(whole))
     rope = rope_dict(config, facts, None)
     order = _arrangement(config, facts, rope, arrangement)
@@ -246,6 +251,17 @@ def factors(config: Config, /, *, layer_type: str | None = None, length: int | N
         pairs = len(lists) if isinstance(lists, list | tuple) else 1
         scaling = read_scaling(rope, config, facts, nested=layer_type is not None, pairs=pairs)
         return {"table": table_factor(scaling, length), "input": 1.0, "softmax": _softmax_factor(rope, scaling, config, facts)}
+
+
+def _of_diffusers(whole: Mapping[str, Any], operation: str, layout: Layout | None) -> dict[str, Any]:
+    """Return the options of the attention of a model of diffusers, which must have this operation."""
+    (entry,) = read_diffusers(whole).get("attention", [None])
+    if entry is None or entry.operation != operation or entry.options is None:
+        has = "none" if entry is None else repr(entry.operation)
+        refuse(
+            f"config must describe attention with {operation}; got {whole[CLASS]!r} of diffusers, with {has}. See from_config."
+        )
+    return {"scaling": None, **entry.options, **({"layout": layout} if layout is not None else {})}
 
 
 def _type_of(config: Mapping[str, Any], layer: int, count: int) -> str:

@@ -5,7 +5,8 @@ The rules are from transformers 5.23.0: the value that its configuration classes
 with that value. Layers count from 0. A model type names its rules in words, in the ``layers`` of its row (tables/types.json):
 
 - ``types``, a word of `TYPES`, gives the types of layers where the file does not list them; ``key`` and ``n``, of "every", are
-  the key that has the period and its default; ``last`` is the type of the last layer. With "listed" the file must list them.
+  the key that has the period and its default, ``key`` of "numbers" that of the numbers; ``last`` is the type of the last layer.
+  With "listed" the file must list them.
 - ``rotates``, a word of `ROTATES`, says which layers rotate. ``never`` means that none does.
 - ``names`` are the names of types in the parameters by layer type, where these differ ("*" for all others).
 - ``empty`` is what an empty list of layers means; ``switch``, false if a window needs no use_sliding_window; ``beside``, a
@@ -299,8 +300,11 @@ def _every_of_hybrid(config: Config, rules: Rules, layers: range, count: int) ->
 
 
 def _numbers(config: Config, rules: Rules, layers: range, count: int) -> Types:
-    """Return the types of layers of Bamba, whose file has the numbers of full layers (configuration, 97)."""
-    return [FULL if layer in (config.get("attn_layer_indices") or ()) else "linear_attention" for layer in layers]
+    """Return the types of layers of Bamba and LFM2, whose files have the numbers of full layers (configuration, 97; 83)."""
+    given = config.get(rules.get("key", "attn_layer_indices"))
+    if given is None:
+        given = layers if rules.get("empty") == "full" else ()
+    return [FULL if layer in given else "linear_attention" for layer in layers]
 
 
 def _blocks(config: Config, rules: Rules, layers: range, count: int) -> Types:

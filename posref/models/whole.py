@@ -6,11 +6,13 @@ from typing import Any
 
 from posref.models.arguments import Config, Entry
 from posref.models.config import check, dicts_of, read_mrope, read_rope
+from posref.models.diffusers import CLASS, read_diffusers
 from posref.models.fields import ConfigError, even, first, integer, number, parsed, refuse, speaking_as, speaking_of
 from posref.models.layers import COUNT, kinds_of_layers, layers_on
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
 from posref.models.rope_scaling import softmax_factor_of
+from posref.models.unreviewed import parent_of
 from posref.models.values import ROTARY, model_table, model_type, remedy
 
 Reader = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]], list[Entry | None]]
@@ -47,7 +49,9 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
           checkpoint or the call. None if posref does not define the encoding, or the file does not decide its options.
 
         The pair has ``conventions``, a mapping from names to words: how the model makes an argument that the caller gives,
-        where this changes values. Muse Spark swaps the height and width of an image before it resizes its table (``size``).
+        where this changes values. Muse Spark swaps the height and width of an image before it resizes its table (``size``). A
+        model type that only the installed transformers knows is answered as the type that its configuration class extends, if
+        that one is known. Its entries then say so: ``reviewed``.
 
         A component with an encoding at its input and another in attention has both: "vision" and "vision attention". "vision
         table" is the operation that resizes the learned table to another grid. A component of a nested configuration has both
@@ -56,6 +60,9 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         Attention has components of its own, where a model has more than the softmax of q.k / sqrt(d): "text mask" (a window or
         chunks), "text temperature" (a factor on queries that grows with the position), "text scale", "text sinks" and "text
         values". An operation with no options, such as ``("attention", {})`` for sinks, takes arrays of the checkpoint.
+
+    A file with ``_class_name`` is of diffusers. Its components are those of the class ("attention", "timestep", "input",
+    "sizes", ...), and ``conventions["positions"]`` is the rule of positions, which are the caller's: pipelines make them.
 
     Raises
     ------
@@ -87,7 +94,7 @@ def from_config(config: Config, /, *, layer: int | None = None) -> dict[str, lis
         whole = parsed(config)
         if layer is not None and (isinstance(layer, bool) or not isinstance(layer, int) or layer < 0):
             refuse(f"layer must be an int of at least 0, or None; got {layer!r}.")
-        found = _components(whole, "config")
+        found = read_diffusers(whole) if CLASS in whole else _components(whole, "config")
         if not found:
             refuse("config must have the configurations of its parts; got none of them.")
         return found if layer is None else {name: _at(name, entries, layer) for name, entries in found.items()}
@@ -100,6 +107,10 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
         refuse(f"config must have at most {DEEPEST} levels of nested configurations; got {where}.")
     model = str(config.get("model_type"))
     if model not in table:
+        parent = parent_of(model, table)
+        if parent is not None:
+            answer = _components({**config, "model_type": parent}, where)
+            return {name: [entry and _unreviewed(entry, parent) for entry in entries] for name, entries in answer.items()}
         refuse(f"{where}['model_type'] must be a known one; got {model!r}. {remedy(model, table)}")
     known = table[table[model].get("like", model)]
     found: dict[str, list[Entry | None]] = {}
@@ -120,6 +131,10 @@ def _components(config: Mapping[str, Any], where: str) -> dict[str, list[Entry |
             if entries:
                 found[row["component"]] = entries
     return found
+
+
+def _unreviewed(entry: Entry, parent: str) -> Entry:
+    return Entry(*entry, {**entry.conventions, "reviewed": f"no: as its parent {parent!r}, by the class in transformers"})
 
 
 def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[Entry | None]:

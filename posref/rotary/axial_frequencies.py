@@ -115,8 +115,10 @@ def axial_frequencies(
     ``unit="turns"``. In transformers it has only a base.
 
     **LTX-Video and LTX-2** in diffusers have frequencies from pi/2 up to 10000 pi/2 for coordinates from -1 to 1: pass
-    ``endpoint=True``, ``first=1/4``, ``base=1e-4`` and ``unit="turns"``. Their arrangement is "round_robin". The pairs that are
-    left over come first and do not rotate.
+    ``endpoint=True``, ``first=1/4``, ``base=1e-4`` and ``unit="turns"``. Their pairs take frequency 0 of each axis, then
+    frequency 1 of each axis, and so on. This result is ordered by axis: take the list of one axis, repeat each frequency once
+    for each axis (``np.repeat(one_axis, axes)``), and pass that to `axial_table` with "round_robin". The pairs that are left
+    over come first and do not rotate.
 
     **A base for each axis**: call this function once for each axis and concatenate the results. Cosmos has (44, 42, 42) with
     base :math:`10000 \rho^{d_a/(d_a - 2)}`, where rho is 2 for time and 1 for the others.

@@ -18,15 +18,18 @@ import numpy as np
 import numpy.typing as npt
 
 import posref
-from posref.core.composition import stages
+from posref.core.composition import parts_of
 from posref.models.config import text_of
-from posref.models.fields import first, parsed
+from posref.models.fields import first, parsed, refuse
+from posref.models.gguf import check_layer
+from posref.models.layers import number_of_layers
 from posref.presets import Preset, Sizes, presets
 from posref.spec import REGISTRY, Flag, OneOf, Record
 
+from ...accuracy import BASE
 from ...calls import parameters_of
 from ...errors import TargetError, VectorError
-from ...model import Case, LoadedCase
+from ...model import Call, Case, LoadedCase
 from ...model import Flag as Why
 from ...suite import gguf_file
 from ...suite.safe_files import read_object
@@ -39,6 +42,7 @@ FLAGS = {
     "left-padding": Why("one row's positions used for every row of the batch"),
     "original-length": Why("the change of frequencies at the original length missed, or made too early"),
     "longest": Why("a table, or positions in a narrow dtype, that end before the context does"),
+    "still": Why("a layer rotated that must not rotate"),
 }
 HEADS, KEY_HEADS, LENGTH = 8, 2, 4096  # where a preset does not say
 PROMPT, BESIDE, PADDED = 257, 64, (0, 3, 40)  # tokens of a prompt, and on each side of a border; padding of three rows
@@ -50,7 +54,8 @@ class Model:
     The rotary encoding of a model, and its sizes.
 
     `op` is the operation that rotates heads and `options` are its keyword arguments. `original` counts the tokens that the
-    model was trained on before its context was extended, `longest` those of the whole context.
+    model was trained on before its context was extended, `longest` those of the whole context. `still` are the layers that do
+    not rotate; `layer` is the one layer that is asked.
     """
 
     name: str
@@ -59,21 +64,26 @@ class Model:
     sizes: Sizes
     original: int
     longest: int
+    still: tuple[int, ...] = ()
+    layer: int | None = None
+
+    @property
+    def is_still(self) -> bool:
+        """Whether the layer that is asked does not rotate."""
+        return self.layer in self.still
 
     @property
     def text(self) -> str:
         """What is asked, in words."""
         heads = f"{self.sizes.heads} heads of queries and {self.sizes.key_heads} of keys"
-        return f"{self.name}: {heads}, {self.sizes.head_size} lanes, {self.longest} tokens"
+        of = "" if self.layer is None else f", layer {self.layer}"
+        some = f"; layers {ranges(self.still)} do not rotate (--layer asks one)" if self.still and self.layer is None else ""
+        return f"{self.name}{of}: {heads}, {self.sizes.head_size} lanes, {self.longest} tokens{some}"
 
     @property
     def operations(self) -> tuple[str, ...]:
         """The operation, its stages, and the table that some of these make of positions and its options alone."""
-        parts, known = stages(self.op), {*REGISTRY[self.op].domains, "dim"}
-        tables = [
-            name for name, one in REGISTRY.items() if tuple(one.arrays) == ("positions",) and known.issuperset(one.domains)
-        ]
-        return (self.op, *parts, *(name for name in tables if stages(name) and {*parts}.issuperset(stages(name))))
+        return (self.op,) if self.is_still else (self.op, *parts_of(self.op))
 
     @property
     def scalings(self) -> tuple[str, ...]:
@@ -134,9 +144,11 @@ class Model:
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------------
-def read(name: str) -> Model:
+def read(name: str, layer: int | None = None, layout: str | None = None) -> Model:
     """
     Return a model: a preset's name, or the path of its config.json or GGUF file, with ``:layer_type`` where layers differ.
+
+    `layer` is the number of one layer. `layout` is taken in place of the file's.
 
     Raises
     ------
@@ -145,9 +157,13 @@ def read(name: str) -> Model:
     """
     path, _, layer_type = name.partition(":")
     if path in presets:
+        if layer is not None or layout is not None:
+            what = "layer" if layer is not None else "layout"
+            msg = f"for: {what} must not be given for a preset, which has one; got {name}. Give the path of a config.json."
+            raise TargetError(msg)
         return _of_preset(presets[path])
     if path.endswith(".gguf"):
-        return _of_gguf(name, Path(path), layer_type or None)
+        return _of_gguf(name, Path(path), layer_type or None, layer, layout)
     if not (path.endswith(".json") or Path(path).exists()):
         try:
             presets[path]
@@ -159,17 +175,22 @@ def read(name: str) -> Model:
     except VectorError as error:
         msg = f"for: {path} cannot be read: {error}"
         raise TargetError(msg) from error
-    return of_config(name, config, layer_type or None)
+    return of_config(name, config, layer_type or None, layer, layout)
 
 
-def of_config(name: str, config: Mapping[str, Any], layer_type: str | None = None) -> Model:
+def of_config(
+    name: str, config: Mapping[str, Any], layer_type: str | None = None, layer: int | None = None, layout: Any = None
+) -> Model:
     """Return the model of a parsed config.json; `TargetError` for what its readers refuse."""
-    options: dict[str, Any]
+    still: tuple[int, ...] = ()
     try:
         if _has_axes(config):
-            op, options = posref.mrope.__name__, {**posref.mrope_from_config(config)}
+            if layer is not None:
+                refuse("layer must not be given: all layers of a model with several position axes are alike.")
+            op, options = posref.mrope.__name__, {**posref.mrope_from_config(config, layout=layout)}
         else:
-            op, options = posref.rope.__name__, {**posref.rope_from_config(config, layer_type=layer_type)}
+            still = _still_layers(config, layout)
+            op, options = posref.rope.__name__, {**_of_layer(config, layer_type, layer, layout, still)}
     except (ValueError, TypeError, AttributeError) as error:
         msg = f"for: {name}: {error}"
         raise TargetError(msg) from error
@@ -181,13 +202,54 @@ def of_config(name: str, config: Mapping[str, Any], layer_type: str | None = Non
     width = known if isinstance(known, int) else _count(("hidden_size", "n_embd"), lanes * heads, places) // heads
     longest = _count(("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"), LENGTH, places)
     key_heads = 1 if latent else _count(("num_key_value_heads",), heads, places)
-    return _sized(name, op, options, Sizes(heads, key_heads, max(width, lanes), longest))
+    return _sized(name, op, options, Sizes(heads, key_heads, max(width, lanes), longest), still, layer)
 
 
-def _of_gguf(name: str, path: Path, layer_type: str | None) -> Model:
+def _of_layer(
+    config: Mapping[str, Any], layer_type: str | None, layer: int | None, layout: Any, still: tuple[int, ...]
+) -> Mapping[str, Any]:
+    """Return the options of a layer. Those of one that does not rotate are what code would rotate by that does not know it."""
+    if layer is None:
+        return posref.rope_from_config(config, layer_type=layer_type, layout=layout)
+    found = posref.rope_from_config(config, layer=layer, layout=layout)
+    others = (n for n in range(layer + 1 + len(still)) if n not in still)
+    return found or posref.rope_from_config(config, layer=next(others), layout=layout) or {}
+
+
+def _still_layers(config: Mapping[str, Any], layout: Any) -> tuple[int, ...]:
+    """Return the layers that do not rotate. Empty if the file does not say how many layers there are."""
+    try:
+        count = number_of_layers(text_of(parsed(config)), 0)
+        return tuple(n for n in range(count) if posref.rope_from_config(config, layer=n, layout=layout) is None)
+    except ValueError:
+        return ()
+
+
+def ranges(numbers: tuple[int, ...]) -> str:
+    """Return increasing numbers in commas, with ranges: 0-2,4."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+
+
+def _of_gguf(name: str, path: Path, layer_type: str | None, layer: int | None, layout: Any) -> Model:
     try:
         metadata, divisors = gguf_file.read(path)
-        options = {**posref.rope_from_gguf(metadata, rope_factors=divisors or None, layer_type=layer_type)}
+        count = metadata.get(f"{metadata['general.architecture']}.block_count", 0)
+        by_number = {
+            n: posref.rope_from_gguf(metadata, rope_factors=divisors or None, layer=n, layout=layout)
+            for n in (range(count) if layer is not None else ())
+        }
+        still = tuple(n for n, own in by_number.items() if own is None)
+        if layer is None:
+            options = {**posref.rope_from_gguf(metadata, rope_factors=divisors or None, layer_type=layer_type, layout=layout)}
+        else:
+            check_layer(metadata, metadata["general.architecture"], layer)
+            options = {**(by_number[layer] or next(own for own in by_number.values() if own is not None))}
     except (ValueError, VectorError) as error:
         msg = f"for: {name}: {error}"
         raise TargetError(msg) from error
@@ -197,10 +259,10 @@ def _of_gguf(name: str, path: Path, layer_type: str | None) -> Model:
     lanes = _lanes(options)
     longest = _count((f"{own}context_length",), LENGTH, [metadata])
     if f"{own}attention.kv_lora_rank" in metadata:  # the sizes of keys are those of the compressed cache; only a slice rotates
-        return _sized(name, posref.rope.__name__, options, Sizes(heads, 1, lanes, longest))
+        return _sized(name, posref.rope.__name__, options, Sizes(heads, 1, lanes, longest), still, layer)
     width = _count((f"{own}embedding_length",), lanes * heads, [metadata]) // heads
     width = _count((f"{own}attention.key_length",), width, [metadata])
-    return _sized(name, posref.rope.__name__, options, Sizes(heads, key_heads, max(width, lanes), longest))
+    return _sized(name, posref.rope.__name__, options, Sizes(heads, key_heads, max(width, lanes), longest), still, layer)
 
 
 def _of_preset(preset: Preset) -> Model:
@@ -213,15 +275,17 @@ def _lanes(options: Mapping[str, Any]) -> int:
     return 2 * sum(options["sections"]) if "sections" in options else int(options["rotary_dim"])
 
 
-def _sized(name: str, op: str, options: Mapping[str, Any], sizes: Sizes) -> Model:
+def _sized(
+    name: str, op: str, options: Mapping[str, Any], sizes: Sizes, still: tuple[int, ...] = (), layer: int | None = None
+) -> Model:
     """Return a model whose original length is that of its scaling; its context is no shorter than the scaling makes it."""
     scaling = options["scaling"]
     original = getattr(scaling, "original_length", None)
     if original is None:
-        return Model(name, op, options, sizes, sizes.longest, sizes.longest)
+        return Model(name, op, options, sizes, sizes.longest, sizes.longest, still, layer)
     extended = getattr(scaling, "max_length", None) or original * float(getattr(scaling, "factor", None) or 1)
     longest = max(sizes.longest, int(extended))
-    return Model(name, op, options, sizes, min(original, longest), longest)
+    return Model(name, op, options, sizes, min(original, longest), longest, still, layer)
 
 
 def _has_axes(config: Mapping[str, Any]) -> bool:
@@ -276,7 +340,18 @@ def cases(model: Model, op: str) -> Iterator[Case]:
         if not REGISTRY[op].arrays and place.rows > 1:
             continue  # constants depend on the length alone
         rng = np.random.default_rng(crc32(f"{model.name} {name}".encode()))
-        yield Case(name, model.arguments(op, place.length), _arrays(model, op, place, rng), (place.flag,), tier=GROUP)
+        flag = "still" if model.is_still else place.flag
+        yield Case(name, model.arguments(op, place.length), _arrays(model, op, place, rng), (flag,), tier=GROUP)
+
+
+def still(model: Model) -> Iterator[LoadedCase]:
+    """Yield the calls of a layer that does not rotate. Their result is x, in every bit."""
+    for case in cases(model, model.op):
+        inputs = {name: np.asarray(value) for name, value in case.inputs.items()}
+        exact = {name: {"out": np.zeros(inputs["x"].shape)} for name in BASE}
+        call = Call(case.params, inputs, {"out": inputs["x"]}, widths=exact)
+        why = f"layer {model.layer} of {model.name} does not rotate: the result must be x"
+        yield LoadedCase(case.id, case.op, case.kind, GROUP, case.flags, why, ("float64", "float32"), (call,))
 
 
 def _arrays(model: Model, op: str, place: Placement, rng: np.random.Generator) -> Arrays:

@@ -1,0 +1,110 @@
+"""Masks that from_config tells, against attention weights of small models of transformers with random weights."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import CONFIG_MAPPING, AutoModel
+
+import posref
+from posref import from_config
+
+LAYERS, TOKENS, WINDOW = 8, 14, 3
+SMALL = {
+    "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": LAYERS, "num_attention_heads": 2, "num_key_value_heads": 2,
+    "head_dim": 16, "vocab_size": 64, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "moe_intermediate_size": 16, "num_experts": 2, "num_local_experts": 2, "num_experts_per_tok": 1, "n_routed_experts": 2,
+    "sliding_window": WINDOW, "use_sliding_window": True, "max_window_layers": 5, "attention_chunk_size": 5,
+}  # fmt: skip
+OWN: dict[str, dict[str, Any]] = {
+    "modernbert": {"local_attention": 2 * WINDOW},
+    "modernbert-decoder": {"local_attention": 2 * WINDOW},
+    "gemma3_text": {"query_pre_attn_scalar": 16},
+    "qwen2_moe": {"decoder_sparse_step": 100, "shared_expert_intermediate_size": 16},
+    "gemma2": {"query_pre_attn_scalar": 16},
+    "recurrent_gemma": {"attention_window_size": WINDOW, "lru_width": 32},
+    "llama4_text": {"intermediate_size_mlp": 32, "interleave_moe_layer_step": 100},
+    "phi3": {"rope_scaling": None},
+}
+TYPES = [
+    *("mistral", "mixtral", "phi3", "starcoder2", "ministral", "ministral3", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe"),
+    *("smollm3", "gemma2", "gemma3_text", "vaultgemma", "olmo3", "cohere2", "exaone4", "cwm", "modernbert"),
+    *("modernbert-decoder", "llama4_text", "gpt_oss", "laguna", "mellum", "afmoe", "granite_swa", "kolibri1", "flint"),
+]
+
+
+def seen(name: str) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """The configuration of a small model, and which keys each query of each layer attends to."""
+    kind = CONFIG_MAPPING[name]
+    given = {**SMALL, **OWN.get(name, {})}
+    given = {key: value for key, value in given.items() if key in kind.__dataclass_fields__ or key in OWN.get(name, {})}
+    config = kind(**given)
+    torch.manual_seed(0)
+    model = AutoModel.from_config(config, attn_implementation="eager").eval().float()
+    with torch.no_grad():
+        out = model(input_ids=torch.randint(3, 60, (1, TOKENS)), output_attentions=True, use_cache=False)
+    weights = [w for w in out.attentions if w is not None]
+    return {**config.to_dict(), "model_type": name}, [w[0].double().numpy().max(0)[:, :TOKENS] > 0 for w in weights]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_masks_are_those_of_the_model(name: str) -> None:
+    config, attended = seen(name)
+    entries = from_config(config).get("text mask", [None])
+    entries = entries * LAYERS if len(entries) == 1 else entries
+    assert len(attended) == len(entries) == LAYERS
+    places = np.arange(TOKENS)
+    both = name == "modernbert"
+    full = np.ones((TOKENS, TOKENS), dtype=bool) if both else places[None, :] <= places[:, None]
+    for layer, (entry, theirs) in enumerate(zip(entries, attended, strict=True)):
+        ours = full
+        if entry is not None:
+            ours = np.asarray(getattr(posref, entry.operation)(places, places, **(entry.options or {}))).reshape(TOKENS, TOKENS)
+        assert np.array_equal(theirs, ours & full), (layer, entry)
+
+
+LATENT = (
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_v32",
+    "axk1",
+    "glm4_moe_lite",
+    "glm_moe_dsa",
+    "longcat_flash",
+    "minicpm3",
+    "mistral4",
+)
+SCALED = (
+    "granite",
+    "granitemoe",
+    "gemma2",
+    "gemma3_text",
+    "vaultgemma",
+    "gemma3n_text",
+    "gemma4_text",
+    "inkling_text",
+    *LATENT,
+)
+YARN = {
+    "rope_type": "yarn", "rope_theta": 1e4, "factor": 40.0, "original_max_position_embeddings": 64, "mscale": 1.0,
+    "mscale_all_dim": 0.7, "beta_fast": 32.0, "beta_slow": 1.0, "llama_4_scaling_beta": 0.1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("name", SCALED)
+def test_scales_are_those_of_the_model(name: str, scaled: bool) -> None:
+    """The scale of every attention module of a model without weights."""
+    kind = CONFIG_MAPPING[name]
+    given = {"attention_multiplier": 0.25, "query_pre_attn_scalar": 64, "num_hidden_layers": 2}
+    given |= {"num_hidden_layers": 35} if name == "gemma3n_text" else {}  # its last layers share the keys of others
+    given |= {"rope_parameters": YARN} if scaled and name in LATENT else {}
+    config = kind(**{key: value for key, value in given.items() if key in kind.__dataclass_fields__})
+    with torch.device("meta"):
+        model = AutoModel.from_config(config)
+    theirs = {float(m.scaling) for n, m in model.named_modules() if "attn" in n and hasattr(m, "scaling")}
+    (entry,) = from_config({**config.to_dict(), "model_type": name})["text scale"]
+    assert entry is not None
+    assert theirs
+    assert np.allclose(sorted(theirs), (entry.options or {})["scale"], rtol=1e-12, atol=0)
