@@ -60,8 +60,10 @@ from posref.models.whole import from_config as from_config
 from posref.positions.positions_from_mask import positions_from_mask as positions_from_mask
 from posref.positions.visible_windows import visible_windows as visible_windows
 from posref.presets import presets as presets
+from posref.relative.relative_shift import relative_shift as relative_shift
 from posref.relative.shaw_scores import shaw_scores as shaw_scores
 from posref.relative.shaw_values import shaw_values as shaw_values
+from posref.relative.transformer_xl_scores import transformer_xl_scores as transformer_xl_scores
 from posref.rotary.apply_rope import apply_rope as apply_rope
 from posref.rotary.axial_frequencies import axial_frequencies as axial_frequencies
 from posref.rotary.axial_rope import axial_rope as axial_rope

@@ -52,12 +52,13 @@ from ._transformers_absolute import supports as supports_absolute
 from ._transformers_attention import attention_temperature, mla_logits, rotated_values
 from ._transformers_axes import axial_rope, mrope
 from ._transformers_modules import Scaling, check_length, kept_module, llama_config, scalings
+from ._transformers_relative import relative_shift, transformer_xl_scores
 
 __all__ = [
     "alibi", "alibi_slopes", "apply_rope", "attention_temperature", "axial_learned", "axial_rope", "chunked_window",
-    "conv_positions", "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "resample", "rope",
-    "rope_frequencies", "rope_table", "rotated_values", "scalings", "sine_2d", "sinusoidal", "sinusoidal_nd",
-    "sliding_window", "t5_bias", "t5_buckets",
+    "conv_positions", "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "relative_shift",
+    "resample", "rope", "rope_frequencies", "rope_table", "rotated_values", "scalings", "sine_2d", "sinusoidal",
+    "sinusoidal_nd", "sliding_window", "t5_bias", "t5_buckets", "transformer_xl_scores",
 ]  # fmt: skip
 
 logging.set_verbosity_error()  # it warns about configurations that are asked on purpose
@@ -130,6 +131,13 @@ supports: dict[str, dict[str, Any]] = {
     "alibi": {"form": ["key"], **NATURAL},
     "t5_buckets": {},
     "t5_bias": {},
+    "relative_shift": {"empty": False},
+    "transformer_xl_scores": {
+        "base": ["default"],
+        "endpoint": [False],
+        "empty": False,
+        "not": [{"layout": "interleaved", "clamp": "given"}],
+    },
     "rotated_values": {
         "layout": ["interleaved"],
         "empty": False,

@@ -1,0 +1,133 @@
+"""What transformers computes of relative positions: attention modules run, with projections taken out, up to the softmax."""
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+from transformers import ParakeetEncoderConfig, XLNetConfig
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention, ParakeetEncoderRelPositionalEncoding
+from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAttention
+
+from ._shared import lacks
+
+LONGEST = 1 << 20  # distances of a table that is made to look up a few
+
+
+def relative_shift(x: Tensor, /) -> Tensor:
+    """ParakeetEncoderAttention._rel_shift."""
+    if not x.numel():
+        lacks("its view has a query at least")
+    return ParakeetEncoderAttention._rel_shift(None, x.reshape(1, -1, *x.shape[-2:])).reshape(x.shape)
+
+
+def transformer_xl_scores(
+    q: Tensor, k: Tensor, r_weight: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, layout: str, base: float = 1e4,
+    endpoint: bool = False, clamp: int | None = None, bias_u: Tensor | None = None, bias_v: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """XLNetRelativeAttention.rel_attn_core, or ParakeetEncoderAttention.forward, for one query at a time, up to the softmax."""
+    if endpoint or base != 10_000.0:
+        lacks("only Gemma has other frequencies, inside of a module with distances of its own")
+    if layout == "interleaved" and clamp is not None:
+        lacks("Parakeet does not clamp")
+    if not q.numel() or not k.numel():
+        lacks("its module has a query and a key at least")
+    (*lead, heads, queries, lanes), keys, width = q.shape, k.shape[-2], r_weight.shape[0]
+    zeros = q.new_zeros(heads, lanes)
+    biases = tuple(zeros if b is None else b for b in (bias_u, bias_v))
+    of_batch = [torch.broadcast_to(p, (*lead, 1, p.shape[-1])).reshape(-1, p.shape[-1]) for p in (q_positions, k_positions)]
+    flat_q, flat_k = q.reshape(-1, heads, queries, lanes), k.reshape(-1, heads, keys, lanes)
+    waves, one = (_xlnet_waves, _xlnet) if layout == "sin_cos" else (_parakeet_waves, _parakeet)
+    rows = []
+    for row in range(flat_q.shape[0]):
+        apart = of_batch[0][row][:, None] - of_batch[1][row]
+        table = waves(apart, width, clamp).to(q.dtype)  # as both models do
+        rows.append(torch.stack([one(flat_q[row, :, i], flat_k[row], table[i], r_weight, biases) for i in range(queries)], 1))
+    return torch.stack(rows).reshape(*lead, heads, queries, keys)
+
+
+def _xlnet_waves(apart: Tensor, width: int, clamp: int | None) -> Tensor:
+    """XLNetModel.relative_positional_encoding of lengths that have these distances, looked up."""
+    longest = _longest(apart)
+    model = SimpleNamespace(
+        d_model=width,
+        attn_type="bi",
+        bi_data=False,
+        clamp_len=clamp or -1,
+        positional_embedding=XLNetModel.positional_embedding,
+    )
+    table = XLNetModel.relative_positional_encoding(model, longest + 1, longest)[:, 0]  # distances longest to -longest
+    return table[longest - apart]
+
+
+def _parakeet_waves(apart: Tensor, width: int, clamp: int | None) -> Tensor:
+    longest = _longest(apart)
+    module = ParakeetEncoderRelPositionalEncoding(ParakeetEncoderConfig(hidden_size=width))
+    return module(torch.zeros(1, longest + 1, 1))[0][longest - apart]
+
+
+def _longest(apart: Tensor) -> int:
+    longest = int(apart.abs().max())
+    if longest >= LONGEST:
+        lacks(f"a table of {longest} distances is too large here")
+    return longest
+
+
+def _xlnet(q: Tensor, k: Tensor, waves: Tensor, r_weight: Tensor, biases: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the logits of one query without the scale, where XLNet has its softmax."""
+    heads, keys, lanes = k.shape
+    attention = _xlnet_attention(heads, lanes)
+    attention.r_w_bias, attention.r_r_bias = biases
+    rows = torch.cat((waves[:1], waves))  # the shift drops the first
+    relative = torch.einsum("ih,hnd->ind", rows, r_weight)[:, None]
+    with patch.object(nn.functional, "softmax", lambda scores, dim: scores):
+        core = attention.rel_attn_core(
+            q[None, None], k.transpose(0, 1)[:, None], k.new_zeros(keys, 1, heads, lanes), relative, output_attentions=True
+        )
+    return core[1][0, :, 0].T
+
+
+def _parakeet(q: Tensor, k: Tensor, waves: Tensor, r_weight: Tensor, biases: tuple[Tensor, Tensor]) -> Tensor:
+    """Return the logits of one query without the scale: the first token, with its keys after it."""
+    heads, keys, lanes = k.shape
+    attention = _parakeet_attention(heads, lanes)
+    attention.bias_u, attention.bias_v = biases
+    attention.relative_k_proj.forward = lambda x: x @ r_weight.flatten(1)
+    tokens = torch.cat((q[None], k.transpose(0, 1))).reshape(1, keys + 1, heads * lanes)
+    table = nn.functional.pad(waves, (0, 0, keys + 1, 0))[None]  # distances of tokens before the first are not read
+    return attention(tokens, table)[1][0, :, 0, 1:]
+
+
+def _stopped(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor, *, scaling: float, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """Return the logits, where a model has its softmax."""
+    return value.transpose(1, 2), query @ key.transpose(-1, -2) * scaling + attention_mask
+
+
+ALL_ATTENTION_FUNCTIONS.register("posref_relative", _stopped)
+
+
+@functools.lru_cache(maxsize=64)
+def _xlnet_attention(heads: int, lanes: int) -> Any:
+    attention = XLNetRelativeAttention(XLNetConfig(d_model=heads * lanes, n_head=heads)).eval()
+    attention.scale = 1.0
+    for name in ("r_w_bias", "r_r_bias"):
+        delattr(attention, name)
+    return attention
+
+
+@functools.lru_cache(maxsize=64)
+def _parakeet_attention(heads: int, lanes: int) -> Any:
+    config = ParakeetEncoderConfig(hidden_size=heads * lanes, num_attention_heads=heads)
+    config._attn_implementation = "posref_relative"
+    attention = ParakeetEncoderAttention(config, 0).eval()
+    attention.scaling = 1.0
+    for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+        setattr(attention, name, nn.Identity())
+    for name in ("bias_u", "bias_v"):
+        delattr(attention, name)
+    return attention

@@ -1,0 +1,125 @@
+"""The relative shift of Transformer-XL: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, deviations_of
+from .tools.numbers import reals
+
+OP = "relative_shift"
+FLAGS = {
+    "relative-shift-rows": Flag("the last row or column dropped where the first is", "labml #185"),
+    "relative-shift-way": Flag(
+        "rows moved to the right, or the first row most where the last moves least", "speechbrain/speechbrain #3073"
+    ),
+    "relative-shift-square": Flag("queries taken for distances, which equal numbers hide", "espnet #2684"),
+    "relative-shift-batch": Flag("heads or batch taken for queries"),
+    "relative-shift-corner": Flag("cells past the end that are not what the shift leaves there"),
+    "relative-shift-downcast": Flag("scores of 24 bits narrowed on the way"),
+    "relative-shift-true-size": Flag("a model's own lengths not reproduced"),
+    "relative-shift-empty": Flag("no query or no distance: a crash or a wrong shape"),
+    "relative-shift-refuse": Flag("a vector, which has no queries, accepted"),
+}
+
+USUAL: dict[str, Any] = {}
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+
+_case = cases_of(OP, "relative-shift-")
+_form = cases_of(OP)
+
+
+def _shifted(name: str, flags: str, *shape: int, bits: int = 8, comment: str = "", **rest: Any) -> Case:
+    """Return a case of scores of a shape."""
+    make = _form if name.startswith("forms/") else _case
+    return make(name, flags, {}, {"x": reals(OP + name, *shape, bits=bits)}, comment, **rest)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _shifted("whole/small", "rows way corner", 2, 3, comment="Transformer-XL: two queries, three keys", tier="smoke"),
+        _shifted("whole/square", "rows way", 5, 5),
+        _shifted("whole/memory", "square way batch", 2, 3, 7, comment="three queries after four tokens of memory"),
+        _shifted("whole/heads", "batch rows", 6, 2, 4, 5),
+        _shifted("whole/transformer-xl", "true-size way", 33, 129),
+        _shifted("both/small", "rows way square", 3, 5, comment="three queries and keys, distances 2 to -2"),
+        _shifted("both/conformer", "true-size square batch", 2, 65, 129, comment="65 frames, 129 distances"),
+        _shifted("both/keys-257", "true-size rows", 5, 257),
+        _shifted("both/heads", "batch square", 2, 3, 4, 7),
+        _shifted("both/24-bits", "downcast rows", 4, 7, bits=24),
+        _shifted("corner/more-queries", "corner square", 7, 3, comment="more queries than distances"),
+        _shifted("corner/two-distances", "corner way", 2, 5, 2),
+        _shifted("corner/one-distance", "corner rows", 4, 1),
+        _shifted("corner/24-bits", "downcast corner", 6, 4, bits=24),
+        _shifted("corner/53-bits", "downcast way", 3, 4, bits=53),
+        _shifted("empty/no-query", "empty", 0, 5),
+        _shifted("empty/no-distance", "empty", 3, 0),
+        _shifted("forms/strided", "non-contiguous", 2, 3, 4, 5),
+        _shifted("forms/strided-matrix", "non-contiguous", 4, 6),
+        _shifted("forms/expanded", "broadcast-view", -3, 4, 5),
+        _shifted("forms/batch-one", "batch-one", 1, 3, 6),
+        _shifted("forms/length-one", "length-one batch-one", 1, 1, 5, comment="one query"),
+        _shifted("refused/vector", "refuse", 5, comment="no axis of queries", kind="reject"),
+        gradient(OP, "whole", "unused", {"x": reals(OP, 2, 3, 4)}, {"out": (2, 3, 4)}),
+        gradient(OP, "both", "unused bits", {"x": reals(OP, 3, 5, bits=24)}, {"out": (3, 5)}, bits=24),
+    )  # fmt: skip
+
+
+def _from_flat(start: Any, width: Any) -> Any:
+    """Return a wrap that reads the scores, with zeros around, as one row from elsewhere."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Real, /) -> Real:
+            *lead, queries, distances = x.shape
+            if not queries * distances:
+                return function(x)
+            wider = np.concatenate([np.zeros((*lead, queries, 1)), x], axis=-1).reshape(*lead, -1)
+            begin, wide = start(queries, distances), width(queries, distances)
+            index = (begin + wide * np.arange(queries)[:, None] + np.arange(distances)) % wider.shape[-1]
+            return wider[..., index]
+
+        return deviating
+
+    return wrap
+
+
+def _corner_zero(function: Function) -> Function:
+    def deviating(x: Real, /) -> Real:
+        queries, distances = x.shape[-2:]
+        beyond = np.arange(distances) + queries - 1 - np.arange(queries)[:, None] >= distances
+        return np.where(beyond, 0, function(x))
+
+    return deviating
+
+
+def _right(function: Function) -> Function:
+    def deviating(x: Real, /) -> Real:
+        return function(x[..., ::-1])[..., ::-1]
+
+    return deviating
+
+
+SHIFT = "Put a column of zeros first, view as (distances + 1, queries), drop the first row."
+
+_deviation = deviations_of(OP)
+
+DEVIATIONS = (
+    _deviation("relative-shift-last-dropped", "the last row is dropped where the first is",
+               _from_flat(lambda q, d: 0, lambda q, d: d), hint=SHIFT, seen_in="labml #185"),
+    _deviation("relative-shift-none", "nothing is moved", lambda f: lambda x, /: 1 * x, hint=SHIFT, seen_in="espnet #2684"),
+    _deviation("relative-shift-one-more", "each row moves one place too far", _from_flat(lambda q, d: q + 1, lambda q, d: d),
+               hint=SHIFT),
+    _deviation("relative-shift-one-less", "each row moves one place too little", _from_flat(lambda q, d: q - 1, lambda q, d: d),
+               hint=SHIFT),
+    _deviation("relative-shift-all-rows", "all rows move as far as the first", _from_flat(lambda q, d: q, lambda q, d: d + 1),
+               hint=SHIFT),
+    _deviation("relative-shift-right", "rows move to the right", _right,
+               hint="Distances fall from column to column: the first is the farthest key before the query.",
+               seen_in="speechbrain/speechbrain #3073"),
+    _deviation("relative-shift-corner-zero", "cells past the end are set to 0", _corner_zero,
+               hint="Only cells that a mask must hide differ.", seen_in="zero_triu of Transformer-XL"),
+)  # fmt: skip

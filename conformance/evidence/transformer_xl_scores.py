@@ -1,0 +1,263 @@
+"""Relative scores of Transformer-XL and its kin: cases and known mistakes."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
+from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, INTEGERS, KEEP_FLOAT32, ROUND_ONCE, SIGN, UNSCALED
+from .tools.numbers import reals
+from .tools.omissions import ONE_PAIR
+
+OP = "transformer_xl_scores"
+FLAGS = {
+    "xl-sign": Flag("R(key - query): the sines have the wrong sign", "speechbrain/speechbrain #3073"),
+    "xl-future": Flag("keys after the query given other keys' distances, since R lacks them", "espnet #2684, wenet #1611"),
+    "xl-biases": Flag("u and v exchanged, added once, or left out"),
+    "xl-heads": Flag("r_weight reshaped to another order of heads and channels"),
+    "xl-layout": Flag("sines and cosines in another order", "ports of Conformer with Transformer-XL's R"),
+    "xl-frequencies": Flag("the last frequency or the base of another library", "Gemma 3n's 1/b at the last pair"),
+    "xl-clamp": Flag("a clamp that is ignored, on one side, or one off"),
+    "xl-ids": Flag("both counted from 0 where the queries are the last", "TransformerEngine #1046"),
+    "xl-rows": Flag("row 0's positions used for every row of the batch"),
+    "xl-far": Flag("distances held in bfloat16 or float16", "R made in the dtype of the model"),
+    "xl-scale": Flag("one term scaled, or both"),
+    "xl-downcast": Flag("24-bit queries, keys or weights narrowed on the way"),
+    "xl-decode": Flag("a decode row that is not the row of the whole"),
+    "xl-true-size": Flag("a model's own lengths not reproduced"),
+    "xl-empty": Flag("no query: a crash or a wrong shape"),
+    "xl-refuse": Flag("a weight or a bias that does not fit accepted"),
+}
+
+USUAL: dict[str, Any] = {"layout": "sin_cos"}
+WAY = 0
+LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
+KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"}, {"layout": "interleaved", "clamp": 100})
+
+Places = tuple[Any, Any]
+XL, CONFORMER, GEMMA = {"layout": "sin_cos"}, {"layout": "interleaved"}, {"layout": "sin_cos", "endpoint": True}
+NEAR = (range(2, 5), range(5))
+WHOLE = (range(4), range(4))
+UNSORTED = ((7, 0, 3), (5, 0, 0, 9, 2))
+FAR = ((131071, 2050, 300), (0, 131060, 257, 1000, 2049))
+ROWS = (((4, 5, 6), (260, 261, 262)), ((0, 2, 3, 5, 9), (262, 256, 261, 259, 260)))
+IN_HEADS = tuple(np.asarray(p)[:, None].tolist() for p in ROWS)
+
+_case = cases_of(OP, "xl-")
+_form = cases_of(OP)
+
+
+def _arrays(
+    name: str, lead: tuple[int, ...], heads: int, lanes: int, width: int, places: Places, biases: str = "uv", bits: int = 8
+) -> dict[str, Any]:
+    """Return the arrays of a call: leading axes, heads, the head size, the width of R, positions, and which biases it has."""
+    queries, keys = (np.shape(p)[-1] for p in places)
+    inputs = {
+        "q": reals(f"{OP}{name}q", *lead, heads, queries, lanes, bits=bits) / 4,
+        "k": reals(f"{OP}{name}k", *lead, heads, keys, lanes, bits=bits),
+        "r_weight": reals(f"{OP}{name}r", width, heads, lanes, bits=bits) / 4,
+        "q_positions": places[0],
+        "k_positions": places[1],
+    }
+    return inputs | {f"bias_{b}": reals(f"{OP}{name}{b}", heads, lanes, bits=bits) / 2 for b in biases}
+
+
+def _scores(
+    name: str, flags: str, params: dict[str, Any], places: Places, *, lead: tuple[int, ...] = (), heads: int = 2,
+    lanes: int = 3, width: int = 4, biases: str = "uv", bits: int = 8, comment: str = "", **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case."""
+    make = _form if name.startswith("forms/") else _case
+    return make(name, flags, params, _arrays(name, lead, heads, lanes, width, places, biases, bits), comment, **rest)
+
+
+def _gradient(name: str, flags: str, params: dict[str, Any], places: Places, biases: str = "uv") -> Case:
+    shape = (2, *(np.shape(p)[-1] for p in places))
+    return gradient(OP, name, flags, _arrays(name, (), 2, 2, 4, places, biases), {"out": shape}, **params)
+
+
+def _steps(*calls: Places) -> Iterator[Step]:
+    """Yield calls with the same weights."""
+    fixed = _arrays("steps", (), 2, 3, 4, ((0,), (0,)))
+    for number, places in enumerate(calls):
+        yield Step(
+            CONFORMER,
+            {**_arrays(f"step{number}", (), 2, 3, 4, places), **{n: fixed[n] for n in ("r_weight", "bias_u", "bias_v")}},
+        )
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _scores("sin-cos/small", "sign layout biases", XL, NEAR, tier="smoke"),
+        _scores("sin-cos/both-sides", "sign future heads", XL, WHOLE, heads=3, lanes=5, width=6),
+        _scores("sin-cos/unsorted", "ids sign biases", XL, UNSORTED, lead=(2,), lanes=4),
+        _scores("sin-cos/xlnet", "true-size ids", XL, (range(126, 129), range(129)), heads=1, lanes=4, width=8,
+                comment="three queries after a memory of 126"),
+        _scores("sin-cos/24-bits", "downcast biases", XL, UNSORTED, lanes=6, width=6, bits=24),
+        _scores("sin-cos/53-bits", "downcast heads", XL, NEAR, heads=3, bits=53),
+        _scores("sin-cos/far", "far sign", XL, FAR, width=6),
+        _scores("sin-cos/rows", "rows ids", XL, IN_HEADS, lead=(2,), heads=3, comment="positions (B, 1, Q)"),
+        _scores("sin-cos/base", "frequencies layout", XL | {"base": 500.0}, UNSORTED, width=8),
+        _scores("sin-cos/one-head", "heads biases", XL, NEAR, heads=1, lanes=7),
+        _scores("sin-cos/plain", "biases ids", XL, NEAR, biases="", comment="neither u nor v"),
+        _scores("interleaved/small", "layout sign biases", CONFORMER, NEAR, lanes=4, width=6),
+        _scores("interleaved/conformer", "true-size future layout", CONFORMER, (range(65), range(65)), heads=1, lanes=2,
+                width=8, comment="65 frames see each other"),
+        _scores("interleaved/keys-257", "true-size ids", CONFORMER, ((256, 128), range(257)), heads=1, lanes=4, width=8),
+        _scores("interleaved/both-sides", "future sign layout", CONFORMER, WHOLE, lead=(2,), heads=3),
+        _scores("interleaved/24-bits", "downcast layout", CONFORMER, UNSORTED, lanes=5, width=8, bits=24),
+        _scores("interleaved/far", "far layout", CONFORMER, FAR, width=8),
+        _scores("interleaved/content", "biases heads", CONFORMER, NEAR, heads=3, biases="u", comment="u alone"),
+        _scores("interleaved/distance", "biases heads", CONFORMER, NEAR, heads=3, biases="v", comment="v alone"),
+        _scores("interleaved/base", "frequencies layout", CONFORMER | {"base": 31.0}, WHOLE, width=6),
+        _scores("endpoint/gemma", "frequencies true-size", GEMMA, (range(12, 15), range(24)), lanes=4, width=8, biases="",
+                comment="three queries of a chunk of 12 and their 24 keys"),
+        _scores("endpoint/small", "frequencies sign", GEMMA, UNSORTED, width=6, biases=""),
+        _scores("endpoint/interleaved", "frequencies layout", CONFORMER | {"endpoint": True}, NEAR, width=4),
+        _scores("clamp/memory", "clamp sign", XL | {"clamp": 3}, (range(5, 8), range(8)), heads=1),
+        _scores("clamp/both-sides", "clamp future", XL | {"clamp": 2}, (range(6), range(6)), width=6),
+        _scores("clamp/one", "clamp layout", CONFORMER | {"clamp": 1}, UNSORTED),
+        _scores("clamp/far", "clamp far", XL | {"clamp": 400}, FAR, width=8),
+        _scores("decode/one-query", "decode ids", XL, ((6,), range(7))),
+        _scores("decode/one-query-interleaved", "decode ids", CONFORMER, ((257,), (256, 257, 255, 250)), width=6),
+        _scores("decode/negative", "ids sign", CONFORMER, ((-5, -1), (-7, -3, -2, 0, 1)), heads=3,
+                comment="XLNet's backward half negates positions"),
+        _case("decode/no-query", "empty", XL, _arrays("no-query", (2,), 2, 3, 4, (np.zeros(0, dtype=np.int64), (0, 1)))),
+        Case(f"{OP}/sequence/decode", flags=("xl-decode", "xl-ids"), comment="a row of the whole, then elsewhere",
+             kind="sequence", steps=tuple(_steps(WHOLE, ((4,), range(5)), ((5, 6, 7), (9, 5, 7, 6))))),
+        _scores("forms/strided", "non-contiguous", XL, UNSORTED, lead=(2,), heads=3),
+        _scores("forms/strided-rows", "non-contiguous", CONFORMER, IN_HEADS, lead=(2,)),
+        _scores("forms/expanded", "broadcast-view", XL, UNSORTED, lead=(-3,)),
+        _scores("forms/batch-one", "batch-one", CONFORMER, UNSORTED, lead=(1,), heads=3),
+        _scores("forms/length-one", "length-one", XL, ((5,), (4,)), lead=(2,), comment="one query and one key"),
+        _scores("forms/one-key", "length-one", XL, ((1, 6, 4, 0), (5,))),
+        _case("refused/odd", "refuse", XL, _arrays("odd", (), 2, 3, 5, NEAR), "an odd width", kind="reject"),
+        _case("refused/heads", "refuse", XL, _arrays("q", (), 2, 3, 4, NEAR) | {"r_weight": reals("r", 4, 3, 2)},
+              "(d, D, H) in place of (d, H, D)", kind="reject"),
+        _case("refused/layout", "refuse", {"layout": "cos_sin"}, _arrays("word", (), 2, 3, 4, NEAR), "no such layout",
+              kind="reject"),
+        _case("refused/endpoint", "refuse", GEMMA, _arrays("pair", (), 2, 3, 2, NEAR, ""), "one pair has no last frequency",
+              kind="reject"),
+        _gradient("sin-cos", "term", XL, ((3, 1), (0, 2, 9))),
+        _gradient("interleaved", "term repeat", CONFORMER, ((7, 0, 2), (1, 2)), "v"),
+        _gradient("clamp", "term clip", XL | {"clamp": 2}, ((7, 0), (1, 2, 8)), "u"),
+        _gradient("endpoint", "term bits", GEMMA, ((4, 5), (5, 3, 0)), ""),
+    )  # fmt: skip
+
+
+def _exchanged(*args: Any, **options: Any) -> Any:
+    u, v = options.get("bias_u"), options.get("bias_v")
+    return args, options | {"bias_u": v, "bias_v": u}
+
+
+def _as_one(name: str) -> Callable[..., Any]:
+    def change(*args: Any, **options: Any) -> Any:
+        bias = options.get(name)
+        return args, options | {"bias_u": bias, "bias_v": bias}
+
+    return change
+
+
+def _without(*names: str) -> Callable[..., Any]:
+    return lambda *args, **options: (args, options | dict.fromkeys(names))
+
+
+def _distance_alone(function: Any, *args: Any, **options: Any) -> Any:
+    """Return the term of distances."""
+    q, k, *rest = args
+    return function(q, 0 * k, *rest, **options)
+
+
+def _distance_scaled(function: Any) -> Any:
+    def deviating(*args: Any, **options: Any) -> Real:
+        distance = _distance_alone(function, *args, **options)
+        return function(*args, **options) + distance * (args[0].shape[-1] ** -0.5 - 1)
+
+    return deviating
+
+
+def _other_layout(*args: Any, **options: Any) -> Any:
+    other = {"sin_cos": "interleaved", "interleaved": "sin_cos"}
+    return args, options | {"layout": other[options["layout"]]}
+
+
+def _from_zero(*args: Any, **options: Any) -> Any:
+    *reals, q, k = args
+    return (*reals, *(np.broadcast_to(np.arange(p.shape[-1]), p.shape) for p in (q, k))), options
+
+
+def _heads_mixed(weight: Real) -> Real:
+    width, heads, lanes = weight.shape
+    return weight.reshape(width, lanes, heads).swapaxes(1, 2)
+
+
+def _apart(change: Callable[..., Any]) -> Wrap:
+    """Return a wrap of the distances: `change` takes them and the clamp."""
+    return after(lambda apart, q, k, /, *, clamp: change(apart, clamp))
+
+
+def _unclamped(q: Any, k: Any, /, *, clamp: int | None) -> Any:
+    return q[..., :, None] - k[..., None, :]
+
+
+def _clamped_above(q: Any, k: Any, /, *, clamp: int | None) -> Any:
+    apart = q[..., :, None] - k[..., None, :]
+    return apart if clamp is None else np.minimum(apart, clamp)
+
+
+def _rounded_distances(dtype: str) -> Wrap:
+    return _apart(lambda apart, clamp: np.asarray(narrowed(dtype)(apart), dtype=np.int64))
+
+
+WHICH_BIAS = "u goes with the key, v with the distance."
+
+_deviation = deviations_of(OP)
+_of_distances = deviations_of("xl_distances")
+
+DEVIATIONS = (
+    _of_distances("xl-key-minus-query", "distances are key minus query", _apart(lambda apart, clamp: -apart), hint=SIGN,
+                  seen_in="speechbrain/speechbrain #3073"),
+    _of_distances("xl-no-future", "keys after the query have distance 0", _apart(lambda apart, clamp: np.maximum(apart, 0)),
+                  hint="R needs negative distances too: 2T - 1 rows for T frames.", seen_in="espnet #2684"),
+    _of_distances("xl-absolute", "keys after the query have the distance of keys before it",
+                  _apart(lambda apart, clamp: np.abs(apart)), hint="R needs negative distances too: 2T - 1 rows for T frames."),
+    _of_distances("xl-one-more", "distances are one too large", _apart(lambda apart, clamp: apart + 1),
+                  hint="The query's own key has distance 0: look at the first row of R, and at what the shift drops.",
+                  seen_in="labml #185"),
+    _of_distances("xl-one-less", "distances are one too small", _apart(lambda apart, clamp: apart - 1),
+                  hint="The query's own key has distance 0: look at the first row of R, and at what the shift drops."),
+    _of_distances("xl-unclamped", "the clamp is ignored", lambda _: _unclamped, hint=DEFAULT),
+    _of_distances("xl-clamped-above", "distances are clamped above, not below", lambda _: _clamped_above,
+                  hint="Clamp to -l and l. A causal mask hides this mistake.", seen_in="Transformer-XL"),
+    _of_distances("xl-bfloat16", "distances are held in bfloat16", _rounded_distances("bfloat16"), hint=INTEGERS,
+                  seen_in="R made in the dtype of the model"),
+    _of_distances("xl-float16", "distances are held in float16", _rounded_distances("float16"), hint=INTEGERS),
+    _deviation("xl-biases-exchanged", "u is added for the distance and v for the content", before(_exchanged),
+               hint=WHICH_BIAS),
+    _deviation("xl-u-twice", "u is added for both", before(_as_one("bias_u")), hint=WHICH_BIAS),
+    _deviation("xl-no-biases", "u and v are left out", before(_without("bias_u", "bias_v")),
+               hint=WHICH_BIAS),
+    _deviation("xl-no-v", "v is left out", before(_without("bias_v")), hint=WHICH_BIAS),
+    _deviation("xl-other-layout", "sines and cosines of R have the other order", before(_other_layout),
+               hint="Compare the order of sines and cosines in R with that of the weight's rows."),
+    _deviation("xl-interleaved", "sines and cosines always alternate", option(layout=always("interleaved")), hint=BRANCH),
+    _deviation("xl-sin-cos", "sines always come before cosines", option(layout=always("sin_cos")), hint=BRANCH),
+    _deviation("xl-no-endpoint", "the last frequency is not 1/b", option(endpoint=always(False)),
+               hint="Gemma divides m by the number of frequencies less one."),
+    _deviation("xl-base-10000", "the base is always 10000", option(base=always(10000.0)), hint=DEFAULT),
+    _deviation("xl-heads-mixed", "the weight is read as (d, D, H)", argument(2, _heads_mixed), hint=EACH_HEAD),
+    _deviation("xl-first-head", "all heads use the first's weight", argument(2, lambda w: 0 * w + w[:, :1]), hint=EACH_HEAD),
+    _deviation("xl-from-zero", "queries and keys are both counted from 0", before(_from_zero),
+               hint="The queries are the last tokens: with a memory of M they begin at M.", seen_in="TransformerEngine #1046"),
+    _deviation("xl-scaled", "scores are divided by sqrt(D)", after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5),
+               hint=UNSCALED),
+    _deviation("xl-distance-scaled", "the term of distances alone is divided by sqrt(D)", _distance_scaled,
+               hint="Both terms have the same scale."),
+    _deviation("xl-weight-bfloat16", "the weight is held in bfloat16", argument(2, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _deviation("xl-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")), hint=ROUND_ONCE),
+)  # fmt: skip

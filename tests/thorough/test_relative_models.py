@@ -1,0 +1,130 @@
+"""Whole models of transformers with relative positions: their code is replaced by the definition, and their output stays."""
+
+from collections.abc import Callable
+from functools import partialmethod
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import Gemma3nAudioConfig, ParakeetEncoder, ParakeetEncoderConfig, XLNetConfig, XLNetModel
+from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
+from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
+from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
+
+import posref
+
+ANGLES = 100 * 2**-23  # the models round angles to float32: at distances below 100, each is off by less
+
+
+def assert_equal(run: Callable[[], Tensor], expected: Tensor, patched: Callable[[int], None]) -> None:
+    """Compare outputs in float64: with the definition in place of the model's code, and with distances of the wrong sign."""
+    errors = []
+    for sign in (1, -1):
+        patched(sign)
+        found = run().detach()
+        assert found.dtype == expected.dtype == torch.float64
+        errors.append(float((found - expected).abs().max() / expected.abs().max()))
+    assert errors[0] < ANGLES < errors[1] / 100
+
+
+@pytest.mark.parametrize(("attn_type", "clamp_len", "mem_len"), [("bi", -1, 0), ("uni", -1, 7), ("bi", 4, 7)])
+def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    config = XLNetConfig(
+        vocab_size=50, d_model=24, n_layer=2, n_head=3, d_inner=32, attn_type=attn_type, clamp_len=clamp_len, mem_len=mem_len
+    )
+    model = XLNetModel(config).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    first, tokens = torch.randint(50, (2, 6)), torch.randint(50, (2, 9))
+    mems = model(first, use_mems=True).mems if mem_len else None
+
+    def run() -> Tensor:
+        return model(tokens, mems=mems, use_mems=bool(mem_len)).last_hidden_state
+
+    def core(
+        self: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        r: Tensor,
+        seg_mat: Any = None,
+        attn_mask: Any = None,
+        *,
+        sign: int,
+        **_: Any,
+    ) -> Tensor:
+        queries, keys = q.shape[0], k.shape[0]
+        scores = posref.transformer_xl_scores(
+            q.permute(1, 2, 0, 3), k.permute(1, 2, 0, 3), self.r, sign * torch.arange(keys - queries, keys),
+            sign * torch.arange(keys), layout="sin_cos", clamp=clamp_len if clamp_len > 0 else None, bias_u=self.r_w_bias,
+            bias_v=self.r_r_bias,
+        )  # fmt: skip
+        scores = scores * self.scale
+        if attn_mask is not None:
+            scores = scores - 1e30 * attn_mask.permute(2, 3, 0, 1)
+        return torch.einsum("bnij,jbnd->ibnd", torch.softmax(scores, -1), v)
+
+    expected = run().detach()
+    assert_equal(
+        run, expected, lambda sign: monkeypatch.setattr(XLNetRelativeAttention, "rel_attn_core", partialmethod(core, sign=sign))
+    )
+
+
+def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    config = ParakeetEncoderConfig(
+        hidden_size=24, num_attention_heads=3, num_hidden_layers=2, intermediate_size=32, num_mel_bins=16, conv_kernel_size=3,
+        subsampling_conv_channels=8,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    model = ParakeetEncoder(config).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    for name, parameter in model.named_parameters():
+        if "relative_k_proj" in name or "bias_v" in name:
+            parameter.data *= 5  # so that positions count
+    features = torch.randn(2, 90, 16, dtype=torch.float64)
+
+    def run() -> Tensor:
+        return model(features).last_hidden_state
+
+    def forward(self: Any, hidden_states: Tensor, position_embeddings: Any, mask: Any = None, *, sign: int, **_: Any) -> Any:
+        shape = (*hidden_states.shape[:-1], -1, self.head_dim)
+        q, k, v = (p(hidden_states).view(shape).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        weight = self.relative_k_proj.weight.view(q.shape[1], self.head_dim, -1).movedim(-1, 0)
+        places = sign * torch.arange(q.shape[-2])
+        scores = posref.transformer_xl_scores(
+            q, k, weight, places, places, layout="interleaved", bias_u=self.bias_u, bias_v=self.bias_v
+        )
+        mixed = torch.softmax(scores * self.scaling, -1) @ v
+        return self.o_proj(mixed.transpose(1, 2).flatten(2)), None
+
+    expected = run().detach()
+    assert_equal(
+        run, expected, lambda sign: monkeypatch.setattr(ParakeetEncoderAttention, "forward", partialmethod(forward, sign=sign))
+    )
+
+
+def test_gemma_3n_audio() -> None:
+    """Inside of the window, which a mask then selects: chunks of 5 queries, 6 keys back and 2 ahead."""
+    torch.manual_seed(2)
+    config = Gemma3nAudioConfig(
+        hidden_size=24, conf_num_attention_heads=3, conf_attention_context_left=7, conf_attention_context_right=2
+    )
+    module = Gemma3nAudioRelativePositionEmbedding(config).double()
+    queries, keys = 5, 5 + 6 + 2
+    q, k = torch.randn(2, 4, queries, 3, 8, dtype=torch.float64), torch.randn(2, 4, keys, 3, 8, dtype=torch.float64)
+    expected = module(q, k).permute(0, 2, 1, 3, 4)  # (B, chunks, H, queries, keys)
+    q_positions, k_positions = torch.arange(6, 6 + queries), torch.arange(keys)
+    found = posref.transformer_xl_scores(
+        q.transpose(2, 3), k.transpose(2, 3), module.pos_proj.weight.view(3, 8, 24).movedim(-1, 0), q_positions, k_positions,
+        layout="sin_cos", endpoint=True,
+    )  # fmt: skip
+    apart = q_positions[:, None] - k_positions
+    window = (apart <= 6) & (apart >= -2)
+    error = ((found - expected).abs() * window).max().detach()
+    assert window.sum() == queries * 9
+    assert error < ANGLES * expected.abs().max()
+    assert ((found - expected).abs() * ~window).max() > 0.1  # the module has no distances there
