@@ -60,6 +60,8 @@ from posref.models.whole import from_config as from_config
 from posref.positions.positions_from_mask import positions_from_mask as positions_from_mask
 from posref.positions.visible_windows import visible_windows as visible_windows
 from posref.presets import presets as presets
+from posref.relative.decomposed_bias import decomposed_bias as decomposed_bias
+from posref.relative.decomposed_rows import decomposed_rows as decomposed_rows
 from posref.relative.relative_shift import relative_shift as relative_shift
 from posref.relative.shaw_scores import shaw_scores as shaw_scores
 from posref.relative.shaw_values import shaw_values as shaw_values

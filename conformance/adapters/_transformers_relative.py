@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from transformers import ParakeetEncoderConfig, XLNetConfig
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention, ParakeetEncoderRelPositionalEncoding
+from transformers.models.sam.modeling_sam import SamVisionAttention
+from transformers.models.vitdet.modeling_vitdet import get_rel_pos
 from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAttention
 
 from ._shared import lacks
@@ -47,6 +49,27 @@ def transformer_xl_scores(
         table = waves(apart, width, clamp).to(q.dtype)  # as both models do
         rows.append(torch.stack([one(flat_q[row, :, i], flat_k[row], table[i], r_weight, biases) for i in range(queries)], 1))
     return torch.stack(rows).reshape(*lead, heads, queries, keys)
+
+
+def decomposed_rows(q_positions: Tensor, k_positions: Tensor, /, *, q_size: int, k_size: int) -> Tensor:
+    """ViTDet's get_rel_pos of a table whose vectors are the numbers of their rows."""
+    if q_size * k_size > LONGEST:
+        lacks(f"a table of {q_size} by {k_size} rows is too large here")
+    numbers = torch.arange(2 * max(q_size, k_size) - 1, dtype=torch.float64)[:, None]
+    rows = get_rel_pos(q_size, k_size, numbers)[..., 0].to(torch.int64)
+    return rows[q_positions[..., :, None], k_positions[..., None, :]]
+
+
+def decomposed_bias(q: Tensor, table_h: Tensor, table_w: Tensor, /, *, k_rows: int, k_columns: int) -> Tensor:
+    """SamVisionAttention.get_decomposed_rel_pos, whose interpolation changes nothing at the right size."""
+    if not q.numel():
+        lacks("an image has a patch at least")
+    *lead, rows, columns, lanes = q.shape
+    module = SimpleNamespace(get_rel_pos=functools.partial(SamVisionAttention.get_rel_pos, None))
+    out = SamVisionAttention.get_decomposed_rel_pos(
+        module, q.reshape(-1, rows * columns, lanes), table_h, table_w, (rows, columns), (k_rows, k_columns)
+    )
+    return out.reshape(*lead, rows, columns, k_rows, k_columns)
 
 
 def _xlnet_waves(apart: Tensor, width: int, clamp: int | None) -> Tensor:

@@ -52,11 +52,12 @@ from ._transformers_absolute import supports as supports_absolute
 from ._transformers_attention import attention_temperature, mla_logits, rotated_values
 from ._transformers_axes import axial_rope, mrope
 from ._transformers_modules import Scaling, check_length, kept_module, llama_config, scalings
-from ._transformers_relative import relative_shift, transformer_xl_scores
+from ._transformers_relative import decomposed_bias, decomposed_rows, relative_shift, transformer_xl_scores
 
 __all__ = [
     "alibi", "alibi_slopes", "apply_rope", "attention_temperature", "axial_learned", "axial_rope", "chunked_window",
-    "conv_positions", "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "relative_shift",
+    "conv_positions", "decomposed_bias", "decomposed_rows",
+    "layout_2d", "learned", "mla_logits", "mrope", "peg", "positions_from_tokens", "relative_shift",
     "resample", "rope", "rope_frequencies", "rope_table", "rotated_values", "scalings", "sine_2d", "sinusoidal",
     "sinusoidal_nd", "sliding_window", "t5_bias", "t5_buckets", "transformer_xl_scores",
 ]  # fmt: skip
@@ -131,6 +132,8 @@ supports: dict[str, dict[str, Any]] = {
     "alibi": {"form": ["key"], **NATURAL},
     "t5_buckets": {},
     "t5_bias": {},
+    "decomposed_rows": {},
+    "decomposed_bias": {"empty": False},
     "relative_shift": {"empty": False},
     "transformer_xl_scores": {
         "base": ["default"],
@@ -334,6 +337,9 @@ def _rows(positions: Tensor) -> int:
 
 # Read and run in transformers 5.23.0 with torch 2.13.0 on a CPU.
 NOTES = (
+    "Rows of decomposed tables are computed in float32 and cut off (modeling_sam.py:755, modeling_vitdet.py:154), which is one "
+    "row too small for some cells of 289 of the 4096 pairs of sizes up to 64: 8 queries and 6 keys, 16 and 15. In SAM, ViTDet "
+    "and SegGPT both sizes are alike, where the rows are right.",
     "Ministral 3 and Llama 4 divide positions in float32 (modeling_ministral3.py:105, modeling_llama4.py:363), which rounds "
     "those beyond 2**24: with a length of 2**24, position 2**25 - 1 already has the factor of 2**25.",
     "Dynamic NTK keeps the frequencies of the longest call until one is shorter than the original length: "

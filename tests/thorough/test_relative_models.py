@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from transformers import Gemma3nAudioConfig, ParakeetEncoder, ParakeetEncoderConfig, XLNetConfig, XLNetModel
+from transformers import (
+    Gemma3nAudioConfig,
+    ParakeetEncoder,
+    ParakeetEncoderConfig,
+    SamVisionConfig,
+    SamVisionModel,
+    XLNetConfig,
+    XLNetModel,
+)
 from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
+from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
@@ -128,3 +137,34 @@ def test_gemma_3n_audio() -> None:
     assert window.sum() == queries * 9
     assert error < ANGLES * expected.abs().max()
     assert ((found - expected).abs() * ~window).max() > 0.1  # the module has no distances there
+
+
+def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows and whole images, with tables of another size than the image."""
+    torch.manual_seed(3)
+    config = SamVisionConfig(
+        hidden_size=24, num_attention_heads=3, num_hidden_layers=2, mlp_dim=32, image_size=96, patch_size=16, window_size=4,
+        global_attn_indexes=[1], output_channels=8,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    model = SamVisionModel(config).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    for layer in model.vision_encoder.layers:  # as trained for other images
+        layer.attn.rel_pos_h.data = torch.randn(9, 8, dtype=torch.float64)
+    pixels = torch.randn(1, 3, 96, 96, dtype=torch.float64)
+    expected = model(pixels).last_hidden_state.detach()
+
+    def bias(self: Any, query: Tensor, rel_pos_h: Tensor, rel_pos_w: Tensor, q_size: Any, k_size: Any, *, sign: int) -> Tensor:
+        tables = []
+        for table, size in ((rel_pos_h, k_size[0]), (rel_pos_w, k_size[1])):
+            options: Any = {"prefix": 0, "method": "linear", "align_corners": False, "antialias": False}
+            tables.append(posref.resample(table, [2 * size - 1], old_size=[len(table)], **options))
+        if sign < 0:
+            tables = [table.flip(0) for table in tables]
+        return posref.decomposed_bias(query.unflatten(1, q_size), *tables, k_rows=k_size[0], k_columns=k_size[1])
+
+    def patched(sign: int) -> None:
+        monkeypatch.setattr(SamVisionAttention, "get_decomposed_rel_pos", partialmethod(bias, sign=sign))
+
+    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)

@@ -80,6 +80,13 @@ GRIDS = (  # heads, queries, keys
     ("keys-769", "long", (8, 65, 769)),
     ("keys-63", "tile", (5, 33, 63)),
 )
+IMAGES = (  # images, heads, rows and columns of patches, channels
+    ("patches-129", "tile", (2, 3, 3, 43, 80)),
+    ("patches-257", "tile long", (1, 2, 257, 1, 64)),
+    ("patches-196", "tile", (3, 1, 14, 14, 64)),
+    ("heads-33", "grid", (1, 33, 5, 7, 16)),
+    ("one-patch", "one-token", (5, 2, 1, 1, 96)),
+)
 COLUMNS = (  # positions alone
     ("tokens-257", "tile", (257,)),
     ("rows-65537", "grid", (65537,)),
@@ -263,6 +270,23 @@ def _biased(op: str, params: Options, sizes: tuple[int, int, int]) -> Callable[[
     return make
 
 
+# ---- operations of images --------------------------------------------------------------------------------------------------
+def _imaged(op: str) -> Iterator[Row]:
+    for params in facts_of(op).kernel:
+        for name, flags, sizes in IMAGES:
+            yield name, flags, _of_patches(op, params, sizes)
+
+
+def _of_patches(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
+    images, heads, rows, columns, channels = sizes
+    known = {"R": (images, heads), "I": rows, "J": columns, "D": channels, "d": channels, **params}
+
+    def make(rng: np.random.Generator) -> Asked:
+        return params, {name: _reals(rng, op, name, known, SMALL.get(name, 1.0)) for name in _given(op)}
+
+    return make
+
+
 # ---- operations of positions alone -----------------------------------------------------------------------------------------
 def _column(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
@@ -309,6 +333,8 @@ def _rows(op: str) -> Iterator[Row]:
 def _maker(op: str) -> Callable[[str], Iterator[Row]]:
     """Return what makes the calls of an operation, by the axes of its arrays."""
     arrays = REGISTRY[op].arrays
+    if {"I", "J"} <= letters(op):
+        return _imaged
     if "x" in arrays:
         return _rotating
     if not {"Q", "K"} <= letters(op):

@@ -1,0 +1,144 @@
+"""Decomposed relative positions: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, after, argument, before, deviations_of, narrowed
+from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE
+from .tools.numbers import reals
+
+OP = "decomposed_bias"
+FLAGS = {
+    "decomposed-bias-axes": Flag("height and width exchanged, which square images hide"),
+    "decomposed-bias-terms": Flag("one of the two tables left out"),
+    "decomposed-bias-scale": Flag("the query scaled by 1/sqrt(D) in the bias too"),
+    "decomposed-bias-keys": Flag("keys' rows and columns exchanged, or pooled keys taken for as many as queries"),
+    "decomposed-bias-rows": Flag("the table read backwards, or from another row"),
+    "decomposed-bias-heads": Flag("heads or batch taken for rows of the image"),
+    "decomposed-bias-downcast": Flag("24-bit queries or tables narrowed on the way"),
+    "decomposed-bias-true-size": Flag("a model's own grid not reproduced"),
+    "decomposed-bias-empty": Flag("no image: a crash or a wrong shape"),
+    "decomposed-bias-refuse": Flag("a table of another size, or tokens without a grid, accepted", "SAM interpolates it"),
+}
+
+USUAL: dict[str, Any] = {"k_rows": 2, "k_columns": 4}
+SIZES: dict[str, Any] = {"I": 3, "J": 5}
+KERNEL: tuple[dict[str, Any], ...] = ({"k_rows": 14, "k_columns": 7},)
+
+_case = cases_of(OP, "decomposed-bias-")
+_form = cases_of(OP)
+
+
+def _keys(rows: int, columns: int) -> dict[str, int]:
+    return {"k_rows": rows, "k_columns": columns}
+
+
+def _arrays(name: str, shape: tuple[int, ...], k_grid: tuple[int, int], bits: int = 8) -> dict[str, Any]:
+    """Return queries of a shape, and tables for these keys."""
+    *_, rows, columns, lanes = shape
+    sizes = {"h": 2 * max(rows, k_grid[0]) - 1, "w": 2 * max(columns, k_grid[1]) - 1}
+    tables = {f"table_{axis}": reals(OP + name + axis, n, lanes, bits=bits) / 2 for axis, n in sizes.items()}
+    return {"q": reals(OP + name, *shape, bits=bits) / 2, **tables}
+
+
+def _bias(
+    name: str, flags: str, shape: tuple[int, ...], k_grid: tuple[int, int], bits: int = 8, comment: str = "", **rest: Any
+) -> Case:
+    make = _form if name.startswith("forms/") else _case
+    return make(name, flags, _keys(*k_grid), _arrays(name, shape, k_grid, bits), comment, **rest)
+
+
+def _refused(name: str, comment: str, k_grid: tuple[int, int], **changed: Any) -> Case:
+    arrays = _arrays(name, (3, 4, 2), (3, 4)) | changed
+    return _case(f"refused/{name}", "refuse", _keys(*k_grid), arrays, comment, kind="reject")
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _bias("alike/small", "axes terms rows", (2, 3, 4), (2, 3), tier="smoke"),
+        _bias("alike/heads", "heads terms scale", (2, 5, 3, 4, 6), (3, 4), comment="(B, H, I, J, D)"),
+        _bias("alike/images", "heads axes", (5, 2, 3, 2), (2, 3)),
+        _bias("alike/sam-window", "true-size rows", (14, 14, 3), (14, 14), comment="SAM's windows; fewer channels"),
+        _bias("alike/24-bits", "downcast terms", (3, 2, 5), (3, 2), 24),
+        _bias("alike/53-bits", "downcast axes", (2, 4, 3), (2, 4), 53),
+        _bias("alike/one-lane", "rows terms", (4, 3, 1), (4, 3)),
+        _bias("pooled/small", "keys axes", (4, 6, 3), (2, 3)),
+        _bias("pooled/heads", "keys heads scale", (3, 6, 4, 5), (3, 2)),
+        _bias("pooled/mvit", "true-size keys", (28, 14, 2), (7, 7), comment="28 by 14 queries and 7 by 7 pooled keys"),
+        _bias("pooled/uneven", "keys rows", (8, 5, 2), (6, 3), comment="float32 is a row off for 8 and 6"),
+        _bias("pooled/24-bits", "downcast keys", (5, 4, 3), (2, 4), 24),
+        _bias("more-keys/small", "keys axes", (2, 3, 4), (4, 5)),
+        _bias("more-keys/one-cell", "keys terms", (1, 1, 6), (3, 4)),
+        _bias("more-keys/mixed", "axes keys", (6, 2, 3), (3, 5), comment="fewer rows and more columns than queries"),
+        _bias("more-keys/row-129", "true-size axes", (1, 129, 2), (1, 3), comment="a row of 129 cells"),
+        _bias("more-keys/column-257", "true-size axes", (2, 1, 3), (257, 1), comment="a column of 257 cells"),
+        _bias("empty/no-image", "empty", (0, 2, 3, 4), (2, 3)),
+        _bias("empty/no-head", "empty", (2, 0, 3, 2, 4), (2, 1)),
+        _bias("forms/strided", "non-contiguous", (2, 3, 4, 6), (3, 4)),
+        _bias("forms/strided-pooled", "non-contiguous", (4, 6, 2), (2, 3)),
+        _bias("forms/expanded", "broadcast-view", (-3, 2, 4, 3), (2, 4)),
+        _bias("forms/batch-one", "batch-one", (1, 3, 5, 2), (3, 5)),
+        _bias("forms/length-one", "length-one batch-one", (1, 1, 1, 6), (1, 1), comment="one patch"),
+        _bias("forms/length-one-row", "length-one", (1, 4, 5), (1, 4), comment="one row"),
+        _refused("table", "a table of another size: resample it first", (3, 4), table_h=reals("t", 7, 2)),
+        _refused("exchanged", "the table of the height for the width", (3, 4), table_w=reals("t", 5, 2)),
+        _refused("tokens", "a row of tokens has no grid", (3, 4), q=reals("t", 12, 2)),
+        _refused("no-keys", "no row of keys", (0, 4)),
+        gradient(OP, "alike", "term repeat", _arrays("alike", (2, 3, 2), (2, 3)), {"out": (2, 3, 2, 3)}, **_keys(2, 3)),
+        gradient(OP, "pooled", "term unused repeat", _arrays("less", (3, 2, 2), (1, 2)), {"out": (3, 2, 1, 2)}, **_keys(1, 2)),
+        gradient(OP, "bits", "term bits", _arrays("b", (2, 1, 3), (3, 2), 24), {"out": (2, 1, 3, 2)}, bits=24, **_keys(3, 2)),
+    )  # fmt: skip
+
+
+def _exchanged(q: Any, h: Any, w: Any, /, **options: Any) -> Any:
+    """Exchange the tables, where they have the same size; else read each with the other's rows as far as it has them."""
+    return (q, np.resize(w, h.shape), np.resize(h, w.shape)), options
+
+
+def _keys_exchanged(function: Function) -> Function:
+    def deviating(*args: Any, **options: Any) -> Any:
+        found = function(*args, **options)
+        return np.swapaxes(found, -1, -2).reshape(found.shape)
+
+    return deviating
+
+
+def _queries_exchanged(function: Function) -> Function:
+    def deviating(q: Any, h: Any, w: Any, /, **options: Any) -> Any:
+        *lead, rows, columns, lanes = q.shape
+        other = np.swapaxes(q.reshape(*lead, columns, rows, lanes), -2, -3)
+        return function(other, h, w, **options)
+
+    return deviating
+
+
+_deviation = deviations_of(OP)
+
+DEVIATIONS = (
+    _deviation("decomposed-bias-scaled", "the query is scaled by 1/sqrt(D)", argument(0, lambda q: q / q.shape[-1] ** 0.5),
+               hint="Use the query before it is scaled: only q.k has the scale."),
+    _deviation("decomposed-bias-exchanged", "the tables of height and width are exchanged", before(_exchanged),
+               hint=HEIGHT_WIDTH),
+    _deviation("decomposed-bias-no-height", "the table of the height is left out", argument(1, lambda h: 0 * h),
+               hint="Add both terms: one for the height, one for the width."),
+    _deviation("decomposed-bias-no-width", "the table of the width is left out", argument(2, lambda w: 0 * w),
+               hint="Add both terms: one for the height, one for the width."),
+    _deviation("decomposed-bias-keys-exchanged", "keys are laid out column by column", _keys_exchanged, hint=HEIGHT_WIDTH),
+    _deviation("decomposed-bias-queries-exchanged", "queries are laid out column by column", _queries_exchanged,
+               hint=HEIGHT_WIDTH),
+    _deviation("decomposed-bias-backwards", "both tables are read from the last row",
+               before(lambda q, h, w, /, **o: ((q, h[::-1], w[::-1]), o)), hint="Rows rise with query minus key."),
+    _deviation("decomposed-bias-heads", "the bias is that of the first image or head",
+               after(lambda b, q, *a, **o: np.broadcast_to(b.reshape(-1, *b.shape[-4:])[:1], b.reshape(-1, *b.shape[-4:]).shape)
+                     .reshape(b.shape) if b.size else b),
+               hint="Every head's queries have their own products with the tables."),
+    _deviation("decomposed-bias-bfloat16", "the tables are held in bfloat16",
+               before(lambda q, h, w, /, **o: ((q, narrowed("bfloat16")(h), narrowed("bfloat16")(w)), o)), hint=KEEP_FLOAT32),
+    _deviation("decomposed-bias-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")),
+               hint=ROUND_ONCE),
+)  # fmt: skip
