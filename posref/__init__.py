@@ -37,6 +37,7 @@ from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
 from posref.bias.kerple import kerple as kerple
 from posref.bias.t5_bias import t5_bias as t5_bias
 from posref.bias.t5_buckets import t5_buckets as t5_buckets
+from posref.bias.window_bias import window_bias as window_bias
 from posref.configs import mrope_from_config as mrope_from_config
 from posref.configs import rope_from_config as rope_from_config
 from posref.extension.attention_temperature import attention_temperature as attention_temperature
@@ -52,6 +53,7 @@ from posref.extension.rerope import rerope as rerope
 from posref.extension.rerope_distances import rerope_distances as rerope_distances
 from posref.extension.self_extend import self_extend as self_extend
 from posref.extension.self_extend_distances import self_extend_distances as self_extend_distances
+from posref.extension.shifted_window_mask import shifted_window_mask as shifted_window_mask
 from posref.extension.sliding_window import sliding_window as sliding_window
 from posref.extension.streaming_llm import streaming_llm as streaming_llm
 from posref.extension.streaming_llm_distances import streaming_llm_distances as streaming_llm_distances
@@ -60,6 +62,8 @@ from posref.models.whole import from_config as from_config
 from posref.positions.positions_from_mask import positions_from_mask as positions_from_mask
 from posref.positions.visible_windows import visible_windows as visible_windows
 from posref.presets import presets as presets
+from posref.relative.deberta_rows import deberta_rows as deberta_rows
+from posref.relative.deberta_scores import deberta_scores as deberta_scores
 from posref.relative.decomposed_bias import decomposed_bias as decomposed_bias
 from posref.relative.decomposed_rows import decomposed_rows as decomposed_rows
 from posref.relative.relative_shift import relative_shift as relative_shift

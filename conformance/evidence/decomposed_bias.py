@@ -33,7 +33,7 @@ _case = cases_of(OP, "decomposed-bias-")
 _form = cases_of(OP)
 
 
-def _keys(rows: int, columns: int) -> dict[str, int]:
+def _keys(rows: int, columns: int) -> dict[str, Any]:
     return {"k_rows": rows, "k_columns": columns}
 
 
@@ -78,6 +78,7 @@ def cases() -> tuple[Case, ...]:
         _bias("more-keys/row-129", "true-size axes", (1, 129, 2), (1, 3), comment="a row of 129 cells"),
         _bias("more-keys/column-257", "true-size axes", (2, 1, 3), (257, 1), comment="a column of 257 cells"),
         _bias("empty/no-image", "empty", (0, 2, 3, 4), (2, 3)),
+        _bias("empty/no-heads", "empty", (3, 0, 2, 2, 5), (2, 2)),
         _bias("empty/no-head", "empty", (2, 0, 3, 2, 4), (2, 1)),
         _bias("forms/strided", "non-contiguous", (2, 3, 4, 6), (3, 4)),
         _bias("forms/strided-pooled", "non-contiguous", (4, 6, 2), (2, 3)),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model import Case, Flag
+from ..model import Case, Flag, Step
 from .tools.case import cases_of
 from .tools.deviation import Wrap, after, deviations_of
 from .tools.hints import COMPARE_INTEGERS, FROM_ZERO, ROUND_DOWN, SIGN
@@ -42,6 +42,13 @@ def _rows(
     return make(name, flags, {"q_size": q_size, "k_size": k_size}, inputs, comment, **rest)
 
 
+def _sequence(name: str, q_size: int, k_size: int, *calls: tuple[Any, Any]) -> Case:
+    """Return calls after each other: nothing is kept from one to the next."""
+    params = {"q_size": q_size, "k_size": k_size}
+    steps = tuple(Step(params, {"q_positions": q, "k_positions": k}) for q, k in calls)
+    return Case(f"{OP}/sequence/{name}", flags=("decomposed-sign", "decomposed-sizes"), kind="sequence", steps=steps)
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
@@ -74,6 +81,8 @@ def cases() -> tuple[Case, ...]:
         _rows("forms/batch-one", "batch-one", 12, 8, ((6, 2, 11),), ((0, 4, 7),)),
         _rows("forms/length-one", "length-one", 12, 8, (7,), (3,), "one query and one key"),
         _rows("forms/one-key", "length-one", 6, 9, (2, 5, 0), (4,)),
+        _sequence("more-keys", 12, 8, ((3, 11), (0, 7)), ((3, 11), (0, 7, 2, 5)), ((0, 4), (6, 1))),
+        _sequence("other-sizes", 6, 9, ((5, 0), (8, 1)), ((2, 4), (0, 7, 3))),
         _rows("refused/no-cells", "refuse", 0, 4, (0, 1), (0, 1), "a grid without cells", kind="reject"),
         _case("refused/fractions", "refuse", {"q_size": 4, "k_size": 4}, {"q_positions": (0.5, 1.0), "k_positions": (0, 1)},
               "fractions of cells", kind="reject"),

@@ -40,7 +40,7 @@ KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"}, {"layout": "interle
 
 Places = tuple[Any, Any]
 XL, CONFORMER, GEMMA = {"layout": "sin_cos"}, {"layout": "interleaved"}, {"layout": "sin_cos", "endpoint": True}
-NEAR = (range(2, 5), range(5))
+NEAR = ((2, 4, 3), (0, 3, 1, 4, 2))
 WHOLE = (range(4), range(4))
 UNSORTED = ((7, 0, 3), (5, 0, 0, 9, 2))
 FAR = ((131071, 2050, 300), (0, 131060, 257, 1000, 2049))

@@ -2,7 +2,8 @@
 
 from typing import Literal, get_args
 
-from posref.absolute.sinusoidal import sinusoidal
+from posref.absolute.sines import arranged, ladder
+from posref.core.angles import cos_sin
 from posref.core.arrays import Array, cast, distances, library, namespace, whole
 from posref.core.checks import check_flag, check_integer, check_positive, check_real, check_rows, check_tokens, check_word
 from posref.relative.shaw_table import widened
@@ -151,7 +152,9 @@ def transformer_xl_scores(
     for_content = queries if bias_u is None else queries + cast(bias_u, queries.dtype)[:, None, :]
     for_distance = queries if bias_v is None else queries + cast(bias_v, queries.dtype)[:, None, :]
     apart = xl_distances(whole(name, "q_positions", q_positions), whole(name, "k_positions", k_positions), clamp=clamp)
-    waves = sinusoidal(apart, r_weight.shape[0], layout=layout, base=base, endpoint=endpoint, dtype=queries.dtype)
+    pairs = r_weight.shape[0] // 2
+    cos, sin = cos_sin(apart, ladder(xp, pairs, pairs - 1 if endpoint else pairs, base), dtype=queries.dtype)
+    waves = arranged(sin, cos, layout)
     projected = xp.matmul(for_distance, xp.moveaxis(weight, 0, -1))  # (*R, H, Q, d)
     relative = xp.matmul(projected[..., None, :], xp.matrix_transpose(waves))[..., 0, :]
     return cast(xp.matmul(for_content, xp.matrix_transpose(keys)) + relative, q.dtype)

@@ -1,0 +1,234 @@
+"""Disentangled attention of DeBERTa: cases and known mistakes."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, SIGN, UNSCALED
+from .tools.numbers import reals
+from .tools.omissions import ONE_PAIR
+
+OP = "deberta_scores"
+FLAGS = {
+    "disentangled-sign": Flag("key minus query for query minus key", "nntrainer #3982"),
+    "disentangled-second": Flag("p2c as in the paper where the code is asked, or the reverse", "microsoft/DeBERTa #162"),
+    "disentangled-terms": Flag("one of the two position terms left out, or their tables exchanged"),
+    "disentangled-gather": Flag("p2c read by query where it is read by key: no transpose"),
+    "disentangled-buckets": Flag("buckets ignored, or other than the model's"),
+    "disentangled-clip": Flag("far distances clipped elsewhere"),
+    "disentangled-ids": Flag("counts from 0 in place of the caller's positions", "transformers' DeBERTa with fewer queries"),
+    "disentangled-rows": Flag("row 0's positions used for every row of the batch"),
+    "disentangled-heads": Flag("the tables of one head used for all", "DeBERTa ports"),
+    "disentangled-scale": Flag("one term scaled, or all"),
+    "disentangled-downcast": Flag("24-bit queries, keys or tables narrowed on the way"),
+    "disentangled-decode": Flag("a decode row that is not the row of the whole"),
+    "disentangled-true-size": Flag("a model's own settings not reproduced"),
+    "disentangled-empty": Flag("no query: a crash or a wrong shape"),
+    "disentangled-refuse": Flag("tables of another number of rows or heads, or an unknown word, accepted"),
+}
+
+Places = tuple[Any, Any]
+CODE, PAPER = {"p2c": "code"}, {"p2c": "paper"}
+SMALL: dict[str, Any] = {"buckets": 6, "max_distance": 12}
+SINGLE: dict[str, Any] = {"buckets": None, "max_distance": 4}
+USUAL: dict[str, Any] = {**SMALL, **CODE}
+WAY = 0
+LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
+KERNEL: tuple[dict[str, Any], ...] = ({"buckets": 32, "max_distance": 128, "p2c": "code"},)
+
+NEAR = ((2, 4, 5, 9), (0, 3, 1, 5, 2, 7, 11, 9))
+WHOLE = (range(6), range(6))
+UNSORTED = ((7, 0, 13), (5, 0, 0, 19, 2))
+FAR = ((131071, 2050, 300), (0, 131060, 257, 2045, 2049))
+ROWS = tuple(np.asarray(p)[:, None].tolist() for p in (((4, 15, 6), (260, 261, 262)), ((0, 2, 13, 5), (262, 256, 261, 248))))
+
+_case = cases_of(OP, "disentangled-")
+_form = cases_of(OP)
+
+
+def _arrays(
+    name: str, params: dict[str, Any], places: Places, lead: tuple[int, ...] = (), heads: int = 2, lanes: int = 3,
+    terms: str = "kq", bits: int = 8,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the arrays of a call: positions, leading axes, heads, the head size, and which tables it has."""
+    queries, keys = (np.shape(p)[-1] for p in places)
+    span = params["buckets"] or params["max_distance"]
+    inputs = {
+        "q": reals(f"{OP}{name}q", *lead, heads, queries, lanes, bits=bits) / 4,
+        "k": reals(f"{OP}{name}k", *lead, heads, keys, lanes, bits=bits) / 2,
+        "q_positions": places[0],
+        "k_positions": places[1],
+    }
+    return inputs | {f"rel_{t}": reals(f"{OP}{name}rel{t}", heads, 2 * span, lanes, bits=bits) / 2 for t in terms}
+
+
+def _scores(name: str, flags: str, params: dict[str, Any], places: Places, comment: str = "", **how: Any) -> Case:
+    """Return a case."""
+    make = _form if name.startswith("forms/") else _case
+    return make(name, flags, params, _arrays(name, params, places, **how), comment)
+
+
+def _refused(name: str, comment: str, params: dict[str, Any], **changed: Any) -> Case:
+    arrays = _arrays(name, USUAL, NEAR) | changed
+    return _case(f"refused/{name}", "refuse", params, arrays, comment, kind="reject")
+
+
+def _gradient(name: str, flags: str, params: dict[str, Any], places: Places, terms: str, bits: int = 8) -> Case:
+    arrays = _arrays(name, params, places, heads=2, lanes=2, terms=terms, bits=bits)
+    return gradient(OP, name, flags, arrays, {"out": (2, *(np.shape(p)[-1] for p in places))}, bits=bits, **params)
+
+
+def _steps(*calls: Places) -> Iterator[Step]:
+    """Yield calls with the same tables."""
+    fixed = _arrays("steps", USUAL, ((0,), (0,)))
+    for number, places in enumerate(calls):
+        yield Step(USUAL, _arrays(f"step{number}", USUAL, places) | {n: fixed[n] for n in ("rel_k", "rel_q")})
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    bucketed, paper = {**SMALL, **CODE}, {**SMALL, **PAPER}
+    single, single_paper = {**SINGLE, **CODE}, {**SINGLE, **PAPER}
+    v3: dict[str, Any] = {"buckets": 256, "max_distance": 512, "p2c": "code"}
+    return (
+        Case(f"{OP}/both/small", bucketed, _arrays("small", bucketed, NEAR),
+             ("disentangled-sign", "disentangled-terms", "disentangled-gather"), tier="smoke"),
+        _scores("both/heads", "heads terms", bucketed, WHOLE, lead=(2,), heads=3, lanes=4),
+        _scores("both/unsorted", "ids clip", bucketed, UNSORTED, lanes=5),
+        _scores("both/24-bits", "downcast gather", bucketed, UNSORTED, lanes=6, bits=24),
+        _scores("both/53-bits", "downcast terms", bucketed, NEAR, bits=53),
+        _scores("both/far", "clip buckets", bucketed, FAR),
+        _scores("both/rows", "rows ids", bucketed, ROWS, "positions (B, 1, Q)", lead=(2,), heads=3),
+        _scores("both/v3", "true-size buckets", v3, ((700, 0, 300), (0, 171, 172, 299, 301, 571, 699)), heads=1, lanes=2),
+        _scores("both/keys-129", "true-size buckets", {"buckets": 32, "max_distance": 128, **CODE}, ((128, 64), range(129)),
+                heads=1, lanes=2),
+        _scores("both/keys-257", "true-size clip", {"buckets": 16, "max_distance": 64, **CODE}, ((256, 3), range(257)), heads=1,
+                lanes=2),
+        _scores("both/other-buckets", "buckets sign", {"buckets": 10, "max_distance": 17, **CODE}, ((9, 20), range(0, 24, 3))),
+        _scores("paper/small", "second sign", paper, NEAR),
+        _scores("paper/far", "second clip", paper, FAR, heads=3),
+        _scores("paper/single", "second clip", single_paper, UNSORTED, lanes=4),
+        _scores("paper/24-bits", "downcast second", paper, WHOLE, lanes=5, bits=24),
+        _scores("paper/second", "second terms", paper, UNSORTED, "p2c alone", terms="q"),
+        _scores("single/small", "sign clip gather", single, NEAR),
+        _scores("single/v1", "true-size clip", {"buckets": None, "max_distance": 512, **CODE},
+                ((600, 0, 511), (0, 1, 88, 89, 511, 599)), "DeBERTa: a row for each distance", heads=1, lanes=1),
+        _scores("single/heads", "heads rows", single, ROWS, lead=(2,), heads=3, lanes=2),
+        _scores("single/far", "clip ids", single, FAR),
+        _scores("first/small", "terms sign", bucketed, NEAR, "c2p alone", terms="k"),
+        _scores("first/single", "terms clip", single, UNSORTED, terms="k", lanes=4),
+        _scores("second/small", "terms gather", bucketed, NEAR, "p2c alone", terms="q"),
+        _scores("second/single", "terms gather", single, UNSORTED, terms="q", lanes=4),
+        _scores("second/one-head", "gather heads", bucketed, NEAR, heads=1, terms="q", lanes=5),
+        _scores("content/small", "terms scale", bucketed, NEAR, "neither position term", terms=""),
+        _scores("content/single", "terms scale", single, NEAR, terms="", lanes=4),
+        _scores("decode/one-query", "decode ids", bucketed, ((6,), range(7))),
+        _scores("decode/one-query-single", "decode ids", single, ((257,), (256, 257, 255, 250)), lanes=4),
+        _scores("decode/negative", "ids sign", bucketed, ((-5, -1), (-17, -3, -2, 0, 11)), heads=3),
+        _scores("decode/no-query", "empty", bucketed, (np.zeros(0, dtype=np.int64), (0, 1)), lead=(2,)),
+        Case(f"{OP}/sequence/decode", flags=("disentangled-decode", "disentangled-ids"), comment="a row of the whole",
+             kind="sequence", steps=tuple(_steps(WHOLE, ((6,), range(7)), ((25, 6, 7), (9, 25, 7, 6))))),
+        _scores("forms/strided", "non-contiguous", bucketed, UNSORTED, lead=(2,), heads=3),
+        _scores("forms/strided-rows", "non-contiguous", single, ROWS, lead=(2,)),
+        _scores("forms/expanded", "broadcast-view", bucketed, UNSORTED, lead=(-3,)),
+        _scores("forms/batch-one", "batch-one", single, UNSORTED, lead=(1,), heads=3),
+        _scores("forms/length-one", "length-one", bucketed, ((5,), (4,)), "one query and one key", lead=(2,)),
+        _scores("forms/one-key", "length-one", bucketed, ((1, 16, 4, 0), (5,))),
+        _refused("rows", "tables of other rows", {**bucketed, "buckets": 8}),
+        _refused("heads", "tables of three heads", bucketed, rel_k=reals("t", 3, 12, 3)),
+        _refused("word", "no such p2c", {**SMALL, "p2c": "mirror"}),
+        _gradient("both", "term repeat", {"buckets": 4, "max_distance": 9, **CODE}, ((3, 1), (0, 2, 9)), "kq"),
+        _gradient("paper", "term unused", {"buckets": None, "max_distance": 2, **PAPER}, ((7, 0, 2), (1, 2)), "q"),
+        _gradient("first", "term bits", {"buckets": 4, "max_distance": 7, **CODE}, ((4, 5), (5, 3, 0)), "k", 24),
+    )  # fmt: skip
+
+
+def _tables_exchanged(*args: Any, **options: Any) -> Any:
+    k, q = options.get("rel_k"), options.get("rel_q")
+    return args, options | {"rel_k": q, "rel_q": k}
+
+
+def _without(*names: str) -> Callable[..., Any]:
+    return lambda *args, **options: (args, options | dict.fromkeys(names))
+
+
+def _of_tables(change: Callable[[Real], Real]) -> Callable[..., Any]:
+    def changed(*args: Any, **options: Any) -> Any:
+        return args, {n: change(x) if n in ("rel_k", "rel_q") and x is not None else x for n, x in options.items()}
+
+    return changed
+
+
+def _from_zero(*args: Any, **options: Any) -> Any:
+    *arrays, q, k = args
+    return (*arrays, *(np.broadcast_to(np.arange(p.shape[-1]), p.shape) for p in (q, k))), options
+
+
+def _first_row(*args: Any, **options: Any) -> Any:
+    *arrays, q, k = args
+    return (*arrays, *(np.broadcast_to(p[:1], p.shape) if p.ndim > 1 and p.shape[0] else p for p in (q, k))), options
+
+
+def _position_scaled(function: Function) -> Function:
+    def deviating(*args: Any, **options: Any) -> Real:
+        whole, content = function(*args, **options), function(*args, **options | {"rel_k": None, "rel_q": None})
+        return content + (whole - content) / args[0].shape[-1] ** 0.5
+
+    return deviating
+
+
+def _by_query(function: Function) -> Function:
+    """Read the third term by the query: as the second one, of keys."""
+
+    def deviating(q: Any, k: Any, *places: Any, rel_q: Any = None, **options: Any) -> Real:
+        if rel_q is None:
+            return function(q, k, *places, **options)
+        return function(q, k, *places, **options) + function(q, 0 * k, *places, **options | {"rel_k": rel_q})
+
+    return deviating
+
+
+_deviation = deviations_of(OP)
+_of_rows = deviations_of("by_row")
+C2P = "c2p is the query with the table of keys; p2c is the key with the table of queries."
+TRANSPOSED = "p2c is gathered for every key, and then transposed."
+
+DEVIATIONS = (
+    _deviation("disentangled-key-minus-query", "relative positions are key minus query",
+               before(lambda q, k, qp, kp, /, **o: ((q, k, -qp, -kp), o)), hint=SIGN, seen_in="nntrainer#3982"),
+    _deviation("disentangled-other-second", "p2c has the other sign of the distance",
+               option(p2c=lambda w: "paper" if w == "code" else "code"),
+               hint="The code gathers p2c at query minus key, as c2p; the paper says key minus query.",
+               seen_in="microsoft/DeBERTa #162"),
+    _deviation("disentangled-code", "p2c is always that of the code", option(p2c=always("code")), hint=BRANCH),
+    _deviation("disentangled-paper", "p2c is always that of the paper", option(p2c=always("paper")), hint=BRANCH),
+    _deviation("disentangled-tables-exchanged", "the tables for queries and keys are exchanged", before(_tables_exchanged),
+               hint=C2P),
+    _deviation("disentangled-no-c2p", "c2p is left out", before(_without("rel_k")), hint=C2P),
+    _deviation("disentangled-no-p2c", "p2c is left out", before(_without("rel_q")), hint=C2P),
+    _deviation("disentangled-by-query", "p2c is read by the query, not by the key", _by_query, hint=TRANSPOSED),
+    _of_rows("disentangled-row-plus-1", "each row is the one after the right one",
+             before(lambda x, table, index, /: ((x, table, np.minimum(index + 1, table.shape[-2] - 1)), {})),
+             hint="Distance 0 has row S."),
+    _of_rows("disentangled-first-head", "all heads use the tables of the first",
+             argument(1, lambda t: 0 * t + t[:1]), hint=EACH_HEAD),
+    _deviation("disentangled-scaled", "scores are divided by sqrt(D)", after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5),
+               hint=UNSCALED),
+    _deviation("disentangled-position-scaled", "the position terms alone are divided by sqrt(D)", _position_scaled,
+               hint="All terms have the same scale, 1/sqrt(3 D) with both."),
+    _deviation("disentangled-from-zero", "queries and keys are both counted from 0", before(_from_zero), hint=ARANGE,
+               seen_in="transformers' DeBERTa"),
+    _deviation("disentangled-first-row", "the first row's positions are used for every row", before(_first_row),
+               hint="Each row of the batch has positions of its own."),
+    _deviation("disentangled-reversed", "the tables are read from the last row", before(_of_tables(lambda t: t[:, ::-1])),
+               hint="Rows rise with query minus key."),
+    _deviation("disentangled-tables-bfloat16", "the tables are held in bfloat16", before(_of_tables(narrowed("bfloat16"))),
+               hint=KEEP_FLOAT32),
+    _deviation("disentangled-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")),
+               hint=ROUND_ONCE),
+)  # fmt: skip
