@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from time import process_time
 from typing import TypeVar
 
-SECONDS = 4.0  # of CPU time, for all operations of a report together
+SECONDS = 4.5  # of CPU time, for all operations of a report together
 LEAST = 0.25  # seconds that are kept for each operation that is still to come
 T = TypeVar("T")
 
@@ -21,6 +21,10 @@ class Budget:
     def part(self, others: int) -> Budget:
         """Return the time for one operation, of which a little is left for others."""
         return Budget(max(LEAST / 2, self.end - process_time() - LEAST * others))
+
+    def but_for(self, seconds: float) -> Budget:
+        """Return the time that is left, but for some seconds."""
+        return Budget(self.end - process_time() - seconds)
 
     def spent(self) -> bool:
         """Return whether the time is over; then something is left out."""

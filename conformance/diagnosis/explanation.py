@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Judged = tuple["Answer", bool]  # an answer, and whether it fails
 Others = tuple[Sequence[Judged], str]  # the answers in another dtype, and the class claimed there
 UNEXPLAINED = "unexplained: no known mistake gives these values."
+AFTER_PAIRS = 0.5  # seconds that are kept for groups of cases and places
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 SHOWN = 4  # ties that the text spells out; the record has them all
@@ -217,7 +218,7 @@ def _several(
     if groups and not any(q.failed for q in search.remaining(questions, groups)):
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
-    pairs = extent.holding(search.combined(questions, known.stages, known.budget), questions)
+    pairs = extent.holding(search.combined(questions, known.stages, known.budget.but_for(AFTER_PAIRS)), questions)
     return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs) if pairs else None
 
 

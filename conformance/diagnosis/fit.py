@@ -26,10 +26,11 @@ from ..evidence.tools.deviation import Deviation, after, argument, before, optio
 from .budget import Budget
 from .hypotheses import UNITS, Hypothesis, Question
 
-PROBES = 3  # small failing cases on which a number is fitted
+PROBES = 2  # small failing cases on which a number is fitted
 LEAST = 3  # values of a case of which a number says something
-GRID = 2.0 ** (np.arange(-40, 41) / 8)  # factors from 1/32 to 32
-STEPS = 16
+GRID = 2.0 ** (np.arange(-20, 21) / 4)  # factors from 1/32 to 32
+LIKELY = 2.0**-12  # a factor below it, or above its inverse, is none
+STEPS = 12
 STEP = 2.0**-20  # of the difference quotient, relative
 CLOSE = 4.0  # tolerances that the values of a fit may be off, at most: it is judged on all cases afterwards
 Values = npt.NDArray[np.float64]
@@ -166,6 +167,8 @@ def _solved(family: Family, question: Question) -> float | None:
     if found is None:
         return None
     value, error = found
+    if not LIKELY <= abs(value) <= 1 / LIKELY:
+        return None
     shorter = (float(f"{value * family.asked:.{digits}e}") for digits in range(12))
     return next((v for v in (family.asked, *shorter) if abs(v - value * family.asked) <= 3 * error * abs(family.asked)), None)
 

@@ -25,6 +25,7 @@ PARTS = 3  # deviations that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
 LEAST = 2  # failing cases that a group must have
 ENOUGH = 3  # failing cases, all explained, after which passing cases that are otherwise are told as the exception
+LOOKED = 8  # passing cases, the smallest, in which no part of a pair may show
 CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
 Together = tuple[Deviation, ...]
 
@@ -83,7 +84,7 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
     fitting: list[tuple[float, Deviation]] = []
     while heap:
         worst, tie, count, hypothesis = heapq.heappop(heap)
-        if budget.spent():
+        if (worst > 1 and not fitting) or budget.spent():  # all others are farther off
             return [], np.inf
         if count == len(questions):
             if worst > 1:
@@ -151,12 +152,18 @@ def combined(
     found = _fitting(_unions(questions[0].op, known), questions, budget)
     if found:
         return found
-    all_of_them = touching(questions[0].op)
+    all_of_them = _hidden(touching(questions[0].op), questions, budget)
     named = {name for explanations in known.values() for names in explanations for name in names}
     pairs = [(a, b) for a, b in combinations(all_of_them, 2) if not contradict(frozenset((a.name, b.name)))]
     likely = [pair for pair in pairs if named & {d.name for d in pair}]
     others = [pair for pair in pairs if pair not in set(likely)]
     return _fitting(likely, questions, budget) or _fitting(others, questions, budget)
+
+
+def _hidden(deviations: Sequence[Deviation], questions: Sequence[Question], budget: Budget) -> list[Deviation]:
+    """Return the deviations that show in no small passing case: another would have to undo them there."""
+    passing = [q for q in questions if not q.failed][:LOOKED]
+    return [d for d in budget.within(deviations) if _leaves(d, passing)]
 
 
 def _unions(op: str, known: Mapping[str, Sequence[Sequence[str]]]) -> list[Together]:
