@@ -23,6 +23,7 @@ from ..calls import positions_of
 from ..evidence.shared.angle_tables import positions_of_tables
 from ..evidence.tools.deviation import Deviation, Wrap, argument, before, narrowed, option
 from ..suite.axes import alternatives, is_star, signed_places
+from . import siblings
 from .budget import Budget
 from .extent import is_wrong
 from .hypotheses import Hypothesis, Question, plausible, score
@@ -116,9 +117,7 @@ def _candidates(op: str, questions: Sequence[Question]) -> Iterator[Deviation]:
                 yield from _of_scalings(name, values)
             elif values and all(isinstance(v, int | float | type(None)) for v in values):
                 yield from _of_numbers(name, word, values)
-    from .siblings import candidates
-
-    yield from candidates(op, next(q for q in questions if q.failed).calls[0].params)
+    yield from siblings.candidates(op, next(q for q in questions if q.failed).calls[0].params)
     yield from _of_dtypes(op)
     yield from _of_positions(op, questions)
     yield from _of_axes(op)

@@ -8,7 +8,20 @@ import numpy as np
 from ..model import Case
 from .shared.rotary import LAYOUTS, ROTATED_FORMS, members, reads_writes, usual_heads
 from .tools.cotangents import gradient
-from .tools.deviation import Function, Real, Wrap, after, always, argument, before, deviations_of, narrowed, option, tf32
+from .tools.deviation import (
+    Deviation,
+    Function,
+    Real,
+    Wrap,
+    after,
+    always,
+    argument,
+    before,
+    deviations_of,
+    narrowed,
+    option,
+    tf32,
+)
 from .tools.forms import form
 from .tools.hints import BRANCH, IGNORED, ROUND_ONCE, SKIPPED, SLICE, TENSOR_CORES
 from .tools.numbers import floats, reals, seed_of
@@ -136,6 +149,7 @@ def cases() -> tuple[Case, ...]:
 LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i + 1) is interleaved."
 SIGNS = "The two channels are a cos - b sin and b cos + a sin."
 TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
+STRIDE = "A row of the table has as many numbers as pairs rotate: compare its stride with D/2."
 LOOP = "Look for a squeeze, or for a loop over heads that starts at 1."
 
 
@@ -320,17 +334,24 @@ def _partner_by_xor(function: Function) -> Function:
     return deviating
 
 
-def _row_stride(x: Real, cos: Real, sin: Real, /, **options: Any) -> Any:
-    """Row t of a table begins at t D/2, as rows would if the whole head rotated; its memory is read again from the start."""
-    shape = np.broadcast_shapes(x.shape[:-1], cos.shape[:-1])
-    pairs, rows = cos.shape[-1], int(np.prod(shape))
-    at = np.arange(rows)[:, None] * (x.shape[-1] // 2) + np.arange(pairs)
+def _row_stride(*, of_x: bool) -> Wrap:
+    """
+    Return a wrap in which row t of a table begins at t D/2, as rows would if the whole head rotated.
 
-    def strided(table: Real) -> Real:
-        whole = np.broadcast_to(table, (*shape, pairs)).reshape(-1)
-        return whole[at % max(whole.size, 1)].reshape(*shape, pairs) if whole.size else table
+    Beyond its end, a table is read again from the start. It has a row for every row of x, or its own.
+    """
 
-    return (x, strided(cos), strided(sin)), options
+    def change(x: Real, cos: Real, sin: Real, /, **options: Any) -> Any:
+        shape, pairs = np.broadcast_shapes(x.shape[:-1], cos.shape[:-1]) if of_x else cos.shape[:-1], cos.shape[-1]
+        at = np.arange(int(np.prod(shape)))[:, None] * (x.shape[-1] // 2) + np.arange(pairs)
+
+        def strided(table: Real) -> Real:
+            whole = np.broadcast_to(table, (*shape, pairs)).reshape(-1)
+            return whole[at % max(whole.size, 1)].reshape(*shape, pairs) if whole.size else table
+
+        return (x, strided(cos), strided(sin)), options
+
+    return before(change)
 
 
 def _heads_kept(which: slice) -> Wrap:
@@ -344,6 +365,22 @@ def _heads_kept(which: slice) -> Wrap:
         return out
 
     return after(change)
+
+
+def _fused(dtype: str, *, cosine: bool) -> Wrap:
+    """Return a wrap with one product rounded to `dtype`, as a fused multiply-add of the other one has it."""
+    narrow = narrowed(dtype)
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        half, sin = cos.shape[-1], -sin if inverse else sin
+        reads, writes = (members(half, halves) for halves in reads_writes(layout, inverse))
+        out, a, b = np.array(x, dtype=np.float64), x[..., reads[0]], x[..., reads[1]]
+        first, second = (narrow, np.asarray) if cosine else (np.asarray, narrow)
+        out[..., writes[0]] = first(a * cos) - second(b * sin)
+        out[..., writes[1]] = first(b * cos) + second(a * sin)
+        return out
+
+    return lambda _: deviating
 
 
 def _head_zero(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
@@ -407,8 +444,9 @@ DEVIATIONS = (
     _deviation("partner-xor", "the partner of channel i is i XOR d/2, which is right only where d/2 is a power of two",
                _of_rotated(_partner_by_xor), hint="Add or subtract d/2: an XOR finds the partner only for powers of two."),
     _deviation("table-row-stride", "rows of the table are read as if the whole head rotated: D/2 numbers apart",
-               before(_row_stride), hint="A row of the table has as many numbers as pairs rotate: compare its stride with D/2.",
-               seen_in="XPU-Forces/mojo_opset#253"),
+               _row_stride(of_x=False), hint=STRIDE, seen_in="XPU-Forces/mojo_opset#253"),
+    _deviation("table-row-stride-of-x", "rows of the table, one for each row of x, are read D/2 numbers apart",
+               _row_stride(of_x=True), hint=STRIDE),
     _deviation("last-pair-unrotated", "the last pair is not rotated", _of_rotated(after(_last_pair)),
                hint="A loop ends one pair early.", seen_in="flashinfer#2470"),
     _deviation("vector-tail-unrotated", "pairs beyond a multiple of four are not rotated", _vector_tail,
@@ -417,6 +455,16 @@ DEVIATIONS = (
                _of_rotated(_narrow_rotation("float16")), hint=ROUND_ONCE, seen_in="sglang#3134, flashinfer#585"),
     _deviation("rotation-bfloat16", "the rotation is computed in bfloat16: inputs, products and sums",
                _of_rotated(_narrow_rotation("bfloat16")), hint=ROUND_ONCE, seen_in="sglang#3134, flashinfer#585"),
+    *(
+        Deviation(f"{name}-{dtype}", f"{text} to {dtype}, and the other product and the sum are rounded once",
+                  {"apply_rope": _of_rotated(_fused(dtype, cosine=name == "cosine-rounded"))}, exact=True,
+                  hint="A fused multiply-add rounds one product: round only the sum, or state a wider class.")
+        for dtype in ("float16", "bfloat16")
+        for name, text in (
+            ("cosine-rounded", "the product with the cosine is rounded"),
+            ("sine-rounded", "the product with the sine is rounded"),
+        )
+    ),
     _deviation("rotation-tf32", "the rotation is computed in TensorFloat-32: inputs, cosines and sines", before(_tf32_rotation),
                hint=TENSOR_CORES),
     _deviation("single-head-unrotated", "nothing is rotated when there is one head", after(_one_head), hint=LOOP,

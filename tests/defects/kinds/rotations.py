@@ -213,7 +213,7 @@ def table_row_stride():
     return rope
 
 
-@planted("fused multiply-add in bfloat16, the sine first", names=(), backend="torch")
+@planted("fused multiply-add in bfloat16, the sine first", names=("sine-rounded-bfloat16",), backend="torch")
 def fma_sine_first():
     """b sin is rounded to bfloat16 before it is subtracted."""
     import torch
