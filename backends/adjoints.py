@@ -33,9 +33,11 @@ class Adjoints(NumberSystem):
 
     __name__ = "posref.backends.adjoints"
 
-    def __init__(self, base: Any) -> None:
-        self.base, self.serials = base, count()
+    def __init__(self, base: Any, *, second: bool = False) -> None:
+        """Record over `base`; with `second` by the second formulas of `either`."""
+        self.base, self.serials, self.second = base, count(), second
         self.holds_factors = base.holds_factors
+        self.alternatives = False  # whether a definition has asked for one of two formulas
 
     def leaf(self, x: Array) -> Node:
         """Return `x` as a leaf: an array to differentiate with respect to."""
@@ -236,7 +238,10 @@ class Adjoints(NumberSystem):
         return self._node(self.base.settled(self._plain(x)), (x, lambda g: g))
 
     def either(self, a: Array, b: Callable[[], Array]) -> Array:
-        """Return one of two formulas for the same numbers. The cotangent is the same for both."""
+        """Return one of two formulas for the same numbers. Cotangents go through the one or, with `second`, the other."""
+        self.alternatives = True
+        if self.second:
+            return b()
         return self._node(self.base.either(self._plain(a), lambda: self._plain(b())), (a, lambda g: g))
 
     def cayley(self, x: Array, found: Array) -> Array:

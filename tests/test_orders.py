@@ -142,6 +142,20 @@ def test_code_in_an_order_that_people_write_conforms(written: Callable[..., Any]
         assert_conforms(op, y, *arrays, **options)
 
 
+def test_gradients_of_the_second_formula_conform() -> None:
+    """The root of the scale on q and on k, for one key and for one-hot queries."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        q, k = np.eye(5, 8, dtype=f32), short(rng, 8, (1 + 2 * (seed % 2), 8))
+        g, root = short(rng, 8, (5, len(k))), f32(8**-0.25)
+        found = {"q": (g @ (k * root)) * root, "k": (g.T @ (q * root)) * root}
+        call = Call({"scale": None}, {"q": q, "k": k}, cotangents={"out": g.astype(float)})
+        judgement = judge("attention_logits", call, found, "angle32", "float32", truth="live")
+        assert judgement.verdict == "pass", (seed, judgement.worst)
+        found["k"][0, 0] += f32(1e-4)
+        assert judge("attention_logits", call, found, "angle32", "float32", truth="live").verdict == "fail"
+
+
 def test_an_order_that_is_wrong_does_not_conform() -> None:
     y, arrays, options = random_fourier_with_two_pi_first(np.random.default_rng(0))
     y[2, 5] += f32(1e-4)
