@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import Stopped, shown
+from ...errors import Stopped, TargetError, shown
 from . import supervisor
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -40,6 +40,9 @@ class Child:
     def __init__(
         self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
     ) -> None:
+        if not hasattr(os, "fork"):
+            msg = "check: a program, or a target by its name, needs a process with limits, which this system does not have. "
+            raise TargetError(msg + "In Python, posref.conformance.check(module) checks a module in its own process.")
         self.mark, self.aloud = uuid.uuid4().hex, aloud
         self.noise: deque[bytes] = deque(maxlen=5)
         self.errors, self.repeated = b"", 0

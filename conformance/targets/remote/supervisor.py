@@ -11,13 +11,17 @@ as the program did.
 import atexit
 import ctypes
 import os
-import resource
 import select
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable
+
+try:
+    import resource
+except ImportError:  # not on Windows, where this is imported and never run
+    resource = None  # type: ignore[assignment]
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PATIENCE = 2.0  # seconds for killed processes to end; one in an uninterruptible call may take for ever
