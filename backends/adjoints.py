@@ -260,6 +260,13 @@ class Adjoints(NumberSystem):
         total = self.base.sum(self._plain(x), axis=axis, keepdims=keepdims)
         return self._node(total, (x, lambda g: self._spread(g, x.shape, axis, keepdims)))
 
+    def real_cumulative_sum(self, x: Array, axis: int) -> Array:
+        def turned(g: Array) -> Array:
+            return self.base.moved(g, lambda part: np.flip(part, axis=axis))
+
+        total = self.base.cumulative_sum(self._plain(x), axis=axis)
+        return self._node(total, (x, lambda g: turned(self.base.cumulative_sum(turned(g), axis=axis))))
+
     def max(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         """Return the largest along `axis`."""
         value = self._plain(x)

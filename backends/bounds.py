@@ -373,6 +373,15 @@ class Bounds(NumberSystem):
             total, error, waived = (np.expand_dims(part, axis) for part in (total, error, waived))
         return self.array(total, error, x.dtype, waived)
 
+    def real_cumulative_sum(self, x: Array, axis: int) -> Array:
+        """Return cumulative sums. Every sum may be formed in any order, as a parallel scan does."""
+        value, error = x.parts
+        total, errors, size = (np.cumsum(part, axis=axis) for part in (value, error, np.abs(value)))
+        terms = np.cumsum((value != 0) | (error != 0), axis=axis)
+        units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
+        bound = np.where(terms > 1, errors + units * (size + errors) + self.accuracy.floor, errors)
+        return Array((total, bound), x.dtype, self)
+
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product. Each of several products counts as rounded, because code may scale an operand first."""
         p, q = a[..., :, :, None], b[..., None, :, :]

@@ -180,6 +180,9 @@ class Exact(NumberSystem):
         """Return the cotangents `g` of the exponentials, carried back to the matrices `x`."""
         return Array((by_matrices(derivative_of_exponential, -x.parts[0], g.parts[0]),), x.dtype, self)
 
+    def real_cumulative_sum(self, x: Array, axis: int) -> Array:
+        return self.moved(x, lambda part: np.cumsum(part, axis=axis, dtype=object))
+
     def sum(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         total = np.sum(x.parts[0], axis=axis, keepdims=keepdims, initial=arb(0))
         return Array((np.asarray(total, dtype=object),), x.dtype, self)

@@ -271,11 +271,14 @@ class NumberSystem(ABC):
         return self.real_divide(a, b, self.result_type(a.dtype, b.dtype))  # type: ignore[attr-defined,no-any-return]
 
     def cumulative_sum(self, x: Array, *, axis: int) -> Array:
-        """Return the sum of the elements up to and including each one, for integers."""
-        if x.dtype is not int64:
-            msg = f"cumulative_sum is for integers; got {x.dtype}"
-            raise TypeError(msg)
+        """Return the sum of the elements up to and including each one."""
+        if x.dtype.kind == "real floating":
+            return self.real_cumulative_sum(x, axis)
         return Array((np.cumsum(x.parts[0], axis=axis),), int64, self)
+
+    @abstractmethod
+    def real_cumulative_sum(self, x: Array, axis: int) -> Array:
+        """Return the cumulative sum of reals along `axis`."""
 
     def floor_divide(self, a: Any, b: Any) -> Array:
         """Return the largest integer not above a/b, only for integers. For reals it would need a proof."""

@@ -324,3 +324,19 @@ def test_a_positive_power_of_zero_is_zero(accuracy: str) -> None:
     assert error[2] > 0
     with pytest.raises(Undecided):
         system.pow(base, -power)
+
+
+@given(st.lists(single, min_size=1, max_size=40))
+def test_bounds_of_cumulative_sums_hold_in_any_order(numbers: list[float]) -> None:
+    """Summed one after another, and from the other end."""
+    row = np.asarray(numbers, dtype=np.float32) / np.float32(2**40)
+    true = [float(sum(map(Fraction, row[: n + 1].tolist()))) for n in range(len(row))]
+    system = bounds("angle32")
+    value, bound = system.cumulative_sum(system.asarray(row.astype(np.float64), dtype=system.float32), axis=-1).parts
+    with np.errstate(all="ignore"):
+        forward = np.cumsum(row, dtype=np.float32)
+        backward = np.asarray([np.cumsum(row[: n + 1][::-1], dtype=np.float32)[-1] for n in range(len(row))])
+    for found in (forward, backward):
+        if np.all(np.isfinite(found)):
+            assert np.all(np.abs(found - true) <= bound + np.abs(true) * 2.0**-52)
+    assert np.all(np.abs(value - true) <= bound + np.abs(true) * 2.0**-45)

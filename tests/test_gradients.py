@@ -61,6 +61,7 @@ RULES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "where": (lambda xp, a, b: xp.where(a > 0, a, b * b), (A, ROW)),
     "sum": (lambda xp, a: xp.sum(a * a, axis=0), (A,)),
     "sum, kept": (lambda xp, a: a / xp.sum(a, axis=-1, keepdims=True), (np.abs(A),)),
+    "cumulative sum": (lambda xp, a: xp.cumulative_sum(a * a, axis=1), (A,)),
     "max": (lambda xp, a: xp.max(a, axis=0), (A,)),
     "max, kept": (lambda xp, a: a * xp.max(a, axis=-1, keepdims=True), (A,)),
     "softmax": (lambda xp, a: xp.exp(a) / xp.sum(xp.exp(a), axis=-1, keepdims=True), (A,)),
