@@ -34,7 +34,9 @@ from posref.attention.attention import attention as attention
 from posref.attention.attention_logits import attention_logits as attention_logits
 from posref.bias.alibi import alibi as alibi
 from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
+from posref.bias.forgetting_bias import forgetting_bias as forgetting_bias
 from posref.bias.kerple import kerple as kerple
+from posref.bias.sandwich import sandwich as sandwich
 from posref.bias.t5_bias import t5_bias as t5_bias
 from posref.bias.t5_buckets import t5_buckets as t5_buckets
 from posref.bias.window_bias import window_bias as window_bias

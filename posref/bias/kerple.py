@@ -17,7 +17,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
         "Every attention head lowers the logit of a key by a learned function of its distance: a logarithm or a power. The "
         "logarithm falls ever more slowly, so far keys stay visible in texts longer than in training."
     ),
-    longer="The logarithm keeps perplexity low at many times the training length, better than ALiBi and T5 there.",
+    longer="The logarithm extrapolates very well, on three datasets.",
     family="bias",
     source="arXiv:2205.09921, section 4",
     domains={"form": OneOf(FORMS)},
@@ -57,10 +57,9 @@ def kerple(q_positions: ArrayOf[T], k_positions: ArrayOf[T], r1: ArrayOf[T], r2:
     form : {"log", "power", "weight"}
         Which function of the distance.
 
-        - ``"log"``: The bias is minus r1 times the logarithm of one plus r2 times the distance. The paper reports its best
-          results with it.
+        - ``"log"``: The bias is minus r1 times the logarithm of one plus r2 times the distance.
         - ``"power"``: The bias is minus r1 times the distance to the power of r2. With r2 = 1 it is ALiBi with learned slopes.
-        - ``"weight"``: A factor of the logits, exp of the bias of form "power", between 0 and 1. The paper's 3-parameter form
+        - ``"weight"``: A factor of the logits, exp of the bias of form "power", between 0 and 1. The authors' code then
           adds a bias of form "power" to the weighted logits.
 
     Returns
