@@ -34,6 +34,7 @@ from posref.attention.attention import attention as attention
 from posref.attention.attention_logits import attention_logits as attention_logits
 from posref.bias.alibi import alibi as alibi
 from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
+from posref.bias.fire import fire as fire
 from posref.bias.forgetting_bias import forgetting_bias as forgetting_bias
 from posref.bias.kerple import kerple as kerple
 from posref.bias.sandwich import sandwich as sandwich

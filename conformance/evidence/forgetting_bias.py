@@ -72,9 +72,11 @@ def cases() -> tuple[Case, ...]:
         _case("more-axes", "rows heads", (2, 3, 2, 5), 2, "two axes before the heads"),
         _case("12-heads", "true-size heads", (12, 40), 2, "as many heads"),
         _case("24-bits", "bits own", (4, 9), 5, bits=24),
+        _case("24-bits-rows", "bits rows", (2, 3, 6), 2, bits=24),
         _case("padding", "padding own", (), 3, "the first two tokens are padding", gates=PADDED),
         _case("padding-rows", "padding rows", (), 4, gates=np.stack([PADDED, _gates("padded", 3, 7)])),
-        _case("open-gates", "sign padding", (), 2, "gates of 1 forget nothing", gates=np.zeros((2, 5))),
+        _case("open-gates", "sign padding", (), 2, "the second head's gates are 1: it forgets nothing",
+              gates=np.asarray([[-0.5, -0.25, -1.0, -0.125, -0.75], [0.0] * 5])),
         _case("closed", "sums sign", (), 4, "a gate of exp(-300)", gates=np.where(np.arange(6) == 3, -300.0, -0.125)
               * np.asarray([[1.0], [0.5]])),
         _case("one-query", "decode index", (3, 9), 1, "the last row of the whole"),
