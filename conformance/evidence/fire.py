@@ -10,7 +10,7 @@ from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
-from .tools.hints import ARANGE, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32
+from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32
 from .tools.numbers import floats
 from .tools.omissions import ONE_PAIR, VIEWS
 
@@ -180,7 +180,7 @@ DEVIATIONS = (
                 lambda f: lambda s, w1, b1, w2, b2, /: f(s, w1, b1, *(np.broadcast_to(x[:1], x.shape) for x in (w2, b2))),
                 hint=EACH_HEAD),
     _deviation("fire-future-zero", "keys after the query have distance 0", _future_zero,
-               hint="Take the absolute value of the distance: look for a tril.", seen_in="chuanyang-Zheng/DAPE@bde344a"),
+               hint=BOTH_SIDES, seen_in="chuanyang-Zheng/DAPE@bde344a"),
     _deviation("fire-off-by-one", "queries' positions are one too large", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("fire-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),

@@ -10,7 +10,7 @@ from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, before, deviations_of, narrowed
 from .tools.forms import pairs
-from .tools.hints import ARANGE, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
+from .tools.hints import ARANGE, BOTH_SIDES, EACH_HEAD, FROM_ZERO, INTEGERS, KEEP_FLOAT32, SIGN
 from .tools.numbers import floats
 from .tools.omissions import ONE_PAIR, VIEWS
 
@@ -161,7 +161,7 @@ DEVIATIONS = (
     _deviation("kerple-weight-as-bias", "form 'weight' is a bias: the exponential is missing", _form("weight", "power"),
                hint="The weight multiplies the logits: take the exponential of the bias."),
     _deviation("kerple-future-zero", "keys after the query have distance 0", lambda f: _future_zero,
-               hint="Take the absolute value of the distance: look for a tril.", seen_in="chijames/KERPLE@25be3d7"),
+               hint=BOTH_SIDES, seen_in="chijames/KERPLE@25be3d7"),
     _deviation("kerple-clamped", "parameters are raised to at least 0.01", before(_clamped),
                hint="Clamp when the parameters are updated, not where the bias is computed.",
                seen_in="chijames/KERPLE@25be3d7"),

@@ -244,6 +244,15 @@ def rows(table: Array, index: Array) -> Array:
     return xp.reshape(flat, (*index.shape, *table.shape[1:]))
 
 
+def suffix_sums(x: Array) -> Array:
+    """Return the sum of each element and of all after it, along the last axis."""
+    xp, count = namespace(x), x.shape[-1]
+    if 0 in x.shape:
+        return x
+    backwards = Beside(x).arange(count - 1, -1, -1, dtype=index_dtype(x))
+    return xp.take(xp.cumulative_sum(xp.take(x, backwards, axis=-1), axis=-1), backwards, axis=-1)
+
+
 def check_heads(function: str, heads: int, groups: int) -> None:
     """Raise if the number of query heads is not a multiple of the number of key or value heads."""
     if heads != groups and (groups == 0 or heads % groups):

@@ -38,4 +38,5 @@ COMPARE_INTEGERS = "Compare and divide integers as integers: float32 does not ho
 SINK_COUNT = "Keys with a position below the number of sinks are sinks: < and not <=."
 SINK_POSITIONS = "The sinks are the first tokens of the text: compare positions, not places in the cache."
 WINDOW_COUNT = "A window of W: compare < with <=, and whether the query counts."
+BOTH_SIDES = "Take the absolute value of the distance: look for a tril."
 HIDDEN = "A causal mask hides this mistake."

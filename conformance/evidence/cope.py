@@ -1,0 +1,179 @@
+"""Contextual position encoding (CoPE): cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, argument, before, deviations_of, narrowed
+from .tools.forms import form
+from .tools.hints import KEEP_FLOAT32
+from .tools.numbers import reals
+
+OP = "cope"
+FLAGS = {
+    "cope-sum": Flag("gates summed from the first key on, or without the key's own"),
+    "cope-interpolate": Flag("positions rounded to whole rows"),
+    "cope-limit": Flag("positions beyond the table, or limited one early"),
+    "cope-mask": Flag("gates of masked keys counted"),
+    "cope-gate": Flag("a gate that is not the sigmoid of the logit"),
+    "cope-table": Flag("the table read from its end, or one row late"),
+    "cope-scale": Flag("the query's product multiplied by 1/sqrt(D)"),
+    "cope-rows": Flag("row 0's queries or gates used for every row of the batch"),
+    "cope-bits": Flag("24-bit queries, or positions, narrowed on the way"),
+    "cope-decode": Flag("a decode row that is not the row of the whole"),
+    "cope-true-size": Flag("a model's own sizes not reproduced"),
+    "cope-many": Flag("sums of many gates that lose their last digits"),
+    "cope-empty": Flag("no query, or no key: a crash or a wrong shape"),
+    "cope-refuse": Flag("a mask of numbers, or a table of another width, accepted"),
+}
+USUAL: dict[str, Any] = {}
+KERNEL = ({},)
+
+_cases = cases_of(OP, "cope-")
+
+
+def _causal(queries: int, keys: int) -> Any:
+    """Return the mask of the last queries of a text."""
+    return np.arange(keys - queries, keys)[:, None] >= np.arange(keys)
+
+
+def _inputs(
+    name: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, bits: int = 8, by: float = 0.5
+) -> Any:
+    return {
+        "q": reals(OP + name + "q", *lead, queries, width, bits=bits) / 4,
+        "logits": reals(OP + name + "logits", *lead, queries, keys, bits=bits) * by,
+        "table": reals(OP + name + "table", rows, width, bits=bits) / 2,
+        "mask": _causal(queries, keys),
+    }
+
+
+def _case(
+    name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int, comment: str = "", *,
+    bits: int = 8, by: float = 0.5, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case of cope, causal unless another mask is given."""
+    inputs = _inputs(name, lead, queries, keys, rows, width, bits, by) | rest.pop("given", {})
+    return _cases(name if "/" in name else f"causal/{name}", flags, {}, inputs, comment, **rest)
+
+
+def _form(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "") -> Case:
+    return form(OP, name, flags, _inputs(name, lead, queries, keys, 3, 4), {}, comment)
+
+
+def _steps() -> tuple[Step, ...]:
+    whole = _inputs("steps", (2,), 5, 5, 4, 6)
+    first = {**whole, "q": whole["q"][:, :4], "logits": whole["logits"][:, :4, :4], "mask": _causal(4, 4)}
+    last = {**whole, "q": whole["q"][:, 4:], "logits": whole["logits"][:, 4:], "mask": _causal(1, 5)}
+    return Step({}, first), Step({}, last)
+
+
+def _gradient(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, rows: int, width: int) -> Case:
+    inputs = _inputs(f"gradient {name}", lead, queries, keys, rows, width)
+    return gradient(OP, name, flags, inputs, {"out": (*lead, queries, keys)})
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("small", "sum interpolate gate table", (), 3, 4, 4, 2, tier="smoke"),
+        _case("whole", "sum mask scale", (2,), 5, 5, 6, 3, "as many queries as keys"),
+        _case("last-queries", "mask sum", (3,), 2, 7, 5, 4, "the last two of seven"),
+        _case("limit", "limit table", (), 2, 9, 3, 5, "most positions are beyond the table", by=1.0),
+        _case("limit-two", "limit interpolate", (2,), 1, 8, 2, 4, by=1.0),
+        _case("one-row", "limit table", (), 2, 5, 1, 4, "a table of one row"),
+        _case("open", "gate sum limit", (), 1, 6, 9, 3, "open and closed gates", by=4.0),
+        _case("rows-and-heads", "rows mask", (2, 3), 3, 5, 4, 6, "(B, H, Q, D)"),
+        _case("rows", "rows scale", (3,), 2, 4, 5, 7),
+        _case("24-bits", "bits interpolate", (2,), 3, 6, 7, 5, bits=24),
+        _case("24-bits-limit", "bits limit", (), 2, 9, 4, 3, bits=24),
+        _case("64-rows", "true-size many", (2,), 1, 100, 64, 64, "64 rows, as in the paper's language models"),
+        _case("300-keys", "true-size many bits", (), 1, 300, 64, 12, bits=24),
+        _case("one-query", "decode sum", (3,), 1, 6, 4, 5, "the last row of the whole"),
+        _case("one-query-heads", "decode rows", (2, 2), 1, 5, 6, 3),
+        _case("one-key", "sum decode", (2,), 1, 1, 3, 4),
+        _case("no-query", "empty", (2,), 0, 0, 3, 4),
+        _case("no-row-of-a-batch", "empty", (0,), 2, 3, 3, 4),
+        _case("mask/holes", "mask sum", (2,), 3, 6, 5, 4, "masked keys between others",
+              given={"mask": np.asarray([[[1, 0, 1, 1, 0, 1]], [[1, 1, 0, 0, 1, 1]]]).astype(bool)}),
+        _case("mask/nothing", "mask limit", (), 3, 5, 4, 4, "one query sees no key",
+              given={"mask": np.asarray([[0] * 5, [1] * 5, [1, 0, 0, 1, 0]]).astype(bool)}),
+        _case("mask/both-sides", "mask gate", (2,), 4, 4, 5, 3, "a model that looks ahead",
+              given={"mask": np.ones((1, 1), dtype=bool)}),
+        _form("strided", "non-contiguous", (2, 3), 3, 5),
+        _form("strided-flat", "non-contiguous", (2,), 2, 4),
+        _form("expanded", "broadcast-view", (-3, 2), 2, 4, "one row stands for a batch of three"),
+        _form("batch-one", "batch-one", (1, 2), 3, 4),
+        _form("length-one", "length-one", (2,), 1, 1),
+        _form("one-of-many", "length-one", (3,), 1, 5),
+        Case(f"{OP}/sequence/decode", flags=("cope-decode", "cope-sum"), kind="sequence", comment="prefill, then a decode row",
+             steps=_steps()),
+        _case("refused/mask", "refuse", (), 2, 3, 4, 5, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
+        _case("refused/width", "refuse", (), 2, 3, 4, 5, "vectors of the queries' width", kind="reject",
+              given={"table": np.ones((4, 3))}),
+        _gradient("small", "term repeat", (), 2, 3, 3, 2),
+        _gradient("rows", "term broadcast", (2,), 2, 2, 4, 2),
+        _gradient("strided", "non-contiguous term", (2,), 1, 3, 2, 3),
+    )  # fmt: skip
+
+
+def _positions(change: Any) -> Any:
+    """Return a wrap that computes positions of NumPy arrays from gates in another way."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(logits: Real, mask: Any, /, *, last: int) -> Real:
+            gates = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
+            return change(gates, last)
+
+        return deviating
+
+    return wrap
+
+
+def _summed(gates: Real, last: int) -> Real:
+    return np.minimum(np.flip(np.cumsum(np.flip(gates, -1), axis=-1), -1), last)
+
+
+def _unmasked(logits: Real, mask: Any, /, **options: Any) -> Any:
+    return (logits, np.ones_like(mask)), options
+
+
+_deviation = deviations_of(OP)
+_of_gates = deviations_of("gated_positions")
+_of_rows = deviations_of("interpolated")
+SUM = "Sum the gates from the key to the query, both included: flip, cumsum, flip."
+BETWEEN = "Interpolate between the rows below and above the position."
+
+DEVIATIONS = (
+    _of_gates("cope-from-the-start", "gates are summed from the first key to the key",
+              _positions(lambda g, last: np.minimum(np.cumsum(g, axis=-1), last)), hint=SUM),
+    _of_gates("cope-exclusive", "the key's own gate does not count",
+              _positions(lambda g, last: np.minimum(np.flip(np.cumsum(np.flip(g, -1), axis=-1), -1) - g, last)), hint=SUM),
+    _of_gates("cope-counts-keys", "every visible key counts as one",
+              _positions(lambda g, last: _summed(np.where(g > 0, 1.0, 0.0), last)),
+              hint="The gate is the sigmoid of the logit."),
+    _of_gates("cope-unmasked", "gates of masked keys count too", before(_unmasked),
+              hint="Set gates of masked keys to 0 before the sum."),
+    _of_gates("cope-limit-early", "positions are limited to N - 2",
+              _positions(lambda g, last: _summed(g, max(last - 1, 0))), hint="The last row is N - 1."),
+    _of_gates("cope-exponential", "the gate is the exponential of the logit, at most 1",
+              _positions(lambda g, last: _summed(np.minimum(g / np.maximum(1 - g, 1e-300), 1.0), last)),
+              hint="The gate is the sigmoid of the logit."),
+    _of_gates("cope-positions-bfloat16", "positions are held in bfloat16",
+              lambda f: lambda *a, **o: narrowed("bfloat16")(f(*a, **o)), hint=KEEP_FLOAT32),
+    _of_rows("cope-floor", "positions are rounded down", argument(1, np.floor), hint=BETWEEN),
+    _of_rows("cope-rounded", "positions are rounded to the nearest row", argument(1, np.rint), hint=BETWEEN),
+    _of_rows("cope-shares-exchanged", "the shares of the rows below and above are exchanged",
+             argument(1, lambda p: np.floor(p) + np.ceil(p) - p), hint=BETWEEN),
+    _of_rows("cope-table-reversed", "the table is read from its last row", argument(0, lambda u: u[..., ::-1]),
+             hint="Row 0 is for position 0, which no open gate separates from the query."),
+    _deviation("cope-scaled", "the query is multiplied by 1/sqrt(D)",
+               argument(0, lambda q: q / np.sqrt(q.shape[-1])), hint="The logits are scaled, the query here is not."),
+    _deviation("cope-first-row", "every row of the batch has the queries of the first",
+               argument(0, lambda q: np.broadcast_to(q[:1], q.shape) if q.ndim > 2 else q),
+               hint="Keep the axis of the batch in the product with the table."),
+    _deviation("cope-query-bfloat16", "the query is held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+)  # fmt: skip

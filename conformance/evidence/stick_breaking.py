@@ -1,0 +1,169 @@
+"""Stick-breaking attention: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
+from .tools.forms import form
+from .tools.hints import KEEP_FLOAT32
+from .tools.numbers import reals
+
+OP = "stick_breaking"
+FLAGS = {
+    "stick-order": Flag("the farthest key takes its share first"),
+    "stick-own": Flag("the key's own remainder counted, or the next key's not"),
+    "stick-softmax": Flag("a softmax in place of, or on top of, the shares"),
+    "stick-mask": Flag("masked keys take a share"),
+    "stick-remainder": Flag("the remainder lost, or that of another query"),
+    "stick-small": Flag("products that underflow, or logarithms of 0"),
+    "stick-rows": Flag("row 0's logits used for every row of the batch"),
+    "stick-bits": Flag("logits of 24 bits, or their sums, narrowed on the way"),
+    "stick-decode": Flag("a decode row that is not the row of the whole"),
+    "stick-true-size": Flag("a model's own number of heads not reproduced"),
+    "stick-many": Flag("sums over many keys that lose their last digits"),
+    "stick-empty": Flag("no query: a crash or a wrong shape"),
+    "stick-refuse": Flag("a mask of numbers accepted"),
+}
+USUAL: dict[str, Any] = {}
+KERNEL = ({},)
+
+_cases = cases_of(OP, "stick-")
+
+
+def _before(queries: int, keys: int, own: bool = False) -> Any:
+    """Return the mask of the last queries of a text: keys before the query, and its own too."""
+    return np.arange(keys - queries, keys)[:, None] >= np.arange(keys) + (0 if own else 1)
+
+
+def _inputs(
+    name: str, lead: tuple[int, ...], queries: int, keys: int, bits: int = 8, by: float = 0.5, own: bool = False
+) -> Any:
+    return {"logits": reals(OP + name, *lead, queries, keys, bits=bits) * by, "mask": _before(queries, keys, own)}
+
+
+def _case(
+    name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "", *, bits: int = 8, by: float = 0.5,
+    own: bool = False, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case of stick_breaking, of keys before the query unless another mask is given."""
+    inputs = _inputs(name, lead, queries, keys, bits, by, own) | rest.pop("given", {})
+    return _cases(name if "/" in name else f"before/{name}", flags, {}, inputs, comment, **rest)
+
+
+def _form(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, comment: str = "") -> Case:
+    return form(OP, name, flags, _inputs(name, lead, queries, keys, own=True), {}, comment)
+
+
+def _steps() -> tuple[Step, ...]:
+    logits = reals(OP + "steps", 2, 5, 5) / 2
+    first = {"logits": logits[:, :4, :4], "mask": _before(4, 4)}
+    return Step({}, first), Step({}, {"logits": logits[:, 4:], "mask": _before(1, 5)})
+
+
+def _gradient(name: str, flags: str, lead: tuple[int, ...], queries: int, keys: int, own: bool = True) -> Case:
+    inputs = _inputs(f"gradient {name}", lead, queries, keys, own=own)
+    return gradient(OP, name, flags, inputs, {"weights": (*lead, queries, keys), "remainder": (*lead, queries)})
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("small", "order own softmax remainder", (), 3, 4, tier="smoke"),
+        _case("whole", "order mask remainder", (2,), 5, 5, "the first query sees no key: its remainder is 1"),
+        _case("last-queries", "own mask", (3,), 2, 7, "the last two of seven"),
+        _case("rows-and-heads", "rows mask", (2, 3), 3, 5, "(B, H, Q, K)"),
+        _case("rows", "rows order", (3,), 2, 4),
+        _case("24-bits", "bits own", (2,), 3, 6, bits=24),
+        _case("24-bits-large", "bits small", (2,), 2, 6, bits=24, by=3.0),
+        _case("32-heads", "true-size order", (32,), 1, 16),
+        _case("open", "small remainder", (), 1, 8, "every key takes nearly all that is left", by=4.0,
+              given={"logits": np.abs(reals("stick open", 1, 8)) * 4 + 8}),
+        _case("closed", "small softmax", (), 2, 8, "no key takes much",
+              given={"logits": -np.abs(reals("stick closed", 2, 8)) - 12}),
+        _case("300-keys", "many small", (), 1, 300),
+        _case("500-keys", "many bits", (2,), 1, 500, bits=24, given={"logits": reals("stick 500", 2, 1, 500, bits=24) - 5}),
+        _case("one-query", "decode order", (3,), 1, 6, "the last row of the whole"),
+        _case("one-query-heads", "decode rows", (2, 2), 1, 5),
+        _case("no-query", "empty", (2,), 0, 3),
+        _case("no-row-of-a-batch", "empty", (0,), 2, 3),
+        _case("own/small", "own mask order", (), 3, 4, "the query's own key too", own=True),
+        _case("own/whole", "own remainder", (2,), 4, 4, own=True),
+        _case("own/one-key", "remainder own", (2,), 1, 1, own=True),
+        _case("mask/holes", "mask own", (2,), 3, 6, "masked keys between others",
+              given={"mask": np.asarray([[[1, 0, 1, 1, 0, 1]], [[1, 1, 0, 0, 1, 1]]]).astype(bool)}),
+        _case("mask/all", "mask order", (2,), 4, 4, "every key is allowed", given={"mask": np.ones((1, 1), dtype=bool)}),
+        _form("strided", "non-contiguous", (2, 3), 3, 5),
+        _form("strided-flat", "non-contiguous", (2,), 2, 4),
+        _form("expanded", "broadcast-view", (-3, 2), 2, 4, "one row stands for a batch of three"),
+        _form("batch-one", "batch-one", (1, 2), 3, 4),
+        _form("length-one", "length-one", (2,), 1, 1),
+        _form("one-of-many", "length-one", (3,), 1, 5),
+        Case(f"{OP}/sequence/decode", flags=("stick-decode", "stick-order"), kind="sequence",
+             comment="prefill, then a decode row", steps=_steps()),
+        _case("refused/mask", "refuse", (), 2, 3, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
+        _case("refused/shape", "refuse", (), 2, 3, "the mask does not fit", kind="reject",
+              given={"mask": np.ones((2, 4), dtype=bool)}),
+        _gradient("small", "term softmax", (), 2, 3),
+        _gradient("before", "term unused", (), 2, 3, own=False),
+        _gradient("rows", "softmax offsets", (2,), 2, 3),
+        _gradient("strided", "non-contiguous term", (2,), 1, 4),
+    )  # fmt: skip
+
+
+def _weights(change: Any) -> Any:
+    """Return a wrap that computes weights from the shares and the mask in another way."""
+
+    def wrap(function: Function) -> Function:
+        def deviating(logits: Real, mask: Any, /) -> Any:
+            shares = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
+            weights = np.where(mask, change(shares, logits, np.broadcast_to(mask, logits.shape)), 0.0)
+            return weights, 1 - np.sum(weights, axis=-1)
+
+        return deviating
+
+    return wrap
+
+
+def _from_the_start(shares: Real, logits: Real, mask: Any) -> Real:
+    left = np.cumprod(1 - shares, axis=-1)
+    return shares * np.concatenate([np.ones_like(left[..., :1]), left[..., :-1]], axis=-1)
+
+
+def _own(shares: Real, logits: Real, mask: Any) -> Real:
+    return shares * np.flip(np.cumprod(np.flip(1 - shares, -1), axis=-1), -1)
+
+
+def _softmax(logits: Real, mask: Any) -> Real:
+    exps = np.where(mask, np.exp(logits), 0.0)
+    return exps / np.maximum(np.sum(exps, axis=-1, keepdims=True), 1e-300)
+
+
+_deviation = deviations_of(OP)
+_taken = deviations_of("sticks_taken")
+NEAREST = "Multiply by what all later keys leave: reverse, cumulative sum, reverse."
+
+DEVIATIONS = (
+    _deviation("stick-from-the-start", "the first key takes its share first", _weights(_from_the_start), hint=NEAREST),
+    _deviation("stick-own-counted", "what the key itself leaves counts too", _weights(_own), hint=NEAREST),
+    _deviation("stick-sigmoids", "every key takes its share of the whole", _weights(lambda s, z, m: s), hint=NEAREST),
+    _deviation("stick-softmax", "the weights are those of a softmax", _weights(lambda s, z, m: _softmax(z, m)),
+               hint="There is no softmax: the weights come from sigmoids alone."),
+    _deviation("stick-normalized", "the weights are divided by their sum",
+               after(lambda out, *a: (out[0] / np.maximum(np.sum(out[0], -1, keepdims=True), 1e-300), 0 * out[1])),
+               hint="The weights need not add up to 1: what is left is the remainder."),
+    _deviation("stick-unmasked", "masked keys take their share too",
+               lambda f: lambda z, m, /: tuple(f(z, np.ones_like(m))), hint="A masked key leaves the whole stick: log 1 = 0."),
+    _deviation("stick-no-remainder", "the remainder is 0", after(lambda out, *a: (out[0], 0 * out[1])),
+               hint="Return 1 less the sum of the weights."),
+    _deviation("stick-logits-bfloat16", "logits are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _taken("stick-next-left-out", "the key right after does not count",
+           lambda f: lambda taken, left, /: f(taken, np.concatenate([left[..., 1:], 0 * left[..., :1]], axis=-1)),
+           hint=NEAREST),
+    _taken("stick-sums-bfloat16", "sums of logarithms are held in bfloat16",
+           lambda f: lambda *a: narrowed("bfloat16")(f(*a)), hint=KEEP_FLOAT32,
+           seen_in="shawntan/stickbreaking-attention@3147a38"),
+)  # fmt: skip
