@@ -15,6 +15,7 @@ if _startup.is_program():
 from posref import configs as configs
 from posref import positions as positions
 from posref import scaling as scaling
+from posref.absolute.affine_waves import affine_waves as affine_waves
 from posref.absolute.axial_learned import axial_learned as axial_learned
 from posref.absolute.conv_positions import conv_positions as conv_positions
 from posref.absolute.fourier import fourier as fourier
@@ -23,6 +24,7 @@ from posref.absolute.layout_2d import layout_2d as layout_2d
 from posref.absolute.learned import learned as learned
 from posref.absolute.peg import peg as peg
 from posref.absolute.random_fourier import random_fourier as random_fourier
+from posref.absolute.random_walk_diagonals import random_walk_diagonals as random_walk_diagonals
 from posref.absolute.resample import resample as resample
 from posref.absolute.sine_2d import sine_2d as sine_2d
 from posref.absolute.sinusoidal import sinusoidal as sinusoidal
@@ -39,6 +41,7 @@ from posref.bias.cope import cope as cope
 from posref.bias.fire import fire as fire
 from posref.bias.forgetting_bias import forgetting_bias as forgetting_bias
 from posref.bias.kerple import kerple as kerple
+from posref.bias.residue_bins import residue_bins as residue_bins
 from posref.bias.sandwich import sandwich as sandwich
 from posref.bias.t5_bias import t5_bias as t5_bias
 from posref.bias.t5_buckets import t5_buckets as t5_buckets

@@ -12,7 +12,7 @@ UNKNOWN = "as in timm's model"
 PLACES = ("position", "integer")  # kinds of arrays that can hold positions
 WEIGHTS = (  # arguments that a model's file has: learned, or fixed at random (random_fourier)
     "table", "first", "second", "x_table", "y_table", "h_table", "w_table", "key_table", "value_table", "weight", "v", "g",
-    "matrix", "r1", "r2", "frequencies", "skew", "coefficients", "generators", "cos_mix", "sin_mix", "phases",
+    "matrix", "r1", "r2", "w1", "frequencies", "skew", "coefficients", "generators", "cos_mix", "sin_mix", "phases",
 )  # fmt: skip
 DOES = {  # what the encodings of a family do
     "absolute": "Adds a vector to each embedding",

@@ -1,0 +1,162 @@
+"""Random-walk encoding of nodes: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Real, after, argument, deviations_of, narrowed
+from .tools.forms import form
+from .tools.hints import KEEP_FLOAT32
+from .tools.numbers import reals
+
+OP = "random_walk_diagonals"
+FLAGS = {
+    "walk-steps": Flag("a column for 0 steps, or one step more or less"),
+    "walk-degree": Flag("division by the sum of the columns, by both, or by none"),
+    "walk-weights": Flag("the weights of edges lost", "pyg-team/pytorch_geometric #10098"),
+    "walk-loops": Flag("edges of a node to itself left out"),
+    "walk-isolated": Flag("a node without edges: NaN, or a walker that stays"),
+    "walk-directed": Flag("a directed graph made symmetric"),
+    "walk-light": Flag("sums of weights below 1 taken for 1", "pyg-team/pytorch_geometric #10098"),
+    "walk-rows": Flag("the first graph used for all of a batch"),
+    "walk-bits": Flag("weights of 24 bits narrowed on the way"),
+    "walk-true-size": Flag("a usual number of nodes and steps not reproduced"),
+    "walk-empty": Flag("no node: a crash or a wrong shape"),
+    "walk-refuse": Flag("a matrix that is not square accepted"),
+}
+USUAL: dict[str, Any] = {"steps": 3}
+KERNEL = ({"steps": 2},)
+
+_cases = cases_of(OP, "walk-")
+
+
+def _edges(nodes: int, *edges: tuple[int, ...], directed: bool = False) -> Any:
+    """Return the matrix of these edges, of weight 1 or (from, to, weight)."""
+    found = np.zeros((nodes, nodes))
+    for a, b, *weight in edges:
+        found[a, b] = weight[0] if weight else 1.0
+        if not directed:
+            found[b, a] = found[a, b]
+    return found
+
+
+PAW = ((0, 1), (1, 2), (2, 0), (2, 3))  # a triangle with a tail
+DIRECTED = _edges(5, (0, 1), (1, 2), (2, 0), (2, 3), directed=True)
+WEIGHTED = _edges(4, (0, 1, 2.0), (1, 2, 0.5), (2, 0, 1.0), (2, 3, 0.25))
+RING = _edges(6, *((n, (n + 1) % 6) for n in range(6)))
+
+
+def _drawn(name: str, nodes: int, bits: int = 8, *lead: int) -> Any:
+    """Return weights from 0 to 2, some of them 0."""
+    found = reals(OP + name, *lead, nodes, nodes, bits=bits) / 2
+    return np.where(found > -0.5, np.abs(found), 0.0)
+
+
+def _random(nodes: int, share: float) -> Any:
+    """Return a graph without weights that has about this share of all edges."""
+    above = np.triu(reals(f"{OP} graph {nodes}", nodes, nodes) > 4 - 8 * share, 1)
+    return (above | above.T).astype(np.float64)
+
+
+def _case(name: str, flags: str, adjacency: Any, steps: int, comment: str = "", **rest: Any) -> Case:
+    return _cases(name, flags, {"steps": steps}, {"adjacency": adjacency}, comment, **rest)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("graphs/small", "steps degree", _edges(4, *PAW), 4, tier="smoke"),
+        _case("graphs/isolated", "isolated degree", _edges(5, *PAW), 4, "node 4 has no edge"),
+        _case("graphs/loops", "loops degree", _edges(4, *PAW, (3, 3)), 3, "node 3 has an edge to itself"),
+        _case("graphs/loop-alone", "loops isolated", _edges(3, (0, 1), (2, 2)), 2),
+        _case("graphs/ring", "steps degree", RING, 6, "back after an even number of steps only"),
+        _case("graphs/path", "steps degree", _edges(5, *((n, n + 1) for n in range(4))), 5),
+        _case("graphs/star", "degree steps", _edges(6, *((0, n) for n in range(1, 6))), 4),
+        _case("graphs/directed", "directed isolated", DIRECTED, 4, "node 3 is a dead end"),
+        _case("graphs/directed-drawn", "directed degree", _random(7, 0.4) * np.triu(np.ones((7, 7)), -2), 5),
+        _case("graphs/two", "rows degree", np.stack([_edges(4, *PAW), _edges(4, (0, 1), (2, 3))]), 3, "a batch of two graphs"),
+        _case("graphs/20-nodes", "true-size steps", _random(20, 0.2), 16, "16 steps"),
+        _case("graphs/one-step", "steps loops", _edges(4, *PAW, (1, 1)), 1),
+        _case("weights/small", "weights degree", WEIGHTED, 3),
+        _case("weights/light", "light weights", WEIGHTED / 8, 3, "all sums of weights are below 1; the walk is the same"),
+        _case("weights/light-drawn", "light degree", _drawn("light", 4) / 16, 4),
+        _case("weights/directed", "weights directed", _drawn("directed", 5), 4),
+        _case("weights/rows", "rows weights", _drawn("rows", 3, 8, 2, 3), 3, "(2, 3) graphs"),
+        _case("weights/many-graphs", "rows weights", _drawn("many", 2, 8, 20), 2, "20 graphs of two nodes"),
+        _case("weights/24-bits", "bits weights", _drawn("bits", 4, 24), 4),
+        _case("weights/24-bits-two", "bits rows", _drawn("bits two", 3, 24, 2), 3),
+        _case("weights/one-node", "loops weights", np.asarray([[0.5]]), 3, "a node with an edge to itself"),
+        _case("weights/true-size", "true-size bits", _drawn("true size", 12, 24), 20),
+        _case("empty/no-node", "empty", np.zeros((0, 0)), 3),
+        _case("empty/no-graph", "empty", np.zeros((0, 3, 3)), 2),
+        form(OP, "strided", "non-contiguous", {"adjacency": _drawn("strided", 4, 8, 3)}, {"steps": 3}),
+        form(OP, "strided-one", "non-contiguous", {"adjacency": _drawn("strided one", 5)}, {"steps": 2}),
+        form(OP, "expanded", "broadcast-view", {"adjacency": np.broadcast_to(_drawn("expanded", 4), (3, 4, 4))}, {"steps": 3},
+             "one graph stands for a batch of three"),
+        form(OP, "batch-one", "batch-one", {"adjacency": _drawn("batch", 4, 8, 1)}, {"steps": 3}),
+        form(OP, "length-one", "length-one", {"adjacency": np.asarray([[2.0]])}, {"steps": 2}),
+        form(OP, "length-one-rows", "length-one", {"adjacency": np.asarray([[[2.0]], [[0.0]]])}, {"steps": 2}),
+        Case(f"{OP}/sequence/graphs", flags=("walk-rows", "walk-steps"), kind="sequence", comment="one graph after another",
+             steps=(Step({"steps": 2}, {"adjacency": WEIGHTED}), Step({"steps": 3}, {"adjacency": RING}))),
+        _case("refused/rectangle", "refuse", np.ones((3, 4)), 2, "not square", kind="reject"),
+        _case("refused/no-steps", "refuse", np.ones((3, 3)), 0, "a step or more", kind="reject"),
+        gradient(OP, "weights", "term repeat", {"adjacency": _drawn("gradient", 3) + 0.5}, {"out": (3, 3)}, steps=3),
+        gradient(OP, "rows", "term broadcast", {"adjacency": _drawn("gradient rows", 2, 8, 2) + 0.25}, {"out": (2, 2, 2)},
+                 steps=2),
+        gradient(OP, "strided", "non-contiguous term", {"adjacency": _drawn("gradient strided", 2, 8, 2) + 0.5},
+                 {"out": (2, 2, 3)}, steps=3),
+    )  # fmt: skip
+
+
+def _divided(change: Any) -> Any:
+    """Return a wrap that makes transitions in another way."""
+    return lambda f: lambda a, /: change(a)
+
+
+def _both(a: Real) -> Real:
+    return a + np.swapaxes(a, -1, -2)
+
+
+def _safe(x: Real) -> Real:
+    return np.where(x == 0, 1.0, x)
+
+
+_deviation = deviations_of(OP)
+_transitions = deviations_of("transitions")
+ROWS = "Divide each row by its sum: D^-1 A."
+WEIGHT = "Divide the weight of each edge by the sum of its row."
+FIRST = "Column k - 1 is for k steps: there is no column for 0 steps."
+
+DEVIATIONS = (
+    _transitions("walk-weights-lost", "1 is divided by the sum of weights, not the weight",
+                 _divided(lambda a: np.where(a != 0, 1.0, 0.0) / _safe(np.sum(a, -1, keepdims=True))), hint=WEIGHT,
+                 seen_in="pyg-team/pytorch_geometric#10098"),
+    _transitions("walk-degree-at-least-one", "sums of weights below 1 count as 1",
+                 _divided(lambda a: a / np.maximum(np.sum(a, -1, keepdims=True), 1.0)), hint=WEIGHT,
+                 seen_in="pyg-team/pytorch_geometric#10098"),
+    _transitions("walk-unweighted", "all edges have the weight 1",
+                 _divided(lambda a: (a != 0) / _safe(np.sum(a != 0, -1, keepdims=True))), hint=WEIGHT),
+    _transitions("walk-columns", "each column is divided by its sum",
+                 _divided(lambda a: a / _safe(np.sum(a, -2, keepdims=True))), hint=ROWS),
+    _transitions("walk-symmetrized", "edges are taken in both directions",
+                 _divided(lambda a: _both(a) / _safe(np.sum(_both(a), -1, keepdims=True))),
+                 hint="Row n has only the edges that leave node n."),
+    _transitions("walk-not-divided", "rows are not divided", _divided(lambda a: a), hint=ROWS),
+    _transitions("walk-loops-removed", "edges of a node to itself are left out",
+                 argument(0, lambda a: a * (1 - np.eye(a.shape[-1]))), hint="Keep the diagonal of the matrix."),
+    _transitions("walk-isolated-stays", "a walker at a node without edges stays there",
+                 after(lambda out, a: np.where(np.sum(a, -1, keepdims=True) == 0, np.eye(a.shape[-1]), out)),
+                 hint="A node without edges has a row of zeros."),
+    _deviation("walk-from-zero", "the first column is for 0 steps",
+               lambda f: lambda a, /, *, steps: np.concatenate([np.ones((*a.shape[:-1], 1)), f(a, steps=steps)[..., :-1]], -1),
+               hint=FIRST),
+    _deviation("walk-one-more", "each column is one step further",
+               lambda f: lambda a, /, *, steps: f(a, steps=steps + 1)[..., 1:], hint=FIRST),
+    _deviation("walk-first-graph", "every graph of the batch is the first",
+               argument(0, lambda a: np.broadcast_to(a[:1], a.shape) if a.ndim > 2 else a),
+               hint="Keep the axes of the batch in the product."),
+    _deviation("walk-bfloat16", "weights are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""Residue bins: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.deviation import Function, after, argument, before, deviations_of, narrowed, option
+from .tools.forms import form
+from .tools.hints import BRANCH, INTEGERS, SIGN
+
+OP = "residue_bins"
+FLAGS = {
+    "residue-sign": Flag("column less row for row less column"),
+    "residue-clip": Flag("far offsets not clipped, or clipped one early"),
+    "residue-sides": Flag("left and right exchanged, or one used for both"),
+    "residue-chain": Flag("pairs of two chains counted as one chain"),
+    "residue-outside": Flag("the bin of other chains first where it is last, or one of the clipped ones"),
+    "residue-rule": Flag("chain bins by the other of the two rules"),
+    "residue-half": Flag("indices in half precision"),
+    "residue-ids": Flag("counts from 0 in place of the caller's indices"),
+    "residue-rows": Flag("row 0's indices or chains used for every row of the batch"),
+    "residue-true-size": Flag("a model's own limits not reproduced"),
+    "residue-empty": Flag("no residue: a crash or a wrong shape"),
+    "residue-refuse": Flag("fractional indices, or a mask of numbers, accepted"),
+}
+USUAL: dict[str, Any] = {"left": 2, "right": 1, "order": "query_minus_key", "outside": "last"}
+KERNEL = (USUAL | {"left": 32, "right": 32},)
+ROW, COLUMN = "query_minus_key", "key_minus_query"
+
+_cases = cases_of(OP, "residue-")
+
+# Residues, chains, entities and copies of seven tokens; tokens 2 and 3 are atoms of one residue.
+RESIDUE = np.asarray([1, 2, 9, 9, 1, 2, 1])
+CHAIN = np.asarray([1, 1, 1, 1, 2, 2, 3])
+ENTITY = np.asarray([1, 1, 1, 1, 1, 1, 2])
+COPY = np.asarray([1, 1, 1, 1, 2, 2, 1])
+TOKEN = np.arange(7)
+FAR = np.asarray([0, 31, 32, 33, 34, 64, 65, 66, 256, 257, 300, 2049])
+
+
+def _same(ids: Any) -> Any:
+    return ids[..., :, None] == ids[..., None, :]
+
+
+def _case(
+    name: str, flags: str, q: Any, k: Any = None, same: Any = None, left: int = 2, right: int = 2, order: str = ROW,
+    outside: str = "last", comment: str = "", **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case of residue_bins; keys are the queries unless given."""
+    inputs = {"q_residues": q, "k_residues": q if k is None else k, **({} if same is None else {"same": same})}
+    options = {"left": left, "right": right, "order": order, "outside": outside}
+    return _cases(name, flags, options, inputs, comment, **rest)
+
+
+def _form(name: str, flag: str, q: Any, k: Any, same: Any, comment: str = "") -> Case:
+    return form(OP, name, flag, {"q_residues": q, "k_residues": k, "same": same}, USUAL, comment)
+
+
+BATCH = np.stack([RESIDUE, RESIDUE[::-1] + 3])
+CHAINS = np.stack([CHAIN, CHAIN[::-1]])
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("chains/small", "sign chain clip outside", (4, 6, 5, 1), None, _same(np.asarray([1, 1, 1, 2])), tier="smoke"),
+        _case("chains/residues", "chain sign", RESIDUE, None, _same(CHAIN), comment="seven tokens of three chains"),
+        _case("chains/tokens", "chain clip", TOKEN, None, _same(CHAIN) & _same(RESIDUE), comment="one chain and residue"),
+        _case("chains/entity-rule", "rule chain", COPY, None, _same(ENTITY), 1, 1, comment="AlphaFold's chain bins"),
+        _case("chains/chain-rule", "rule outside", COPY, None, ~_same(CHAIN), 1, 1, comment="Boltz-1's chain bins"),
+        _case("chains/alphafold", "true-size clip", FAR, None, _same(np.asarray([1] * 9 + [2] * 3)), 32, 32),
+        _case("chains/chai", "true-size sides", FAR, None, _same(np.asarray([1] * 5 + [2] * 7)), 33, 32),
+        _case("chains/two-sides", "sides sign", RESIDUE, None, _same(CHAIN), 3, 1),
+        _case("chains/one-side", "sides clip", RESIDUE, None, _same(CHAIN), 0, 4),
+        _case("chains/rows", "rows chain", BATCH, None, _same(CHAINS), comment="(B, N)"),
+        _case("chains/shared-chains", "rows outside", BATCH, None, _same(CHAIN), comment="one mask for the batch"),
+        _case("chains/shared-residues", "rows ids", RESIDUE, BATCH, _same(CHAINS)),
+        _case("chains/rectangle", "ids sign", (7, 9, 3), (8, 2, 9, 5), np.asarray([[1, 0, 1, 1]] * 3).astype(bool)),
+        _case("chains/negative", "ids clip", (-3, 0, 4), None, _same(np.asarray([1, 1, 2]))),
+        _case("chains/opposite", "sign outside", RESIDUE, None, _same(CHAIN), order=COLUMN),
+        _case("monomer/small", "clip sign", (5, 3, 9, 4), left=2, right=2),
+        _case("monomer/alphafold", "true-size half", FAR, left=32, right=32),
+        _case("monomer/bfloat16", "half clip", (255, 256, 257, 258, 299, 298, 300), left=32, right=32),
+        _case("monomer/far", "half ids", (0, 2047, 2049, 65537, 131071), left=8, right=8),
+        _case("esmfold/small", "outside sign", (0, 1, 5), left=2, right=2, order=COLUMN, outside="first"),
+        _case("esmfold/padding", "outside chain", (0, 1, 5, 0), None, np.asarray([[1, 1, 1, 0]] * 3 + [[0] * 4]).astype(bool),
+              order=COLUMN, outside="first", comment="the last residue is padding"),
+        _case("esmfold/true-size", "true-size outside", FAR, left=32, right=32, order=COLUMN, outside="first"),
+        _case("empty/residues", "empty", np.zeros(0, dtype=np.int64)),
+        _case("empty/queries", "empty", np.zeros(0, dtype=np.int64), (1, 2)),
+        _form("strided", "non-contiguous", BATCH, BATCH[:, :5], _same(CHAINS)[..., :5]),
+        _form("strided-one", "non-contiguous", RESIDUE, RESIDUE[:4], _same(CHAIN)[:, :4]),
+        _form("expanded", "broadcast-view", np.stack([RESIDUE] * 3), np.stack([RESIDUE] * 3), np.stack([_same(CHAIN)] * 3)),
+        _form("batch-one", "batch-one", BATCH[:1], BATCH[:1, :4], _same(CHAINS)[:1, :, :4]),
+        _form("length-one", "length-one", (4,), (3,), np.ones((1, 1), dtype=bool)),
+        _form("one-key", "length-one", (4, 1, 2), (3,), np.asarray([[1], [0], [1]]).astype(bool)),
+        Case(f"{OP}/sequence/crops", flags=("residue-ids", "residue-rows"), kind="sequence", comment="one crop after another",
+             steps=tuple(Step(USUAL, {"q_residues": q, "k_residues": q, "same": _same(c)})
+                         for q, c in ((RESIDUE, CHAIN), (RESIDUE[3:], CHAIN[3:]), (RESIDUE + 40, ENTITY)))),
+        _case("refused/fractions", "refuse", (1.5, 2.0), comment="indices are integers", kind="reject"),
+        _case("refused/mask", "refuse", (1, 2), None, np.ones((2, 2)), comment="a mask is boolean", kind="reject"),
+    )  # fmt: skip
+
+
+def _exchanged(*args: Any, left: int, right: int, **options: Any) -> Any:
+    return args, {**options, "left": right, "right": left}
+
+
+def _ignored(*args: Any, same: Any = None, **options: Any) -> Any:
+    return args, {**options, "same": None if same is None else np.ones_like(same)}
+
+
+def _inverted(*args: Any, same: Any = None, **options: Any) -> Any:
+    return args, {**options, "same": None if same is None else ~np.asarray(same)}
+
+
+def _other_bin(bins: Any, *args: Any, left: int, right: int, outside: str, same: Any = None, **options: Any) -> Any:
+    """Give pairs of two chains the last of the clipped bins."""
+    return bins if same is None else np.where(np.asarray(same), bins, left + right if outside == "last" else 1)
+
+
+def _outside(given: str, used: str) -> Any:
+    return option(outside=lambda word: used if word == given else word)
+
+
+def _unclipped(function: Function) -> Function:
+    return lambda offsets, /, *, left, right: (offsets + left) % (left + right + 1)
+
+
+_deviation = deviations_of(OP)
+_bins = deviations_of("offset_bins")
+CHAINS_APART = "Pairs of two chains have a bin of their own, after all others: 2k + 1."
+LIMITS = "Clip the offset to -left and right, then add left."
+
+DEVIATIONS = (
+    _deviation("residue-sign", "the offset has the wrong sign",
+               option(order=lambda word: COLUMN if word == ROW else ROW), hint=SIGN),
+    _deviation("residue-row-less-column", "the offset is always row less column", option(order=lambda word: ROW), hint=BRANCH),
+    _deviation("residue-chains-ignored", "pairs of two chains are counted as one chain", before(_ignored), hint=CHAINS_APART),
+    _deviation("residue-rule", "the mask is of the pairs that are not comparable", before(_inverted),
+               hint="Chain bins: AlphaFold 3's code counts copies of the same entity, Boltz-1 those of other chains."),
+    _deviation("residue-no-bin-of-its-own", "pairs of two chains share a bin with clipped offsets", after(_other_bin),
+               hint=CHAINS_APART),
+    _deviation("residue-first", "the bin of other chains is 0", _outside("last", "first"), hint=CHAINS_APART),
+    _deviation("residue-last", "the bin of padding is the last", _outside("first", "last"),
+               hint="ESMFold keeps bin 0 for padding: add 1 to all others."),
+    _deviation("residue-sides-exchanged", "left and right are exchanged", before(_exchanged), hint=LIMITS),
+    _bins("residue-modulo", "far offsets wrap around", _unclipped, hint=LIMITS),
+    _bins("residue-clipped-early", "the farthest bins are missing", lambda f: lambda x, /, *, left, right: np.clip(
+          x, 1 - left, right - 1) + left, hint=LIMITS),
+    _bins("residue-off-by-one", "every bin is one too low, but the first", lambda f: lambda x, /, *, left, right: np.maximum(
+          np.clip(x, -left, right) + left - 1, 0), hint=LIMITS),
+    _deviation("residue-bfloat16", "indices are held in bfloat16", before(lambda q, k, /, **o: (
+               tuple(narrowed("bfloat16")(n).astype(np.int64) for n in (q, k)), o)), hint=INTEGERS),
+    _deviation("residue-arange", "rows are 0, 1, 2, ...",
+               argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)),
+               hint="Pass the residues' own indices: a crop does not begin at 0."),
+)  # fmt: skip

@@ -1,0 +1,35 @@
+"""
+Random-walk encoding. Source: Dwivedi et al., arXiv:2110.07875, section 3.2:
+
+    p_i = [RW_ii, RW_ii^2, ..., RW_ii^k],   RW = A D^-1
+
+whose diagonals are those of D^-1 A, with D the sums of the rows of A.
+"""
+
+from typing import Any
+
+from mpmath import mp
+
+from .lists import at, build, shape
+
+
+def random_walk_diagonals(adjacency: Any, *, steps: int) -> Any:
+    """Return the diagonals, shape (*B, N, steps)."""
+    *lead, nodes, _ = shape(adjacency) if len(shape(adjacency)) > 1 else (0, 0)
+
+    def returns(*index: int) -> Any:
+        """Follow the walk from one node, step by step."""
+        *batch, start, k = index
+        found = {start: mp.mpf(1)}
+        for _ in range(k + 1):
+            after: dict[int, Any] = {}
+            for node, probability in found.items():
+                edges = [at(adjacency, (*batch, node, other)) for other in range(nodes)]
+                degree = mp.fsum(edges)
+                for other, weight in enumerate(edges):
+                    if weight:
+                        after[other] = after.get(other, mp.mpf(0)) + probability * weight / degree
+            found = after
+        return found.get(start, mp.mpf(0))
+
+    return build((*lead, nodes, steps), returns)
