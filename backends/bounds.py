@@ -375,12 +375,12 @@ class Bounds(NumberSystem):
 
     def real_cumulative_sum(self, x: Array, axis: int) -> Array:
         """Return cumulative sums. Every sum may be formed in any order, as a parallel scan does."""
-        value, error = x.parts
-        total, errors, size = (np.cumsum(part, axis=axis) for part in (value, error, np.abs(value)))
+        value, error, waived = x.parts
+        total, errors, left, size = (np.cumsum(part, axis=axis) for part in (value, error, waived, np.abs(value)))
         terms = np.cumsum((value != 0) | (error != 0), axis=axis)
         units = ROUNDOFFS["sum, times the terms' sum"].units * terms * self._unit(x.dtype)
         bound = np.where(terms > 1, errors + units * (size + errors) + self.accuracy.floor, errors)
-        return Array((total, bound), x.dtype, self)
+        return self.array(total, bound, x.dtype, left)
 
     def matmul(self, a: Array, b: Array) -> Array:
         """Return the matrix product. Each of several products counts as rounded, because code may scale an operand first."""

@@ -332,7 +332,7 @@ def test_bounds_of_cumulative_sums_hold_in_any_order(numbers: list[float]) -> No
     row = np.asarray(numbers, dtype=np.float32) / np.float32(2**40)
     true = [float(sum(map(Fraction, row[: n + 1].tolist()))) for n in range(len(row))]
     system = bounds("angle32")
-    value, bound = system.cumulative_sum(system.asarray(row.astype(np.float64), dtype=system.float32), axis=-1).parts
+    value, bound, _ = system.cumulative_sum(system.asarray(row.astype(np.float64), dtype=system.float32), axis=-1).parts
     with np.errstate(all="ignore"):
         forward = np.cumsum(row, dtype=np.float32)
         backward = np.asarray([np.cumsum(row[: n + 1][::-1], dtype=np.float32)[-1] for n in range(len(row))])

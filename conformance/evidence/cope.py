@@ -97,6 +97,7 @@ def cases() -> tuple[Case, ...]:
         _case("one-key", "sum decode", (2,), 1, 1, 3, 4),
         _case("no-query", "empty", (2,), 0, 0, 3, 4),
         _case("no-row-of-a-batch", "empty", (0,), 2, 3, 3, 4),
+        _case("no-heads", "empty", (2, 0), 1, 3, 3, 4),
         _case("mask/holes", "mask sum", (2,), 3, 6, 5, 4, "masked keys between others",
               given={"mask": np.asarray([[[1, 0, 1, 1, 0, 1]], [[1, 1, 0, 0, 1, 1]]]).astype(bool)}),
         _case("mask/nothing", "mask limit", (), 3, 5, 4, 4, "one query sees no key",
@@ -144,6 +145,7 @@ def _unmasked(logits: Real, mask: Any, /, **options: Any) -> Any:
 _deviation = deviations_of(OP)
 _of_gates = deviations_of("gated_positions")
 _of_rows = deviations_of("interpolated")
+GATE = "The gate is the sigmoid of the logit."
 SUM = "Sum the gates from the key to the query, both included: flip, cumsum, flip."
 BETWEEN = "Interpolate between the rows below and above the position."
 
@@ -154,14 +156,14 @@ DEVIATIONS = (
               _positions(lambda g, last: np.minimum(np.flip(np.cumsum(np.flip(g, -1), axis=-1), -1) - g, last)), hint=SUM),
     _of_gates("cope-counts-keys", "every visible key counts as one",
               _positions(lambda g, last: _summed(np.where(g > 0, 1.0, 0.0), last)),
-              hint="The gate is the sigmoid of the logit."),
+              hint=GATE),
     _of_gates("cope-unmasked", "gates of masked keys count too", before(_unmasked),
               hint="Set gates of masked keys to 0 before the sum."),
     _of_gates("cope-limit-early", "positions are limited to N - 2",
               _positions(lambda g, last: _summed(g, max(last - 1, 0))), hint="The last row is N - 1."),
     _of_gates("cope-exponential", "the gate is the exponential of the logit, at most 1",
               _positions(lambda g, last: _summed(np.minimum(g / np.maximum(1 - g, 1e-300), 1.0), last)),
-              hint="The gate is the sigmoid of the logit."),
+              hint=GATE),
     _of_gates("cope-positions-bfloat16", "positions are held in bfloat16",
               lambda f: lambda *a, **o: narrowed("bfloat16")(f(*a, **o)), hint=KEEP_FLOAT32),
     _of_rows("cope-floor", "positions are rounded down", argument(1, np.floor), hint=BETWEEN),

@@ -91,6 +91,7 @@ def cases() -> tuple[Case, ...]:
         _case("weights/one-node", "loops weights", np.asarray([[0.5]]), 3, "a node with an edge to itself"),
         _case("weights/true-size", "true-size bits", _drawn("true size", 12, 24), 20),
         _case("empty/no-node", "empty", np.zeros((0, 0)), 3),
+        _case("empty/no-node-rows", "empty", np.zeros((2, 0, 0)), 2),
         _case("empty/no-graph", "empty", np.zeros((0, 3, 3)), 2),
         form(OP, "strided", "non-contiguous", {"adjacency": _drawn("strided", 4, 8, 3)}, {"steps": 3}),
         form(OP, "strided-one", "non-contiguous", {"adjacency": _drawn("strided one", 5)}, {"steps": 2}),

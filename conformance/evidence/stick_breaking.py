@@ -90,6 +90,7 @@ def cases() -> tuple[Case, ...]:
         _case("one-query-heads", "decode rows", (2, 2), 1, 5),
         _case("no-query", "empty", (2,), 0, 3),
         _case("no-row-of-a-batch", "empty", (0,), 2, 3),
+        _case("no-heads", "empty", (2, 0), 1, 3),
         _case("own/small", "own mask order", (), 3, 4, "the query's own key too", own=True),
         _case("own/whole", "own remainder", (2,), 4, 4, own=True),
         _case("own/one-key", "remainder own", (2,), 1, 1, own=True),
