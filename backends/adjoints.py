@@ -261,7 +261,7 @@ class Adjoints(NumberSystem):
         return self._node(total, (x, lambda g: self._spread(g, x.shape, axis, keepdims)))
 
     def real_cumulative_sum(self, x: Array, axis: int) -> Array:
-        def turned(g: Array) -> Array:
+        def turned(g: Any) -> Any:
             return self.base.moved(g, lambda part: np.flip(part, axis=axis))
 
         total = self.base.cumulative_sum(self._plain(x), axis=axis)

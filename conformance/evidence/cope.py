@@ -30,7 +30,7 @@ FLAGS = {
     "cope-refuse": Flag("a mask of numbers, or a table of another width, accepted"),
 }
 USUAL: dict[str, Any] = {}
-KERNEL = ({},)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 _cases = cases_of(OP, "cope-")
 

@@ -34,7 +34,7 @@ FLAGS = {
 }
 USUAL: dict[str, Any] = {}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
-KERNEL = ({},)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 HOLES = (0, 3, 3, 1, 9, 4, 20)
 FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)

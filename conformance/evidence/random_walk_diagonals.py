@@ -33,7 +33,7 @@ KERNEL = ({"steps": 2},)
 _cases = cases_of(OP, "walk-")
 
 
-def _edges(nodes: int, *edges: tuple[int, ...], directed: bool = False) -> Any:
+def _edges(nodes: int, *edges: tuple[Any, ...], directed: bool = False) -> Any:
     """Return the matrix of these edges, of weight 1 or (from, to, weight)."""
     found = np.zeros((nodes, nodes))
     for a, b, *weight in edges:

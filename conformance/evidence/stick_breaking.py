@@ -29,7 +29,7 @@ FLAGS = {
     "stick-refuse": Flag("a mask of numbers accepted"),
 }
 USUAL: dict[str, Any] = {}
-KERNEL = ({},)
+KERNEL: tuple[dict[str, Any], ...] = ({},)
 
 _cases = cases_of(OP, "stick-")
 
