@@ -23,7 +23,7 @@ def test_a_real_option_is_fitted() -> None:
     def timestep(timesteps: Any, dim: int, /, *, max_period: float = 10_000.0, **options: Any) -> Any:
         return posref.timestep(timesteps, dim, max_period=9876.5 if max_period == 10_000 else max_period, **options)
 
-    assert "if max_period is 9876.5 (asked: 10000)." in told(timestep, "timestep")
+    assert "if max_period is 9876.5 where 10000 is asked." in told(timestep, "timestep")
 
 
 def test_a_relation_to_several_values_is_fitted() -> None:
@@ -64,7 +64,7 @@ def test_a_gain_within_what_rounding_may_do_is_not_said() -> None:
         return np.concatenate([first.astype(half), second.astype(half), rest], -1)
 
     text = told(apply_rope, "apply_rope", dtype="float16", claim="fused")
-    assert "times" not in text
+    assert "every value" not in text
 
 
 def test_a_budget_that_is_spent_yields_nothing_more_and_says_so() -> None:

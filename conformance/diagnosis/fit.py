@@ -50,7 +50,7 @@ def numbers(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
     probes = sorted((q for q in failing if q.size >= LEAST), key=lambda q: q.size)
     found: dict[str, Deviation] = {}
     for question in budget.within(probes[:PROBES]):
-        for family in budget.within(_families(question, failing)):
+        for family in budget.within(_families(question, questions)):
             value = _solved(family, question)
             if value is not None and value != family.asked:
                 deviation = family.change(value)
@@ -59,7 +59,7 @@ def numbers(questions: Sequence[Question], budget: Budget) -> list[Deviation]:
 
 
 # ---- the families ------------------------------------------------------------------------------------------------------------
-def _families(question: Question, failing: Sequence[Question]) -> Iterator[Family]:
+def _families(question: Question, questions: Sequence[Question]) -> Iterator[Family]:
     """Yield the families of an operation, those of options first."""
     op, call = question.op, question.calls[0]
     record = REGISTRY[op]
@@ -67,7 +67,7 @@ def _families(question: Question, failing: Sequence[Question]) -> Iterator[Famil
     for word, domain in record.domains.items():
         value = call.params.get(word, defaults.get(word))
         if isinstance(domain, Real) and isinstance(value, int | float) and value:
-            asked = {call.params.get(word, defaults.get(word)) for q in failing for call in q.calls}
+            asked = {call.params.get(word, defaults.get(word)) for q in questions for call in q.calls}
             yield from _of_option(op, word, float(value), several=len(asked) > 1)
         elif isinstance(value, Scaling):
             yield from _of_record(op, value)
@@ -95,7 +95,7 @@ def _of_pi(k: float) -> str:
 
 
 def _of_option(op: str, word: str, asked: float, *, several: bool) -> Iterator[Family]:
-    """Yield that an option is one number, and where `several` are asked for that it is a multiple of them."""
+    """Yield that an option is one number; where `several` are asked for, that it is one in place of one, or a multiple."""
     default = inspect.signature(REGISTRY[op].function).parameters[word].default
 
     def changed(change: Callable[[float], float]) -> Any:
@@ -108,6 +108,8 @@ def _of_option(op: str, word: str, asked: float, *, several: bool) -> Iterator[F
     also = f"{_short(asked)}, ..." if several else _short(asked)
     yield Family(lambda c: _named(f"{word} is {_short(c)} (asked: {also})", changed(lambda v: c)), asked)
     if several:
+        text = f"{word} is {{}} where {_short(asked)} is asked"
+        yield Family(lambda c: _named(text.format(_short(c)), changed(lambda v: c if v == asked else v)), asked)
         yield Family(lambda k: _named(f"{word} is {_short(k)} times what is asked", changed(lambda v: k * v)))
 
 

@@ -137,7 +137,8 @@ def _of_integers(values: Array, rights: Array) -> str:
     if len(apart) == 1:
         return f" The wrong values are {abs(apart[0])} too {'large' if apart[0] > 0 else 'small'}."
     modulus = int(np.gcd.reduce(apart))
-    return f" The wrong values are the right ones modulo {modulus}." if np.all(values == rights % modulus) else ""
+    wrapped = modulus > 1 and np.all(values == rights % modulus)
+    return f" The wrong values are the right ones modulo {modulus}." if wrapped else ""
 
 
 def _times(values: Array, rights: Array) -> float | None:

@@ -1,0 +1,88 @@
+"""Traits of cases in words, as scopes and diagnoses say them, and the failing cases that a report shows first."""
+
+from typing import Any
+
+import numpy as np
+
+import posref
+from posref.conformance import check_call
+from posref.conformance.judge import Verdict
+from posref.conformance.reports.document import class_names, failing
+from posref.conformance.traits import HAS, HAVING, LACKS
+
+
+def told(function: Any, op: str) -> str:
+    """Return the diagnosis of a function."""
+    found = check_call(function, op=op).operations[0].diagnosis
+    assert found is not None
+    return str(found["text"])
+
+
+def test_every_trait_has_words_for_having_and_for_lacking_it() -> None:
+    assert set(HAVING) <= set(HAS) == set(LACKS)
+    assert all(HAS[axis] != LACKS[axis] for axis in HAS)
+
+
+def test_ids_below_that_of_the_padding_are_told() -> None:
+    def positions_from_tokens(tokens: Any, /, *, padding_idx: int) -> Any:
+        return posref.positions_from_tokens(np.maximum(tokens, padding_idx), padding_idx=padding_idx)
+
+    assert "Exactly the cases with an id below the padding's fail." in told(positions_from_tokens, "positions_from_tokens")
+
+
+def test_a_matrix_of_one_column_is_told() -> None:
+    def permute_qk_weights(weight: Any, /, **options: Any) -> Any:
+        return weight.copy() if weight.shape[-1:] == (1,) else posref.permute_qk_weights(weight, **options)
+
+    assert "with one column" in told(permute_qk_weights, "permute_qk_weights")
+
+
+def test_cases_that_are_larger_than_all_others_are_told_by_their_size() -> None:
+    def attention_logits(q: Any, k: Any, /, **options: Any) -> Any:
+        out = np.array(posref.attention_logits(q, k, **options))
+        out[..., 64:] += 1
+        return out.astype(q.dtype)
+
+    assert " keys or more (48 is right)" in told(attention_logits, "attention_logits")
+
+
+def test_a_sequence_has_the_trait_of_one_of_its_calls() -> None:
+    def sliding_window(q_positions: Any, k_positions: Any, /, **options: Any) -> Any:
+        out = posref.sliding_window(q_positions, k_positions, **options)
+        return ~out if q_positions.shape[-1] == 1 else out
+
+    assert "Exactly the cases with one query fail." in told(sliding_window, "sliding_window")
+
+
+def test_a_result_of_another_shape_is_told() -> None:
+    text = told(lambda positions, /: posref.packed_documents(positions)[..., :-1], "packed_documents")
+    assert "gave no values to compare: out must have shape " in text
+
+
+def test_integers_and_masks_have_no_class_and_no_error() -> None:
+    assert class_names("t5_buckets", "angle64", "angle32") == ("exact", "exact")
+    assert class_names("t5_buckets", None, "angle32") == ("none", "exact")
+    assert class_names("rope", "angle64", "angle32") == ("angle64", "angle32")
+    verdict = Verdict("out", "fail", 9, 9, index=(3,), got=2.0, expected=1.0, error=1.0, position=-4.0, exact=True)
+    assert verdict.message("angle32") == "out[3] at position -4: got 2, expected 1"
+
+
+def test_positions_keep_their_sign() -> None:
+    def sinusoidal(positions: Any, dim: int, /, **options: Any) -> Any:
+        return posref.sinusoidal(np.maximum(positions, -1), dim, **options)
+
+    operation = check_call(sinusoidal, op="sinusoidal").operations[0]
+    assert operation.first_failing_position is not None
+    assert operation.first_failing_position < -1
+    assert all(c.worst is None or c.worst["position"] < -1 for c in operation.failing)
+
+
+def test_the_smallest_plain_call_comes_first() -> None:
+    def case(id_: str, kind: str = "value", flags: tuple[str, ...] = (), call: str = "", values: int = 1) -> dict[str, Any]:
+        return {"id": id_, "kind": kind, "verdict": "fail", "flags": flags, "call": call, "values": values}
+
+    cases = [
+        case("sequence", kind="sequence"), case("view", flags=("non-contiguous",)), case("options", call="a=1, b=2"),
+        case("large", call="a=1", values=9), case("small", call="a=1", values=3),
+    ]  # fmt: skip
+    assert [c["id"] for c in failing(cases)] == ["small", "large", "options", "view", "sequence"]
