@@ -131,7 +131,7 @@ def partner_by_xor():
     return rope
 
 
-@planted("the last head is not rotated", names=("last-head-unrotated",))
+@planted("the last head is not rotated", names=(), said="only the last head")
 def last_head_unrotated():
     """One head too few in the loop."""
 
