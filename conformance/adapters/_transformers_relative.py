@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 from transformers import ParakeetEncoderConfig, XLNetConfig
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.beit.modeling_beit import BeitRelativePositionBias
+from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention, make_log_bucket_position
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention, ParakeetEncoderRelPositionalEncoding
 from transformers.models.sam.modeling_sam import SamVisionAttention
+from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
 from transformers.models.vitdet.modeling_vitdet import get_rel_pos
 from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAttention
 
@@ -70,6 +73,89 @@ def decomposed_bias(q: Tensor, table_h: Tensor, table_w: Tensor, /, *, k_rows: i
         module, q.reshape(-1, rows * columns, lanes), table_h, table_w, (rows, columns), (k_rows, k_columns)
     )
     return out.reshape(*lead, rows, columns, k_rows, k_columns)
+
+
+def window_bias(table: Tensor, /, *, height: int, width: int, depth: int, order: str, class_token: bool) -> Tensor:
+    """SwinRelativePositionBias with this table, or the rows of BeitRelativePositionBias, whose own call resamples the table."""
+    if depth != 1 or order != "query_minus_key":
+        lacks("windows of images, query minus key")
+    if class_token:
+        index = BeitRelativePositionBias.generate_relative_position_index((height, width))
+        return table[index.view(-1)].view(*index.shape, -1).permute(2, 0, 1).contiguous()
+    module = SwinRelativePositionBias(table.shape[1], (height, width))
+    del module.relative_position_bias_table
+    module.relative_position_bias_table = table  # not a Parameter, so that gradients reach the caller's table
+    return module()[0]
+
+
+def shifted_window_mask(q_positions: Tensor, k_positions: Tensor, /, *, size: int, window: int, shift: int) -> Tensor:
+    """SwinLayer.get_attn_mask of an image as wide as a window, whose last axis is not shifted, looked up."""
+    if size % window or size // window > LONGEST:
+        lacks("its image is padded to whole windows")
+    if size == window and shift:
+        lacks("it does not shift one window")
+    q, k = q_positions[..., :, None], k_positions[..., None, :]
+    together = q // window == k // window
+    if not shift:
+        return together
+    layer = SimpleNamespace(window_size=window, shift_size=shift)
+    mask = SwinLayer.get_attn_mask(layer, size, window, torch.float32, q_positions.device) == 0  # (windows, cells, cells)
+    rows = mask.unflatten(2, (window, window)).unflatten(1, (window, window))[:, :, 0, :, 0]  # of the first column
+    return together & rows[q // window, q % window, k % window]
+
+
+def deberta_rows(relative_positions: Tensor, /, *, buckets: int | None, max_distance: int) -> Tensor:
+    """make_log_bucket_position, clipped as disentangled_attention_bias does."""
+    relative, span = relative_positions, max_distance
+    if buckets is not None:
+        relative, span = make_log_bucket_position(relative_positions, buckets, max_distance).to(torch.long), buckets
+    return torch.clamp(relative + span, 0, span * 2 - 1)
+
+
+def deberta_scores(
+    q: Tensor, k: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, buckets: int | None, max_distance: int, p2c: str,
+    rel_k: Tensor | None = None, rel_q: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """DebertaV2's disentangled_attention_bias without its scales, for all tokens in one sequence: queries, then keys."""
+    if p2c != "code":
+        lacks("p2c is that of the code")
+    if not q.numel() or not k.numel():
+        lacks("its module has a query and a key at least")
+    (*lead, heads, queries, lanes), keys = q.shape, k.shape[-2]
+    pad = torch.nn.functional.pad
+    flat_q, flat_k = q.reshape(-1, heads, queries, lanes), k.reshape(-1, heads, keys, lanes)
+    places = [torch.broadcast_to(p, (*lead, 1, p.shape[-1])).reshape(-1, p.shape[-1]) for p in (q_positions, k_positions)]
+    module = _deberta_attention(buckets, max_distance)
+    module.pos_att_type = [name for name, table in (("c2p", rel_k), ("p2c", rel_q)) if table is not None]
+    scores = flat_q @ flat_k.transpose(-1, -2)
+    if not module.pos_att_type:
+        return scores.reshape(*lead, heads, queries, keys)
+    found = []
+    for row in range(len(flat_q)):
+        apart = torch.cat((places[0][row], places[1][row]))
+        apart = apart[:, None] - apart
+        if buckets is not None:
+            apart = make_log_bucket_position(apart, buckets, max_distance).to(torch.long)
+        tokens_q, tokens_k = pad(flat_q[row], (0, 0, 0, keys)), pad(flat_k[row], (0, 0, queries, 0))
+        for h in range(heads):  # one head at a time, whose tables come in place of projections
+            module.pos_key_proj = lambda _, h=h: rel_k[h][None]
+            module.pos_query_proj = lambda _, h=h: rel_q[h][None]
+            table = (rel_k if rel_k is not None else rel_q)[h]
+            bias = DisentangledSelfAttention.disentangled_attention_bias(
+                module, tokens_q[h][None], tokens_k[h][None], apart[None], table, 1 / lanes
+            )
+            found.append(bias[0, :queries, queries:])
+    return (scores + torch.stack(found).reshape(scores.shape)).reshape(*lead, heads, queries, keys)
+
+
+def _deberta_attention(buckets: int | None, max_distance: int) -> Any:
+    """Return what disentangled_attention_bias reads of its module."""
+    module = SimpleNamespace(
+        pos_ebd_size=buckets or max_distance, share_att_key=False, num_attention_heads=1, position_buckets=buckets or -1,
+        max_relative_positions=max_distance,
+    )  # fmt: skip
+    module.transpose_for_scores = functools.partial(DisentangledSelfAttention.transpose_for_scores, module)
+    return module
 
 
 def _xlnet_waves(apart: Tensor, width: int, clamp: int | None) -> Tensor:
