@@ -90,14 +90,12 @@ def window_bias(table: Tensor, /, *, height: int, width: int, depth: int, order:
 
 def shifted_window_mask(q_positions: Tensor, k_positions: Tensor, /, *, size: int, window: int, shift: int) -> Tensor:
     """SwinLayer.get_attn_mask of an image as wide as a window, whose last axis is not shifted, looked up."""
-    if size % window or size // window > LONGEST:
-        lacks("its image is padded to whole windows")
-    if size == window and shift:
-        lacks("it does not shift one window")
     q, k = q_positions[..., :, None], k_positions[..., None, :]
     together = q // window == k // window
     if not shift:
         return together
+    if size % window:
+        lacks("its image is padded to whole windows")
     layer = SimpleNamespace(window_size=window, shift_size=shift)
     mask = SwinLayer.get_attn_mask(layer, size, window, torch.float32, q_positions.device) == 0  # (windows, cells, cells)
     rows = mask.unflatten(2, (window, window)).unflatten(1, (window, window))[:, :, 0, :, 0]  # of the first column

@@ -59,7 +59,7 @@ def cases() -> tuple[Case, ...]:
         _mask("shifted/most", "shift ends", 10, 5, 4),
         _mask("shifted/one-window", "size ends", 7, 7, 3),
         _mask("shifted/keys-257", "limits size", 258, 6, 2, (0, 252, 254, 257, 129), range(257)),
-        _mask("shifted/unpadded", "size limits", 9, 4, 2, comment="not a multiple of the window: pad first"),
+        _mask("shifted/two-windows", "size limits", 8, 4, 3),
         _mask("shifted/three", "shift limits", 9, 3, 2),
         _mask("shifted/more-cells", "size shift", 16, 4, 1, (15, 12, 3), (14, 15, 12, 2, 3)),
         _mask("still/small", "shift inverted", 9, 3, 0, comment="no shift"),

@@ -8,17 +8,23 @@ import pytest
 import torch
 from torch import Tensor
 from transformers import (
+    DebertaV2Config,
+    DebertaV2Model,
     Gemma3nAudioConfig,
     ParakeetEncoder,
     ParakeetEncoderConfig,
     SamVisionConfig,
     SamVisionModel,
+    SwinConfig,
+    SwinModel,
     XLNetConfig,
     XLNetModel,
 )
+from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
 from transformers.models.sam.modeling_sam import SamVisionAttention
+from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
 from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
@@ -168,3 +174,87 @@ def test_sam(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(SamVisionAttention, "get_decomposed_rel_pos", partialmethod(bias, sign=sign))
 
     assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+
+
+def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shifted windows of an image that is not square, padded to whole windows."""
+    torch.manual_seed(4)
+    config = SwinConfig(image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4)
+    config._attn_implementation = "eager"
+    model = SwinModel(config).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    pixels = torch.randn(1, 3, 40, 56, dtype=torch.float64)
+    expected = model(pixels).last_hidden_state.detach()
+
+    def bias(self: Any, *, sign: int) -> Tensor:
+        height, width = self.window_size
+        order = "query_minus_key" if sign > 0 else "key_minus_query"
+        table = self.relative_position_bias_table
+        return posref.window_bias(table, depth=1, height=height, width=width, order=order, class_token=False)[None]
+
+    def mask(self: Any, height: int, width: int, dtype: torch.dtype, device: Any) -> Tensor | None:
+        window, shift = int(self.window_size), int(self.shift_size)
+        if not shift:
+            return None
+        parts = [
+            c.reshape(height // window, window, width // window, window).transpose(1, 2).reshape(-1, window * window)
+            for c in torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        ]
+        sizes = zip(parts, (height, width), strict=True)
+        masks = [posref.shifted_window_mask(c, c, size=size, window=window, shift=shift) for c, size in sizes]
+        seen.append(int((~(masks[0] & masks[1])).sum()))
+        return torch.where(masks[0] & masks[1], 0.0, -100.0).to(dtype)
+
+    def patched(sign: int) -> None:
+        monkeypatch.setattr(SwinRelativePositionBias, "forward", partialmethod(bias, sign=sign))
+
+    seen: list[int] = []
+    monkeypatch.setattr(SwinLayer, "get_attn_mask", mask)
+    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    assert min(seen) > 0
+
+
+@pytest.mark.parametrize("position_buckets", [-1, 8])
+@pytest.mark.parametrize("pos_att_type", [["c2p"], ["p2c"], ["c2p", "p2c"]])
+@pytest.mark.parametrize("share", [False, True])
+def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(5)
+    config = DebertaV2Config(
+        vocab_size=50, hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=32, share_att_key=share,
+        relative_attention=True, max_position_embeddings=30, max_relative_positions=20, position_buckets=position_buckets,
+        pos_att_type=pos_att_type,
+    )  # fmt: skip
+    model = DebertaV2Model(config).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    tokens = torch.randint(50, (2, 27))
+    expected = model(tokens).last_hidden_state.detach()
+
+    def bias(self: Any, q: Tensor, k: Tensor, _: Any, rel_embeddings: Tensor, factor: int, *, sign: int) -> Tensor:
+        table = rel_embeddings[: 2 * self.pos_ebd_size]
+        of_keys, of_queries = (
+            (self.key_proj, self.query_proj) if self.share_att_key else
+            (getattr(self, "pos_key_proj", None), getattr(self, "pos_query_proj", None))
+        )  # fmt: skip
+        tables = {
+            name: projection(table).unflatten(-1, (self.num_attention_heads, -1)).transpose(0, 1)
+            for name, projection, term in (("rel_k", of_keys, "c2p"), ("rel_q", of_queries, "p2c"))
+            if term in self.pos_att_type
+        }
+        heads = (x.unflatten(0, (-1, self.num_attention_heads)) for x in (q, k))
+        q, k = heads
+        places = sign * torch.arange(q.shape[-2])
+        options: Any = {
+            "buckets": self.position_buckets if self.position_buckets > 0 else None,
+            "max_distance": self.max_relative_positions, "p2c": "code",
+        }  # fmt: skip
+        scores = posref.deberta_scores(q, k, places, places, **options, **tables)
+        content = posref.deberta_scores(q, k, places, places, **options)
+        return ((scores - content) / (q.shape[-1] * factor) ** 0.5).flatten(0, 1)
+
+    def patched(sign: int) -> None:
+        method = partialmethod(bias, sign=sign)
+        monkeypatch.setattr(DisentangledSelfAttention, "disentangled_attention_bias", method)
+
+    assert_equal(lambda: model(tokens).last_hidden_state, expected, patched)
