@@ -128,6 +128,8 @@ def deberta_scores(
     scores = flat_q @ flat_k.transpose(-1, -2)
     if not module.pos_att_type:
         return scores.reshape(*lead, heads, queries, keys)
+    given: list[Tensor] = [table for table in (rel_k, rel_q) if table is not None]
+    tables = given * (3 - len(given))  # of a term that is left out, another table, which is not read
     found = []
     for row in range(len(flat_q)):
         apart = torch.cat((places[0][row], places[1][row]))
@@ -136,11 +138,10 @@ def deberta_scores(
             apart = make_log_bucket_position(apart, buckets, max_distance).to(torch.long)
         tokens_q, tokens_k = pad(flat_q[row], (0, 0, 0, keys)), pad(flat_k[row], (0, 0, queries, 0))
         for h in range(heads):  # one head at a time, whose tables come in place of projections
-            module.pos_key_proj = lambda _, h=h: rel_k[h][None]
-            module.pos_query_proj = lambda _, h=h: rel_q[h][None]
-            table = (rel_k if rel_k is not None else rel_q)[h]
+            module.pos_key_proj = lambda _, h=h: tables[0][h][None]
+            module.pos_query_proj = lambda _, h=h: tables[1][h][None]
             bias = DisentangledSelfAttention.disentangled_attention_bias(
-                module, tokens_q[h][None], tokens_k[h][None], apart[None], table, 1 / lanes
+                module, tokens_q[h][None], tokens_k[h][None], apart[None], tables[0][h], 1 / lanes
             )
             found.append(bias[0, :queries, queries:])
     return (scores + torch.stack(found).reshape(scores.shape)).reshape(*lead, heads, queries, keys)
