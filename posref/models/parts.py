@@ -30,8 +30,8 @@ def completed(config: Mapping[str, Any], model: str) -> dict[str, Any]:
     """Return a configuration with what the class of its type gives missing keys."""
     known = table("defaults").get(model, {})
     own = {known["names"][name]: value for name, value in config.items() if name in known.get("names", {})}
-    listed, beside = config.get("layer_types"), model_type(model).get("layers", {}).get("beside")
-    if isinstance(listed, list | tuple) and beside in listed:
+    listed = config.get("layer_types")
+    if isinstance(listed, list | tuple) and model_type(model).get("layers", {}).get("beside") in listed:
         config = {**config, "layer_types": listed[::2], "num_hidden_layers": len(listed[::2])}
     return {name: value for name, value in known.items() if name not in ("names", "parts")} | own | {**config}
 
