@@ -14,7 +14,7 @@ from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 ARRAY_LIBRARIES = {"numpy", "torch", "jax", "dask", "cupy", "mlx", "array_api_strict", "flint", "mpmath"}
-DOWNWARD = {"cli.py", "plot_command.py", "__main__.py", "testing.py"}  # alone in posref import downward
+DOWNWARD = {"cli", "plots", "__main__.py", "testing.py"}  # alone in posref import downward
 
 
 @cache
@@ -47,7 +47,7 @@ def below(names: set[str], package: str) -> set[str]:
 
 def may_look_down(path: Path) -> bool:
     """Return whether a module is of the command line, or draws: pictures show the first cases of a suite."""
-    return path.name in DOWNWARD or path.parent.name == "plots"
+    return not DOWNWARD.isdisjoint({path.name, path.parent.name})
 
 
 @pytest.mark.parametrize("module", [f"posref{m}" for m in ("", ".spec", ".scaling", ".configs", ".backends", ".cli")])
@@ -83,8 +83,8 @@ def foreign(path: Path) -> set[str]:
         "types.py": {"numpy", "typing_extensions"},
         "charts.py": {"matplotlib"},
     }
-    top = {"cli.py": {"click", "rich"}, "__main__.py": {"click", "rich"}, "plot_command.py": {"click"}}
-    at_top = {"numpy"} if path.parent.name == "plots" else top.get(path.name, set())
+    top = {"plots": {"numpy"}, "cli": {"click", "rich"}, "__main__.py": {"click", "rich"}}
+    at_top = top.get(path.parent.name, top.get(path.name, set()))
     found = tops(imported(path, at_top=True)) - allowed - at_top
     if not may_look_down(path) or path.parent.name == "plots":
         found |= tops(imported(path)) - allowed - at_top - inside.get(path.name, set())

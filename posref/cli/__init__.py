@@ -17,6 +17,7 @@ import click
 import posref
 from posref import startup
 from posref.about import ABOUT, About, Words, without_words
+from posref.cli.plot_command import plot
 from posref.conformance.commands.adapter_command import adapter
 from posref.conformance.commands.check_command import check, report
 from posref.conformance.commands.console import console as _console
@@ -30,7 +31,6 @@ from posref.conformance.commands.vectors_command import vectors
 from posref.conformance.errors import TargetError
 from posref.conformance.suite import safe_files
 from posref.core.composition import stages
-from posref.plot_command import plot
 from posref.presets import MARKS, Preset
 from posref.scaling import RECORDS, LongRoPE, Scaling
 from posref.spec import FAMILIES, REGISTRY
