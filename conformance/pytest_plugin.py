@@ -87,7 +87,8 @@ class Suite(pytest.Collector):
         for op in dict.fromkeys(case.op for case in everything):
             for dtype in case_run.asked_dtypes(self.target, op):
                 self.operations[op, dtype] = (Operation(op, dtype, self.target.claims[dtype], []), [])
-                self.cases += [(c, dtype) for c in everything if c.op == op and case_run.asked_in(c, dtype)]
+                own = [c for c in everything if c.op == op]
+                self.cases += [(c, dtype) for c in case_run.cases_in(self.target, own, dtype)]
         path = given["expected-failures"]
         self.expected: Expected = expected_failures.load(Path(path) if path else None, [f"{c.id}[{d}]" for c, d in self.cases])
 

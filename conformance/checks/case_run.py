@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from posref.scaling import Scaling
 
-from ..accuracy import UNIT
+from ..accuracy import ROUNDING, UNIT
 from ..calls import held_to, ladder, makes_constants, returns_reals
 from ..errors import Failure, Stopped, Unsupported
 from ..evidence.every.kernel_cases import GROUP
+from ..evidence.every.state_cases import FLAGS as STATE
 from ..judge import judge
 from ..model import Answer, CaseResult, LoadedCase, Operation
 from ..proof.evaluation import moved_by_trigonometry
@@ -20,6 +21,7 @@ from ..targets.base import Target
 from ..targets.invocation import OWN_DTYPE, text_of
 
 TIER = GROUP  # the kernel tier: its cases are made when they are asked, and judged live, on some rows where they are large
+STATE_FLAGS = frozenset(STATE)
 FEW = Budget(values=1 << 13, terms=1 << 17)  # of a case, with which the diagnosis tries hypotheses
 ON_BALLS = 1 << 14  # values of a case that are proved: those of all cases together take seconds
 
@@ -36,6 +38,12 @@ def asked_dtypes(target: Target, op: str) -> tuple[str, ...]:
 def asked_in(case: LoadedCase, dtype: str) -> bool:
     """Return whether a case is asked in a dtype: integers, masks and calls to be refused in any."""
     return case.kind == "reject" or dtype in case.dtypes or not returns_reals(case.op)
+
+
+def cases_in(target: Target, cases: Iterable[LoadedCase], dtype: str) -> list[LoadedCase]:
+    """Return the cases that a target is asked in a dtype; of what an option leaves behind only in its most precise one."""
+    widest = min(target.dtypes, key=lambda one: ROUNDING[one]) == dtype or dtype not in target.dtypes
+    return [case for case in cases if asked_in(case, dtype) and (widest or STATE_FLAGS.isdisjoint(case.flags))]
 
 
 def unasked(target: Target, case: LoadedCase, dtype: str) -> CaseResult:

@@ -19,7 +19,7 @@ from ..suite.reader import INSTALLED, load_manifest
 from ..targets.base import Target
 from ..targets.loader import load
 from . import scope_statement
-from .case_run import ask, asked_dtypes, asked_in, notes_on_unjudged
+from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
@@ -184,13 +184,14 @@ def _check(
         for width in asked_dtypes(target, name)
         if any(c.op == name and asked_in(c, width) for c in cases)
     ]
-    watch.expect(sum(asked_in(c, o.dtype) for o, _ in operations for c in cases if c.op == o.op))
+    by_op = {name: [c for c in cases if c.op == name] for name in dict.fromkeys(c.op for c in cases)}
+    own = [(o, answers, cases_in(target, by_op[o.op], o.dtype)) for o, answers in operations]
+    watch.expect(sum(len(found) for _, _, found in own))
     complete = True
     try:
         for refusals in (False, True):  # what must be refused comes last: a program may end on each, and be asked no more
-            for operation, answers in operations:
-                own = [c for c in cases if c.op == operation.op and (c.kind == "reject") == refusals]
-                _fill(operation, answers, target, own, watch)
+            for operation, answers, found in own:
+                _fill(operation, answers, target, [c for c in found if (c.kind == "reject") == refusals], watch)
     except KeyboardInterrupt:
         complete = False
     enough = ENOUGH if choice.model is None else 1  # its own calls are what must be answered
@@ -246,8 +247,6 @@ def check_call(function: Callable[..., Any], *, op: str, **options: Any) -> Repo
 def _fill(operation: Operation, answers: list[Answer], target: Target, cases: list[LoadedCase], watch: Watch) -> None:
     """Ask one operation's cases in one dtype."""
     for case in cases:
-        if not asked_in(case, operation.dtype):
-            continue
         watch("asking", [case.id, operation.dtype])
         answer = Answer(case, operation.dtype)
         result = ask(target, case, operation.dtype, answer)

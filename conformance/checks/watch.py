@@ -10,10 +10,10 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from ..errors import Failure, PosrefError, TargetError
 from ..model import NOT_JUDGED, WATCHED, Call, Case
 from ..proof.evaluation import plain, wide
 from ..proof.rows import Budget, choose, rows_of
-from ..targets.invocation import Collected
+from ..targets.invocation import OVERWRITTEN, Collected, same_bits
 from .assertion import call_of, fault_in, on_host, results_on_host
 
 NAME = "watch"
@@ -34,6 +34,7 @@ MISSING = object()
 SAVED = Budget(values=1 << 12, terms=1 << 18)  # of a call in a suite: so many are proved in seconds
 UNCHANGED = "unchanged"  # in place of an operation: the result is the one array, in every bit
 FORMS = "None, (op, arrays, options), the same with a key or function that picks the result, or a list of them"
+T = TypeVar("T")
 Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
 
 
@@ -112,6 +113,7 @@ class Watch:
         self._open = self._used = False
         self._lock, self._own = threading.Lock(), threading.local()
         self._random = random.Random(0)  # the same calls are kept every time
+        self._last = LastResult()
 
     def __enter__(self) -> Watch:
         """Put a wrapper in the function's place."""
@@ -134,11 +136,20 @@ class Watch:
             if not self._open or getattr(self._own, "busy", False):  # `like` itself may call the function
                 return function(*arguments, **keywords)
             asked = self._asked(arguments, keywords)
+            before = self._quietly(self._last.read, [array for question, _ in asked for array in question[1]])
             result = function(*arguments, **keywords)
-            self._store(asked, result)
+            self._store(asked, result, self._quietly(self._last.changed_since, before))
             return result
 
         return _untraced(watched)
+
+    def _quietly(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function gives that may call what is watched, without recording it."""
+        self._own.busy = True
+        try:
+            return function(*arguments)
+        finally:
+            self._own.busy = False
 
     def _asked(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[Question, Call | None]]:
         """Return what a call asks, its arrays copied before it may change them; without them it is only counted."""
@@ -161,11 +172,14 @@ class Watch:
             raise TargetError(msg) from error
         return Call(call.params, {n: _narrow(x) for n, x in call.inputs.items()})
 
-    def _store(self, asked: list[tuple[Question, Call | None]], result: Any) -> None:
+    def _store(self, asked: list[tuple[Question, Call | None]], result: Any, overwritten: str) -> None:
         """Keep what a call asked and gave, if it is new and there is room, or count it."""
         self._own.busy = True
         try:
             seen = [None if call is None else _answered(question, call, result) for question, call in asked]
+            if overwritten:
+                seen = [one and replace(one, fault=f"{one.op}: {OVERWRITTEN.format(overwritten)}.") for one in seen]
+            self._last.keep(asked, result)
         finally:
             self._own.busy = False
         keys = [None if one is None else one.digest() for one in seen]
@@ -249,6 +263,46 @@ class Watch:
         return f"{self._place.text}: {_calls(self._total)} seen, {len(self._kept)} different judged{unkept}; {verdict}"
 
 
+class LastResult:
+    """The result of the last call that was kept: whether the next call overwrites it."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Question, Any] | None = None
+
+    def keep(self, asked: list[tuple[Question, Call | None]], result: Any) -> None:
+        """Keep a result in place of the last one, if its call was copied."""
+        question = next((question for question, call in asked if call is not None), None)
+        self._kept = None if question is None else (question, result)
+
+    def read(self, given: Sequence[Any] = ()) -> Collected:
+        """Return what the result is now, copied; nothing if there is none, or it is among the arrays of the next call."""
+        if self._kept is None:
+            return {}
+        (op, arrays, _, pick), result = self._kept
+        try:
+            found = _read(op, _picked(result, pick), arrays)
+        except Failure:
+            return {}
+        if any(np.may_share_memory(x, on_host(array)) for array in given for x, _ in found.values()):
+            return {}
+        return {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
+
+    def changed_since(self, before: Collected) -> str:
+        """Return the name of what is no longer as it was read; empty if nothing is."""
+        now = self.read() if before else {}
+        return next((name for name, (x, _) in before.items() if name in now and not same_bits(x, now[name][0])), "")
+
+
+def _picked(result: Any, pick: Any) -> Any:
+    """Return what `like` wants of a result."""
+    return result if pick is None else pick(result) if callable(pick) else result[pick]
+
+
+def _read(op: str, picked: Any, arrays: Sequence[Any]) -> Collected:
+    """Return a result on the host; what must be unchanged is one array, as that of a rotation."""
+    return results_on_host(posref.rope.__name__ if op == UNCHANGED else op, picked, arrays)
+
+
 def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that code compiled by PyTorch calls as it is, where that compiler is loaded."""
     dynamo = sys.modules.get("torch._dynamo")
@@ -275,9 +329,8 @@ def _questions(answer: Any) -> list[Question]:
 def _answered(question: Question, call: Call, result: Any) -> Seen:
     """Return a call with its result, copied."""
     op, arrays, _, pick = question
-    picked = result if pick is None else pick(result) if callable(pick) else result[pick]
     try:
-        found = results_on_host(posref.rope.__name__ if op == UNCHANGED else op, picked, arrays)
+        found = _read(op, _picked(result, pick), arrays)
     except Failure as failure:
         return Seen(op, call, {}, f"{op}: {failure}.")
     return Seen(op, call, {n: (_narrow(x), dtype) for n, (x, dtype) in found.items()})

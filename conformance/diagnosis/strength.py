@@ -167,19 +167,25 @@ def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> s
     """
     Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k.
 
-    What is `known` of an operation is kept if its cases are still the same.
+    What is `known` of a case is kept.
     """
     lines, known = [], known or {}
     for op, own in sorted(cases(suite)[0].items()):
-        ids, caught = json.dumps([case.id for case in own]), {}
-        if op in known and json.dumps(known[op]["cases"]) == ids:
-            lines.append(f' {json.dumps(op)}: {{"cases": {ids},\n  "caught": {json.dumps(known[op]["caught"])}}}')
-            continue
+        before = known.get(op, {"cases": [], "caught": {}})
+        place = {case: k for k, case in enumerate(before["cases"])}
+        caught = {}
         for name, deviation in sorted(DEVIATIONS.items()):
-            bits = sum(1 << k for k, c in enumerate(own) if deviation.touches(op) and fails(c, outputs(deviation, c)))
+            old = int(before["caught"].get(name, "0"), 16)
+            bits = sum(
+                1 << k
+                for k, c in enumerate(own)
+                if (old >> place[c.id] & 1 if c.id in place else deviation.touches(op) and fails(c, outputs(deviation, c)))
+            )
             if bits:
                 caught[name] = f"{bits:x}"
-        lines.append(f' {json.dumps(op)}: {{"cases": {ids},\n  "caught": {json.dumps(caught)}}}')
+        lines.append(
+            f' {json.dumps(op)}: {{"cases": {json.dumps([case.id for case in own])},\n  "caught": {json.dumps(caught)}}}'
+        )
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -14,6 +14,7 @@ FLAGS = {
 }
 
 USUAL = None
+WITH_OPTION = {"": {"heads": 6}}
 
 
 def _case(

@@ -28,6 +28,7 @@ from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import VIEWS
 
 USUAL: dict[str, Any] = {"layout": "half"}
+WITH_OPTION = {"lanes": {"tail": 2}}
 LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token", "distant/plain")
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 EVERY_SIZE = True

@@ -19,6 +19,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"form": "steps", "beta": 0.75, "length": 8, "offset": 0}
+OTHER_VALUES = {"length": 16}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"form": "steps", "beta": 0.1, "length": 64, "offset": 0},)
 

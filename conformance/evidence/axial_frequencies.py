@@ -15,6 +15,10 @@ FLAGS = {
 }
 
 USUAL = None
+WITH_OPTION: dict[str, dict[str, Any]] = {
+    "": {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"},
+    "allocation": {"dims": [4, 4]},
+}
 
 
 def _case(name: str, flags: str, dims: list[int], *, kind: str = "value", tier: str = "core", **params: Any) -> Case:

@@ -24,6 +24,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"combine": "concat"}
+WITH_OPTION = {"combine": {"e": 4}}
 SIZES: dict[str, Any] = {"M": 17, "N": 13, "e": 6}
 
 _axial = cases_of("axial_learned", "axial-learned-")

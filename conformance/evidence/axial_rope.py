@@ -27,6 +27,7 @@ USUAL: dict[str, Any] = {
     "allocation": "own",
     "base": 100.0,
 }
+WITH_OPTION: dict[str, dict[str, Any]] = {"allocation": {"dims": [4, 4, 4]}, "arrangement": {"layout": "half"}}
 SIZES: dict[str, Any] = {"E": 2}
 AXES = (1, 2)
 LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, "again/no-tokens", "again/one-token")

@@ -6,7 +6,7 @@ from functools import partial
 from posref.spec import REGISTRY
 
 from ..model import Case, Flag
-from .every import lengths, second_cases
+from .every import lengths, second_cases, state_cases
 from .every.facts import facts_of
 from .every.made_calls import call
 from .order import evidence, evidence_of
@@ -28,6 +28,7 @@ def cases_of(op: str) -> Iterator[Case]:
     if facts_of(op).usual is not None and all(case.tier != "smoke" for case in own):
         yield second_cases.small(op)
     yield from second_cases.cases(op)
+    yield from state_cases.cases(op)
     if hasattr(evidence_of(op), "more"):
         one, several = partial(second_cases.one, op), partial(second_cases.several, op)
         yield from evidence_of(op).more(Make(one, several, partial(call, op)))
@@ -35,7 +36,7 @@ def cases_of(op: str) -> Iterator[Case]:
 
 def all_flags() -> dict[str, Flag]:
     """Return every flag by name."""
-    modules = (*evidence(), forms, cotangents, lengths, second_cases)
+    modules = (*evidence(), forms, cotangents, lengths, second_cases, state_cases)
     return {name: flag for module in modules for name, flag in getattr(module, "FLAGS", {}).items()}
 
 

@@ -33,6 +33,7 @@ SIZES: dict[str, Any] = {"c": 3, "K": 2}
 OCTAVES = (1.0, 2.0, 4.0)
 ODD = (0.75, 3.5)
 EACH = ((1.0, 2.5, 4.0), (1.0, 1.75, 2.5))
+SQUARE = ((1.0, 2.5, 4.0), (0.75, 1.75, 3.25), (0.5, 2.0, 5.5))  # as many bands as coordinates
 NERF, PAPER, PERCEIVER, LUCIDRAINS, TIMM = (
     {"unit": unit, "order": order, "include": include}
     for unit, order, include in (
@@ -102,6 +103,11 @@ def cases() -> tuple[Case, ...]:
         _case("forms/one-coordinate", "length-one", ((0.5,), (0.1875,), (3,)), OCTAVES, PAPER, "c = 1"),
         _case("forms/vector", "fourier-rows", (0.5, 0.1875, -0.75), ODD, NERF, "one point"),
         _case("forms/vector-each", "fourier-rows", (0.5, -0.75), EACH, PERCEIVER, "one point"),
+        _case("square/two", "bands order", CELLS, ((1.0, 2.5), (1.75, 4.0)), PERCEIVER, "(c, K) is (2, 2)"),
+        _case("square/two-turns", "bands unit", CELLS, ((0.75, 3.5), (1.25, 2.0)), {**LUCIDRAINS, "unit": "turns"}),
+        _case("square/three", "bands order", THREE, SQUARE, NERF, "(c, K) is (3, 3)"),
+        _case("square/three-paper", "bands unit", THREE, SQUARE, PAPER),
+        _case("square/octaves", "bands order", THREE, OCTAVES, TIMM, "three bands of three coordinates, the same for all"),
         _case("empty/points", "empty", np.zeros((0, 2)), OCTAVES, NERF),
         _case("empty/rows", "empty", np.zeros((2, 0, 3)), OCTAVES, PAPER),
         _case("empty/bands", "empty include", POINTS, np.zeros(0), NERF, "x alone is left"),

@@ -32,6 +32,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"sinks": 2, "window": 5, "counting": "with_query"}
+OTHER_VALUES = {"sinks": 5}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"sinks": 4, "window": 48, "counting": "with_query"},)
 

@@ -24,6 +24,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
+WITH_OPTION = {"combine": {"e": 4}}
+LEFT_OUT = ("alone/clip-sizes",)
 SIZES: dict[str, Any] = {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3}
 
 TABLES = ("x_table", "y_table", "h_table", "w_table")

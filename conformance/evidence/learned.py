@@ -29,7 +29,7 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"offset": 2}
 SIZES: dict[str, Any] = {"N": 13}
-LEFT_OUT = (*VIEWS, *NO_BATCH, "again/no-tokens")
+LEFT_OUT = ("alone/clip", *VIEWS, *NO_BATCH, "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({"offset": 2},)
 
 

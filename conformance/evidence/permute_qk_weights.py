@@ -19,6 +19,8 @@ FLAGS = {
 }
 
 USUAL = None
+WITH_OPTION = {"": {"heads": 2, "source": "half", "target": "interleaved", "K": 6, "R": (5,)}}
+OTHER_VALUES = {"target": "half"}
 
 
 def _case(

@@ -28,7 +28,15 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"layout": "interleaved", "base": 10000.0}
-LEFT_OUT = ("again/fractional-once-more", "again/negative-once-more", "again/no-tokens", "again/one-token", "again/strided")
+LEFT_OUT = (
+    "again/large-values",
+    "again/small-values",
+    "again/fractional-once-more",
+    "again/negative-once-more",
+    "again/no-tokens",
+    "again/one-token",
+    "again/strided",
+)
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "cos_sin", "base": 10000.0},)
 
 

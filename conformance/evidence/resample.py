@@ -1,5 +1,6 @@
 """Interpolation of position embeddings: cases and known mistakes."""
 
+from collections.abc import Iterator
 from math import isqrt, prod
 from typing import Any
 
@@ -34,6 +35,10 @@ FLAGS = {
 }
 
 USUAL = None
+WITH_OPTION: dict[str, dict[str, Any]] = {
+    "": {"size": [3, 4], "old_size": [2, 3], "prefix": 1, "method": "linear", "align_corners": False, "antialias": False},
+    "antialias": {"old_size": [5, 7]},
+}
 
 PLAIN: dict[str, Any] = {"align_corners": False, "antialias": False}
 CORNERS: dict[str, Any] = {"align_corners": True, "antialias": False}
@@ -89,6 +94,18 @@ def _refused(name: str, comment: str, table: Grid = (6, 3), **options: Any) -> C
 
 
 WAYS = ("linear", PLAIN), ("cubic", PLAIN), ("linear", CORNERS), ("linear", SMOOTH)
+
+
+def _tokens() -> Iterator[Case]:
+    """Yield grids whose numbers of rows are those of other grids with a class token, or without one."""
+    for method, how, word in (
+        ("linear", PLAIN, "plain"), ("cubic", PLAIN, "plain"), ("linear", CORNERS, "corners"), ("cubic", CORNERS, "corners"),
+        ("linear", SMOOTH, "smooth"), ("cubic", SMOOTH, "smooth"),
+    ):  # fmt: skip
+        yield _case(
+            f"token/{method}-{word}-none", "prefix square", (4, 4), (5, 3), method, how, "16 cells, not 3 by 5 and a token"
+        )
+        yield _case(f"token/{method}-{word}-one", "prefix axes", (3, 7), (4, 5), method, how, "21 cells and a token", prefix=1)
 
 
 def cases() -> tuple[Case, ...]:
@@ -170,6 +187,7 @@ def cases() -> tuple[Case, ...]:
         _case("models/google-vit", "true-size corners prefix", (14, 14), (24, 24), "linear", CORNERS, "scipy.ndimage.zoom",
               prefix=1, d=1),
         _case("models/sam", "true-size axes", (27,), (127,), "linear", PLAIN, "a window's table for the whole image", d=6),
+        *_tokens(),
         _sequence("sizes", "a grid, a smaller one, a larger one, the first",
                   *(((3, 4), new, "cubic", SMOOTH) for new in ((5, 7), (2, 3), (6, 9), (5, 7)))),
         _sequence("settings", "the same grids in other ways", *(((4, 3), (5, 7), *way) for way in WAYS)),

@@ -53,6 +53,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = ROTARY
+WITH_OPTION = {"lanes": {"rotary_dim": 4}}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, "again/no-batch-once-more", "again/no-tokens", "again/one-token")
 GAPS = ("yarn-mscale-one",)
 KERNEL = in_layouts()

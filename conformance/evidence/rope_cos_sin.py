@@ -20,6 +20,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"dim": 6, "base": 500.0}
+WITH_OPTION = {"scaling": {"base": 10000.0}}
 KERNEL: tuple[dict[str, Any], ...] = ({"dim": 64, "base": 10000.0},)
 
 NEAR = (0, 1, 7)  # positions that every table has; it also has the last ones before the length

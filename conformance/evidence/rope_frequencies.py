@@ -54,6 +54,7 @@ from .tools.deviation import Deviation, Function, Real, Wrap, after, always, dev
 from .tools.hints import BRANCH, DEFAULT, EXPONENT, FACTOR, IGNORED, KEEP_FLOAT32
 
 USUAL = None
+WITH_OPTION = {"": {"dim": 6, "base": 10000.0}}
 
 
 def _case(

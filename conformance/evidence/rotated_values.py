@@ -37,6 +37,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = ROTARY
+WITH_OPTION = {"lanes": {"rotary_dim": 4}}
 LEFT_OUT = (*ONE_PAIR, "again/strided")
 KERNEL = in_layouts()
 

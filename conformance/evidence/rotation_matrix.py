@@ -11,7 +11,7 @@ from .tools.omissions import FRACTIONAL, NEGATIVE
 
 USUAL: dict[str, Any] = {"dim": 6, **ROTARY}
 SIZES: dict[str, Any] = {"P": ()}
-LEFT_OUT = (*NEGATIVE, *FRACTIONAL)
+LEFT_OUT = ("again/yarn-turns-factor", *NEGATIVE, *FRACTIONAL)
 GAPS = ("yarn-mscale-one", "positions-4096-at-0")
 
 

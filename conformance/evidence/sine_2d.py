@@ -25,6 +25,8 @@ FLAGS = {
 }
 
 USUAL = None
+WITH_OPTION = {"": {"dim": 8, "normalize": True, "centered": False, "H": 3, "W": 4}}
+OTHER_VALUES = {"eps": 0.5}
 GAPS = ("positions-4096-at-0", "positions-clamped-4095")
 
 DETR = {"normalize": True, "centered": False}

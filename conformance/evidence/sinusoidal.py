@@ -32,6 +32,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"dim": 6, "layout": "interleaved"}
+WITH_OPTION = {"odd": {"dim": 7, "odd": "zeros"}}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *FRACTIONAL, *NO_BATCH, "again/no-tokens")
 KERNEL = tuple({"dim": 96, "layout": layout} for layout in ("interleaved", "sin_cos", "cos_sin"))
 

@@ -10,6 +10,7 @@ from .tools.case import cases_of
 from .tools.deviation import deviations_of
 
 USUAL: dict[str, Any] = {"length": 11, "rank": 1, "ranks": 3}
+OTHER_VALUES = {"length": 14}
 
 _case = cases_of("striped_shard", "shard-")
 

@@ -18,6 +18,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = BUCKETS
+OTHER_VALUES = {"max_distance": 40}
 LEFT_OUT = (*VIEWS, *NEGATIVE, *NO_BATCH, "again/no-tokens")
 KERNEL = BOTH_DIRECTIONS
 

@@ -99,15 +99,17 @@ def _computed(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:
     case, dtype = request["case"], request["dtype"]
     [call] = case.calls
     kind: type[GradientCall | ValueCall] = GradientCall if call.cotangents else ValueCall
-    asked = kind(target, case.op, call, dtype, case.flags)
+    asked = kind(target, case, call, dtype)
     first = asked.collected()
     changed = asked.changed()
     second: dict[str, Any] = {"status": "ok", "other": []}
     if not changed:
         try:
-            again = asked if asked.overwritten is None else kind(target, case.op, call, dtype, case.flags)
+            again = asked if asked.overwritten is None else kind(target, case, call, dtype)
             found = again.collected()
             second["other"] = [name for name, (host, _) in first.items() if not same_bits(host, found[name][0])]
+            if not call.cotangents:
+                invocation.call_with_others(target, case, call, dtype)
         except BaseException as error:
             second = _raised(error)
     return {"status": "ok", "outputs": _written(first, request["file"]), "changed": changed, "second": second}

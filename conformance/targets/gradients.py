@@ -17,14 +17,14 @@ from posref.spec import REGISTRY
 
 from ..calls import given_dtype
 from ..errors import Failure, Unsupported, shown
-from ..model import Arrays, Call
+from ..model import Arrays, Call, LoadedCase
 from . import invocation
 from .invocation import InProcess
 
 Found = dict[str, tuple[np.ndarray[Any, Any], str | None]]
 
 
-def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...]) -> Arrays:
+def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
     """
     Return an implementation's gradients by the name of the input, as NumPy, after asking twice.
 
@@ -35,7 +35,7 @@ def run(target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ..
     Failure
         If one is missing, shape or dtype are not those of the input, an array changed, or the second call gave other bits.
     """
-    attempt = GradientCall(target, op, call, dtype, flags)
+    attempt = GradientCall(target, case, call, dtype)
     first = attempt.accepted()
     changed = attempt.changed()
     if changed:
@@ -49,7 +49,8 @@ class GradientCall:
 
     overwritten = None  # no input is overwritten with a gradient
 
-    def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...] = ()) -> None:
+    def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str) -> None:
+        op, flags = case.op, case.flags
         self.target, self.op, self.call, self.dtype = target, op, call, dtype
         self.positional, self.keywords = invocation.arguments(target, op, call, dtype, flags)
         arguments = {**self.positional, **self.keywords}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,6 +58,7 @@ class InProcess(Protocol):
     backend: Any
     device: Any
     in_place: tuple[str, ...]
+    kept: Kept
 
     def function(self, op: str) -> Callable[..., Any] | None:
         """Return the implementation's function for an operation, or None."""
@@ -98,6 +102,9 @@ def to_array(target: InProcess, op: str, name: str, value: npt.NDArray[Any], dty
 
 
 CHANGED = "changed its input {}"
+OVERWRITTEN = "overwrote the result of an earlier call ({}): results must not share memory"
+KEPT = 4  # results: so many calls a sequence has
+OVERWRITING = ("smoke", "kernel")  # tiers whose calls are made once more, with other numbers
 OTHER_BITS = "the same call gave other bits the second time ({})"
 
 
@@ -230,6 +237,14 @@ def accept(
 def keywords_of(function: Any) -> frozenset[str] | None:
     """Return the keywords that a function takes, or None for any."""
     try:
+        return _keywords_of(function)
+    except TypeError:  # it has no hash
+        return _keywords_of.__wrapped__(function)
+
+
+@lru_cache(maxsize=256)  # Python takes long to find them
+def _keywords_of(function: Any) -> frozenset[str] | None:
+    try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
@@ -244,6 +259,30 @@ def takes_keyword(function: Any, name: str) -> bool:
     return accepts is None or name in accepts
 
 
+class Overwritten(Failure):
+    """A call changed the result of an earlier one."""
+
+
+class Kept:
+    """The results of an implementation's last calls, as they were: a later call must not overwrite them."""
+
+    def __init__(self) -> None:
+        self._results: deque[tuple[Any, Callable[[Any], Collected], Collected]] = deque(maxlen=KEPT)
+
+    def add(self, result: Any, read: Callable[[Any], Collected], found: Collected) -> None:
+        """Keep a result, with what reads it, and what was read."""
+        self._results.append((result, read, {name: (np.array(host), dtype) for name, (host, dtype) in found.items()}))
+
+    def expect_unchanged(self) -> None:
+        """Raise `Overwritten` if a result is no longer what it was; then none is kept any more."""
+        for result, read, before in self._results:
+            now = read(result)
+            changed = [name for name, (host, _) in before.items() if not same_bits(host, now[name][0])]
+            if changed:
+                self._results.clear()
+                raise Overwritten(OVERWRITTEN.format(changed[0]))
+
+
 class ValueCall:
     """
     One call of an implementation, with arrays of its own.
@@ -252,8 +291,10 @@ class ValueCall:
     there is the result.
     """
 
-    def __init__(self, target: InProcess, op: str, call: Call, dtype: str, flags: tuple[str, ...]) -> None:
+    def __init__(self, target: InProcess, case: LoadedCase, call: Call, dtype: str) -> None:
+        op, flags = case.op, case.flags
         self.target, self.op = target, op
+        self.keeps = case.kind == "sequence" or case.tier in OVERWRITING
         self.positional, self.keywords = arguments(target, op, call, dtype, flags)
         self.overwritten = next((n for n in target.in_place if REGISTRY[op].result == (f"={n}",) and n in call.inputs), None)
         if self.overwritten is not None and "broadcast-view" in flags:  # whose rows share memory: nothing can be written there
@@ -263,9 +304,10 @@ class ValueCall:
         self.arrays = {n: a for n, a in {**self.positional, **self.keywords}.items() if n in call.inputs}
         self.before = {n: target.backend.to_numpy(a) for n, a in self.arrays.items() if n != self.overwritten}
         self.around = self._around()
+        self.asked = False  # once, of the same call
 
     def collected(self) -> Collected:
-        """Return the results by name, on the host; `Failure` if memory that is none of its own was written to."""
+        """Return the results by name, on the host; `Failure` if memory that is none of this call was written to."""
         function = self.target.function(self.op)
         assert function is not None
         with np.errstate(all="ignore"):
@@ -275,6 +317,11 @@ class ValueCall:
         for name, memory in self._around().items():
             if memory != self.around[name]:
                 raise Failure(AROUND.format(name))
+        if self.keeps:
+            self.target.kept.expect_unchanged()
+            if self.overwritten is None and not self.asked:
+                self.target.kept.add(found, partial(collected, self.target, self.op), kept)
+        self.asked = True
         return kept
 
     def changed(self) -> list[str]:
@@ -298,7 +345,7 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
         If shape or dtype are not as they must be, an input or the memory around it changed, or the second call gave other bits.
     """
     op = case.op
-    attempt = ValueCall(target, op, call, dtype, case.flags)
+    attempt = ValueCall(target, case, call, dtype)
 
     def once() -> Arrays:
         found = attempt.collected()
@@ -310,9 +357,36 @@ def run(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> Arrays:
     if changed:
         raise Failure(CHANGED.format(changed[0]))
     if attempt.overwritten is not None:
-        attempt = ValueCall(target, op, call, dtype, case.flags)
+        attempt = ValueCall(target, case, call, dtype)
     expect_same(first, once())
+    call_with_others(target, case, call, dtype)
     return first
+
+
+def call_with_others(target: InProcess, case: LoadedCase, call: Call, dtype: str) -> None:
+    """
+    Call with other numbers of the same shapes where a case asks whether that overwrites a result; `Failure` if it does.
+
+    These are the numbers of the call, moved by one along the first axis that has two: reals, or positions if there are none.
+    Whatever else comes of it decides nothing.
+    """
+    if case.tier not in OVERWRITING:  # a sequence has other calls of the same shapes
+        return
+    arrays = REGISTRY[case.op].arrays
+    reals = [name for name in call.inputs if arrays[name].kind in ("real", "wide")]
+    moved = {n: _moved(x, ordered=arrays[n].ordered) if n in reals or not reals else x for n, x in call.inputs.items()}
+    try:
+        ValueCall(target, case, replace(call, inputs=moved), dtype).collected()
+    except (Overwritten, KeyboardInterrupt):
+        raise
+    except BaseException:  # a refusal, for one: the call itself was answered
+        return
+
+
+def _moved(x: npt.NDArray[Any], *, ordered: bool) -> npt.NDArray[Any]:
+    """Return an array whose values are moved along its first axis with several; the last axis of an `ordered` one stays."""
+    axis = next((k for k, size in enumerate(x.shape[: x.ndim - ordered]) if size > 1), None)
+    return x if axis is None else np.roll(x, 1, axis)
 
 
 AROUND = "wrote to the memory around its input {}"

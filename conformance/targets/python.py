@@ -65,6 +65,7 @@ class PythonTarget(Target):
     backend: Any = None
     device: Any = None
     in_place: tuple[str, ...] = ()  # the arguments that it overwrites with its result
+    kept: invocation.Kept = field(default_factory=invocation.Kept)
     given_up: int = field(default_factory=compiler_limits_reached)  # by torch.compile, before it is asked
     kind = "python"
 
@@ -112,7 +113,7 @@ class PythonTarget(Target):
         if call.cotangents:
             if not self.has_gradients(case.op):
                 raise Unsupported(gradients.none_by(self.backend.name))
-            return _stopping(gradients.run, self, case.op, call, dtype, case.flags)
+            return _stopping(gradients.run, self, case, call, dtype)
         return _stopping(invocation.run, self, case, call, dtype)
 
     def refuse(self, case: LoadedCase, dtype: str) -> str:

@@ -9,6 +9,9 @@ What the evidence of an operation says of its generated calls. Each name may be 
 ``LEFT_OUT``       generated cases without a use: the operation's own cases ask the same, or nothing would be asked
 ``GAPS``           names of deviations that fewer than two cases of the operation catch
 ``KERNEL``         options of calls in the kernel tier: one call for each, at every size; none: no such calls
+``WITH_OPTION``    by option, what calls that differ in it alone have besides (options, sizes by letter): without it the option
+                   does not act, or has no second value; ``""`` is for all options
+``OTHER_VALUES``   the second value of an option in these calls, where a near one does not act
 ``EVERY_SIZE``     True: all sizes of the kernel tier, since many kernels compute the operation; else few
 ``cases()``        the operation's own cases
 ``more(make)``     cases that are made from the axes too, but that do not follow from them: `tools.case.Make`
@@ -39,6 +42,8 @@ class Facts:
     gaps: tuple[str, ...]
     kernel: tuple[Options, ...]
     every_size: bool
+    with_option: Mapping[str, Options]
+    other_values: Options
 
     @property
     def options(self) -> dict[str, Any]:
@@ -63,4 +68,6 @@ def facts_of(op: str) -> Facts:
         gaps=getattr(stated, "GAPS", ()),
         kernel=getattr(stated, "KERNEL", ()),
         every_size=getattr(stated, "EVERY_SIZE", False),
+        with_option=getattr(stated, "WITH_OPTION", {}),
+        other_values=getattr(stated, "OTHER_VALUES", {}),
     )

@@ -1,6 +1,7 @@
 """Second cases, of what is otherwise asked once: so that code that lacks something can be told from code that fails it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ FLAGS = {
     "float32-tables": Flag("float32 cosines and sines read as half precision, or rounded to it", "sglang #3134"),
     "half-tables": Flag("x or the result rounded to the dtype of cosines and sines"),
     "neutral-factor": Flag("an attention factor of 1 taken for one that is not given"),
+    "part": Flag("a channel's partner at half the head, or found by XOR: right only if all rotate, or a power of two does"),
+    "range": Flag("bfloat16 values that pass through float16: infinite beyond 65504, 0 below 6e-8"),
 }
 
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -145,6 +148,7 @@ EXTENDED: dict[str, tuple[str, dict[str, Any]]] = {  # words of records at rope_
     "yarn-dynamic": ("again", {"scaling": DynamicYaRN(80, beta_slow=2, truncate=False), "length": 300}),
     "longrope-given": ("again", {"scaling": LONG, "length": 40}),
     "yarn-turns": ("again", {"scaling": YaRNByTurns(3.0, 200)}),
+    "yarn-turns-factor": ("again", {"scaling": YaRNByTurns(3.0, 200, attention_factor=1.25)}),
 }  # fmt: skip
 
 
@@ -201,6 +205,36 @@ def _tables(op: str) -> Iterator[Case]:
             yield one(op, f"{name}-tables-{layout}", flag, comment, {"layout": layout}, **own)
 
 
+PARTS = 4, 6, 8, 12  # of 16 channels: a quarter, three eighths, a half and three quarters
+
+
+def _parts(op: str) -> Iterator[Case]:
+    """Yield rotations of a part of the channels."""
+    if "layout" not in REGISTRY[op].domains or not ("rotary_dim" in REGISTRY[op].domains or "cos" in REGISTRY[op].arrays):
+        return
+    for layout in ("half", "interleaved"):
+        for part in PARTS:
+            options = {**facts_of(op).options, "layout": layout}
+            if "rotary_dim" in REGISTRY[op].domains:
+                options["rotary_dim"] = part
+            sizes = {"D": 16, "n": part // 2, "tail": 16 - part, "T": 3, "Q": 2, "K": 3}
+            yield one(op, f"part-{layout}-{part}", "part", f"{part} of 16 channels", options, **sizes)
+
+
+def _ranges(op: str) -> Iterator[Case]:
+    """Yield calls with numbers that bfloat16 has and float16 has not, where results follow them."""
+    arrays = REGISTRY[op].arrays
+    plain = [n for n, axes in arrays.items() if axes.kind == "real" and axes.limits == "" and not axes.optional]
+    if not plain or REGISTRY[op].returns != "real":
+        return
+    names = [name for name in plain if "v" not in plain or name.startswith("v")]  # of an attention, what is summed
+    optional = tuple(name for name, axes in arrays.items() if axes.optional)
+    for word, scale in (("large", 2.0**17), ("small", 2.0**-30)):
+        comment = f"{', '.join(names)} times {scale:g}"
+        case = one(op, f"{word}-values", "range", comment, without=optional, T=3, Q=2, K=3)
+        yield replace(case, inputs={**case.inputs, **{name: np.asarray(case.inputs[name]) * scale for name in names}})
+
+
 def _frequencies(op: str) -> Iterator[Case]:
     """Yield calls of what makes frequencies, or a table of them, with words of records."""
     domains = REGISTRY[op].domains
@@ -217,7 +251,9 @@ def small(op: str) -> Case:
 def possible(op: str) -> Iterator[Case]:
     """Yield the cases of an operation, those that it leaves out too."""
     if facts_of(op).usual is not None:
-        yield from (case for make in (_forms, _sequences, _places, _scaled, _axes, _tables) for case in make(op))
+        yield from (
+            case for make in (_forms, _sequences, _places, _scaled, _axes, _tables, _parts, _ranges) for case in make(op)
+        )
     yield from _frequencies(op)
 
 

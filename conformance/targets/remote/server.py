@@ -97,15 +97,16 @@ class Server:
             msg = f"no {op} in {dtype}"
             raise Unsupported(msg)
         call, forms = _call(request), tuple(request.get("forms", ()))
+        case = LoadedCase(request["case"], op, "value", "core", forms, "", (dtype,), (call,))
         if request["step"] == 0 and self.asked != (request["case"], dtype):
-            self.target.begin(LoadedCase(request["case"], op, "value", "core", forms, "", (dtype,), (call,)))
+            self.target.begin(case)
         self.asked = (request["case"], dtype)
         if call.cotangents:
-            asked = gradients.GradientCall(self.target, op, call, dtype, forms)
+            asked = gradients.GradientCall(self.target, case, call, dtype)
             found = asked.collected()
             changed = asked.changed()
         else:
-            watched = ValueCall(self.target, op, call, dtype, forms)
+            watched = ValueCall(self.target, case, call, dtype)
             found, changed = watched.collected(), watched.changed()
         return {"status": "ok", "outputs": {n: _tensor(n, *result) for n, result in found.items()}, "changed": changed}
 

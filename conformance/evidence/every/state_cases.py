@@ -1,0 +1,157 @@
+"""
+Cases of what a call leaves behind: for every option two calls that differ in it alone, and the first one again.
+
+A cache whose key lacks the option, or a field of a scaling, gives the second call what belongs to the first. All calls of a
+case have the same arrays where their shapes do not depend on the option.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from posref.scaling import (
+    DynamicNTK,
+    DynamicYaRN,
+    Linear,
+    Llama3,
+    LongRoPE,
+    NTKAlpha,
+    NTKAware,
+    NTKFixed,
+    NTKMixed,
+    Proportional,
+    Scaling,
+    YaRN,
+    YaRNByTurns,
+)  # fmt: skip
+from posref.spec import REGISTRY, Domain, Integer, Integers, OneOf, Real, Record
+from posref.spec import Flag as Bool
+
+from ...calls import parameters_of
+from ...model import Case, Flag, Step
+from ...suite.axes import holds
+from .facts import Options, facts_of
+from .made_calls import SIZES, Places, call, has_one_position, letters, shifted
+
+FLAGS = {
+    "one-option": Flag("a cache whose key lacks an option, or a result that is kept from a call with another one"),
+    "one-field": Flag("a cache whose key has the kind of a scaling, and not all of its fields"),
+}
+DYNAMIC = DynamicNTK(3.0, 8)
+SIZED: dict[str, Any] = {"T": 9, "Q": 8, "K": 9}
+WIDE: dict[str, Any] = {"T": 3, "Q": 2, "K": 3, "D": 32, "n": 16}  # so many pairs that every field acts on one
+SHORT, LONG = (tuple(1 + slope * k for k in range(16)) for slope in (0.25, 0.75))
+LONGROPE = LongRoPE(SHORT, LONG, 900, max_length=3600)
+OF_ALL = (("linear", Linear(2.5), None, {"factor": 4.0}),)
+RECORDS: tuple[tuple[str, Scaling, int | None, dict[str, Any]], ...] = (  # a name, the first record, a length, other values
+    *OF_ALL,
+    ("ntk", NTKAware(3.0), None, {"factor": 4.5}),
+    ("dynamic", DynamicNTK(3.0, 80), 400, {"factor": 4.5, "original_length": 120}),
+    ("llama3", Llama3(8.0, 600), None,
+     {"factor": 12.0, "original_length": 900, "low_freq_factor": 2, "high_freq_factor": 6}),
+    ("yarn", YaRN(4.0, 1000), None,
+     {"factor": 6.0, "original_length": 1500, "beta_fast": 24, "beta_slow": 2, "truncate": False, "attention_factor": 1.25}),
+    ("yarn-mscale", YaRN(4.0, 2000, mscale=0.75, mscale_all_dim=0.5), None, {"mscale": 1.0, "mscale_all_dim": 0.25}),
+    ("yarn-turns", YaRNByTurns(4.0, 2000), None,
+     {"factor": 6.0, "original_length": 3000, "beta_fast": 48, "beta_slow": 2, "attention_factor": 1.25}),
+    ("yarn-dynamic", DynamicYaRN(800), 3000, {"original_length": 1200, "beta_fast": 48, "beta_slow": 2, "truncate": False}),
+    ("longrope", LONGROPE, 4000,
+     {"long_factor": LONG[::-1], "original_length": 700, "max_length": 5400, "attention_factor": 1.25, "factor": 6.0}),
+    ("longrope-short", LONGROPE, 800, {"short_factor": SHORT[::-1]}),
+    ("ntk-alpha", NTKAlpha(3.0), None, {"alpha": 4.5}),
+    ("ntk-fixed", NTKFixed(3.0), None, {"factor": 4.5}),
+    ("ntk-mixed", NTKMixed(3.0), None, {"factor": 4.5, "mix": 1.25}),
+    ("proportional", Proportional(0.5), None, {"rotated": 0.75, "factor": 2.0}),
+)  # fmt: skip
+
+
+def triangular(step: int = 1) -> Places:
+    """Return what gives positions 0, 1, 3, 6, ..., between which the differences are all others, times a step."""
+    return lambda count: np.arange(count) * (np.arange(count) + 1) // 2 * step
+
+
+def possible(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation, those that it leaves out too."""
+    for option, domain in REGISTRY[op].domains.items():
+        given = _given(op, option)
+        yield _changed(
+            op, option.replace("_", "-"), "one-option", given, [{**given, option: _other(op, option, domain, given)}], **SIZED
+        )
+    if any(isinstance(domain, Record) for domain in REGISTRY[op].domains.values()):
+        yield from _fields(op)
+
+
+def cases(op: str) -> Iterator[Case]:
+    """Yield the cases of an operation that it does not leave out."""
+    yield from (case for case in possible(op) if facts_of(op).needs(case.id))
+
+
+def _changed(
+    op: str, name: str, flag: str, given: Options, others: Sequence[Options], step: int = 1, **sizes: Any
+) -> Case:  # fmt: skip
+    """Return a case of calls with given options, with others, and with the first again."""
+    how = {"places": shifted(7) if has_one_position(op) else triangular(step), **sizes}
+    how |= {letter: size for letter, size in given.items() if letter not in REGISTRY[op].domains}
+    options = ({n: v for n, v in params.items() if n in REGISTRY[op].domains} for params in (given, *others, given))
+    steps = tuple(Step(*call(op, f"alone/{name}", params, **how)) for params in options)
+    return Case(f"{op}/alone/{name}", flags=(flag,), comment=f"{name} alone changes, and back", kind="sequence", steps=steps)
+
+
+def _fields(op: str) -> Iterator[Case]:
+    """Yield calls with records of one kind that differ in one field alone: of every kind where an operation only rotates."""
+    given = _given(op, "scaling")
+    if "dim" in given:
+        given["dim"] = WIDE["D"]
+    if "sections" in given:
+        given["sections"] = [4, 6, 6]
+    alone = "K" not in letters(op) and "sections" not in given and not has_one_position(op)
+    for name, record, length, others in RECORDS if alone else OF_ALL:
+        options = {**given, "scaling": record} | ({} if length is None else {"length": length})
+        changed = [{**options, "scaling": replace(record, **{field: value})} for field, value in others.items()]
+        yield _changed(op, f"scaling-{name}", "one-field", options, changed, 331, **WIDE)
+
+
+def _given(op: str, option: str) -> dict[str, Any]:
+    """Return the options of the first call of a case about one of them, and sizes by their letters."""
+    facts, domains = facts_of(op), REGISTRY[op].domains
+    dynamic = {"scaling": DYNAMIC, "length": 20} if option == "length" and "scaling" in domains else {}
+    return {**facts.options, **dynamic, **facts.with_option.get("", {}), **facts.with_option.get(option, {})}
+
+
+def _other(op: str, option: str, domain: Domain, given: Options) -> Any:
+    """Return another value of an option with which a call is valid."""
+    if option in facts_of(op).other_values:
+        return facts_of(op).other_values[option]
+    defaults = {n: p.default for n, p in parameters_of(REGISTRY[op].function).items() if p.default is not p.empty}
+    value = given.get(option, defaults.get(option))
+    known = {**SIZES, **facts_of(op).sizes, **defaults, **SIZED, **given}
+    for other in _candidates(domain, value):
+        if other != value and all(holds(text, {**known, option: other}) for text in REGISTRY[op].requires):
+            return other
+    msg = f"{op}: no other value of {option} is allowed beside {dict(given)}; state one in OTHER_VALUES of its evidence."
+    raise ValueError(msg)
+
+
+def _candidates(domain: Domain, value: Any) -> Iterator[Any]:
+    """Yield values of an option near another one."""
+    match domain:
+        case OneOf():
+            at = domain.words.index(value)
+            yield from (*domain.words[at + 1 :], *domain.words[:at])
+        case Bool():
+            yield not value
+        case Integer():
+            at = domain.low if value is None else value
+            for step in (1, 2, -1, -2):
+                if domain.low <= at + step * domain.step <= (at + 2 * domain.step if domain.high is None else domain.high):
+                    yield at + step * domain.step
+            yield domain.low
+        case Integers():
+            yield [*value[1:], value[0]]
+        case Real():
+            yield (0.75 if value is None else value * 1.5)
+            yield value * 0.75
+        case Record():
+            yield Linear(2.5)
