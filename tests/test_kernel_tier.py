@@ -17,9 +17,11 @@ from posref.conformance.checks import choice as tier
 from posref.conformance.checks.case_run import ask
 from posref.conformance.errors import TargetError
 from posref.conformance.evidence.every import kernel_cases
+from posref.conformance.evidence.every.facts import facts_of
 from posref.conformance.model import CaseResult
 from posref.conformance.suite.schemas import validate
 from posref.conformance.targets.python import load_python
+from posref.spec import REGISTRY
 
 Array = np.ndarray[Any, Any]
 
@@ -155,6 +157,76 @@ def test_core_and_kernel_cases_make_one_report() -> None:
     assert len(ids) > len(kernel_cases.names("alibi")) + 20
     assert report.conformant
     validate("report", report.to_json(), Path("report.json"))
+
+
+def test_every_operation_has_kernel_cases_or_says_why_not() -> None:
+    for op in REGISTRY:
+        stated = facts_of(op)
+        assert bool(kernel_cases.names(op)) is bool(stated.kernel), op
+        assert bool(stated.kernel) is not bool(stated.no_kernel), f"{op}: state KERNEL, or NO_KERNEL, in its evidence"
+
+
+def test_what_the_tier_adds_nothing_to_is_told() -> None:
+    report = check(SimpleNamespace(alibi_slopes=posref.alibi_slopes), op="alibi_slopes", tier="kernel")
+    assert "tier kernel adds nothing to alibi_slopes: it returns a number for each head" in report.target["notes"][-1]
+    assert not any("tier kernel" in note for note in check("posref", op="alibi_slopes").target["notes"])
+
+
+@pytest.mark.parametrize("op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])
+def test_calls_of_other_kinds_are_large_and_right(op: str) -> None:
+    """Some result has more than 64 channels or 256 rows, and no two calls have one name."""
+    names = kernel_cases.names(op)
+    assert len(names) == len(set(names))
+    small = [name for name in names if "4099" not in name]
+    largest = 0
+    for case in (case for name in small for case in tier.load([op], name)):
+        [call] = case.calls
+        largest = max(largest, *(size for x in call.expected.values() for size in x.shape))
+        dtype = "float32" if REGISTRY[op].returns == "real" else "float64"
+        result = ask(load_python("posref"), case, dtype)
+        assert result.verdict == "pass", (case.id, result.message)
+    assert largest > 64
+
+
+def beyond(limit: int, op: str, axis: int) -> Callable[..., Any]:
+    """Return the reference, whose values beyond an index of an axis are 0."""
+
+    def function(*arrays: Any, **options: Any) -> Any:
+        out = np.array(REGISTRY[op].function(*arrays, **options))
+        np.moveaxis(out.reshape(-1, out.shape[-1]), axis, 0)[limit:] = 0
+        return out
+
+    return function
+
+
+@pytest.mark.parametrize(("op", "limit", "axis"), [("resample", 64, 1), ("fourier", 256, 0), ("conv_positions", 64, 1),
+                                                   ("peg", 256, 0), ("timestep", 1024, 0), ("weight_norm", 128, 1)])  # fmt: skip
+def test_what_is_not_computed_beyond_a_block_is_found(op: str, limit: int, axis: int) -> None:
+    target = load_python(SimpleNamespace(**{op: beyond(limit, op, axis)}))
+    names = [name for name in kernel_cases.names(op) if "4099" not in name]
+    verdicts = [ask(target, case, "float32").verdict for name in names for case in tier.load([op], name)]
+    assert "fail" in verdicts
+
+
+def rotate_by_xor(x: Array, positions: Array, *, layout: str, base: float, rotary_dim: int | None = None) -> Array:
+    """Rotate with the partner that is found by XOR of the channel with half of the rotated width."""
+    if layout != "half":
+        raise NotImplementedError
+    part = rotary_dim or x.shape[-1]
+    channel = np.arange(part)
+    angle = positions[..., None].astype(np.float64) * base ** (-2.0 * (channel % (part // 2)) / part)
+    partner = x[..., (channel ^ (part // 2)) % part]
+    rotated = x[..., :part] * np.cos(angle) + np.where(channel < part // 2, -1.0, 1.0) * partner * np.sin(angle)
+    return np.concatenate([rotated.astype(x.dtype), x[..., part:]], -1)
+
+
+def test_a_partner_by_xor_is_found_at_every_head_size() -> None:
+    names = [name for name in kernel_cases.names("rope") if "half-part" in name]
+    assert len(names) == 12
+    for name in names:
+        part = int(name.split("-")[-3])
+        verdict = asked(name, rope=rotate_by_xor).verdict
+        assert verdict == ("pass" if part & (part - 1) == 0 else "fail"), name
 
 
 def test_a_case_is_a_function_of_its_id() -> None:

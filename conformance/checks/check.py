@@ -11,7 +11,8 @@ from typing import Any
 
 from ..calls import held_to
 from ..errors import TargetError
-from ..evidence.every import model_cases
+from ..evidence.every import kernel_cases, model_cases
+from ..evidence.every.facts import facts_of
 from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
@@ -19,7 +20,7 @@ from ..suite.reader import INSTALLED, load_manifest
 from ..targets.base import Target
 from ..targets.loader import load
 from . import scope_statement
-from .case_run import ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged
+from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
 from .scope import ENOUGH
@@ -210,6 +211,7 @@ def _report(
     """Return the report of a target's operations."""
     notes = [*target.remarks(), *told, *(note for operation in operations for note in notes_on_unjudged(operation))]
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
+    notes += _without_kernel_cases(operations) if choice.tier == TIER and choice.case is None else []
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
         "claims": dict(target.claims), "versions": dict(target.versions), "notes": notes,
@@ -219,6 +221,12 @@ def _report(
     sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}
     report = Report(about, sums, choice.tier, operations, missing, complete, choice.part)
     return report if choice.model is None else _for_model(report, choice.model)
+
+
+def _without_kernel_cases(operations: list[Operation]) -> list[str]:
+    """Return for which operations the kernel tier has no cases, and why."""
+    names = [name for name in dict.fromkeys(o.op for o in operations) if not kernel_cases.names(name)]
+    return [f"tier kernel adds nothing to {name}: {facts_of(name).no_kernel}" for name in names]
 
 
 def _for_model(report: Report, model: model_cases.Model) -> Report:

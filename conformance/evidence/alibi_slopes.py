@@ -15,6 +15,7 @@ FLAGS = {
 
 USUAL = None
 WITH_OPTION = {"": {"heads": 6}}
+NO_KERNEL = "it returns a number for each head; the core tier has the heads of models"
 
 
 def _case(

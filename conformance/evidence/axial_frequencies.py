@@ -19,6 +19,7 @@ WITH_OPTION: dict[str, dict[str, Any]] = {
     "": {"dims": [4, 6], "base": 100.0, "allocation": "own", "unit": "radians"},
     "allocation": {"dims": [4, 4]},
 }
+NO_KERNEL = "it returns a number for each pair; the core tier has the widths of models"
 
 
 def _case(name: str, flags: str, dims: list[int], *, kind: str = "value", tier: str = "core", **params: Any) -> Case:

@@ -26,6 +26,8 @@ FLAGS = {
 USUAL: dict[str, Any] = {"combine": "concat"}
 WITH_OPTION = {"combine": {"e": 4}}
 SIZES: dict[str, Any] = {"M": 17, "N": 13, "e": 6}
+KERNEL: tuple[dict[str, Any], ...] = ({"combine": "concat"}, {"combine": "sum"})
+KERNEL_SIZES: dict[str, Any] = {"M": 48, "N": 64, "d": 96, "e": 96}
 
 _axial = cases_of("axial_learned", "axial-learned-")
 _axial_form = cases_of("axial_learned")

@@ -16,6 +16,8 @@ from .tools.hints import EACH_HEAD, KEEP_FLOAT32, TRIANGLE
 from .tools.numbers import reals
 
 USUAL = None
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+KERNEL_SIZES: dict[str, Any] = {"n": 4}
 
 
 def _case(

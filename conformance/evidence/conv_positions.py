@@ -25,6 +25,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"groups": 2}
+KERNEL: tuple[dict[str, Any], ...] = ({"groups": 16},)
+KERNEL_SIZES: dict[str, Any] = {"d": 96, "k": 20}
 
 _conv = cases_of("conv_positions", "conv-")
 _conv_form = cases_of("conv_positions")

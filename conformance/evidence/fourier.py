@@ -29,6 +29,11 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"unit": "half_turns", "order": "wave coordinate band", "include": "first"}
 SIZES: dict[str, Any] = {"c": 3, "K": 2}
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"unit": "radians", "order": "band wave coordinate", "include": "first"},
+    {"unit": "half_turns", "order": "wave coordinate band", "include": "none"},
+)
+KERNEL_SIZES: dict[str, Any] = {"c": 3, "K": 16}
 
 OCTAVES = (1.0, 2.0, 4.0)
 ODD = (0.75, 3.5)

@@ -25,6 +25,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"alpha": 0.375}
 SIZES: dict[str, Any] = {"N": 13}
+KERNEL: tuple[dict[str, Any], ...] = ({"alpha": 0.375},)
+KERNEL_SIZES: dict[str, Any] = {"N": 64, "d": 96}
 
 _hierarchical = cases_of("hierarchical_learned", "hierarchical-")
 

@@ -27,6 +27,8 @@ USUAL: dict[str, Any] = {"combine": "concat", "clip_sizes": False}
 WITH_OPTION = {"combine": {"e": 4}}
 LEFT_OUT = ("alone/clip-sizes",)
 SIZES: dict[str, Any] = {"L": 17, "M": 13, "U": 14, "V": 19, "e": 3}
+KERNEL: tuple[dict[str, Any], ...] = ({"combine": "concat", "clip_sizes": False},)
+KERNEL_SIZES: dict[str, Any] = {"L": 1000, "M": 1000, "U": 1000, "V": 1000, "d": 96, "e": 80}
 
 TABLES = ("x_table", "y_table", "h_table", "w_table")
 _layout = cases_of("layout_2d", "layout-")

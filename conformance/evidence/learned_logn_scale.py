@@ -14,6 +14,8 @@ from .tools.hints import EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import floats, reals
 
 USUAL: dict[str, Any] = {}
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+KERNEL_SIZES: dict[str, Any] = {"H": 33}
 
 
 def _case(name: str, flags: str, positions: Any, heads: int, comment: str = "", **more: Any) -> Case:

@@ -14,6 +14,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {}
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+KERNEL_SIZES: dict[str, Any] = {}
 
 PACKED = ((0, 1, 2, 0, 1, 0, 1, 2, 3), (0, 0, 0, 1, 2, 3, 0, 1, 2))
 FORWARD = (5, 6, 7, 9, 10, 300, 301, 302)

@@ -25,6 +25,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"residual": True}
 SIZES: dict[str, Any] = {"I": 3, "J": 5}
+KERNEL: tuple[dict[str, Any], ...] = ({"residual": True},)
+KERNEL_SIZES: dict[str, Any] = {"d": 96, "k": 3}
 
 _peg = cases_of("peg", "peg-")
 _peg_form = cases_of("peg")

@@ -21,6 +21,11 @@ FLAGS = {
 USUAL = None
 WITH_OPTION = {"": {"heads": 2, "source": "half", "target": "interleaved", "K": 6, "R": (5,)}}
 OTHER_VALUES = {"target": "half"}
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"heads": 33, "source": "half", "target": "interleaved"},
+    {"heads": 33, "source": "interleaved", "target": "half"},
+)
+KERNEL_SIZES: dict[str, Any] = {"K": 128, "R": (257,)}
 
 
 def _case(

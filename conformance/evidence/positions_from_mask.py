@@ -15,6 +15,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"padding": 0}
+KERNEL: tuple[dict[str, Any], ...] = ({"padding": 0},)
+KERNEL_SIZES: dict[str, Any] = {}
 
 LEFT = ((0, 0, 1, 1, 1), (0, 1, 1, 1, 1), (1, 1, 1, 1, 1))
 RIGHT = ((1, 1, 1, 0, 0), (1, 1, 1, 1, 1), (1, 0, 0, 0, 0))

@@ -10,6 +10,8 @@ from .tools.case import cases_of
 from .tools.deviation import after, deviations_of
 
 USUAL: dict[str, Any] = {"padding_idx": 1}
+KERNEL: tuple[dict[str, Any], ...] = ({"padding_idx": 1},)
+KERNEL_SIZES: dict[str, Any] = {}
 
 TOKENS = ((0, 42, 7, 9, 1, 1), (1, 1, 0, 5, 33, 2), (0, 1, 5, 1, 6, 2))
 _case = cases_of("positions_from_tokens", "ids-")

@@ -25,6 +25,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"layout": "sin_cos"}
 SIZES: dict[str, Any] = {"c": 2, "m": 5}
+KERNEL: tuple[dict[str, Any], ...] = ({"layout": "sin_cos"},)
+KERNEL_SIZES: dict[str, Any] = {"c": 3, "m": 96}
 
 _random = cases_of("random_fourier", "random-fourier-")
 _random_form = cases_of("random_fourier")

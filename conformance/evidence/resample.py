@@ -39,6 +39,18 @@ WITH_OPTION: dict[str, dict[str, Any]] = {
     "": {"size": [3, 4], "old_size": [2, 3], "prefix": 1, "method": "linear", "align_corners": False, "antialias": False},
     "antialias": {"old_size": [5, 7]},
 }
+KERNEL: tuple[dict[str, Any], ...] = tuple(
+    {"size": size, "old_size": old, "prefix": 1, "method": method, "align_corners": corners, "antialias": smooth}
+    for size, old, method, corners, smooth in (
+        ([24, 20], [14, 14], "cubic", False, False),
+        ([24, 20], [14, 14], "linear", False, False),
+        ([13, 16], [37, 37], "cubic", False, True),
+        ([13, 16], [37, 37], "linear", False, True),
+        ([20, 33], [14, 14], "linear", True, False),
+        ([20, 33], [14, 14], "cubic", True, False),
+    )
+)
+KERNEL_SIZES: dict[str, Any] = {"d": 96}
 
 PLAIN: dict[str, Any] = {"align_corners": False, "antialias": False}
 CORNERS: dict[str, Any] = {"align_corners": True, "antialias": False}

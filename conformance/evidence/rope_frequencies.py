@@ -55,6 +55,7 @@ from .tools.hints import BRANCH, DEFAULT, EXPONENT, FACTOR, IGNORED, KEEP_FLOAT3
 
 USUAL = None
 WITH_OPTION = {"": {"dim": 6, "base": 10000.0}}
+NO_KERNEL = "it returns a number for each pair; the core tier has the widths of models"
 
 
 def _case(

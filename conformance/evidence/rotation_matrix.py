@@ -13,6 +13,7 @@ USUAL: dict[str, Any] = {"dim": 6, **ROTARY}
 SIZES: dict[str, Any] = {"P": ()}
 LEFT_OUT = ("again/yarn-turns-factor", *NEGATIVE, *FRACTIONAL)
 GAPS = ("yarn-mscale-one", "positions-4096-at-0")
+NO_KERNEL = "it is a matrix for one position, for teaching; the core tier has the widths of models"
 
 
 def _case(

@@ -28,6 +28,8 @@ USUAL = None
 WITH_OPTION = {"": {"dim": 8, "normalize": True, "centered": False, "H": 3, "W": 4}}
 OTHER_VALUES = {"eps": 0.5}
 GAPS = ("positions-4096-at-0", "positions-clamped-4095")
+KERNEL: tuple[dict[str, Any], ...] = ({"dim": 256, "normalize": True, "centered": False},)
+KERNEL_SIZES: dict[str, Any] = {"R": (2,), "H": 33, "W": 65}
 
 DETR = {"normalize": True, "centered": False}
 DEFORMABLE = {"normalize": True, "centered": True}

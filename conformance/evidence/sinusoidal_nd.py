@@ -25,6 +25,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"widths": [4, 6], "layout": "sin_cos", "phases": "axis"}
 GAPS = ("positions-4096-at-0",)
+KERNEL: tuple[dict[str, Any], ...] = ({"widths": [96, 160], "layout": "sin_cos", "phases": "axis"},)
+KERNEL_SIZES: dict[str, Any] = {}
 
 GRID = ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))
 SCATTERED = ((3, 0, 7, 3), (11, 5, 0, 2))

@@ -22,6 +22,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"dim": 4, "layout": "sin_cos"}
+KERNEL: tuple[dict[str, Any], ...] = ({"dim": 16, "layout": "sin_cos"},)
+KERNEL_SIZES: dict[str, Any] = {}
 
 _shift = cases_of("sinusoidal_shift", "sinusoidal-shift-")
 

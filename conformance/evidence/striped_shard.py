@@ -11,6 +11,7 @@ from .tools.deviation import deviations_of
 
 USUAL: dict[str, Any] = {"length": 11, "rank": 1, "ranks": 3}
 OTHER_VALUES = {"length": 14}
+NO_KERNEL = "it returns the positions of one shard, whose length no kernel cuts into tiles"
 
 _case = cases_of("striped_shard", "shard-")
 

@@ -26,6 +26,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"dim": 7, "flip": True, "shift": 0, "scale": 2.5}
+KERNEL: tuple[dict[str, Any], ...] = ({"dim": 320, "flip": True, "shift": 0, "scale": 1.0},)
+KERNEL_SIZES: dict[str, Any] = {}
 
 DDPM = {"flip": False, "shift": 1, "scale": 1.0}
 GUIDED = {"flip": True, "shift": 0, "scale": 1.0}

@@ -14,6 +14,8 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"rate": 4}
+KERNEL: tuple[dict[str, Any], ...] = ({"rate": 4}, {"rate": 16})
+KERNEL_SIZES: dict[str, Any] = {"Q": 257}
 
 _case = cases_of("visible_windows", "")
 

@@ -22,6 +22,8 @@ FLAGS = {
 
 USUAL: dict[str, Any] = {"axis": 2}
 SIZES: dict[str, Any] = {"o": 4, "c": 2}
+KERNEL: tuple[dict[str, Any], ...] = ({"axis": 2}, {"axis": 0})
+KERNEL_SIZES: dict[str, Any] = {"o": 96, "c": 24, "k": 130}
 
 _norm = cases_of("weight_norm", "weight-norm-")
 _norm_form = cases_of("weight_norm")

@@ -8,6 +8,7 @@ from .tools.case import cases_of
 from .tools.deviation import deviations_of
 
 USUAL: dict[str, Any] = {"length": 12, "rank": 1, "ranks": 3}
+NO_KERNEL = "it returns the positions of one shard, whose length no kernel cuts into tiles"
 
 _case = cases_of("zigzag_shard", "shard-")
 

@@ -9,6 +9,8 @@ What the evidence of an operation says of its generated calls. Each name may be 
 ``LEFT_OUT``       generated cases without a use: the operation's own cases ask the same, or nothing would be asked
 ``GAPS``           names of deviations that fewer than two cases of the operation catch
 ``KERNEL``         options of calls in the kernel tier: one call for each, at every size; none: no such calls
+``KERNEL_SIZES``   sizes by letter of these calls, where they do not follow from what a kernel of the kind has: real widths
+``NO_KERNEL``      why the kernel tier adds nothing, if there are no such calls
 ``WITH_OPTION``    by option, what calls that differ in it alone have besides (options, sizes by letter): without it the option
                    does not act, or has no second value; ``""`` is for all options
 ``OTHER_VALUES``   the second value of an option in these calls, where a near one does not act
@@ -42,6 +44,8 @@ class Facts:
     gaps: tuple[str, ...]
     kernel: tuple[Options, ...]
     every_size: bool
+    kernel_sizes: Mapping[str, Any] | None
+    no_kernel: str
     with_option: Mapping[str, Options]
     other_values: Options
 
@@ -68,6 +72,8 @@ def facts_of(op: str) -> Facts:
         gaps=getattr(stated, "GAPS", ()),
         kernel=getattr(stated, "KERNEL", ()),
         every_size=getattr(stated, "EVERY_SIZE", False),
+        kernel_sizes=getattr(stated, "KERNEL_SIZES", None),
+        no_kernel=getattr(stated, "NO_KERNEL", ""),
         with_option=getattr(stated, "WITH_OPTION", {}),
         other_values=getattr(stated, "OTHER_VALUES", {}),
     )

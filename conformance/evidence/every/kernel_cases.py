@@ -3,10 +3,12 @@ The kernel tier: calls at the sizes where kernels break, made from a seed and ju
 
 Tiles have 16 to 128 tokens and grids 65535 blocks; a head may have 256 lanes, and groups of query heads need not be powers of
 two. So there are 1, 31, 33, 63, 64, 65, 127, 129, 257 and 4097 tokens or keys, head sizes from 64 to 256, 65537 rows and 33
-heads, and no axis stands for another. Reals are of few bits, so that every dtype holds them.
+heads, and no axis stands for another. Common head sizes are rotated in part too. Reals are of few bits, so that every dtype
+holds them. Operations of another kind are asked 257 rows, a batch of 1030 and their models' widths.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -17,11 +19,12 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ...model import Case, Flag
-from ...suite.axes import alternatives, limits, within
+from ...suite.axes import alternatives, in_order, limits, within
 from .facts import facts_of
 from .made_calls import SIZES, has_coordinates, letters, shape_of, usual_way
 
 GROUP = "kernel"
+MOST = 1000  # positions and words that have no largest one end below it
 FLAGS = {
     "tile": Flag("a tail of tokens, keys or channels past the last whole tile that is not computed", "flashinfer #2470"),
     "grid": Flag("rows beyond the 65535 blocks of a grid, or heads beyond a power of two, that are not computed"),
@@ -32,6 +35,8 @@ FLAGS = {
     "rows": Flag("row 0's positions used for every row of the batch", "Liger-Kernel #477"),
     "rising": Flag("an online softmax whose running maximum misses the largest logits of later tiles: it overflows"),
     "wide-head": Flag("head sizes above 128 that a kernel computes in part"),
+    "part-of-head": Flag("a channel's partner found by XOR of lanes, or at half the head, where only a part of it rotates"),
+    "channels": Flag("channels or points beyond the first 64 or 256 that are not computed"),
 }
 Arrays = dict[str, npt.NDArray[Any]]
 Options = Mapping[str, Any]
@@ -59,6 +64,8 @@ ROTARY: tuple[Sized, ...] = (
     ("tokens-127", "tile", (127, 112), "from 0"),
     ("tokens-129", "tile", (5, 129, 160), "later"),
 )
+PARTS = tuple((part * head // 8, head) for head in (64, 128, 256) for part in (2, 3, 4, 6))  # rotated channels, and all
+FEW_PARTS = ((48, 128), (96, 128))
 FEW = ("tokens-257", "one-token", "heads-33", "tokens-4097")  # of operations that do not ask for every size
 HEADS: tuple[tuple[str, str, tuple[int, int, int, int, int]], ...] = (  # query heads, key heads, queries, keys, lanes
     ("keys-129", "tile", (6, 2, 129, 129, 80)),
@@ -86,6 +93,11 @@ IMAGES = (  # images, heads, rows and columns of patches, channels
     ("patches-196", "tile", (3, 1, 14, 14, 64)),
     ("heads-33", "grid", (1, 33, 5, 7, 16)),
     ("one-patch", "one-token", (5, 2, 1, 1, 96)),
+)
+WHOLE: tuple[tuple[str, str, dict[str, Any]], ...] = (  # of other kinds, besides their own sizes
+    ("rows-257", "tile channels", {"P": (257,), "T": 257, "R": (2,), "I": 14, "J": 19}),
+    ("batch-1030", "grid rows", {"P": (1030, 3), "T": 3, "R": (1030,), "I": 3, "J": 2}),
+    ("rows-4099", "long", {"P": (4099,), "T": 4099, "R": ()}),
 )
 COLUMNS = (  # positions alone
     ("tokens-257", "tile", (257,)),
@@ -166,11 +178,20 @@ def _rotating(op: str) -> Iterator[Row]:
             if facts_of(op).every_size or name in FEW:
                 x = (*shape[:-1], 16) if summed else shape
                 yield f"{params.get('layout', '')}-{name}".strip("-"), flags, _rotated(op, params, x, form)
+        if "rotary_dim" in REGISTRY[op].domains or "cos" in REGISTRY[op].arrays:
+            for part, head in PARTS if facts_of(op).every_size else FEW_PARTS:
+                name = f"{params['layout']}-part-{part}-of-{head}"
+                yield name, "part-of-head", _rotated(op, params, (2, 3, 33, head), "later", part)
 
 
-def _rotated(op: str, params: Options, x: tuple[int, ...], form: str) -> Callable[[np.random.Generator], Asked]:
-    channels, domains = x[-1], REGISTRY[op].domains
+def _rotated(
+    op: str, params: Options, x: tuple[int, ...], form: str, part: int | None = None
+) -> Callable[[np.random.Generator], Asked]:
+    """Return what makes a call of which all channels rotate, or a part."""
+    channels, domains = part or x[-1], REGISTRY[op].domains
     options = dict(params)
+    if part is not None and "rotary_dim" in domains:
+        options["rotary_dim"] = part
     if "sections" in domains:
         options["sections"] = (channels // 4, channels // 8, channels // 8)
     if "dims" in domains:
@@ -312,6 +333,48 @@ def _placed(op: str, params: Options, shape: tuple[int, ...]) -> Callable[[np.ra
     return make
 
 
+# ---- operations of another kind --------------------------------------------------------------------------------------------
+def _whole(op: str) -> Iterator[Row]:
+    """Yield calls with many rows, where an operation has such axes, each with the widths that its evidence states."""
+    letters_of = {axis.lstrip("~*") for axis in letters(op)}
+    for params in facts_of(op).kernel:
+        word = _words_apart(params, facts_of(op).kernel)
+        several = letters_of & {"P", "T", "R", "B"} and "R" not in (facts_of(op).kernel_sizes or {})
+        for name, flags, sizes in WHOLE if several else [("widths", "channels", {})]:
+            if letters_of & {"P", "T"} or name != "rows-4099":
+                yield f"{word}-{name}".strip("-"), flags, _widened(op, params, sizes)
+
+
+def _words_apart(params: Options, every: Sequence[Options]) -> str:
+    """Return the options in which a call differs from the others of its operation, for its name."""
+    apart = [name for name, value in params.items() if any(other[name] != value for other in every)]
+    words = [params[n] if isinstance(params[n], str) else f"{n}-{params[n]}" for n in apart]
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
+
+
+def _widened(op: str, params: Options, sizes: Options) -> Callable[[np.random.Generator], Asked]:
+    own = facts_of(op).kernel_sizes or {}
+    known = {**SIZES, **facts_of(op).sizes, **sizes, **own, **params}
+
+    def make(rng: np.random.Generator) -> Asked:
+        arrays: Arrays = {}
+        for name in _given(op):
+            axes = REGISTRY[op].arrays[name]
+            ways = alternatives(axes.shape)
+            shape = shape_of(ways[min(usual_way(op), len(ways) - 1)], known, rows=True)
+            if axes.kind == "mask":
+                arrays[name] = rng.random(shape) < 0.875
+            elif axes.kind == "integer" or (axes.kind == "position" and name != "x"):
+                low, high = limits(axes, known)
+                places = rng.integers(int(low or 0), MOST if high is None else int(high) + 1, shape)
+                arrays[name] = in_order(places) if axes.ordered else places
+            else:
+                arrays[name] = within(reals(rng, *shape), axes, known, 8)
+        return params, arrays
+
+    return make
+
+
 def names(op: str) -> list[str]:
     """Return the ids of an operation's cases."""
     return [f"{op}/{GROUP}/{name}" for name, _, _ in _rows(op)]
@@ -333,6 +396,8 @@ def _rows(op: str) -> Iterator[Row]:
 def _maker(op: str) -> Callable[[str], Iterator[Row]]:
     """Return what makes the calls of an operation, by the axes of its arrays."""
     arrays = REGISTRY[op].arrays
+    if facts_of(op).kernel_sizes is not None:
+        return _whole
     if {"I", "J"} <= letters(op):
         return _imaged
     if "x" in arrays:
