@@ -199,8 +199,17 @@ def beyond(limit: int, op: str, axis: int) -> Callable[..., Any]:
     return function
 
 
-@pytest.mark.parametrize(("op", "limit", "axis"), [("resample", 64, 1), ("fourier", 256, 0), ("conv_positions", 64, 1),
-                                                   ("peg", 256, 0), ("timestep", 1024, 0), ("weight_norm", 128, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "limit", "axis"),
+    [
+        ("resample", 64, 1),
+        ("fourier", 256, 0),
+        ("conv_positions", 64, 1),
+        ("peg", 256, 0),
+        ("timestep", 1024, 0),
+        ("weight_norm", 128, 1),
+    ],
+)
 def test_what_is_not_computed_beyond_a_block_is_found(op: str, limit: int, axis: int) -> None:
     target = load_python(SimpleNamespace(**{op: beyond(limit, op, axis)}))
     names = [name for name in kernel_cases.names(op) if "4099" not in name]
