@@ -28,6 +28,7 @@ FLAGS = {
 V3: dict[str, Any] = {"buckets": 256, "max_distance": 512}
 V1: dict[str, Any] = {"buckets": None, "max_distance": 512}
 USUAL: dict[str, Any] = {"buckets": 8, "max_distance": 20}
+OTHER_VALUES = {"max_distance": 40}
 KERNEL: tuple[dict[str, Any], ...] = (V3,)
 LEFT_OUT = ("again/expanded-once-more",)
 

@@ -25,6 +25,7 @@ FLAGS = {
 }
 
 USUAL: dict[str, Any] = {"size": 12, "window": 4, "shift": 2}
+OTHER_VALUES = {"shift": 1}
 LEFT_OUT = ONE_PAIR
 KERNEL: tuple[dict[str, Any], ...] = ({"size": 4116, "window": 7, "shift": 3},)
 

@@ -92,7 +92,8 @@ def _changed(
     op: str, name: str, flag: str, given: Options, others: Sequence[Options], step: int = 1, **sizes: Any
 ) -> Case:  # fmt: skip
     """Return a case of calls with given options, with others, and with the first again."""
-    how = {"places": shifted(7) if has_one_position(op) else triangular(step), **sizes}
+    optional = tuple(argument for argument, axes in REGISTRY[op].arrays.items() if axes.optional)
+    how = {"places": shifted(7) if has_one_position(op) else triangular(step), "without": optional, **sizes}
     how |= {letter: size for letter, size in given.items() if letter not in REGISTRY[op].domains}
     options = ({n: v for n, v in params.items() if n in REGISTRY[op].domains} for params in (given, *others, given))
     steps = tuple(Step(*call(op, f"alone/{name}", params, **how)) for params in options)
