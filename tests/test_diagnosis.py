@@ -21,7 +21,7 @@ from posref.conformance.evidence.opposites import OPPOSITES, contradict
 SAID = {  # by the defect's file
     "apply_strides_ignored": "Exactly the cases with an input that is not contiguous, or is a broadcast view fail",
     "learned_last_row": "Only the last row of the table is wrong.",
-    "logits_scale_103": "your output equals the definition, within angle32, if the scale is 1.03 times what it should be",
+    "logits_scale_103": "the scale is 1.03 times what it should be",
     "shaw_last_row_for_first": "Only the first row of the table is wrong.",
     "sinusoidal_base_1000": "your output equals the definition, within angle32, if base is 1000 (asked: 10000, ",
     "table_coarse_sine": "unexplained: no known mistake gives these values.",

@@ -140,6 +140,8 @@ def small(op: str) -> list[LoadedCase]:
     return [case for case in every if case.kind == "value" and "float32" in case.dtypes and fresh_calls._is_small(case)]
 
 
+@pytest.mark.thorough
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", REGISTRY)
 def test_a_fresh_call_is_another_one_and_the_reference_is_right(op: str) -> None:
     cases = small(op)

@@ -100,7 +100,7 @@ def test_a_failure_that_no_finding_names_is_unconfirmed() -> None:
 def test_there_is_a_report_of_every_adapter_and_a_session_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     nox = ModuleType("nox")  # the session is not run here
     nox.options, nox.Session = ModuleType("options"), object  # type: ignore[attr-defined]
-    nox.session = lambda function: function  # type: ignore[attr-defined]
+    nox.session = lambda function=None, **o: function or (lambda function: function)  # type: ignore[attr-defined]
     nox.parametrize = lambda *a, **o: lambda function: function  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nox", nox)
     released = from_file(ROOT / "noxfile.py").RELEASED

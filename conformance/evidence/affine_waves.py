@@ -46,7 +46,7 @@ def _case(
     return _cases(name, flags, {"wave": wave}, {"x": x, **learned}, comment, **rest)
 
 
-PERIODS = {"weight": 10.0 ** -np.linspace(0, 9, 7), "bias": np.zeros(7)}  # TGAT's first frequencies
+PERIODS = {"weight": 10.0 ** -np.linspace(0, 9, 7), "bias": np.arange(7) / 8}  # TGAT's first frequencies
 
 
 def cases() -> tuple[Case, ...]:

@@ -13,7 +13,7 @@ from .shared.rotary import FAR, FREQUENCIES, TRIPLES
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Wrap, argument, deviations_of
 from .tools.forms import form
-from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW
+from .tools.hints import ALL_AXES, AXIS_ORDER, EACH_ROW, LEFT_OVER
 from .tools.numbers import floats, seed_of
 from .tools.omissions import NO_BATCH, VIEWS
 
@@ -169,7 +169,7 @@ DEVIATIONS = (
     *(Deviation(f"axes-{name.replace('_', '-')}", f"the arrangement is always {name.replace('_', ' ')}", _map(_arranged(name)),
       hint=AXIS_OF_PAIRS) for name in ARRANGEMENTS),
     Deviation("axes-tail-last", "pairs past the shorter sections go to the last axis, not to the first", _map(_tail_last),
-              hint="Pairs that are left over belong to axis 0."),
+              hint=LEFT_OVER),
     Deviation("axes-turn-goes-on", "after an axis that is full, the round-robin goes on from its substitute",
               _map(_turn_goes_on), hint="Pair i starts again from axis i mod A, wherever pair i - 1 went."),
     Deviation("axes-first-alone", "every pair rotates with the first axis", _map(lambda axes, *rest: [0] * len(axes)),
@@ -180,7 +180,7 @@ DEVIATIONS = (
       f"the last two axes, height and width, are exchanged where the arrangement is {name.replace('_', ' ')}",
       _exchanged_in(name), hint=AXIS_ORDER) for name in ARRANGEMENTS),
     _deviation("axes-leftover-at-0", "interleaved pairs past three times their axis's section have no position",
-               _leftover_at_0, hint="Pairs that are left over belong to axis 0.",
+               _leftover_at_0, hint=LEFT_OVER,
                seen_in="llama.cpp (ggml's imrope, pairs 61 and 62 of Qwen3-VL)"),
     _deviation("axes-frequencies-restart", "the frequencies start again with the first pair of every axis", _restarting,
                hint="Pair i of the head has frequency i, whichever axis it rotates with."),

@@ -9,7 +9,7 @@ from ..model import Case, Flag, Step
 from .tools.case import cases_of
 from .tools.deviation import Wrap, argument, deviations_of, narrowed
 from .tools.forms import places
-from .tools.hints import DEFAULT, INTEGERS, SIGN
+from .tools.hints import DEFAULT, INTEGERS, LOG_BUCKETS, ROW_OF_ZERO, SIGN
 
 OP = "deberta_rows"
 FLAGS = {
@@ -109,7 +109,7 @@ DEVIATIONS = (
     _deviation("deberta-key-minus-query", "the relative position is key minus query", argument(0, lambda r: -r), hint=SIGN,
                seen_in="nntrainer#3982"),
     _deviation("deberta-no-log", "buckets stay one token wide", _other(lambda r, mid, d: r),
-               hint="Beyond half of the buckets, their width grows with the logarithm."),
+               hint=LOG_BUCKETS),
     _deviation("deberta-floor", "the logarithm is rounded down",
                _other(lambda r, mid, d: _log(r, mid, d - 1, lambda x: np.floor(x + 1e-9))), hint=ROUND_UP),
     _deviation("deberta-nearest", "the logarithm is rounded to the nearest",
@@ -124,7 +124,7 @@ DEVIATIONS = (
                    r, buckets=None, max_distance=max_distance if buckets is None else buckets),
                hint="Look at the order of buckets and largest distance.", seen_in="transformers' DeBERTa-v2"),
     _deviation("deberta-row-minus-1", "each row is the one before the right one",
-               lambda f: lambda r, /, **o: np.maximum(f(r, **o) - 1, 0), hint="Distance 0 has row S."),
+               lambda f: lambda r, /, **o: np.maximum(f(r, **o) - 1, 0), hint=ROW_OF_ZERO),
     _deviation("deberta-from-0", "distance 0 has row 0", lambda f: lambda r, /, **o: np.abs(
                    f(r, **o) - (o["max_distance"] if o["buckets"] is None else o["buckets"])),
                hint="Distance 0 has row S: add S before the clip."),

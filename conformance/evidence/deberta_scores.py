@@ -9,7 +9,7 @@ from ..model import Case, Flag, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
-from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, SIGN, UNSCALED
+from .tools.hints import ARANGE, BRANCH, EACH_HEAD, KEEP_FLOAT32, ROUND_ONCE, ROW_OF_ZERO, ROWS_RISE, SIGN, UNSCALED
 from .tools.numbers import reals
 from .tools.omissions import ONE_PAIR
 
@@ -214,7 +214,7 @@ DEVIATIONS = (
     _deviation("disentangled-by-query", "p2c is read by the query, not by the key", _by_query, hint=TRANSPOSED),
     _of_rows("disentangled-row-plus-1", "each row is the one after the right one",
              before(lambda x, table, index, /: ((x, table, np.minimum(index + 1, table.shape[-2] - 1)), {})),
-             hint="Distance 0 has row S."),
+             hint=ROW_OF_ZERO),
     _of_rows("disentangled-first-head", "all heads use the tables of the first",
              argument(1, lambda t: 0 * t + t[:1]), hint=EACH_HEAD),
     _deviation("disentangled-scaled", "scores are divided by sqrt(D)", after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5),
@@ -226,7 +226,7 @@ DEVIATIONS = (
     _deviation("disentangled-first-row", "the first row's positions are used for every row", before(_first_row),
                hint="Each row of the batch has positions of its own."),
     _deviation("disentangled-reversed", "the tables are read from the last row", before(_of_tables(lambda t: t[:, ::-1])),
-               hint="Rows rise with query minus key."),
+               hint=ROWS_RISE),
     _deviation("disentangled-tables-bfloat16", "the tables are held in bfloat16", before(_of_tables(narrowed("bfloat16"))),
                hint=KEEP_FLOAT32),
     _deviation("disentangled-queries-bfloat16", "queries are narrowed to bfloat16", argument(0, narrowed("bfloat16")),

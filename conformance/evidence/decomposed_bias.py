@@ -8,7 +8,7 @@ from ..model import Case, Flag
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, after, argument, before, deviations_of, narrowed
-from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE
+from .tools.hints import BOTH_TERMS, HEIGHT_WIDTH, KEEP_FLOAT32, ROUND_ONCE, ROWS_RISE
 from .tools.numbers import reals
 
 OP = "decomposed_bias"
@@ -126,14 +126,14 @@ DEVIATIONS = (
     _deviation("decomposed-bias-exchanged", "the tables of height and width are exchanged", before(_exchanged),
                hint=HEIGHT_WIDTH),
     _deviation("decomposed-bias-no-height", "the table of the height is left out", argument(1, lambda h: 0 * h),
-               hint="Add both terms: one for the height, one for the width."),
+               hint=BOTH_TERMS),
     _deviation("decomposed-bias-no-width", "the table of the width is left out", argument(2, lambda w: 0 * w),
-               hint="Add both terms: one for the height, one for the width."),
+               hint=BOTH_TERMS),
     _deviation("decomposed-bias-keys-exchanged", "keys are laid out column by column", _keys_exchanged, hint=HEIGHT_WIDTH),
     _deviation("decomposed-bias-queries-exchanged", "queries are laid out column by column", _queries_exchanged,
                hint=HEIGHT_WIDTH),
     _deviation("decomposed-bias-backwards", "both tables are read from the last row",
-               before(lambda q, h, w, /, **o: ((q, h[::-1], w[::-1]), o)), hint="Rows rise with query minus key."),
+               before(lambda q, h, w, /, **o: ((q, h[::-1], w[::-1]), o)), hint=ROWS_RISE),
     _deviation("decomposed-bias-heads", "the bias is that of the first image or head",
                after(lambda b, q, *a, **o: np.broadcast_to(b.reshape(-1, *b.shape[-4:])[:1], b.reshape(-1, *b.shape[-4:]).shape)
                      .reshape(b.shape) if b.size else b),

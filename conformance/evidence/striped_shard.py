@@ -8,6 +8,7 @@ from ..model import Case
 from .shared.position_ids import changed_shard, every_rank
 from .tools.case import cases_of
 from .tools.deviation import deviations_of
+from .tools.hints import SHARD_POSITIONS
 
 USUAL: dict[str, Any] = {"length": 11, "rank": 1, "ranks": 3}
 OTHER_VALUES = {"length": 14}
@@ -40,7 +41,7 @@ DEVIATIONS = (
                hint="Tokens are dealt to the ranks one by one."),
     _deviation("stripes-local", "positions count from 0 in every shard",
                changed_shard(lambda length, rank, ranks: range(len(range(rank, length, ranks)))),
-               hint="A shard's tokens keep their positions in the whole sequence."),
+               hint=SHARD_POSITIONS),
     _deviation("stripes-from-one", "ranks are counted from 1: positions are one too large",
                changed_shard(lambda length, rank, ranks: range(rank + 1, length + 1, ranks)), hint="Rank 0 begins at token 0."),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from .shared.relative import BOTH_DIRECTIONS, BUCKETS, K_OFFSETS, Q_OFFSETS, las
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, argument, before, deviations_of
 from .tools.forms import pairs
-from .tools.hints import LAST_QUERIES
+from .tools.hints import LAST_QUERIES, WEIGHT_CONVERTER
 from .tools.numbers import floats, reals
 from .tools.omissions import ONE_PAIR, VIEWS
 
@@ -108,7 +108,7 @@ DEVIATIONS = (
     Deviation("t5-bottom-right", "queries are the last of the keys, whatever their positions",
               {"t5_bias": before(_last_of_keys)}, hint=LAST_QUERIES),
     _deviation("t5-table-reshaped", "the table is reshaped to (heads, buckets) where it should be transposed",
-               argument(0, lambda t: t.reshape(t.shape[::-1]).T), hint="A weight converter."),
+               argument(0, lambda t: t.reshape(t.shape[::-1]).T), hint=WEIGHT_CONVERTER),
     _deviation("t5-heads-mixed", "the bias is reshaped where its axes should be moved", _heads_mixed,
                hint="Move the head axis with a transpose, not with a reshape."),
 )  # fmt: skip

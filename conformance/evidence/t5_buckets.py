@@ -10,7 +10,7 @@ from .shared.relative import BOTH_DIRECTIONS, BUCKETS
 from .tools.case import Make
 from .tools.deviation import Function, Wrap, after, always, argument, deviations_of, option
 from .tools.forms import places
-from .tools.hints import BRANCH, DEFAULT, ROUND_DOWN, SIGN
+from .tools.hints import BRANCH, DEFAULT, LOG_BUCKETS, ROUND_DOWN, SIGN
 from .tools.omissions import NEGATIVE, NO_BATCH, VIEWS
 
 FLAGS = {
@@ -155,7 +155,7 @@ DEVIATIONS = (
     _deviation("t5-max-distance-128", "max_distance is always 128",
                lambda f: lambda r, /, **o: f(r, **(o | {"max_distance": 128})), hint=DEFAULT, seen_in="llama.cpp"),
     _deviation("t5-no-log", "buckets stay one token wide", _buckets(lambda n, sided, far: np.minimum(n, sided - 1)),
-               hint="Beyond half of the buckets, their width grows with the logarithm."),
+               hint=LOG_BUCKETS),
     _deviation("t5-rounded", "the logarithm is rounded to the nearest",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint)), hint=ROUND_DOWN),
     _deviation("t5-ceil", "the logarithm is rounded up",

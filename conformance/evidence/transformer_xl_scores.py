@@ -9,7 +9,7 @@ from ..model import Case, Flag, Step
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Real, Wrap, after, always, argument, before, deviations_of, narrowed, option
-from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, INTEGERS, KEEP_FLOAT32, ROUND_ONCE, SIGN, UNSCALED
+from .tools.hints import BRANCH, DEFAULT, EACH_HEAD, INTEGERS, KEEP_FLOAT32, OWN_KEY, ROUND_ONCE, SIGN, TWO_SIDES, UNSCALED
 from .tools.numbers import reals
 from .tools.omissions import ONE_PAIR
 
@@ -25,7 +25,6 @@ FLAGS = {
     "xl-ids": Flag("both counted from 0 where the queries are the last", "TransformerEngine #1046"),
     "xl-rows": Flag("row 0's positions used for every row of the batch"),
     "xl-far": Flag("distances held in bfloat16 or float16", "R made in the dtype of the model"),
-    "xl-scale": Flag("one term scaled, or both"),
     "xl-downcast": Flag("24-bit queries, keys or weights narrowed on the way"),
     "xl-decode": Flag("a decode row that is not the row of the whole"),
     "xl-true-size": Flag("a model's own lengths not reproduced"),
@@ -223,14 +222,14 @@ DEVIATIONS = (
     _of_distances("xl-key-minus-query", "distances are key minus query", _apart(lambda apart, clamp: -apart), hint=SIGN,
                   seen_in="speechbrain/speechbrain #3073"),
     _of_distances("xl-no-future", "keys after the query have distance 0", _apart(lambda apart, clamp: np.maximum(apart, 0)),
-                  hint="R needs negative distances too: 2T - 1 rows for T frames.", seen_in="espnet #2684"),
+                  hint=TWO_SIDES, seen_in="espnet #2684"),
     _of_distances("xl-absolute", "keys after the query have the distance of keys before it",
-                  _apart(lambda apart, clamp: np.abs(apart)), hint="R needs negative distances too: 2T - 1 rows for T frames."),
+                  _apart(lambda apart, clamp: np.abs(apart)), hint=TWO_SIDES),
     _of_distances("xl-one-more", "distances are one too large", _apart(lambda apart, clamp: apart + 1),
-                  hint="The query's own key has distance 0: look at the first row of R, and at what the shift drops.",
+                  hint=OWN_KEY,
                   seen_in="labml #185"),
     _of_distances("xl-one-less", "distances are one too small", _apart(lambda apart, clamp: apart - 1),
-                  hint="The query's own key has distance 0: look at the first row of R, and at what the shift drops."),
+                  hint=OWN_KEY),
     _of_distances("xl-unclamped", "the clamp is ignored", lambda _: _unclamped, hint=DEFAULT),
     _of_distances("xl-clamped-above", "distances are clamped above, not below", lambda _: _clamped_above,
                   hint="Clamp to -l and l. A causal mask hides this mistake.", seen_in="Transformer-XL"),

@@ -8,7 +8,7 @@ from ..model import Case, Flag
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, always, argument, deviations_of, narrowed, option
-from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN
+from .tools.hints import BRANCH, HEIGHT_WIDTH, KEEP_FLOAT32, SIGN, WEIGHT_CONVERTER
 from .tools.numbers import reals
 
 OP = "window_bias"
@@ -73,7 +73,6 @@ def cases() -> tuple[Case, ...]:
         _bias("plane/column", "axes stride", (5, 1), 2, FORWARD),
         _bias("plane/cells-129", "true-size rows", (3, 43), 1, FORWARD, comment="129 cells"),
         _bias("plane/heads", "heads sign", (2, 2), 33, FORWARD, comment="33 heads"),
-        _bias("plane/one-cell", "rows heads", (1, 1), 4, FORWARD),
         _bias("reversed/small", "sign axes", (3, 2), 4, BACKWARD),
         _bias("reversed/maxvit", "true-size sign", (8, 7), 2, BACKWARD),
         _bias("reversed/24-bits", "downcast sign", (2, 4), 3, BACKWARD, 24),
@@ -166,6 +165,6 @@ DEVIATIONS = (
                 argument(1, lambda index: np.roll(np.arange(index.max(initial=0) + 1), -1)[index]),
                 hint="Offset 0 is in the middle of the rows."),
     _deviation("window-bias-reshaped", "the table is reshaped to (heads, rows) where it should be transposed",
-               argument(0, lambda t: t.reshape(t.shape[::-1]).T), hint="A weight converter."),
+               argument(0, lambda t: t.reshape(t.shape[::-1]).T), hint=WEIGHT_CONVERTER),
     _deviation("window-bias-bfloat16", "the table is held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from ..model import Case
 from .shared.position_ids import changed_shard, every_rank
 from .tools.case import cases_of
 from .tools.deviation import deviations_of
+from .tools.hints import SHARD_POSITIONS
 
 USUAL: dict[str, Any] = {"length": 12, "rank": 1, "ranks": 3}
 NO_KERNEL = "it returns the positions of one shard, whose length no kernel cuts into tiles"
@@ -48,7 +49,7 @@ DEVIATIONS = (
                hint="The second chunk is counted from the end: 2c - 1 - r."),
     _deviation("shard-local", "positions count from 0 in every shard",
                changed_shard(lambda length, rank, ranks: range(length // ranks)),
-               hint="A shard's tokens keep their positions in the whole sequence."),
+               hint=SHARD_POSITIONS),
     _deviation("shard-tail-first", "the second chunk comes before the first",
                changed_shard(lambda length, rank, ranks: _chunks(length, ranks, 2 * ranks - 1 - rank, rank)),
                hint="The chunk from the front comes first."),

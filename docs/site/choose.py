@@ -89,7 +89,8 @@ def _components(name: str) -> dict[str, list[str]]:
         if row["operation"] is not None:
             found.setdefault(row["component"], []).append(row["operation"])
     for part in known.get("parts", {}).values():
-        for component, ops in (_components(part) if part in TABLE else {}).items():
+        kind = part.get("type", "") if isinstance(part, dict) else part
+        for component, ops in (_components(kind) if kind in TABLE else {}).items():
             found.setdefault(component, []).extend(ops)
     return {component: list(dict.fromkeys(ops)) for component, ops in found.items()}
 

@@ -71,5 +71,5 @@ def _array(name: str, value: Any, xp: str) -> list[str]:
         return [f"{name} = {xp}.arange({len(value)})"]
     make = f"{name} = {xp}.{'tensor' if xp == 'torch' else 'asarray'}"
     if value.ndim < 2:
-        return [f"{make}({value.tolist()})"]
+        return _call(make, [str(value.tolist())])
     return [f"{make}([", *(f"    {row.tolist()}," for row in value), "])"]

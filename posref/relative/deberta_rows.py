@@ -76,6 +76,7 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
         msg = f"{name}: relative_positions must be signed integers; got {relative_positions.dtype}."
         raise ValueError(msg)
     span = check_span(name, buckets, max_distance)
+    buckets, max_distance = None if buckets is None else int(buckets), int(max_distance)
     apart = xp.clip(cast(relative_positions, index_dtype(relative_positions)), -max_distance, max_distance)
     if buckets is None:
         return xp.clip(apart + span, 0, 2 * span - 1)
@@ -104,8 +105,9 @@ def log_buckets(buckets: int, max_distance: int) -> list[int]:
 def check_span(function: str, buckets: int | None, max_distance: int) -> int:
     """Return S, half the number of rows. Raise if an option is out of its range."""
     max_distance = check_integer(function, "max_distance", max_distance, 1)
+    buckets = buckets if buckets is None else check_integer(function, "buckets", buckets, BUCKETS.low)
     for argument, value, domain in (("buckets", buckets, BUCKETS), ("max_distance", max_distance, MAX_DISTANCE)):
-        if value is not None and domain.high is not None and check_integer(function, argument, value, domain.low) > domain.high:
+        if value is not None and domain.high is not None and value > domain.high:
             msg = f"{function}: {argument} must be at most {domain.high}; got {value}."
             raise ValueError(msg)
     if buckets is None:
