@@ -298,6 +298,10 @@ def _keep(name: str, widths: Mapping[str, Arrays], dtypes: list[str], group: Pro
     for accuracy, values in widths.items():
         if accuracy.startswith("low-") and accuracy[4:] not in kept:
             continue
+        without = [n for n, v in values.items() if not np.all(np.isfinite(v))]
+        if without:
+            msg = f"{name}: what {accuracy} allows in {without[0]} must be finite. Choose other inputs, or leave it out."
+            raise BuildError(msg)
         group.tolerance.update({f"{accuracy}/{name}/{n}": v for n, v in values.items()})
     return kept
 
