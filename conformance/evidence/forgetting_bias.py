@@ -31,7 +31,6 @@ FLAGS = {
 }
 USUAL: dict[str, Any] = {"queries": 1}
 LEFT_OUT = ("again/no-keys",)  # no key for the query
-KERNEL = ({"queries": 1}, {"queries": 31})
 
 _cases = cases_of(OP, "forgetting-")
 

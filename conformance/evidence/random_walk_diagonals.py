@@ -28,7 +28,6 @@ FLAGS = {
     "walk-refuse": Flag("a matrix that is not square accepted"),
 }
 USUAL: dict[str, Any] = {"steps": 3}
-KERNEL = ({"steps": 2},)
 
 _cases = cases_of(OP, "walk-")
 

@@ -26,7 +26,6 @@ FLAGS = {
     "residue-refuse": Flag("fractional indices, or a mask of numbers, accepted"),
 }
 USUAL: dict[str, Any] = {"left": 2, "right": 1, "order": "query_minus_key", "outside": "last"}
-KERNEL = (USUAL | {"left": 32, "right": 32},)
 ROW, COLUMN = "query_minus_key", "key_minus_query"
 
 _cases = cases_of(OP, "residue-")

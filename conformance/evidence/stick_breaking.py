@@ -108,10 +108,10 @@ def cases() -> tuple[Case, ...]:
         _case("refused/mask", "refuse", (), 2, 3, "a mask is boolean", kind="reject", given={"mask": np.zeros((2, 3))}),
         _case("refused/shape", "refuse", (), 2, 3, "the mask does not fit", kind="reject",
               given={"mask": np.ones((2, 4), dtype=bool)}),
-        _gradient("small", "term softmax", (), 2, 3),
-        _gradient("before", "term unused", (), 2, 3, own=False),
+        _gradient("small", "term softmax", (), 3, 4),
+        _gradient("before", "term unused", (), 3, 4, own=False),
         _gradient("rows", "softmax offsets", (2,), 2, 3),
-        _gradient("strided", "non-contiguous term", (2,), 1, 4),
+        _gradient("strided", "non-contiguous term", (2,), 2, 3),
     )  # fmt: skip
 
 

@@ -162,6 +162,8 @@ def _reals(rng: np.random.Generator, op: str, name: str, known: Mapping[str, Any
     axes = REGISTRY[op].arrays[name]
     ways = alternatives(axes.shape)
     shape = shape_of(ways[min(usual_way(op), len(ways) - 1)], {**SIZES, **facts_of(op).sizes, **known}, rows=True)
+    if axes.kind == "mask":
+        return np.asarray(np.indices(shape).sum(axis=0) % 3 != 1)
     return within(scale * reals(rng, *shape), axes, known, 8)
 
 
