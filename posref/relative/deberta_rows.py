@@ -5,7 +5,7 @@ from posref.core.checks import check_integer
 from posref.spec import Axes, Integer, encoding
 from posref.types import ArrayOf, T
 
-BUCKETS = Integer(4, 4096, step=2, optional=True, usual=64)
+BUCKETS = Integer(4, 1024, step=2, optional=True, usual=64)
 MAX_DISTANCE = Integer(1, 2**20, usual=64)
 
 
@@ -43,7 +43,7 @@ def deberta_rows(relative_positions: ArrayOf[T], /, *, buckets: int | None, max_
     relative_positions : array, signed integer, any shape
         r, query position minus key position, in tokens.
     buckets : int, optional
-        S, even, from 4 to 4096; 256 in DeBERTa-v2 and v3 (``position_buckets``). None in DeBERTa, and in version 2 for -1.
+        S, even, from 4 to 1024; 256 in DeBERTa-v2 and v3 (``position_buckets``). None in DeBERTa, and in version 2 for -1.
     max_distance : int
         D, in tokens, from 1 to 2**20, and above m + 1; 512 in the released models (``max_relative_positions``, or
         ``max_position_embeddings`` where that is -1).
@@ -94,11 +94,15 @@ def log_buckets(buckets: int, max_distance: int) -> list[int]:
     """
     middle = buckets // 2
     found = list(range(middle + 1))
-    t = 0
-    for r in range(middle + 1, max_distance + 1):
-        while (max_distance - 1) ** t * middle ** (middle - 1) < r ** (middle - 1) * middle**t:
-            t += 1
-        found.append(middle + t)
+    t = 1
+    while len(found) <= max_distance:
+        largest, over = (max_distance - 1) ** t * middle ** (middle - 1), middle**t
+        last, beyond = len(found) - 1, max_distance + 1  # bisect for the last distance of this bucket
+        while beyond - last > 1:
+            r = (last + beyond) // 2
+            last, beyond = (r, beyond) if r ** (middle - 1) * over <= largest else (last, r)
+        found += [middle + t] * (last + 1 - len(found))
+        t += 1
     return found
 
 

@@ -75,7 +75,7 @@ def deberta_scores(
     k_positions : array, integer, shape ``(*P, K)``
         In tokens. For `k` of shape ``(B, H, K, D)`` pass ``(K,)`` or ``(B, 1, K)``.
     buckets : int, optional
-        S, even, from 4 to 4096; 256 in DeBERTa-v2 and v3. None in DeBERTa: S = `max_distance`.
+        S, even, from 4 to 1024; 256 in DeBERTa-v2 and v3. None in DeBERTa: S = `max_distance`.
     max_distance : int
         D of `deberta_rows`, in tokens; 512 in the released models.
     p2c : {"code", "paper"}

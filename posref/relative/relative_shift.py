@@ -68,5 +68,5 @@ def relative_shift(x: T, /) -> T:
     *lead, queries, distances = x.shape
     zeros = xp.broadcast_to(beside([0.0], x, x.dtype), (*lead, queries, 1))
     wider = xp.concat([zeros, x], axis=x.ndim - 1)
-    rows = xp.reshape(wider, (*lead, distances + 1, queries))
-    return xp.reshape(rows[..., 1:, :], (*lead, queries, distances))
+    flat = xp.reshape(wider, (*lead, queries * (distances + 1)))  # Dask can merge axes and split one, but not both at once
+    return xp.reshape(flat[..., queries:], (*lead, queries, distances))
