@@ -36,6 +36,7 @@ UNCHANGED = "unchanged"  # in place of an operation: the result is the one array
 FORMS = "None, (op, arrays, options), the same with a key or function that picks the result, or a list of them"
 T = TypeVar("T")
 Question = tuple[str, Sequence[Any], Mapping[str, Any], Any]
+Before = tuple[tuple[Question, Any], Collected]  # a result, and a copy of what it was
 
 
 @dataclass
@@ -138,7 +139,7 @@ class Watch:
             asked = self._asked(arguments, keywords)
             before = self._quietly(self._last.read, [array for question, _ in asked for array in question[1]])
             result = function(*arguments, **keywords)
-            self._store(asked, result, self._quietly(self._last.changed_since, before))
+            self._store(asked, result, self._quietly(changed_since, before))
             return result
 
         return _untraced(watched)
@@ -274,23 +275,33 @@ class LastResult:
         question = next((question for question, call in asked if call is not None), None)
         self._kept = None if question is None else (question, result)
 
-    def read(self, given: Sequence[Any] = ()) -> Collected:
-        """Return what the result is now, copied; nothing if there is none, or it is among the arrays of the next call."""
-        if self._kept is None:
-            return {}
-        (op, arrays, _, pick), result = self._kept
-        try:
-            found = _read(op, _picked(result, pick), arrays)
-        except Failure:
-            return {}
+    def read(self, given: Sequence[Any]) -> Before | None:
+        """Return the result and a copy of it; None if there is none, or it is among the arrays of the next call."""
+        kept = self._kept  # another thread may replace it
+        if kept is None:
+            return None
+        found = _of_last(kept)
         if any(np.may_share_memory(x, on_host(array)) for array in given for x, _ in found.values()):
-            return {}
-        return {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
+            return None
+        return kept, {name: (np.array(x), dtype) for name, (x, dtype) in found.items()}
 
-    def changed_since(self, before: Collected) -> str:
-        """Return the name of what is no longer as it was read; empty if nothing is."""
-        now = self.read() if before else {}
-        return next((name for name, (x, _) in before.items() if name in now and not same_bits(x, now[name][0])), "")
+
+def _of_last(kept: tuple[Question, Any]) -> Collected:
+    """Return what a kept result is now; nothing if it cannot be read."""
+    (op, arrays, _, pick), result = kept
+    try:
+        return _read(op, _picked(result, pick), arrays)
+    except Failure:
+        return {}
+
+
+def changed_since(before: Before | None) -> str:
+    """Return the name of what is no longer as it was read; empty if nothing is."""
+    if before is None:
+        return ""
+    kept, copies = before
+    now = _of_last(kept)
+    return next((name for name, (x, _) in copies.items() if name in now and not same_bits(x, now[name][0])), "")
 
 
 def _picked(result: Any, pick: Any) -> Any:

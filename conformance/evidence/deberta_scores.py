@@ -37,6 +37,7 @@ CODE, PAPER = {"p2c": "code"}, {"p2c": "paper"}
 SMALL: dict[str, Any] = {"buckets": 6, "max_distance": 12}
 SINGLE: dict[str, Any] = {"buckets": None, "max_distance": 4}
 USUAL: dict[str, Any] = {**SMALL, **CODE}
+WITH_OPTION: dict[str, dict[str, Any]] = {"": {"without": ()}}  # without tables no option acts
 WAY = 0
 LEFT_OUT = (*ONE_PAIR, "again/negative-once-more", "again/no-keys", "again/strided")
 KERNEL: tuple[dict[str, Any], ...] = ({"buckets": 32, "max_distance": 128, "p2c": "code"},)

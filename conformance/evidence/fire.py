@@ -33,6 +33,7 @@ FLAGS = {
     "fire-refuse": Flag("layers of other shapes accepted"),
 }
 USUAL: dict[str, Any] = {}
+OTHER_VALUES = {"eps": 0.5}
 LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/fractional-once-more", "again/negative-once-more", "again/no-keys", "again/no-tokens")
 KERNEL: tuple[dict[str, Any], ...] = ({},)
 

@@ -30,6 +30,8 @@ FLAGS = {
     "forgetting-refuse": Flag("gates without heads, or fractional indices, accepted"),
 }
 USUAL: dict[str, Any] = {"queries": 1}
+KERNEL: tuple[dict[str, Any], ...] = ({"queries": 129},)
+KERNEL_SIZES: dict[str, Any] = {"H": 33, "K": 257, "R": (2,)}
 LEFT_OUT = ("again/no-keys",)  # no key for the query
 
 _cases = cases_of(OP, "forgetting-")

@@ -28,6 +28,8 @@ FLAGS = {
     "walk-refuse": Flag("a matrix that is not square accepted"),
 }
 USUAL: dict[str, Any] = {"steps": 3}
+KERNEL: tuple[dict[str, Any], ...] = ({"steps": 8},)
+KERNEL_SIZES: dict[str, Any] = {"N": 65, "R": (3,)}
 
 _cases = cases_of(OP, "walk-")
 

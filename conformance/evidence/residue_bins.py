@@ -26,6 +26,8 @@ FLAGS = {
     "residue-refuse": Flag("fractional indices, or a mask of numbers, accepted"),
 }
 USUAL: dict[str, Any] = {"left": 2, "right": 1, "order": "query_minus_key", "outside": "last"}
+KERNEL: tuple[dict[str, Any], ...] = (USUAL,)
+KERNEL_SIZES: dict[str, Any] = {"Q": 129, "K": 257, "R": (2,)}
 ROW, COLUMN = "query_minus_key", "key_minus_query"
 
 _cases = cases_of(OP, "residue-")
