@@ -79,7 +79,7 @@ def _of_form(form: str) -> tuple[Case, ...]:
         _case(f"{form}/fractional", "ids bits", form, (0.5, 7.25), (1.75, 0.25, 3.0), 4),
         _case(f"{form}/one-query", "decode ids", form, (258,), (0, 1, 2, 256, 257, 258), 3),
         _case(f"{form}/clamped", "clamp sign", form, (3, 9), (0, 1, 2, 3), 0, "as the authors' code clamps them",
-              given=_given((0.01, 2.0), (0.2, 0.01), (0.01, 0.01))),
+              given=_given((0.01, 2.0), (0.2, 0.01), (0.25, 0.01))),
         _case(f"{form}/below-the-clamp", "clamp form", form, (70, 9), (0, 1, 8, 70), 0, "they are used as given",
               given=_given((2.0**-10, 2.0), (0.25, 2.0**-9), (2.0**-8, 2.0**-7))),
         gradient(OP, form, "term broadcast", {"q_positions": (3, 1), "k_positions": (0, 1, 9), **_learned(2, 5)},
