@@ -30,6 +30,8 @@ def alone(op: str) -> list[LoadedCase]:
     return [case for case in stored(op) if not state_cases.FLAGS.keys().isdisjoint(case.flags)]
 
 
+@pytest.mark.thorough
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", REGISTRY)
 def test_a_result_that_is_kept_from_the_first_call_fails_for_every_option(op: str) -> None:
     """A key that lacks an option, or a field, gives the first call's result to all calls of the case."""

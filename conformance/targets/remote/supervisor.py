@@ -78,7 +78,9 @@ def become(limit: int, command: list[str] | Callable[[], object]) -> None:
         if limit:
             # private writable memory: RLIMIT_AS also counts address space that is only reserved, and stops WebAssembly and CUDA
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # the file of replies is in memory
+            most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]  # a limit that the user set stays
+            most = limit if most == resource.RLIM_INFINITY else min(limit, most)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # the file of replies is in memory
         if not isinstance(command, list):
             signal.signal(signal.SIGINT, signal.default_int_handler)
             work(command)
