@@ -75,6 +75,9 @@ class Single(NumberSystem):
             total = total + term
         return self.array(np.expand_dims(total, axis) if keepdims else total, x.dtype)
 
+    def real_cumulative_sum(self, x: Array, axis: int) -> Array:
+        return self.array(np.cumsum(x.parts[0], axis=axis, dtype=np.float32), x.dtype)
+
     def max(self, x: Array, *, axis: int, keepdims: bool = False) -> Array:
         return self.array(np.max(x.parts[0], axis=axis, keepdims=keepdims), x.dtype)
 
@@ -272,6 +275,9 @@ class Reordered(NumberSystem):
 
     def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
         return self._own(self.base.real_add(self._plain(a), self._plain(b), dtype))
+
+    def real_cumulative_sum(self, x: Array, axis: int) -> Array:
+        return self._own(self.base.real_cumulative_sum(self._plain(x), axis))
 
     def real_pow(self, a: Array, b: Array, dtype: Label) -> Array:
         return self._own(self.base.real_pow(self._plain(a), self._plain(b), dtype))

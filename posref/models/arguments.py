@@ -45,7 +45,7 @@ class Entry(_Pair):
         """Return the pair with other fields and the same conventions."""
         return type(self)(**{"operation": self.operation, "options": self.options, "conventions": self.conventions, **changes})
 
-    def __getnewargs__(self) -> tuple[Any, ...]:  # type: ignore[override]  # copies keep the conventions
+    def __getnewargs__(self) -> tuple[Any, ...]:
         """Return the arguments that make a copy."""
         return (self.operation, self.options, dict(self.conventions))
 
