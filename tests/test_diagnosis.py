@@ -48,8 +48,10 @@ def test_several_causes_are_each_named_with_their_cases() -> None:
     (found,) = [op.diagnosis for op in report.operations if op.diagnosis]
     groups = {tuple(group["names"]): group["cases"] for group in found["groups"]}
     assert set(groups) == {("llama3-bands-exchanged",), ("linear-ignored",)}
-    assert sorted(id_ for cases in groups.values() for id_ in cases) == sorted(case.id for case in report.failures)
+    single = sorted(case.id for case in report.failures if case.kind == "value")
+    assert sorted(id_ for cases in groups.values() for id_ in cases) == single
     assert found["text"].startswith("2 mistakes: ")
+    assert f" {len(report.failures) - len(single)} sequences of calls fail too." in found["text"]
 
 
 def test_a_cause_of_the_minority_is_a_remark_without_a_name() -> None:
@@ -61,8 +63,16 @@ def test_a_cause_of_the_minority_is_a_remark_without_a_name() -> None:
         return (np.sqrt(found) if kind == "Llama3" else found), factor
 
     found = told(rope_frequencies, "rope_frequencies")
-    assert found["text"].startswith("unexplained")
+    explained, left = found["groups"]
+    assert left["names"] == []
+    assert all("llama3" in id_ for id_ in left["cases"])
+    some, others = (len(group["cases"]) for group in (explained, left))
+    assert 0 < some < others
+    assert found["text"].startswith(f"unexplained ({others} of {some + others} failing cases): no known mistake gives")
+    assert f" A few cases alone may be explained: in {some} cases (rope_frequencies/linear/" in found["text"]
     assert (found["names"], found["hint"]) == ([], "")
+    assert explained["names"] == ["linear-ignored"]
+    assert all("linear" in id_ for id_ in explained["cases"])
 
 
 def place(change: Callable[[Any, Any], Any]) -> str:

@@ -110,10 +110,16 @@ def _diagnose(
     if still:
         return _record(f"{still[0]}.", [])
     values = [(a, failed) for a, failed in answers if a.case.kind in ("value", "sequence")]
+    aside = 0
+    if any(failed and a.case.kind == "value" for a, failed in values):  # sequences repeat what single calls show
+        aside = sum(failed and a.case.kind == "sequence" for a, failed in values)
+        values = [(a, failed) for a, failed in values if not (failed and a.case.kind == "sequence")]
     gradients = [(a, failed) for a, failed in answers if a.case.kind == "vjp"]
     wrong = sum(failed for _, failed in gradients)
     if not wrong or any(failed for _, failed in values):
         found = _explained(op, values, claim, known)
+        if aside:
+            found["text"] += f" {aside} sequence{'s' * (aside > 1)} of calls fail{'s' * (aside == 1)} too."
         if wrong:
             fail = "fail too, as they" if wrong > 1 else "fails too, as it"
             found["text"] += f" {_count(wrong)} of gradients {fail} must when values are wrong."
