@@ -46,12 +46,14 @@ def test_cases_that_are_larger_than_all_others_are_told_by_their_size() -> None:
     assert " keys or more (48 is right)" in told(attention_logits, "attention_logits")
 
 
-def test_a_sequence_has_the_trait_of_one_of_its_calls() -> None:
+def test_the_trait_of_single_calls_is_told_and_their_sequences_are_counted() -> None:
     def sliding_window(q_positions: Any, k_positions: Any, /, **options: Any) -> Any:
         out = posref.sliding_window(q_positions, k_positions, **options)
         return ~out if q_positions.shape[-1] == 1 else out
 
-    assert "Exactly the cases with one query fail." in told(sliding_window, "sliding_window")
+    text = told(sliding_window, "sliding_window")
+    assert "if in 2 cases with one query (sliding_window/forms/length-one, sliding_window/causal/one-query) True forbids" in text
+    assert text.endswith(" 1 sequence of calls fails too.")
 
 
 def test_a_result_of_another_shape_is_told() -> None:
