@@ -1,4 +1,4 @@
-"""Blocks: the same bits as all at once, on every vector and on drawn shapes and views, and only where they may be used."""
+"""Blocks and strips: the same bits as all at once, on every vector and on drawn calls, and only where they may be used."""
 
 import inspect
 import os
@@ -15,13 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sample import stored
 
-from posref import apply_rope, axial_rope, rope, rope_frequencies, rope_table
-from posref.core import blocks
+from posref import alibi, apply_rope, axial_rope, rope, rope_frequencies, rope_table, t5_bias
+from posref.core import blocks, strips
 from posref.core.once import once
 from posref.scaling import YaRN
 from posref.spec import REGISTRY
 
-DIVIDED = [op for op, record in REGISTRY.items() if hasattr(record.function, "__wrapped__") and record.arrays]
+
+def _evaluated_by(module: str) -> list[str]:
+    return [op for op, record in REGISTRY.items() if record.arrays and record.function.__code__.co_filename.endswith(module)]
+
+
+DIVIDED, UNROLLED = _evaluated_by("core/blocks.py"), _evaluated_by("core/strips.py")
 INV_FREQ = rope_frequencies(16, base=100.0)[0]
 
 
@@ -38,6 +43,21 @@ def count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for name, value in {"CACHE": 64, "ROWS": 1, "BLOCKS": 1}.items():
         monkeypatch.setattr(blocks, name, value)
     monkeypatch.setattr(blocks, "_taken", counted)
+    return seen
+
+
+@pytest.fixture
+def unrolled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Evaluate every call in strips, and list the shapes of these."""
+    seen: list[tuple[int, ...]] = []
+    unroll = strips._unrolled
+
+    def counted(strip: Any, queries: int) -> Any:
+        seen.append(tuple(strip.shape))
+        return unroll(strip, queries)
+
+    monkeypatch.setattr(strips, "LEAST", 1)
+    monkeypatch.setattr(strips, "_unrolled", counted)
     return seen
 
 
@@ -67,11 +87,18 @@ def same(function: Callable[..., Any], *arrays: Any, **options: Any) -> None:
 
 def test_what_is_divided() -> None:
     assert {"apply_rope", "rope", "rope_table", "sinusoidal", "axial_rope", "mrope"} <= set(DIVIDED)
+    assert {"alibi", "t5_bias"} <= set(UNROLLED)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("op", DIVIDED)
 def test_every_vector_has_the_same_bits(op: str, dtype: str, count: list[int]) -> None:
+    every_vector(op, dtype)
+    assert max(count) > 0
+
+
+def every_vector(op: str, dtype: str) -> None:
+    """Compare the calls of all cases of values."""
     record = REGISTRY[op]
     for case in stored(op):
         for call in case.calls if case.kind == "value" else ():
@@ -83,7 +110,6 @@ def test_every_vector_has_the_same_bits(op: str, dtype: str, count: list[int]) -
             kinds = [record.arrays[name].kind if name in record.arrays else "" for name in _given(op)]
             tensors = [_tensor(x, kind) for x, kind in zip(arrays, kinds, strict=True)]
             same(record.function, *tensors, **options)
-    assert max(count) > 0
 
 
 def _given(op: str) -> list[str]:
@@ -186,3 +212,41 @@ def test_constants_are_computed_once_and_belong_to_the_caller() -> None:
     constants(3, factor=np.ones(2))
     constants(3, factor=np.ones(2))
     assert len(calls) == 8
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("op", UNROLLED)
+def test_every_vector_has_the_same_bits_by_strips(op: str, dtype: str, unrolled: list[tuple[int, ...]]) -> None:
+    every_vector(op, dtype)
+    assert max(shape[-1] for shape in unrolled) > 2
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(q=st.integers(1, 9), k=st.integers(1, 9), starts=st.tuples(*2 * [st.sampled_from([-3, 0, 5, 10**6, 2**30])]))
+def test_drawn_positions_have_the_same_bits_by_strips(q: int, k: int, starts: Any, unrolled: list[Any]) -> None:
+    queries, keys = np.arange(q) + starts[0], (np.arange(k) + starts[1]).astype(np.int32)
+    for xp, bfloat16 in ((np.asarray, np.float16), (torch.as_tensor, torch.bfloat16)):
+        for form in ("distance", "causal", "key"):
+            same(alibi, xp(queries), xp(keys), heads=6, form=form, dtype=bfloat16)
+        same(alibi, xp(queries), xp(keys) * 1.0, heads=6, form="distance")
+        same(t5_bias, xp(queries), xp(keys), xp(np.arange(32.0).reshape(8, 4)), bidirectional=True, max_distance=9)
+        same(t5_bias, xp(queries), xp(keys), xp(np.ones((7, 4))), bidirectional=True)
+    same(alibi, queries[::-1], keys, heads=2, form="causal")
+    same(alibi, queries, keys * 2, heads=2, form="causal")
+    same(alibi, queries.astype(np.uint8), keys.astype(np.int8), heads=2, form="causal")
+
+
+def test_strips_are_not_of_gradients_transforms_and_graphs(unrolled: list[Any]) -> None:
+    positions, table = torch.arange(6), torch.ones(32, 2, requires_grad=True)
+    t5_bias(positions, positions, table, bidirectional=True).sum().backward()
+    assert table.grad is not None
+    ask = torch.func.vmap(lambda p: alibi(p, p, heads=2, form="distance", dtype=torch.float32))
+    assert bits(ask(torch.stack([positions, positions * 3]))[0]) == bits(alibi(positions, positions, heads=2, form="distance"))
+    assert len(unrolled) == 1
+    compiled = torch.compile(lambda p: alibi(p, p, heads=2, form="distance"), backend="eager", fullgraph=True)
+    assert bits(compiled(positions)) == bits(alibi(positions, positions, heads=2, form="distance"))
+    assert len(unrolled) == 2
+    result = alibi(positions, positions, heads=2, form="distance", dtype=torch.bfloat16)
+    scale = torch.ones((), dtype=torch.bfloat16, requires_grad=True)
+    result.mul_(scale).sum().backward()  # it may be changed in place
+    assert scale.grad is not None

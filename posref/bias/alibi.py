@@ -17,6 +17,7 @@ from posref.core.arrays import (
     wide,
 )
 from posref.core.checks import check_integer, check_positions, check_tokens, check_word
+from posref.core.strips import in_strips
 from posref.spec import Axes, Integer, OneOf, encoding, part
 from posref.types import ArrayOf, T
 
@@ -46,6 +47,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
         "FlashAttention without causal": "Dao-AILab/flash-attention@0251105a, csrc/flash_attn/src/alibi.h:52-70",
     },
 )
+@in_strips
 def alibi(q_positions: ArrayOf[T], k_positions: ArrayOf[T], /, *, heads: int, form: Form, dtype: DType | None = None) -> T:
     r"""
     Return the bias that ALiBi adds to the attention logits of every head.

@@ -3,6 +3,7 @@
 from posref.bias.t5_buckets import check_buckets, t5_buckets
 from posref.core.arrays import Array, distances, library, namespace, rows
 from posref.core.checks import check_real, check_tokens
+from posref.core.strips import in_strips
 from posref.spec import Axes, Flag, Integer, encoding, part
 from posref.types import ArrayOf, T
 
@@ -30,6 +31,7 @@ from posref.types import ArrayOf, T
         "max_distance > N // (4 if bidirectional else 2)",
     ),
 )
+@in_strips
 def t5_bias(
     q_positions: ArrayOf[T], k_positions: ArrayOf[T], table: ArrayOf[T], /, *, bidirectional: bool, max_distance: int = 128
 ) -> T:

@@ -51,7 +51,8 @@ def in_blocks(**around: tuple[int, int]) -> Callable[[F], F]:
 
         @wraps(function)
         def evaluated(*arrays: Any, **options: Any) -> Any:
-            if not ON or len(arrays) != len(names) or not _is_large(arrays[first], has_channels) or not _are_plain(arrays):
+            least = BLOCKS * CACHE // 4 if has_channels else ROWS
+            if not ON or len(arrays) != len(names) or not is_large(arrays[first], least) or not are_plain(arrays):
                 return function(*arrays, **options)
             rows = _rows(arrays, places)
             if rows is None or rows.total < ROWS or rows.size <= SEEN:
@@ -63,9 +64,9 @@ def in_blocks(**around: tuple[int, int]) -> Callable[[F], F]:
     return decorated
 
 
-def _is_large(array: Any, has_channels: bool) -> bool:
-    """Return whether an array of NumPy or PyTorch may make several blocks. No array does while a graph is made."""
-    kind, least = type(array), BLOCKS * CACHE // 4 if has_channels else ROWS
+def is_large(array: Any, least: int) -> bool:
+    """Return whether an array is of NumPy or PyTorch and has so many numbers. None has while a graph is made."""
+    kind = type(array)
     if kind.__module__ == "torch":
         import torch
 
@@ -73,7 +74,7 @@ def _is_large(array: Any, has_channels: bool) -> bool:
     return are_numpy(kind) and array.size >= least
 
 
-def _are_plain(arrays: tuple[Any, ...]) -> bool:
+def are_plain(arrays: tuple[Any, ...]) -> bool:
     """Return whether all are numbers or NumPy's arrays, or PyTorch's plain tensors too, of which nothing is recorded."""
     if all(are_numpy(type(array)) or isinstance(array, int) for array in arrays):
         return True
@@ -82,7 +83,8 @@ def _are_plain(arrays: tuple[Any, ...]) -> bool:
         return False
     import torch
 
-    if torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack():
+    transforms = torch._C._functorch.peek_interpreter_stack() is not None  # of torch.func, as vmap and jvp
+    if torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack() or transforms:
         return False
     for array in arrays:
         if type(array) is torch.Tensor:
@@ -155,9 +157,15 @@ def _taken(array: Array, from_the_right: int, start: int, stop: int) -> Array:
 def _empty(first: Array, rows: Rows) -> Array:
     """Return an uninitialised array for the whole of a result whose first index of the divided axis is given."""
     axis = first.ndim - rows.from_the_right - 1
-    shape = (*first.shape[:axis], rows.size, *first.shape[axis + 1 :])
-    if are_numpy(type(first)):
-        import numpy as np
+    return empty((*first.shape[:axis], rows.size, *first.shape[axis + 1 :]), first)
 
-        return np.empty(shape, dtype=first.dtype)
-    return first.new_empty(shape)
+
+def empty(shape: tuple[int, ...], like: Array) -> Array:
+    """Return an uninitialised array of the library and dtype of another one, in memory that NumPy asks for, in large pages."""
+    import numpy as np
+
+    if are_numpy(type(like)):
+        return np.empty(shape, dtype=like.dtype)
+    import torch
+
+    return torch.frombuffer(np.empty(prod(shape) * like.element_size(), dtype=np.uint8), dtype=like.dtype).view(shape)
