@@ -94,6 +94,7 @@ from posref.rotary.mla_logits import mla_logits as mla_logits
 from posref.rotary.mrope import mrope as mrope
 from posref.rotary.permute_qk_weights import permute_qk_weights as permute_qk_weights
 from posref.rotary.pope import pope as pope
+from posref.rotary.rms_norm import rms_norm as rms_norm
 from posref.rotary.rope import rope as rope
 from posref.rotary.rope_cos_sin import rope_cos_sin as rope_cos_sin
 from posref.rotary.rope_frequencies import rope_frequencies as rope_frequencies
