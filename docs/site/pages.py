@@ -24,6 +24,7 @@ from posref.about import ABOUT
 from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.reports.trackers import references
 from posref.core.composition import stages
+from posref.plots.pictures import PICTURES
 from posref.presets import presets
 from posref.spec import FAMILIES, REGISTRY
 
@@ -82,9 +83,9 @@ def _encoding(op: str) -> str:
     lines += [f":Guides: {', '.join(guides)}"] if guides else []
     lines += [
         "",
-        f"![{about.title}](../pictures/{op}.svg){{.picture}}",
+        f"![{PICTURES[op].says}](../pictures/{op}.svg){{.picture}}",
         "",
-        chart.seen,
+        PICTURES[op].says if chart.seen == PICTURES[op].says else f"{PICTURES[op].says} {chart.seen}",
         "",
         *snippets.tabs(op),
         "## Reference",
@@ -169,11 +170,16 @@ def _members(family: str) -> list[str]:
 
 
 def _gallery() -> str:
-    lines = ["# Gallery", "", "One picture of each encoding. `posref plot NAME --kind all` draws the others.", ""]
+    lines = [
+        "# Gallery",
+        "",
+        "One picture of each encoding, with what it shows. `posref plot NAME --kind all` draws the others.",
+        "",
+    ]
     lines += ["::::{grid} 1 2 2 3", ":class-container: gallery"]
     for op in (op for family in FAMILIES for op in _members(family)):
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
-        lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", ":::"]
+        lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", "", PICTURES[op].says, ":::"]
     return "\n".join([*lines, "::::", ""])
 
 

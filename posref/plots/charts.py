@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -221,12 +220,31 @@ def _name_ends(place: Any, chart: Lines) -> None:
     """Write the name of every curve at its end, at least a line's height apart."""
     low, high = place.get_ylim()
     ends = sorted((y[-1], x[-1], name) for name, (x, y) in chart.series.items() if len(x))
-    apart, last = (high - low) / 18, -math.inf
-    for y, x, name in ends:
-        last = max(y, last + apart)
+    for (y, x, name), at in zip(ends, spread([y for y, _, _ in ends], (high - low) / 18, low, high), strict=True):
         place.annotate(
-            name, (x, last), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8, annotation_clip=False
-        )
+            name, (x, y), xytext=(18, (at - y) / (high - low) * place.bbox.height * 72 / place.figure.dpi),
+            textcoords="offset points", va="center", fontsize=8, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "lw": 0.6, "color": place.xaxis.label.get_color(), "shrinkA": 1, "shrinkB": 1},
+        )  # fmt: skip
+
+
+def spread(places: Sequence[float], apart: float, low: float, high: float) -> list[float]:
+    """Return places in the same order, at least `apart` from each other, as near to the given ones as that allows."""
+    groups: list[list[float]] = []  # places of labels that touch, as they were
+    for place in sorted(places):
+        groups.append([place])
+        while len(groups) > 1 and _first(groups[-1], apart, low, high) < _last(groups[-2], apart, low, high) + apart:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [_first(group, apart, low, high) + n * apart for group in groups for n in range(len(group))]
+
+
+def _first(group: Sequence[float], apart: float, low: float, high: float) -> float:
+    wide = (len(group) - 1) * apart
+    return max(low, min(sum(group) / len(group) - wide / 2, high - wide))
+
+
+def _last(group: Sequence[float], apart: float, low: float, high: float) -> float:
+    return _first(group, apart, low, high) + (len(group) - 1) * apart
 
 
 def _positive(chart: Lines) -> bool:
@@ -244,7 +262,9 @@ def _map(place: Any, chart: Map) -> None:
     place.xaxis.get_major_locator().set_params(integer=True)
     place.yaxis.get_major_locator().set_params(integer=True)
     whole = bool(np.isin(chart.values, (0, 1)).all())
-    place.figure.colorbar(image, ax=place, label=chart.unit, pad=0.02, ticks=[0, 1] if whole else None)
+    wide = chart.square and columns > 1.2 * rows  # the bar is as high as the map
+    beside: dict[str, Any] = {"cax": place.inset_axes((1.02, 0, 0.03, 1))} if wide else {"ax": place, "pad": 0.02}
+    place.figure.colorbar(image, label=chart.unit, ticks=[0, 1] if whole else None, **beside)
 
 
 def _points(place: Any, chart: Points) -> None:

@@ -14,6 +14,7 @@ from .calls import Asked
 from .charts import Chart
 from .ids import ids
 from .maps import distances, example, grid, logits, mask, matrix, table
+from .pictures import OWN, PICTURES
 from .study import correlation, distance, from_some, product, scatter
 from .turning import axes, bound, decay, error, scaling, wavelengths
 from .values import bias, buckets, values
@@ -68,6 +69,11 @@ def _has_base(record: Encoding) -> bool:
     return "base" in record.domains and "scaling" in record.domains
 
 
+def _has_waves(record: Encoding) -> bool:
+    """Return whether the wavelengths are those of a base, of rotations or of sinusoids of one position."""
+    return _has_base(record) or {"base", "dim", "endpoint"} <= set(record.domains)
+
+
 def _is_value(record: Encoding) -> bool:
     """Return whether the result is one number for each position, or depends on no array."""
     return (not record.arrays or (record.result == ("*P",) and record.returns == "real")) and not _is_ids(record)
@@ -95,13 +101,23 @@ def _is_grid(record: Encoding) -> bool:
     return _is_table(record) and (Asked(record.name).axes >= 2 or Asked(record.name).coordinates == 2)
 
 
+def _is_own(record: Encoding) -> bool:
+    """Return whether the picture was made for this operation alone."""
+    return record.name in PICTURES and PICTURES[record.name].kind == OWN
+
+
+def _own(asked: Asked) -> Chart:
+    return PICTURES[asked.op].draw(asked)
+
+
 def _any(record: Encoding) -> bool:
     return bool(array_names(record.name))
 
 
 KINDS = {
     kind.name: kind
-    for kind in (  # the first that applies to an operation is its default
+    for kind in (
+        Kind(OWN, "what the operation is for, with inputs chosen to show it", _is_own, _own),
         Kind("ids", "the position id of each token in a row, or the tokens of each rank", _is_ids, ids),
         Kind("mask", "which keys each query may attend to", _is_mask, mask),
         Kind("distances", "the distance that attention uses for each query and key", _is_distances, distances),
@@ -119,7 +135,7 @@ KINDS = {
         Kind("scatter", "the distance of each pair of rows against its correlation", _is_table, scatter),
         Kind("from", "the distance from some rows to all rows", _is_table, from_some),
         Kind("product", "inner products by offset, plain and after random projections", _is_table, product),
-        Kind("wavelengths", "how many tokens each channel pair needs for a full rotation", _has_base, wavelengths),
+        Kind("wavelengths", "how many tokens each channel pair needs for a full rotation", _has_waves, wavelengths),
         Kind("scaling", "how context extensions change each frequency", _has_base, scaling),
         Kind("bound", "RoFormer's bound on the decay", _has_base, bound),
         Kind("error", "the error of float32, float16 and bfloat16 angles", _has_base, error),
@@ -130,7 +146,9 @@ KINDS = {
 
 def kinds_of(op: str) -> list[Kind]:
     """Return the kinds of charts that an operation has, its default first."""
-    return [kind for kind in KINDS.values() if kind.applies(REGISTRY[op])]
+    found = [kind for kind in KINDS.values() if kind.applies(REGISTRY[op])]
+    first = PICTURES[op].kind if op in PICTURES else ""
+    return sorted(found, key=lambda kind: kind.name != first)
 
 
 def positions(tokens: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

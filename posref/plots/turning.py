@@ -34,6 +34,9 @@ def _base(asked: Asked) -> float:
 
 
 def _frequencies(asked: Asked, base: float, scaling: Any = None) -> Numbers:
+    if asked.options.get("endpoint"):
+        pairs = _dim(asked) // 2
+        return np.asarray(base ** -(np.arange(pairs) / (pairs - 1)))
     length = asked.options.get("length") or (FARTHEST if scaling is not None and "length" in _needs(scaling) else None)
     found, _ = rope_frequencies(_dim(asked), base=base, scaling=scaling, length=length)
     return np.asarray(found)

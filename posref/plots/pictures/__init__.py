@@ -1,0 +1,12 @@
+"""
+The picture of each operation: what the encoding is for, drawn with inputs that were chosen to show it.
+
+A function draws the picture of the operation of its name. Its docstring states the property that the picture must show, in
+one line, and `picture` is given a test of that property, which reads the drawn numbers. To add the picture of a new operation,
+write such a function in the module of its family.
+"""
+
+from . import absolute, attention, bias, extension, positions, relative, rotary  # noqa: F401
+from .made import OWN, PICTURES, Picture
+
+__all__ = ["OWN", "PICTURES", "Picture"]

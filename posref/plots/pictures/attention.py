@@ -1,0 +1,50 @@
+"""Pictures of attention itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from posref.plots.calls import Asked
+from posref.plots.charts import Chart, Lines, Map
+
+from .made import call, heat, lines, picture, same, sines, toeplitz
+
+TOKENS = 48
+
+
+@picture(lambda chart: toeplitz(chart.values) and np.argmax(chart.values[20]) == 20)
+def attention_logits(asked: Asked) -> Chart:
+    """The logit is the scaled product of query and key: here both are sinusoids, so it falls with the distance."""
+    rows = sines(np.arange(TOKENS), 64)
+    return heat(asked, "key", "query", call(asked, {}, q=rows, k=rows)[0], "logit", square=True)
+
+
+def _weights(chart: Map) -> bool:
+    values = chart.values
+    return bool((values[np.triu_indices(TOKENS, 1)] == 0).all()) and same(values.sum(axis=1), 1.0, TOKENS)
+
+
+@picture(_weights)
+def attention(asked: Asked) -> Chart:
+    """Each row is a distribution over the keys that the mask leaves: 0 after the query, and the rest adds up to 1."""
+    rows = 1.2 * sines(np.arange(TOKENS), 32)
+    mask = np.tri(TOKENS, dtype=bool)
+    found = call(asked, {}, q=rows, k=rows, v=np.eye(TOKENS), mask=mask)[0]
+    return heat(asked, "key (the values are one-hot)", "query", found, "weight", square=True)
+
+
+def _halves(chart: Lines) -> bool:
+    ratios = [y[1:] / y[:-1] for _, y in chart.series.values()]
+    return all(same(ratio, ratio[0], 64) for ratio in ratios) and same(ratios[1][0], 0.5)
+
+
+@picture(_halves)
+def stick_breaking(asked: Asked) -> Chart:
+    """With equal logits each key takes the same share of what later keys left, so weights fall geometrically with distance."""
+    tokens = 24
+    mask = np.tri(tokens, k=-1, dtype=bool)
+    series = {}
+    for logit in (-2.0, 0.0, 1.0):
+        weights = call(asked, {}, logits=np.full((tokens, tokens), logit), mask=mask)[0][-1, :-1][::-1]
+        series[f"logit {logit:g}"] = (np.arange(1, tokens), weights)
+    return lines(asked, "query - key (tokens)", "weight", series, log_y=True)

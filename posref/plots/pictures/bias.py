@@ -1,0 +1,185 @@
+"""Pictures of biases."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from posref.plots.calls import Asked
+from posref.plots.charts import Chart, Lines, Map
+from posref.plots.values import bias as by_head
+from posref.plots.values import buckets, values
+
+from .made import call, heat, lines, picture, same, toeplitz
+
+TOKENS = 48
+
+
+def _ratios(chart: Lines) -> bool:
+    ((_, y),) = chart.series.values()
+    return len(y) == 8 and same(y[1:] / y[:-1], 0.5)
+
+
+@picture(_ratios, "values")
+def alibi_slopes(asked: Asked) -> Chart:
+    """Slopes fall by the same factor from head to head: near-sighted heads first, far-sighted heads last."""
+    return values(asked)
+
+
+def _straight(chart: Lines) -> bool:
+    slopes = [np.diff(y) for _, y in chart.series.values()]
+    return all(same(s, s[0], 128) for s in slopes) and len({s[0] for s in slopes}) == len(slopes)
+
+
+@picture(_straight, "bias")
+def alibi(asked: Asked) -> Chart:
+    """Each head's bias falls in a straight line with the distance, at a slope of its own."""
+    return by_head(asked)
+
+
+GATES = (8, 16, 24, 40)  # keys whose gate is open
+
+
+def _counts_gates(chart: Map) -> bool:
+    row = chart.values[-1]
+    jumps = np.flatnonzero(np.abs(np.diff(row)) > 0.5)
+    return jumps.tolist() == list(GATES)
+
+
+@picture(_counts_gates)
+def cope(asked: Asked) -> Chart:
+    """Positions count only keys whose gate is open (keys 8, 16, 24 and 40 here), such as the starts of sentences."""
+    gates = np.full(TOKENS, -9.0)
+    gates[list(GATES)] = 9.0
+    mask = np.tri(TOKENS, dtype=bool)
+    logits = np.broadcast_to(gates, (TOKENS, TOKENS))
+    found = call(asked, {}, q=np.ones((TOKENS, 1)), logits=logits, table=np.arange(8.0)[:, None], mask=mask)[0]
+    shown = np.where(mask, found, math.nan)
+    return heat(asked, "key", "query", shown, "contextual position", square=True)
+
+
+def _ends(chart: Lines) -> bool:
+    ends = [y[-1] for _, y in chart.series.values()]
+    return same(ends, ends[0], 64) and len({len(y) for _, y in chart.series.values()}) == 3
+
+
+@picture(_ends)
+def fire(asked: Asked) -> Chart:
+    """The bias depends on the distance as a share of the query's position: the first key has the same bias at any length."""
+    net = {"w1": np.asarray([1.0, -1.0, 2.0]), "b1": np.asarray([0.0, 0.5, -1.0]), "w2": np.asarray([[-2.0, 1.0, -0.5]])}
+    rest = {"b2": np.zeros(1), "c": np.asarray([0.1]), "threshold": np.asarray([1.0])}
+    series = {}
+    for query in (64, 128, 256):
+        keys = np.arange(query, -1, -1)
+        found = call(asked, {"eps": 1e-30}, q_positions=np.asarray([query]), k_positions=keys, **net, **rest)[0][0, 0]
+        series[f"query {query}"] = (query - keys, found)
+    return lines(asked, "query - key (tokens)", "bias (logits, made up)", series)
+
+
+def _forgets(chart: Map) -> bool:
+    row = chart.values[-1]
+    return np.flatnonzero(np.diff(row) > 1).tolist() == [11, 29]
+
+
+@picture(_forgets)
+def forgetting_bias(asked: Asked) -> Chart:
+    """A token with a nearly closed gate (12 and 30 here) makes all later queries forget what came before it."""
+    gates = np.full(TOKENS, -0.02)
+    gates[[12, 30]] = -3.0
+    found = call(asked, {"queries": TOKENS}, log_gates=gates[None, :])[0][0]
+    shown = np.where(np.tri(TOKENS, dtype=bool), found, math.nan)
+    return heat(asked, "key", "query", shown, "bias (logits)", square=True)
+
+
+def _levels_off(chart: Lines) -> bool:
+    logs, powers = ([np.abs(np.diff(y)) for name, (_, y) in chart.series.items() if kind in name] for kind in ("log", "power"))
+    return all(d[-1] < d[0] / 10 for d in logs) and all(same(d, d[0], 128) for d in powers)
+
+
+@picture(_levels_off)
+def kerple(asked: Asked) -> Chart:
+    """The logarithmic kernel falls fast at first and then hardly: far keys stay in reach. A power of 1 is ALiBi's line."""
+    places = np.arange(asked.tokens)
+    series: dict[str, Any] = {}
+    for form, r1, r2 in (("log", (1.0, 2.0), (1.0, 1.0)), ("power", (0.02, 0.05), (1.0, 1.0))):
+        learned = {"r1": np.asarray(r1), "r2": np.asarray(r2)}
+        found = call(asked, {"form": form}, q_positions=places[-1:], k_positions=places, **learned)[0]
+        series |= {f"{form}, r1 = {r1[n]:g}": (places, found[n, 0, ::-1]) for n in range(2)}
+    return lines(asked, "query - key (tokens)", "bias (logits)", series)
+
+
+def _chains(chart: Map) -> bool:
+    values = chart.values
+    apart = values[:24, 24:]
+    inside = values[:24, :24]
+    return bool((apart == 17).all()) and toeplitz(inside) and set(np.unique(inside)) == set(range(17))
+
+
+@picture(_chains)
+def residue_bins(asked: Asked) -> Chart:
+    """Offsets up to 8 have bins of their own and farther ones share the ends; pairs of two chains have the last bin."""
+    residues = np.r_[0:24, 0:24]
+    same_chain = np.kron(np.eye(2), np.ones((24, 24))) == 1
+    given = {"left": 8, "right": 8, "order": "query_minus_key", "outside": "last"}
+    found = call(asked, given, q_residues=residues, k_residues=residues, same=same_chain)[0]
+    return heat(asked, "residue (two chains of 24)", "residue", found, "bin", square=True)
+
+
+def _falls(chart: Lines) -> bool:
+    return all(y[0] == 0 and (y[1:] < 0).all() for _, y in chart.series.values())
+
+
+@picture(_falls)
+def sandwich(asked: Asked) -> Chart:
+    """The bias falls with the distance like the logarithm, with ripples; later heads fall less."""
+    places = np.arange(asked.tokens)
+    found = call(asked, {"heads": 4, "width": 64}, q_positions=places[-1:], k_positions=places)[0]
+    series = {f"head {n}": (places, found[n, 0, ::-1]) for n in range(found.shape[0])}
+    return lines(asked, "query - key (tokens)", "bias (logits)", series)
+
+
+def _widen(chart: Lines) -> bool:
+    ((x, y),) = chart.series.values()
+    before = y[x <= 0][::-1]
+    runs = np.diff(np.flatnonzero(np.diff(before)))
+    return bool((np.diff(runs) >= 0).all() and runs[0] == 1 and runs[-1] > 8)
+
+
+@picture(_widen, "buckets")
+def t5_buckets(asked: Asked) -> Chart:
+    """Near offsets have buckets of their own, far offsets share ever wider ones, and beyond 128 all share the last."""
+    return buckets(asked)
+
+
+def _stairs(chart: Lines) -> bool:
+    return all(np.ptp(y[128:]) == 0 and np.ptp(y[:8]) > 0 for _, y in chart.series.values())
+
+
+@picture(_stairs)
+def t5_bias(asked: Asked) -> Chart:
+    """Each head has one learned number for each bucket: far keys lie on wide steps, and all beyond 128 on the last one."""
+    places = np.arange(max(asked.tokens, 192))
+    row = np.arange(32)
+    rows = np.stack([-0.15 * row, -0.05 * row, 0.5 * np.cos(row / 4), -1 + 0.04 * row], axis=-1)
+    given = {"bidirectional": False, "max_distance": 128}
+    found = call(asked, given, q_positions=places[-1:], k_positions=places, table=rows)[0]
+    series = {f"head {n}": (places, found[n, 0, ::-1]) for n in range(4)}
+    return lines(asked, "query - key (tokens)", "bias (logits, made up)", series)
+
+
+def _offsets(chart: Map) -> bool:
+    rows, columns = np.divmod(np.arange(16), 4)
+    far = np.hypot(rows[:, None] - rows, columns[:, None] - columns)
+    return same(chart.values, -far, 4)
+
+
+@picture(_offsets)
+def window_bias(asked: Asked) -> Chart:
+    """In a window of 4 x 4 cells, pairs with the same offset in rows and columns share one learned number."""
+    rows, columns = np.indices((7, 7)) - 3
+    table = -np.hypot(rows, columns).reshape(49, 1)
+    given = {"height": 4, "width": 4, "depth": 1, "order": "query_minus_key", "class_token": False}
+    found = call(asked, given, table=table)[0][0]
+    return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)

@@ -1,0 +1,199 @@
+"""Pictures of masks, distances and scales for longer texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from posref.plots.calls import Asked
+from posref.plots.charts import Chart, Lines, Map, Numbers
+from posref.plots.maps import distances, logits, mask
+
+from .made import call, heat, lines, picture, same
+
+ROWS, KEYS = np.indices((64, 64))
+APART = ROWS - KEYS
+BEHIND = APART >= 0
+
+
+def _is(rule: Callable[[], Any], *, behind: bool = False) -> Callable[[Map], bool]:
+    """Return a test that the drawn cells follow a rule, all of them or those up to the query."""
+
+    def holds(chart: Map) -> bool:
+        cells = BEHIND if behind else np.ones_like(BEHIND)
+        return chart.values.shape == BEHIND.shape and same(chart.values[cells], rule()[cells])
+
+    return holds
+
+
+@picture(lambda chart: all(y[0] == 1 and (np.diff(y) >= 0).all() and y[-1] > 1.2 for _, y in chart.series.values()))
+def attention_temperature(asked: Asked) -> Chart:
+    """Queries far into the text are multiplied by a factor that grows with the logarithm of the position, in steps or not."""
+    places = np.arange(0, 8192 * 8, 64)
+    series = {}
+    for form in ("steps", "smooth"):
+        found = call(asked, {"form": form, "beta": 0.1, "length": 8192, "offset": 1}, positions=places)[0]
+        series[form] = (places, found)
+    return lines(asked, "position (tokens)", "factor of the query", series)
+
+
+@picture(_is(lambda: 1.0 * ((APART >= 0) & (APART < 16))), "mask")
+def sliding_window(asked: Asked) -> Chart:
+    """A query sees itself and the 15 keys before it: a band along the diagonal."""
+    return mask(asked)
+
+
+@picture(_is(lambda: 1.0 * ((APART >= 0) & (ROWS // 16 == KEYS // 16))), "mask")
+def chunked_window(asked: Asked) -> Chart:
+    """A query sees the keys of its own chunk only: the first token of a chunk sees nothing before it."""
+    return mask(asked)
+
+
+@picture(_is(lambda: 1.0 * ((APART >= 0) & ((APART < 16) | (KEYS < 4)))), "mask")
+def lambda_window(asked: Asked) -> Chart:
+    """A query sees the window before it and the first 4 tokens, the sinks: a band and a column."""
+    return mask(asked)
+
+
+def _regions() -> Numbers:
+    region = np.where(np.arange(64) < 48, 0, np.where(np.arange(64) < 56, 1, 2))
+    window = (np.arange(64)) // 16
+    allowed: Numbers = 1.0 * ((window[:, None] == window) & (region[:, None] == region))
+    return allowed
+
+
+@picture(lambda chart: bool((chart.values == _regions()).all()))
+def shifted_window_mask(asked: Asked) -> Chart:
+    """Cells see their own window; in the last window, what the shift brought there from the other side is kept apart."""
+    places = np.arange(64)
+    found = call(asked, {"size": 64, "window": 16, "shift": 8}, q_positions=places, k_positions=places)[0]
+    return heat(asked, "key (after the shift)", "query (after the shift)", found, "1 where it may attend", square=True)
+
+
+def _dual(chart: Map) -> bool:
+    far = chart.values[BEHIND]
+    return bool((chart.values[BEHIND & (APART < 8)] == APART[BEHIND & (APART < 8)]).all() and far.max() <= 24)
+
+
+@picture(_dual, "distances")
+def dual_chunk_distances(asked: Asked) -> Chart:
+    """Distances within a chunk and to near keys are true, and no distance is larger than the chunk size, 24."""
+    return distances(asked)
+
+
+@picture(_is(lambda: np.minimum(APART, 16.0), behind=True), "distances")
+def rerope_distances(asked: Asked) -> Chart:
+    """Distances are true up to the window, and constant beyond it."""
+    return distances(asked)
+
+
+@picture(_is(lambda: np.where(APART < 16, APART, 16 + (APART - 16) / 3), behind=True), "distances")
+def leaky_rerope_distances(asked: Asked) -> Chart:
+    """Distances are true up to the window, and grow three times more slowly beyond it."""
+    return distances(asked)
+
+
+@picture(_is(lambda: np.where(APART < 16, APART, ROWS // 3 - KEYS // 3 + 16 - 16 // 3), behind=True), "distances")
+def self_extend_distances(asked: Asked) -> Chart:
+    """Distances are true up to the window; beyond it groups of three tokens share one, so they rise in steps."""
+    return distances(asked)
+
+
+def _cached(chart: Map) -> bool:
+    seen = BEHIND & ((APART < 16) | (KEYS < 4))
+    return bool((chart.values[BEHIND & (APART < 16)] == APART[BEHIND & (APART < 16)]).all() and chart.values[seen].max() <= 19)
+
+
+@picture(_cached, "distances")
+def streaming_llm_distances(asked: Asked) -> Chart:
+    """The sinks lie just before the window, as in the cache, however far away they are in the text."""
+    return distances(asked)
+
+
+def _steady(chart: Map, beyond: Any) -> bool:
+    """Return whether near logits fall with the distance, and the chosen cells follow it less."""
+    near = [float(chart.values[63, 63 - n]) for n in range(4)]
+    return all(a > b for a, b in pairwise(near)) and bool(np.ptp(chart.values[beyond]) < np.ptp(near))
+
+
+@picture(lambda chart: _steady(chart, APART >= 16) and same(chart.values[APART >= 16], chart.values[63, 0], 256), "logits")
+def rerope(asked: Asked) -> Chart:
+    """Beyond the window every key has the same logit, since all have the same distance."""
+    return logits(asked)
+
+
+def _blockwise(chart: Map) -> bool:
+    far = chart.values[63, :40]
+    return len(np.unique(far.round(9))) <= 15 and same(chart.values[40, 36], chart.values[63, 59], 256)
+
+
+@picture(_blockwise, "logits")
+def self_extend(asked: Asked) -> Chart:
+    """Beyond the window three neighbouring keys have one logit: stairs, beside a smooth band."""
+    return logits(asked)
+
+
+def _flatter(chart: Map) -> bool:
+    """Return whether logits follow the offset alone, and neighbours differ less beyond the window than inside."""
+    row = chart.values[63, ::-1]
+    steps = np.abs(np.diff(row))
+    return same(row[:41], chart.values[40, 40::-1], 256) and bool(0 < steps[17:].max() < steps[:4].max())
+
+
+@picture(_flatter, "logits")
+def leaky_rerope(asked: Asked) -> Chart:
+    """Beyond the window the logit keeps changing with the distance, three times more slowly."""
+    return logits(asked)
+
+
+def _within(chart: Map) -> bool:
+    return same(chart.values[40, 36], chart.values[63, 59], 256) and bool(np.nanmin(chart.values) > 0)
+
+
+@picture(_within, "logits")
+def dual_chunk(asked: Asked) -> Chart:
+    """Blocks of queries and keys of two chunks have distances that occur within a chunk: no logit is of an unseen one."""
+    return logits(asked)
+
+
+def _sinks(chart: Map) -> bool:
+    return same(chart.values[40, :4], chart.values[63, :4], 256) and bool(np.isfinite(chart.values[63, :4]).all())
+
+
+@picture(_sinks, "logits")
+def streaming_llm(asked: Asked) -> Chart:
+    """The sinks have the logits of near keys at every query, however long the text has become."""
+    return logits(asked)
+
+
+def _log_lines(chart: Lines) -> bool:
+    slopes = [np.diff(y) / np.diff(np.log(x)) for x, y in chart.series.values()]
+    return all(same(slope, slope[0], 1024) for slope in slopes)
+
+
+@picture(_log_lines)
+def learned_logn_scale(asked: Asked) -> Chart:
+    """Each head multiplies its queries by a line in the logarithm of the position: on this axis, straight lines."""
+    places = np.arange(64) * 64
+    found = call(asked, {}, positions=places, scale=np.asarray([0.05, 0.1, 0.2]), bias=np.asarray([1.0, 0.8, 0.4]))[0]
+    series = {f"head {n}": (places + 1, found[n]) for n in range(3)}
+    return lines(asked, "position + 1 (tokens)", "factor of the query", series, log_x=True)
+
+
+def _grows(chart: Lines) -> bool:
+    floor, free = (y for _, y in chart.series.values())
+    return bool(floor.min() == 1 and free.min() < 1 and same(free[-1], np.log(2**16) / np.log(1024)))
+
+
+@picture(_grows)
+def logn_scale(asked: Asked) -> Chart:
+    """From the training length L on, queries at place n are multiplied by log n / log L, so that attention stays as sharp."""
+    places = np.unique(np.geomspace(2, 2**16, 200).astype(np.int64)) - 1
+    series = {}
+    for name, floor in (("at least 1", True), ("without this limit", False)):
+        found = call(asked, {"length": 1024, "offset": 1, "at_least_one": floor}, positions=places)[0]
+        series[name] = (places + 1, found)
+    return lines(asked, "position + 1 (tokens)", "factor of the query", series, marks={"1024 tokens": 1024.0}, log_x=True)

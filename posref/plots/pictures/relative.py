@@ -1,0 +1,141 @@
+"""Pictures of relative encodings inside the scores."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from posref.plots.calls import Asked
+from posref.plots.charts import Chart, Lines, Map
+
+from .made import beside, call, heat, lines, picture, same, toeplitz
+
+TOKENS = 48
+APART = np.subtract.outer(np.arange(TOKENS), np.arange(TOKENS))
+
+
+def _near_are_exact(chart: Lines) -> bool:
+    ((x, y),) = chart.series.values()
+    near = np.abs(x) <= 8
+    return bool((np.diff(y[near]) == 1).all() and np.ptp(y[x >= 64]) == 0 and np.isin(np.diff(y), (0, 1)).all())
+
+
+@picture(_near_are_exact)
+def deberta_rows(asked: Asked) -> Chart:
+    """Near offsets have rows of their own; far offsets share rows, ever more of them, on both sides."""
+    apart = np.arange(-80, 81)
+    found = call(asked, {"buckets": 16, "max_distance": 64}, relative_positions=apart)[0]
+    return lines(asked, "query - key (tokens)", "row of the table", {"row": (apart, found)}, steps=True)
+
+
+def _both_sides(chart: Map) -> bool:
+    return toeplitz(chart.values, 4) and chart.values[0, -1] != chart.values[-1, 0]
+
+
+@picture(_both_sides)
+def deberta_scores(asked: Asked) -> Chart:
+    """Each offset adds a term of the query and one of the key: with equal contents, one value for each diagonal."""
+    size = 8
+    rows = np.arange(2.0 * size)
+    ones = np.ones((1, TOKENS, 2))
+    tables = {
+        "rel_k": np.stack([rows, 0 * rows], axis=-1)[None],
+        "rel_q": np.stack([0 * rows, 4 * np.cos(rows / 3)], axis=-1)[None],
+    }
+    places = np.arange(TOKENS)
+    given = {"buckets": size, "max_distance": 32, "p2c": "code"}
+    found = call(asked, given, q=ones, k=ones, q_positions=places, k_positions=places, **tables)[0][0]
+    return heat(asked, "key", "query", found, "score, tables made up", square=True)
+
+
+@picture(lambda chart: chart.values.shape == (16, 32) and set(np.diff(chart.values, axis=0).ravel()) == {2.0})
+def decomposed_rows(asked: Asked) -> Chart:
+    """16 queries along an axis meet 32 keys: a query moves by two keys, and each scaled offset has its own row of the table."""
+    given = {"q_size": 16, "k_size": 32}
+    found = call(asked, given, q_positions=np.arange(16), k_positions=np.arange(32))[0]
+    return heat(asked, "key", "query", found, "row of the table")
+
+
+def _crossed(chart: Map) -> Any:
+    values = chart.values
+    return same(values - values[:1], (values - values[:1])[:, :1], 16) and values[4, 9] == values.max()
+
+
+@picture(_crossed)
+def decomposed_bias(asked: Asked) -> Chart:
+    """The bias of the query at row 4, column 9 is a term of each key's row offset plus a term of its column offset."""
+    side = 14
+    far = np.abs(np.arange(2 * side - 1) - (side - 1.0))[:, None]
+    given = {"k_rows": side, "k_columns": side}
+    found = call(asked, given, q=np.ones((side, side, 1)), table_h=-far, table_w=-0.5 * far)[0]
+    return heat(asked, "column of the key", "row of the key", found[4, 9], "bias (logits)", square=True)
+
+
+def _moved(chart: Map) -> bool:
+    before, after = chart.values[:, :16], chart.values[:, 17:]
+    rows, columns = np.tril_indices(16)
+    return same(after[rows, columns], columns + 15 - rows) and same(before, before[:1])
+
+
+@picture(_moved)
+def relative_shift(asked: Asked) -> Chart:
+    """Left one score for each distance (columns), right the same scores at their keys: equal distances lie on diagonals."""
+    x = np.tile(np.arange(16.0), (16, 1))
+    return heat(asked, "distance, then key", "query", beside(x, call(asked, {}, x=x)[0]), "score")
+
+
+def _clipped(chart: Map) -> bool:
+    return bool((chart.values == np.clip(-APART, -12, 6) + 12).all())
+
+
+@picture(_clipped)
+def shaw_scores(asked: Asked) -> Chart:
+    """Each offset has its own vector up to the clip, 12 to the left and 6 to the right; all beyond it share the last."""
+    places = np.arange(TOKENS)
+    given = {"left": 12, "right": 6, "order": "key_minus_query"}
+    ones, zeros, rows = np.ones((TOKENS, 1)), np.zeros((TOKENS, 1)), np.arange(19.0)[:, None]
+    found = call(asked, given, q=ones, k=zeros, key_table=rows, q_positions=places, k_positions=places)[0]
+    return heat(asked, "key", "query", found, "row of the table", square=True)
+
+
+def _shares(chart: Map) -> bool:
+    values = chart.values
+    row = values[24]
+    return same(values.sum(axis=1), 1.0, 64) and bool(
+        (np.diff(row[1:9]) > 0).all() and row[0] > 2 * row[1] and row[16] > 2 * row[15]
+    )
+
+
+@picture(_shares)
+def shaw_values(asked: Asked) -> Chart:
+    """How much weight each row of the table gets if weights fall with the distance: all beyond the clip gathers at the ends."""
+    places = np.arange(TOKENS)
+    given = {"left": 8, "right": 8, "order": "key_minus_query"}
+    weights = np.exp(-np.abs(APART) / 8)
+    weights, rows = weights / weights.sum(axis=1, keepdims=True), np.eye(17)
+    found = call(
+        asked, given, weights=weights, v=np.zeros((TOKENS, 17)), value_table=rows, q_positions=places, k_positions=places
+    )[0]
+    chart = heat(asked, "key - query, clipped", "query", found, "weight")
+    return Map(chart.title, chart.x_label, chart.y_label, chart.seen, chart.values, chart.unit, (-8.0, 0.0))
+
+
+def _stripes(chart: Map) -> bool:
+    plain = np.delete(np.delete(chart.values, [10, 30], axis=1), [10, 30], axis=0)
+    raised = chart.values[40, 10] - chart.values[39, 9]
+    return toeplitz(chart.values[11:30, 11:30]) and same(raised, 8.0, 64) and not math.isnan(plain.sum())
+
+
+@picture(_stripes)
+def transformer_xl_scores(asked: Asked) -> Chart:
+    """Without a query's content, u favours some keys for all queries (columns), and v favours offsets (diagonals)."""
+    width, places = 32, np.arange(TOKENS)
+    k = np.zeros((1, TOKENS, width))
+    k[0, [10, 30], 0] = 1.0
+    weight = np.concatenate([np.zeros((width // 2, 1, width)), np.eye(width)[width // 2 :, None, :]])
+    biases = {"bias_u": np.full((1, width), 8.0), "bias_v": np.ones((1, width))}
+    arrays = {"q": np.zeros((1, TOKENS, width)), "k": k, "r_weight": weight, **biases}
+    found = call(asked, {"layout": "sin_cos"}, q_positions=places, k_positions=places, **arrays)[0][0]
+    return heat(asked, "key", "query", found, "score", square=True)

@@ -1,0 +1,400 @@
+"""Pictures of rotations."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from posref.analysis import inner_products
+from posref.plots.calls import Asked
+from posref.plots.charts import Chart, Lines, Map, Numbers
+from posref.plots.turning import axes, decay, error
+from posref.plots.values import values
+
+from .made import beside, call, heat, lines, picture, same, sines, toeplitz
+
+SIDE = 24
+ROW, COLUMN = np.divmod(np.arange(SIDE * SIDE), SIDE)
+GRID = np.stack([ROW, COLUMN]).astype(np.float64)
+
+
+def _random(*shape: int, seed: int = 0) -> Numbers:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def _bases(chart: Lines) -> bool:
+    """Return whether the product falls below a half farther away with each larger base."""
+    at = [int(np.argmax(y < 0.5)) for _, y in chart.series.values()]
+    return len(at) == 4 and at[0] > 0 and all(a < b for a, b in pairwise(at))
+
+
+@picture(_bases, "decay")
+def rope(asked: Asked) -> Chart:
+    """The product of equal queries and keys falls with the distance, more slowly with a larger base."""
+    return decay(asked)
+
+
+def _circles(chart: Lines) -> bool:
+    radii = [np.hypot(x, y) for x, y in chart.series.values()]
+    arcs = [abs(np.unwrap(np.arctan2(y, x))[-1]) for x, y in chart.series.values()]
+    return all(same(r, r[0], 4) for r in radii) and all(a > b for a, b in pairwise(arcs))
+
+
+@picture(_circles)
+def apply_rope(asked: Asked) -> Chart:
+    """Each pair of channels moves on a circle, so its length stays; later pairs go a shorter way in the same 5 tokens."""
+    places = np.linspace(0, 5, 51)
+    angles = places[:, None] * np.asarray([1.0, 0.4, 0.16])
+    x = np.tile(np.asarray([1.0, 0.75, 0.5, 0.0, 0.0, 0.0]), (51, 1))
+    found = call(asked, {"layout": "half"}, x=x, cos=np.cos(angles), sin=np.sin(angles))[0]
+    series = {f"pair {n}": (found[:, n], found[:, n + 3]) for n in range(3)}
+    return lines(asked, "first channel of the pair", "second channel", series)
+
+
+def _geometric(chart: Lines) -> bool:
+    return all(same(y[1:] / y[:-1], y[1] / y[0], 64) for _, y in chart.series.values()) and len(chart.series) == 3
+
+
+@picture(_geometric)
+def rope_frequencies(asked: Asked) -> Chart:
+    """Each pair rotates more slowly than the pair before by the same factor, so each base is a straight line here."""
+    series = {}
+    for base in (100.0, 10000.0, 500000.0):
+        found = call(asked, {"dim": 128, "base": base})[0]
+        series[f"base {base:g}"] = (np.arange(64), found)
+    return lines(asked, "channel pair", "frequency (radians per token)", series, log_y=True)
+
+
+def _unit(chart: Map) -> bool:
+    cos, sin = chart.values[:, :32], chart.values[:, 33:]
+    return same(cos**2 + sin**2, 1.0) and same(cos[0], 1.0)
+
+
+@picture(_unit)
+def rope_table(asked: Asked) -> Chart:
+    """Left the cosines, right the sines of every pair at every position: position 0 has cosine 1 and sine 0."""
+    places = np.arange(asked.tokens, dtype=np.float64)
+    cos, sin = call(asked, {}, positions=places, inv_freq=10000.0 ** -(np.arange(32) / 32))
+    return heat(asked, "channel pair (cosines, then sines)", "position (tokens)", beside(cos, sin), "value")
+
+
+def _precise(chart: Lines) -> bool:
+    single, half, brain = (y for _, y in chart.series.values())
+    x = next(iter(chart.series.values()))[0]
+    at = np.searchsorted(x, 4096.0)
+    growing = all((np.diff(y) >= 0).all() for y in (single, half, brain))
+    return growing and bool(single[at] < 1e-2 < half[at] and brain[at] > 1)
+
+
+@picture(_precise, "error")
+def rope_cos_sin(asked: Asked) -> Chart:
+    """Angles in bfloat16 or float16 are wrong within a few thousand tokens; float32 angles last for a million."""
+    return error(asked)
+
+
+def _sections(chart: Lines) -> bool:
+    return all((np.diff(y) > 0).all() for _, y in chart.series.values()) and len(chart.series) in (2, 3)
+
+
+@picture(_sections, "axes")
+def mrope(asked: Asked) -> Chart:
+    """Three axes share one ladder of wavelengths: time has the fast pairs, height and width the slower ones."""
+    return axes(asked)
+
+
+@picture(lambda chart: _sections(chart) and len({y[0] for _, y in chart.series.values()}) == 1, "axes")
+def axial_rope(asked: Asked) -> Chart:
+    """Each axis has a ladder of wavelengths of its own, from the shortest to the longest."""
+    return axes(asked)
+
+
+def _by_axis(chart: Map) -> bool:
+    cells = chart.values.reshape(6, 6, 16)
+    by_row, by_column = same(cells[:, :, :8], cells[:, :1, :8]), same(cells[:, :, 8:], cells[:1, :, 8:])
+    return by_row and by_column and bool(np.ptp(cells[:, 0, 0]) > 0)
+
+
+@picture(_by_axis)
+def axial_table(asked: Asked) -> Chart:
+    """The cosines of the first section follow a cell's row only, those of the second its column only."""
+    places = np.stack(np.divmod(np.arange(36), 6)).astype(np.float64)
+    given = {"sections": (8, 8), "arrangement": "chunked"}
+    cos = call(asked, given, positions=places, inv_freq=np.tile(10.0 ** -(np.arange(8) / 8), 2))[0]
+    return heat(asked, "channel pair", "cell of a 6 x 6 grid, row by row", cos, "cosine")
+
+
+def _repeated(chart: Lines) -> bool:
+    ((_, y),) = chart.series.values()
+    return same(y[: len(y) // 2], y[len(y) // 2 :])
+
+
+@picture(_repeated, "values")
+def axial_frequencies(asked: Asked) -> Chart:
+    """Each axis begins again at the highest frequency."""
+    return values(asked)
+
+
+def _orthogonal(chart: Map) -> bool:
+    skew, made, product = chart.values[:, :8], chart.values[:, 9:17], chart.values[:, 18:]
+    return same(skew, -skew.T) and same(made @ made.T, product, 16) and same(product, np.eye(8), 64)
+
+
+@picture(_orthogonal)
+def cayley(asked: Asked) -> Chart:
+    """Left a skew matrix S, in the middle the rotation Q made of it, right Q times its transpose: the identity."""
+    half = np.tril(_random(8, 8), -1) / 2
+    skew = half - half.T
+    found = call(asked, {}, skew=skew)[0]
+    return heat(asked, "column (S, Q, then Q Q^T)", "row", beside(skew, found, found @ found.T), "value", square=True)
+
+
+WAVES = np.asarray([[0.6, 0.0, 0.4, 0.3], [0.0, 0.5, 0.4, -0.3]])  # of four pairs, by axis
+
+
+def _plane_waves(chart: Map) -> bool:
+    tiles = [chart.values[25 * a : 25 * a + 24, 25 * b : 25 * b + 24] for a in (0, 1) for b in (0, 1)]
+    return all(same(tile.ravel(), np.cos(WAVES[:, n] @ GRID), 8) for n, tile in enumerate(tiles))
+
+
+@picture(_plane_waves)
+def mixed_table(asked: Asked) -> Chart:
+    """Each pair is a plane wave in a direction of its own: along rows, along columns, or across. Four pairs on a grid."""
+    cos = call(asked, {}, positions=GRID, frequencies=WAVES)[0].T.reshape(4, SIDE, SIDE)
+    upper, lower = beside(cos[0], cos[1]), beside(cos[2], cos[3])
+    return heat(asked, "column", "row", np.concatenate([upper, np.full((1, 49), math.nan), lower]), "cosine", square=True)
+
+
+def _mirror(chart: Map) -> bool:
+    values = chart.values[1:, 1:]  # 12 cells on both sides of the middle
+    return same(values, values[::-1, ::-1], 256) and values.argmax() == values.size // 2
+
+
+@picture(_mirror)
+def mixed_rope(asked: Asked) -> Chart:
+    """Products with the middle cell fall in all directions, since pairs also rotate along slanted axes."""
+    angles, sizes = np.arange(32) * 2.4, 10.0 ** -(np.arange(32) / 32)
+    frequencies = 0.8 * sizes * np.stack([np.cos(angles), np.sin(angles)])
+    found = call(asked, {"layout": "half"}, x=np.ones((SIDE * SIDE, 64)), positions=GRID, frequencies=frequencies)[0]
+    products = inner_products(found, middle=12 * SIDE + 12).reshape(SIDE, SIDE)
+    return heat(asked, "column", "row", products, "inner product", square=True)
+
+
+def _products(found: Numbers) -> Numbers:
+    """Return the logits between all cells of a grid of 6 x 6."""
+    return found @ found.T
+
+
+CELLS = np.stack(np.divmod(np.arange(36), 6)).astype(np.float64)
+
+
+def _by_offset(chart: Map) -> bool:
+    """Return whether pairs of cells with the same offset in rows and columns have the same logit."""
+    found: dict[tuple[float, ...], list[float]] = {}
+    for a in range(36):
+        for b in range(36):
+            found.setdefault(tuple(CELLS[:, b] - CELLS[:, a]), []).append(float(chart.values[a, b]))
+    return all(same(values, values[0], 64) for values in found.values())
+
+
+def _some(chart: Map) -> bool:
+    return bool(np.ptp(chart.values) > 0.1)
+
+
+def _cells(asked: Asked, found: Numbers) -> Map:
+    return heat(asked, "key cell, row by row", "query cell, row by row", _products(found), "logit", square=True)
+
+
+@picture(lambda chart: _by_offset(chart) and _some(chart))
+def cayley_string(asked: Asked) -> Chart:
+    """Logits between the cells of a 6 x 6 grid depend on the offset in rows and columns only, in a learned basis."""
+    x = np.tile(_random(1, 8, seed=3), (36, 1))
+    half = np.tril(_random(8, 8, seed=1), -1) / 3
+    frequencies = np.asarray([[1.0, 0.3, 0.0, 0.5], [0.0, 0.3, 0.8, -0.5]])
+    found = call(asked, {"form": "conjugate"}, x=x, positions=CELLS, skew=half - half.T, frequencies=frequencies)[0]
+    return _cells(asked, found)
+
+
+@picture(lambda chart: _by_offset(chart) and _some(chart))
+def circulant_string(asked: Asked) -> Chart:
+    """Circulant generators commute, so logits between the cells of a 6 x 6 grid depend on their offset only."""
+    x = np.tile(_random(1, 8, seed=4), (36, 1))
+    coefficients = np.stack([0.4 * _random(1, 8, seed=5), 0.4 * _random(1, 8, seed=6)])
+    return _cells(asked, call(asked, {}, x=x, positions=CELLS, coefficients=coefficients)[0])
+
+
+def _not_by_offset(chart: Map) -> bool:
+    return same(np.diag(chart.values), chart.values[0, 0], 64) and not _by_offset(chart)
+
+
+def _generators(seed: int, size: int) -> Numbers:
+    half = np.tril(_random(2, 1, size, size, seed=seed), -1) / 3
+    return half - np.swapaxes(half, -1, -2)
+
+
+@picture(_not_by_offset)
+def liere(asked: Asked) -> Chart:
+    """Lengths stay (equal values on the diagonal), but rotations of two axes do not commute: equal offsets differ."""
+    x = np.tile(_random(1, 8, seed=7), (36, 1))
+    return _cells(asked, call(asked, {}, x=x, positions=CELLS, generators=_generators(8, 8))[0])
+
+
+def _rotations(chart: Map) -> bool:
+    parts = [chart.values[:, 7 * n : 7 * n + 6] for n in range(4)]
+    return same(parts[0], np.eye(6), 8) and all(same(p @ p.T, np.eye(6), 256) for p in parts) and not same(parts[1], parts[2])
+
+
+@picture(_rotations)
+def liere_rotations(asked: Asked) -> Chart:
+    """The rotation at position 0 is the identity; it spreads over a whole block as the position grows (0, 1, 2 and 4 here)."""
+    places = np.asarray([[0.0, 1.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.0]])
+    found = call(asked, {}, positions=places, generators=_generators(9, 6))[0]
+    return heat(asked, "column, for positions 0, 1, 2 and 4", "row", beside(*found[:, 0]), "value")
+
+
+def _contents(chart: Map) -> bool:
+    values = chart.values
+    return toeplitz(values[:24, :24]) and toeplitz(values[24:, :24]) and bool(values[0, 0] - values[24, 0] > 4)
+
+
+@picture(_contents)
+def mla_logits(asked: Asked) -> Chart:
+    """Channels without positions see the kinds of the two tokens only (blocks), rotated ones the offset (diagonals)."""
+    kind = np.repeat(np.eye(2), 24, axis=0) * 4
+    places, ones = np.arange(48), np.ones((48, 64))
+    arrays: dict[str, Any] = {"q_nope": kind[None], "q_rope": ones[None], "k_nope": kind[None], "k_rope": ones}
+    arrays |= {"q_positions": places, "k_positions": places}
+    found = call(asked, {"layout": "half", "base": 10000.0, "scale": 0.25}, **arrays)[0][0]
+    return heat(asked, "key (24 of one kind, 24 of another)", "query", found, "logit", square=True)
+
+
+def _both_layouts(chart: Map) -> bool:
+    half, beside_each = chart.values[:, :16], chart.values[:, 17:]
+    order = np.arange(16).reshape(2, 8).T.ravel()  # channels of half, pair by pair
+    blocks = np.kron(np.eye(8), np.ones((2, 2))) == 1
+    return same(half[np.ix_(order, order)], beside_each) and bool((beside_each[~blocks] == 0).all())
+
+
+@picture(_both_layouts)
+def rotation_matrix(asked: Asked) -> Chart:
+    """The rotation at position 2 in both layouts: "half" pairs channels that are 8 apart, "interleaved" neighbours."""
+    given = {"dim": 16, "base": 10.0}
+    parts = [call(asked, {**given, "layout": n}, position=np.asarray(2))[0] for n in ("half", "interleaved")]
+    return heat(asked, "input channel (half, then interleaved)", "output channel", beside(*parts), "factor", square=True)
+
+
+def _permutes(chart: Map) -> bool:
+    values = chart.values
+    blocks = np.kron(np.eye(2), np.ones((8, 8))) == 1
+    evens = np.argmax(values[:8], axis=1).tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
+    return bool((values.sum(axis=0) == 1).all() and (values.sum(axis=1) == 1).all() and (values[~blocks] == 0).all()) and evens
+
+
+@picture(_permutes)
+def permute_qk_weights(asked: Asked) -> Chart:
+    """In each head (8 rows here), rows 0, 2, 4, 6 come first and 1, 3, 5, 7 after them; no row leaves its head."""
+    given = {"heads": 2, "source": "interleaved", "target": "half"}
+    return heat(asked, "row before", "row after", call(asked, given, weight=np.eye(16))[0], "1 where it goes", square=True)
+
+
+def _mixtures(chart: Lines) -> bool:
+    (x, plain), (_, mixed), (_, still) = chart.series.values()
+    return same(plain, np.cos(x * 100.0 ** (-2 / 8)), 8) and not same(mixed, plain) and np.ptp(still) == 0
+
+
+@picture(_mixtures)
+def fope(asked: Asked) -> Chart:
+    """A pair can carry several frequencies: a plain wave, a learned mixture of three, and a pair whose frequency is cut off."""
+    places = np.linspace(0, 40, 401)
+    mix = np.asarray([[0.0, 0.5], [1.0, 0.6], [0.0, 0.4]])  # frequencies by pairs; pair 0 has the second one alone
+    x = np.tile(np.asarray([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), (401, 1))
+    found = call(asked, {"base": 100.0}, x=x, positions=places, cos_mix=mix, sin_mix=mix)[0]
+    names = ("one frequency", "three frequencies", "cut off")
+    series = {name: (places, found[:, k]) for k, name in enumerate(names)}
+    return lines(asked, "position (tokens)", "first channel of the pair", series)
+
+
+def _phases(chart: Lines) -> bool:
+    (x, plain), (_, shifted), (_, small) = chart.series.values()
+    height = np.log1p(np.e)
+    moved = same(plain, height * np.cos(x), 8) and same(shifted, height * np.cos(x - np.pi / 2), 8)
+    return moved and bool(small.max() < 0.4)
+
+
+@picture(_phases)
+def pope(asked: Asked) -> Chart:
+    """Content sets the height of a channel's wave and never turns it; a learned phase moves the wave."""
+    places = np.linspace(0, 12, 241)
+    series = {}
+    for name, content, phase in (("x = 1", 1.0, 0.0), ("x = 1, phase -π/2", 1.0, -np.pi / 2), ("x = -1", -1.0, 0.0)):
+        given: dict[str, Any] = {"x": np.full((241, 1), content), "positions": places, "phases": np.asarray([phase])}
+        series[name] = (places, call(asked, {"layout": "cos_sin", "base": 10000.0}, **given)[0][:, 0])
+    return lines(asked, "position (tokens)", "cosine part of channel 0", series)
+
+
+def _signed(chart: Map) -> bool:
+    return toeplitz(chart.values, 48) and chart.values.min() < 0 < chart.values.max()
+
+
+@picture(_signed)
+def rotary_linear_attention(asked: Asked) -> Chart:
+    """The weights that a value gets follow the offset alone and may be negative, unlike those of a softmax."""
+    tokens = 48
+    places, ones = np.arange(tokens), np.zeros((tokens, 32))
+    given = {"layout": "half", "base": 100.0, "causal": False}
+    found = call(asked, given, q=ones, k=ones, v=np.eye(tokens), q_positions=places, k_positions=places)[0]
+    return heat(asked, "key (the values are one-hot)", "query", found, "weight", square=True)
+
+
+def _turned_back(chart: Map) -> bool:
+    return same(chart.values, _expected(len(chart.values)), 64)
+
+
+def _expected(tokens: int) -> Numbers:
+    rows = sines(-np.arange(tokens), 32, 100.0)  # values of one in each pair's first channel, at offset 0 - q
+    both = rows.reshape(tokens, 16, 2)
+    return np.stack([both[..., 1], both[..., 0]], axis=-1).reshape(tokens, 32)
+
+
+@picture(_turned_back)
+def rotated_values(asked: Asked) -> Chart:
+    """The value of key 0 reaches each query rotated by their offset: pairs of a cosine and a sine that falls at first."""
+    tokens = asked.tokens
+    weights = np.ones((tokens, 1))
+    v = np.tile(np.asarray([1.0, 0.0]), 16)[None]
+    given = {"layout": "interleaved", "base": 100.0}
+    found = call(asked, given, weights=weights, v=v, q_positions=np.arange(tokens), k_positions=np.asarray([0]))[0]
+    return heat(asked, "channel of the output", "query - key (tokens)", found, "value")
+
+
+def _around_centre(chart: Map) -> bool:
+    values = chart.values
+    return same(values[64], 1.0) and bool((values[100, :-1] != 1).all()) and same(values[64 + 40] * values[64 - 40], 1.0, 8)
+
+
+@picture(_around_centre)
+def xpos_scales(asked: Asked) -> Chart:
+    """Scales are 1 at the centre (64 here) and the inverse of each other on both sides of it; fast pairs change most."""
+    found = call(asked, {"dim": 64, "role": "query", "centre": 64, "scale_base": 64.0}, positions=np.arange(128))[0]
+    return heat(asked, "channel pair", "position (tokens)", found, "factor")
+
+
+def _damped(chart: Lines) -> bool:
+    (_, with_decay), (_, plain) = chart.series.values()
+    late = slice(200, None)
+    return bool(np.ptp(with_decay[late]) < np.ptp(plain[late]) / 2) and same(with_decay[0], 1.0, 64)
+
+
+@picture(_damped)
+def xpos(asked: Asked) -> Chart:
+    """The product of query and key falls with the distance, and its ripples are damped, beside RoPE without scales."""
+    far = np.arange(401)
+    ones = np.ones((401, 64))
+    given: dict[str, Any] = {"layout": "half", "base": 10000.0, "centre": 0, "scale_base": 128.0}
+    query = call(asked, {**given, "role": "query"}, x=ones, positions=far)[0]
+    key = call(asked, {**given, "role": "key"}, x=ones[:1], positions=far[:1])[0]
+    plain = np.cos(far[:, None] * 10000.0 ** -(np.arange(32) / 32)).mean(axis=1)
+    series = {"xPos": (far, query @ key[0] / 64), "RoPE": (far, plain)}
+    return lines(asked, "query - key (tokens)", "product / that at distance 0", series)
