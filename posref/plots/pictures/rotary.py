@@ -398,3 +398,18 @@ def xpos(asked: Asked) -> Chart:
     plain = np.cos(far[:, None] * 10000.0 ** -(np.arange(32) / 32)).mean(axis=1)
     series = {"xPos": (far, query @ key[0] / 64), "RoPE": (far, plain)}
     return lines(asked, "query - key (tokens)", "product / that at distance 0", series)
+
+
+def _one_length(chart: Lines) -> bool:
+    (_, before), (_, after) = chart.series.values()
+    return same(after, 1.0, 64) and bool(before.max() > 8 * before.min())
+
+
+@picture(_one_length)
+def rms_norm(asked: Asked) -> Chart:
+    """Queries of any size leave with a root mean square of 1, so logits depend on their directions only."""
+    x = _random(48, 32, seed=11) * np.geomspace(0.2, 5.0, 48)[:, None]
+    found = call(asked, {"eps": 1e-30, "offset": 0}, x=x, weight=np.ones(32))[0]
+    places = np.arange(48)
+    series = {"before": (places, np.sqrt((x**2).mean(axis=1))), "after": (places, np.sqrt((found**2).mean(axis=1)))}
+    return lines(asked, "token", "root mean square", series, log_y=True, points=True)
