@@ -92,6 +92,7 @@ from posref.rotary.mixed_rope import mixed_rope as mixed_rope
 from posref.rotary.mixed_table import mixed_table as mixed_table
 from posref.rotary.mla_logits import mla_logits as mla_logits
 from posref.rotary.mrope import mrope as mrope
+from posref.rotary.norm_rope import norm_rope as norm_rope
 from posref.rotary.permute_qk_weights import permute_qk_weights as permute_qk_weights
 from posref.rotary.pope import pope as pope
 from posref.rotary.rms_norm import rms_norm as rms_norm

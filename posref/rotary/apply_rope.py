@@ -124,13 +124,7 @@ def apply_rope(
     inverse = check_flag("apply_rope", "inverse", inverse)
     xp = library("apply_rope", x=x, cos=cos, sin=sin)
     shape, half = x.shape, cos.shape[-1]
-    if cos.shape != sin.shape or 2 * half > shape[-1]:
-        msg = (
-            f"apply_rope: cos and sin must have the same shape, with at most {shape[-1] // 2} columns (half the last axis of "
-            f"x); got {tuple(cos.shape)} and {tuple(sin.shape)}.{_whole_width(half, shape[-1])}"
-        )
-        raise ValueError(msg)
-    check_rows("apply_rope", "cos", cos.shape[:-1], shape[:-1])
+    check_table("apply_rope", shape, cos, sin)
     work = wide(cos.dtype, xp)
     if not x.dtype == cos.dtype == sin.dtype == work:
         check_real("apply_rope", x=x, cos=cos, sin=sin)
@@ -150,6 +144,18 @@ def apply_rope(
         return rotated
     parts = [x[..., :start], rotated] if lanes == "trailing" else [rotated, x[..., end:]]
     return xp.concat(parts, axis=x.ndim - 1)
+
+
+def check_table(function: str, shape: tuple[int, ...], cos: Array, sin: Array) -> None:
+    """Raise if a table of cosines and sines does not fit an x of `shape`."""
+    half = cos.shape[-1]
+    if cos.shape != sin.shape or 2 * half > shape[-1]:
+        msg = (
+            f"{function}: cos and sin must have the same shape, with at most {shape[-1] // 2} columns (half the last axis of "
+            f"x); got {tuple(cos.shape)} and {tuple(sin.shape)}.{_whole_width(half, shape[-1])}"
+        )
+        raise ValueError(msg)
+    check_rows(function, "cos", cos.shape[:-1], shape[:-1])
 
 
 def _pairs(x: Array, start: int, half: int, layout: Pairs) -> tuple[Array, Array]:

@@ -208,7 +208,8 @@ def _rotated(
             if REGISTRY[op].arrays[name].kind in ("position", "integer"):
                 beside[name] = _places(rng, op, name, p, count, options)
             else:
-                beside[name] = _parameters(rng, op, name, sizes, options)
+                known = {**options, "n": channels // 2, "tail": x[-1] - channels}
+                beside[name] = _parameters(rng, op, name, sizes, known)
         return options, {"x": reals(rng, *x), **beside}
 
     return make

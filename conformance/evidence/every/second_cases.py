@@ -202,7 +202,7 @@ def _tables(op: str) -> Iterator[Case]:
         sizes: dict[str, dict[str, Any]] = {"half": {}, "interleaved": {"R": (2, 3), "T": 4}}
         for layout, own in sizes.items():
             comment = f"cos and sin in {name} precision"
-            yield one(op, f"{name}-tables-{layout}", flag, comment, {"layout": layout}, **own)
+            yield one(op, f"{name}-tables-{layout}", flag, comment, {**facts_of(op).options, "layout": layout}, **own)
 
 
 PARTS = 4, 6, 8, 12  # of 16 channels: a quarter, three eighths, a half and three quarters

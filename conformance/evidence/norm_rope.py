@@ -1,0 +1,276 @@
+"""QK-norm and RoPE in one operation: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+import posref
+
+from ..model import Case, Flag
+from .shared.rotary import LAYOUTS
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Deviation, Function, Real, Wrap, after, deviations_of, narrowed, option
+from .tools.hints import SKIPPED
+from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import VIEWS
+
+OP = "norm_rope"
+FLAGS = {
+    "fused-order": Flag("the norm after the rotation where it comes first, or the reverse"),
+    "fused-channels": Flag("the norm over the channels that rotate, or over those that do not"),
+    "fused-norm": Flag("the norm skipped, or done twice, or with eps or the offset of another model"),
+    "fused-heads": Flag("heads beyond the first, or the last ones, left as they are", "vllm #51049"),
+    "fused-rounding": Flag("a rounding to half precision between norm and rotation"),
+    "fused-downcast": Flag("24-bit numbers narrowed on the way"),
+    "fused-true-size": Flag("a model's widths, pairing and eps not reproduced"),
+    "fused-refuse": Flag("a weight or a table that does not fit accepted, or broadcast"),
+    "fused-empty": Flag("no tokens: a crash or a wrong shape"),
+}
+
+USUAL: dict[str, Any] = {"layout": "half", "eps": 2.0**-10, "offset": 0, "order": "norm_first"}
+WITH_OPTION = {"lanes": {"tail": 2}}
+OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
+LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token", "distant/plain")
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first"},
+    {"layout": "interleaved", "eps": 1e-6, "offset": 1, "order": "norm_first"},
+)
+
+_fused = cases_of(OP, "fused-")
+_form = cases_of(OP)
+
+
+def _inputs(name: str, shape: tuple[int, ...], rows: tuple[int, ...], pairs: int | None, bits: int, size: float) -> Any:
+    """Return x, a weight for each channel, and tables in (-1, 1) that are no unit circle."""
+    width = abs(shape[-1])
+    columns = (*rows, width // 2 if pairs is None else pairs)
+    return {
+        "x": reals(f"fused {name} x", *shape, bits=bits) * size,
+        "weight": floats(width, seed=seed_of(f"fused {name} weight"), bits=bits) / 2,
+        "cos": reals(f"fused {name} cos", *columns, bits=bits) / 4,
+        "sin": reals(f"fused {name} sin", *columns, bits=bits) / 4,
+    }
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], comment: str = "", *, pairs: int | None = None,
+    bits: int = 8, size: float = 1.0, weight: tuple[int, ...] | None = None, kind: str = "value", tier: str = "core",
+    **params: Any,
+) -> Case:  # fmt: skip
+    """Return a case of an x of `shape` and tables of `rows`; weights of another shape than x's channels if given."""
+    inputs = _inputs(name, shape, rows, pairs, bits, size)
+    if weight is not None:
+        inputs["weight"] = reals(f"fused {name} other", *weight) / 2
+    options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first", **params}
+    make = _form if name.startswith("forms/") else _fused
+    return make(name, flags, options, inputs, comment, kind=kind, tier=tier)
+
+
+def _gradient(
+    name: str, flags: str, shape: tuple[int, ...], rows: tuple[int, ...], *, pairs: int | None = None, bits: int = 8,
+    wrt: str = "x weight", **params: Any,
+) -> Case:  # fmt: skip
+    inputs = _inputs(f"gradient {name}", shape, rows, pairs, bits, 1.0)
+    options = {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first", **params}
+    return gradient(OP, name, flags, inputs, {"out": shape}, bits=bits, wrt=wrt, **options)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    orders = {"norm-first": "norm_first", "rope-first": "rope_first"}
+    return (
+        _case("norm-first/small", "order norm", (3, 8), (3,), tier="smoke"),
+        _case("rope-first/small", "order norm", (3, 6), (3,), order="rope_first"),
+        *(
+            case
+            for layout in LAYOUTS
+            for words, order in orders.items()
+            for case in (
+                _case(f"{words}/{layout.replace('_', '-')}", "order downcast", (2, 3, 5, 12), (5,), bits=24, layout=layout,
+                      order=order),
+                _case(f"{words}/{layout.replace('_', '-')}-partial", "channels order", (3, 2, 14), (2,), pairs=4,
+                      layout=layout, order=order),
+            )
+        ),
+        _case("norm-first/rows", "heads order", (3, 2, 5, 14), (3, 1, 5), layout="interleaved"),
+        _case("norm-first/tokens-first", "heads channels", (2, 5, 3, 10), (2, 5, 1), pairs=3, bits=24),
+        _case("norm-first/heads", "heads norm", (5, 7, 8), (5, 1), "tokens, heads and channels, as packed kernels have them"),
+        _case("norm-first/one-head", "heads order", (1, 5, 12), (5,), "one head, (1, T, D)"),
+        _case("norm-first/one-head-rows", "heads norm", (3, 1, 2, 6), (3, 1, 2), layout="interleaved", offset=1),
+        _case("norm-first/small-numbers", "norm downcast", (4, 10), (4,), size=2.0**-7, eps=1e-4),
+        _case("norm-first/large-eps", "norm order", (4, 2, 10), (2,), eps=0.125, layout="interleaved"),
+        _case("norm-first/offset", "norm channels", (3, 5, 16), (5,), pairs=6, offset=1),
+        _case("norm-first/offset-interleaved", "norm rounding", (2, 3, 12), (3,), offset=1, layout="interleaved", bits=24),
+        _case("rope-first/offset", "norm order", (3, 5, 10), (5,), offset=1, order="rope_first"),
+        _case("rope-first/small-numbers", "norm order", (4, 10), (4,), size=2.0**-7, eps=1e-4, order="rope_first"),
+        _case("norm-first/large-numbers", "rounding norm", (3, 14), (3,), "their squares are above 65504", size=64.0),
+        _case("trailing/interleaved", "channels order", (3, 2, 5, 14), (5,), pairs=4, lanes="trailing", layout="interleaved"),
+        _case("trailing/half", "channels norm", (5, 22), (5,), pairs=6, bits=24, lanes="trailing", offset=1),
+        _case("trailing/rope-first", "channels order", (3, 17), (3,), pairs=5, lanes="trailing", order="rope_first"),
+        _case("models/qwen3", "true-size heads", (3, 5, 128), (3, 1), "(T, H, D)"),
+        _case("models/gemma-3", "true-size norm", (2, 3, 256), (3,), "(H, T, D)", offset=1),
+        _case("models/qwen3-next", "true-size channels", (3, 2, 256), (2,), "64 of 256 channels rotate", pairs=32, offset=1),
+        _case("models/glm-4.5", "true-size channels", (2, 3, 128), (3,), "64 of 128 channels rotate", pairs=32, eps=1e-5),
+        _case("models/hunyuan", "true-size order", (2, 3, 128), (3,), eps=1e-5, order="rope_first"),
+        _case("models/96-of-128", "true-size channels", (2, 3, 128), (3,), "pairs are not a power of two", pairs=48),
+        _case("empty/tokens", "empty", (2, 0, 8), (0,)),
+        _case("empty/heads", "empty", (0, 3, 6), (3,), order="rope_first"),
+        _case("forms/strided", "non-contiguous", (3, 2, 5, 8), (3, 1, 5)),
+        _case("forms/strided-interleaved", "non-contiguous", (4, 5, 10), (5,), pairs=3, layout="interleaved", offset=1),
+        _case("forms/expanded", "broadcast-view", (-3, 5, 8), (5,)),
+        _case("forms/batch-one", "batch-one", (1, 3, 5, 6), (5,)),
+        _case("forms/one-token", "length-one", (3, 1, 12), (1,), order="rope_first"),
+        _case("refused/weight-width", "refuse", (3, 8), (3,), "a weight for the channels that rotate alone", pairs=2,
+              weight=(4,), kind="reject"),
+        _case("refused/weight-of-heads", "refuse", (2, 3, 8), (3,), "a weight for each head", weight=(2, 8), kind="reject"),
+        _case("refused/wide-table", "refuse", (3, 8), (3,), "more pairs than x has", pairs=5, kind="reject"),
+        _case("refused/order", "refuse", (3, 8), (3,), "no such order", order="norm", kind="reject"),
+        _case("refused/eps", "refuse", (3, 8), (3,), "above 0", eps=-1e-6, kind="reject"),
+        _case("refused/rows-as-heads", "refuse", (3, 3, 5, 8), (3, 5), "(B, T) would be taken for (H, T)", kind="reject"),
+        _gradient("norm-first", "sign term", (2, 4), (2,)),
+        _gradient("rope-first", "sign term", (2, 4), (2,), order="rope_first"),
+        _gradient("partial", "tail term layout", (2, 2, 5), (2,), pairs=1, layout="interleaved", offset=1),
+        _gradient("tables", "broadcast term", (2, 2, 4), (2,), wrt="x cos sin"),
+        _gradient("24-bits", "bits scale", (2, 4), (2,), bits=24, offset=1, layout="interleaved_to_half"),
+        _gradient("trailing", "lanes tail", (2, 5), (2,), pairs=2, lanes="trailing"),
+        _gradient("strided", "non-contiguous broadcast", (2, 2, 4), (2,), offset=1),
+        _gradient("expanded", "broadcast-view broadcast", (-2, 2, 4), (2,)),
+    )  # fmt: skip
+
+
+FIRST = "Compare which comes first: normalize, then rotate, except in models such as HunYuan."
+ALL = "The norm is over all channels of the head, also over those that do not rotate."
+HEADS = "Compare the number of warps or programs with tokens times heads, and what each writes."
+
+
+def _parts(x: Real, cos: Real, lanes: str) -> tuple[slice, slice]:
+    """Return which channels rotate, and which do not."""
+    start, width = x.shape[-1] - 2 * cos.shape[-1], 2 * cos.shape[-1]
+    return (slice(start, None), slice(0, start)) if lanes == "trailing" else (slice(0, width), slice(width, None))
+
+
+def _over(which: int, *, kept: bool) -> Wrap:
+    """
+    Return a wrap whose norm is over the channels that rotate (0), or over the others (1).
+
+    All channels are divided by it; with `kept` only these, and the rest stay as they are.
+    """
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
+            part = _parts(x, cos, lanes)[which]
+            if not x.size or not x[..., part].size or options["order"] == "rope_first":
+                return function(x, weight, cos, sin, lanes=lanes, **options)
+            square = (x[..., part] ** 2).mean(axis=-1, keepdims=True) + options["eps"]
+            normed = x / np.sqrt(square) * (weight + options["offset"])
+            if kept:
+                normed, scaled = np.array(x, dtype=np.float64), normed
+                normed[..., part] = scaled[..., part]
+            return posref.apply_rope(normed, cos, sin, layout=options["layout"], lanes=lanes)
+
+        return deviating
+
+    return wrap
+
+
+def _skipped(function: Function) -> Function:
+    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, layout: Any, lanes: Any = "leading", **_: Any) -> Real:
+        return posref.apply_rope(x, cos, sin, layout=layout, lanes=lanes)
+
+    return deviating
+
+
+def _twice(function: Function) -> Function:
+    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+        eps, offset = options["eps"], options["offset"]
+        return posref.rms_norm(function(x, weight, cos, sin, **options), weight, eps=eps, offset=offset)
+
+    return deviating
+
+
+def _heads(which: slice, *, axis: int) -> Wrap:
+    """Return a wrap that leaves some heads, which lie along an axis, as they are."""
+
+    def change(out: Real, x: Real, *rest: Any, **options: Any) -> Real:
+        if x.ndim < -axis:
+            return out
+        out = np.moveaxis(np.array(out), axis, 0)
+        out[which] = np.moveaxis(x, axis, 0)[which]
+        return np.moveaxis(out, 0, axis)
+
+    return after(change)
+
+
+def _weight_of_pairs(function: Function) -> Function:
+    """The second channel of a pair has the first one's weight."""
+
+    def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, *, lanes: Any = "leading", **options: Any) -> Real:
+        part, half = _parts(x, cos, lanes)[0], cos.shape[-1]
+        weights = np.array(weight, dtype=np.float64)
+        turned = weights[part]
+        if options["layout"] == "half":
+            turned[half:] = turned[:half]
+        else:
+            turned[1::2] = turned[::2]
+        weights[part] = turned
+        return function(x, weights, cos, sin, lanes=lanes, **options)
+
+    return deviating
+
+
+def _rounded_between(dtype: str) -> Wrap:
+    """Return a wrap that rounds to `dtype` between norm and rotation."""
+    narrow = narrowed(dtype)
+
+    def wrap(function: Function) -> Function:
+        def deviating(x: Real, weight: Real, cos: Real, sin: Real, /, **options: Any) -> Real:
+            lanes = options.get("lanes", "leading")
+            norm = {"eps": options["eps"], "offset": options["offset"]}
+            if options["order"] == "rope_first":
+                turned = posref.apply_rope(x, cos, sin, layout=options["layout"], lanes=lanes)
+                return posref.rms_norm(narrow(turned), weight, **norm)
+            return posref.apply_rope(
+                narrow(posref.rms_norm(x, weight, **norm)), cos, sin, layout=options["layout"], lanes=lanes
+            )
+
+        return deviating
+
+    return wrap
+
+
+_deviation = deviations_of(OP)
+
+DEVIATIONS = (
+    _deviation("fused-norm-after", "x is rotated first, then normalized", option(order=lambda _: "rope_first"), hint=FIRST,
+               seen_in="the convention of HunYuan"),
+    _deviation("fused-norm-before", "x is normalized first, then rotated", option(order=lambda _: "norm_first"), hint=FIRST,
+               seen_in="the convention of Qwen3"),
+    _deviation("fused-norm-of-rotated", "the mean of squares is over the channels that rotate alone", _over(0, kept=False),
+               hint=ALL),
+    _deviation("fused-norm-of-others", "the mean of squares is over the channels that do not rotate", _over(1, kept=False),
+               hint=ALL),
+    _deviation("fused-tail-not-normalized", "channels that do not rotate are not normalized, and not in the mean",
+               _over(0, kept=True), hint=ALL, seen_in="the convention of a fused kernel that copies the tail"),
+    _deviation("fused-norm-skipped", "x is rotated, but not normalized", _skipped, hint="The norm is skipped."),
+    _deviation("fused-norm-twice", "the result is normalized once more", _twice,
+               hint="The model normalizes already: look for a second call."),
+    _deviation("fused-rotation-skipped", "x is normalized, but not rotated",
+               lambda _: lambda x, weight, cos, sin, /, *, eps, offset, **o: posref.rms_norm(x, weight, eps=eps, offset=offset),
+               hint=SKIPPED),
+    _deviation("fused-weight-of-pairs", "both channels of a pair have the weight of the first", _weight_of_pairs,
+               hint="Each channel has a weight of its own: look at how weights are loaded beside pairs."),
+    _deviation("fused-last-head", "the last head (axis -2) comes back as it was", _heads(slice(-1, None), axis=-2), hint=HEADS),
+    _deviation("fused-tail-heads", "heads (axis -2) beyond a multiple of four come back as they were", after(
+               lambda out, x, *rest, **options: np.concatenate(
+                   [out[..., : x.shape[-2] // 4 * 4, :], x[..., x.shape[-2] // 4 * 4 :, :]], axis=-2) if x.ndim > 2 else out),
+               hint=HEADS),
+    _deviation("fused-last-head-outside", "the last head (axis -3) comes back as it was", _heads(slice(-1, None), axis=-3),
+               hint=HEADS),
+    *(
+        Deviation(f"fused-rounded-between-{dtype}", f"the number between norm and rotation is rounded to {dtype}",
+                  {OP: _rounded_between(dtype)}, exact=True,
+                  hint="Keep float32 between the two, or claim class low.")
+        for dtype in ("bfloat16", "float16")
+    ),
+)  # fmt: skip
