@@ -692,6 +692,18 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: posref.positions.require_in_range(np.asarray([1, 9, -1]), 8),
         "require_in_range: positions must be from 0 to 7 (the table has 8 rows); got 9.",
     ),
+    "write_cache: slots out of range": (
+        lambda: posref.positions.require_slots(np.asarray([1, -1, 8]), 8),
+        "require_slots: slots must be from 0 to 7 (the cache has 8 slots), or -1; got 8.",
+    ),
+    "write_cache: a slot of two tokens": (
+        lambda: posref.positions.require_slots(np.asarray([5, -1, 2, -1, 5]), 8),
+        "require_slots: slots must differ, since tokens are written in no order; got 5 twice.",
+    ),
+    "write_cache: real slots": (
+        lambda: posref.positions.require_slots(np.asarray([5.0]), 8),
+        "require_slots: slots must be integers of shape (T,); got float64 (1,).",
+    ),
     "resample: rows": (
         lambda: posref.resample(TABLE, (3, 3), old_size=(2, 4), prefix=1, **GRID),
         f"resample: table must be 2-D with 9 rows (prefix 1 plus the cells of old_size (2, 4)); got shape {TABLE.shape}.",

@@ -150,6 +150,34 @@ def test_a_mask_that_is_not_looked_at() -> None:
         counted(mask.astype(np.float64))
 
 
+UNSEEN: dict[str, tuple[Any, Any]] = {  # functions of positions that look at values, and an array for each
+    "decode": (lambda n, **more: posref.positions.decode(n, 3, **more), [7, 3]),
+    "evicted": (lambda p, **more: posref.positions.evicted(p, reindex=False, **more), [0, 1, 900, 901]),
+    "evicted, reindexed": (lambda p, **more: posref.positions.evicted(p, reindex=True, **more), [0, 1, 900, 901]),
+    "require_in_range": (lambda p, **more: posref.positions.require_in_range(p, 8, **more), [3, 0, 7]),
+    "require_slots": (lambda s, **more: posref.positions.require_slots(s, 8, **more), [3, -1, 7, -1]),
+    "tree": (lambda p, **more: posref.positions.tree(p[0], p[1:], **more), [7, -1, 0, 0]),
+    "randomised": (lambda p, **more: posref.positions.randomised(p, length=3, maximum=9, **more), [5, 8, 2, 0]),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_values_that_are_not_looked_at(name: str) -> None:
+    """With check=False functions of positions run under jit, compile and export, with the same positions."""
+    function, values = UNSEEN[name]
+    array = np.asarray(values)
+    expected = function(array).tolist()
+
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return function(x, check=False)
+
+    of_torch = torch.asarray(array)
+    assert jax.jit(lambda x: function(x, check=False))(array).tolist() == function(array, check=False).tolist() == expected
+    assert torch.compile(Module(), fullgraph=True, backend="eager")(of_torch).tolist() == expected
+    assert torch.export.export(Module(), (of_torch,)).module()(of_torch).tolist() == expected
+
+
 def test_torch_export() -> None:
     class Module(torch.nn.Module):
         def forward(self, x: torch.Tensor, p: torch.Tensor) -> torch.Tensor:

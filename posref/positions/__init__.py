@@ -6,9 +6,9 @@ grids count cells, and `centred`, `scaled` and `tmrope` may return fractions. Fu
 arrays, or arrays of `xp` on `device`. In 32 bits, the difference of positions 2**31 or more apart wraps around.
 
 Encodings never read array values, but some of these functions do. Code for ``jax.jit`` and ``torch.compile`` cannot. There,
-pass arrays only to `constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or to
-`from_mask`, `randomised` and `tree` with ``check=False``. Call `packed` and `packed_shard` outside: the shapes of their results
-depend on values.
+pass arrays only to `constant_drafts`, `decode_delta`, `documents`, `from_tokens`, `visible_windows` and `with_origin`, or with
+``check=False`` to `decode`, `evicted`, `from_mask`, `randomised`, `require_in_range`, `require_slots` and `tree`. Call `packed`
+and `packed_shard` outside: the shapes of their results depend on values.
 
 Some functions are also operations, which `posref check` can test in your code: `visible_windows`; `from_mask` without its check
 of the mask, as `posref.positions_from_mask`; and, under longer names, `from_tokens` (`posref.positions_from_tokens`),
@@ -31,11 +31,11 @@ from posref.positions.packs import packed
 from posref.positions.zigzag_shard import zigzag
 from posref.positions.striped_shard import striped
 from posref.positions.shards import contiguous, packed_shard
-from posref.positions.tables import require_in_range
+from posref.positions.tables import require_in_range, require_slots
 # isort: on
 
 __all__ = [
     "centred", "compressed", "constant_drafts", "contiguous", "decode", "decode_delta", "documents", "evicted", "from_mask",
-    "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "randomised", "require_in_range", "scaled",
-    "striped", "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
+    "from_tokens", "grid", "multimodal", "packed", "packed_shard", "qwen_image", "randomised", "require_in_range",
+    "require_slots", "scaled", "striped", "tmrope", "tree", "visible_windows", "with_origin", "zigzag",
 ]  # fmt: skip

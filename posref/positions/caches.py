@@ -9,7 +9,7 @@ from posref.positions.value_checks import counted, first_where
 from posref.types import HOST, ArrayOf, N, NamespaceOf, T
 
 
-def decode(cached: ArrayOf[T], new: int, /) -> T:
+def decode(cached: ArrayOf[T], new: int, /, *, check: bool = True) -> T:
     """
     Return the positions of the next `new` tokens of every row: they continue after the cached tokens.
 
@@ -19,6 +19,8 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
         The number of tokens in the cache before this call, padding not counted.
     new : int
         The number of tokens in this call.
+    check : bool
+        Check the values. Pass False under ``jax.jit``, ``torch.compile`` and export, where array values cannot be read.
 
     Returns
     -------
@@ -27,7 +29,7 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     Raises
     ------
     ValueError
-        If `cached` is not integers, or a number is below 0.
+        If `cached` is not integers. With `check`, also if a number is below 0.
 
     Examples
     --------
@@ -37,7 +39,9 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     """
     new = check_integer("decode", "new", new, 0)
     xp = library("decode", cached=cached)
-    wrong = first_where(cached, cached < 0, xp) if xp.isdtype(cached.dtype, "integral") else cached.dtype
+    wrong = None if xp.isdtype(cached.dtype, "integral") else cached.dtype
+    if check and wrong is None:
+        wrong = first_where(cached, cached < 0, xp)
     if wrong is not None:
         msg = f"decode: cached must be integers of at least 0 (the tokens in each row's cache); got {wrong}."
         raise ValueError(msg)
@@ -45,7 +49,7 @@ def decode(cached: ArrayOf[T], new: int, /) -> T:
     return before[..., None] + xp.arange(new, dtype=before.dtype, **placement(cached, xp))
 
 
-def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
+def evicted(kept: ArrayOf[T], /, *, reindex: bool, check: bool = True) -> T:
     """
     Return the positions of the keys left in a cache after others were evicted.
 
@@ -58,6 +62,8 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     reindex : bool
         True returns the places in the cache, 0 to K - 1 (StreamingLLM; the query is then at K). False returns the original
         positions (H2O, SnapKV).
+    check : bool
+        Check the values. Pass False under ``jax.jit``, ``torch.compile`` and export, where array values cannot be read.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
     Raises
     ------
     ValueError
-        If `kept` is not integers, has no axes, or does not increase along the last axis.
+        If `kept` is not integers or has no axes. With `check`, also if it does not increase along the last axis.
 
     Examples
     --------
@@ -79,7 +85,7 @@ def evicted(kept: ArrayOf[T], /, *, reindex: bool) -> T:
         msg = f"evicted: kept must be integers; got {kept.dtype}."
         raise ValueError(msg)
     check_tokens("evicted", kept=kept)
-    late = first_where(kept[..., 1:], kept[..., 1:] <= kept[..., :-1], xp)
+    late = first_where(kept[..., 1:], kept[..., 1:] <= kept[..., :-1], xp) if check else None
     if late is not None:
         msg = f"evicted: kept must increase along the last axis; got {late} after an equal or larger position."
         raise ValueError(msg)
