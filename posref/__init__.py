@@ -35,6 +35,7 @@ from posref.absolute.weight_norm import weight_norm as weight_norm
 from posref.attention.attention import attention as attention
 from posref.attention.attention_logits import attention_logits as attention_logits
 from posref.attention.stick_breaking import stick_breaking as stick_breaking
+from posref.attention.write_cache import write_cache as write_cache
 from posref.bias.alibi import alibi as alibi
 from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
 from posref.bias.cope import cope as cope

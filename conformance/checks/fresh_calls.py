@@ -21,7 +21,7 @@ from posref.spec import REGISTRY, Axes, Integer, Real
 from ..calls import given_dtype, positions_of
 from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
-from ..suite.axes import holds, in_order, limits, result_axes, value_of, within
+from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
 from ..targets.base import Target
 from ..traits import RELATIONS, defaults, letters, traits_of
 from .scope import is_known
@@ -137,7 +137,7 @@ def _indices(x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], rng: np.
     if x.dtype.kind == "f":
         return x
     drawn = np.asarray(rng.integers(int(low or 0), int(high or 0) + 1, x.shape))
-    return in_order(drawn) if axes.ordered else drawn
+    return arranged(drawn, axes)
 
 
 def _with_other_options(op: str, call: Call, rng: np.random.Generator) -> Call | None:

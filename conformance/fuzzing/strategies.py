@@ -22,7 +22,7 @@ from posref.scaling import RECORDS
 from posref.spec import REGISTRY, Axes, Domain, Encoding, Flag, Integer, Integers, OneOf, Real, Record
 
 from ..calls import given_dtype
-from ..suite.axes import alternatives, holds, in_order, limits, names_in, value_of, within
+from ..suite.axes import alternatives, arranged, holds, limits, names_in, value_of, within
 from ..suite.reader import sizes as sizes_of_options
 
 SIZES = (1, 2, 3, 4, 5, 1, 2, 3, 4, 6, 7, 8, 0, 9, 16, 33, 64)
@@ -239,7 +239,7 @@ def numbers(
     low, high = limits(axes, known)
     if high is not None:
         found = _filled(st.integers(int(low or 0), int(high)), shape, "int64")
-        return found.map(in_order) if axes.ordered else found
+        return found.map(lambda drawn: arranged(drawn, axes))
     drawn = _fractions(shape, dtype) if fractional and axes.kind == "position" else _positions(shape)
     return drawn if low is None else drawn.map(lambda p: np.maximum(p, np.asarray(math.ceil(low), dtype=p.dtype)))
 

@@ -55,6 +55,15 @@ def holds(text: str, known: Mapping[str, Any]) -> bool:
     return not names_in(text) <= set(known) or bool(value_of(text, known))
 
 
+def arranged(values: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:
+    """Return integers as an argument has them: ends of intervals in order, or no number of at least 0 twice."""
+    if axes.distinct:
+        first = np.zeros(values.size, dtype=bool)
+        first[np.unique(values, return_index=True)[1]] = True
+        return np.where(first.reshape(values.shape), values, -1)
+    return in_order(values) if axes.ordered else values
+
+
 def in_order(ends: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return intervals whose ends are in order: the last axis holds the lower ends, then the upper ones."""
     return np.sort(ends.reshape(*ends.shape[:-1], 2, ends.shape[-1] // 2), axis=-2).reshape(ends.shape)

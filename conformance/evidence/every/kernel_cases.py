@@ -19,7 +19,7 @@ import numpy.typing as npt
 from posref.spec import REGISTRY
 
 from ...model import Case, Flag
-from ...suite.axes import alternatives, in_order, limits, within
+from ...suite.axes import alternatives, arranged, limits, within
 from .facts import facts_of
 from .made_calls import SIZES, has_coordinates, letters, shape_of, usual_way
 
@@ -370,7 +370,7 @@ def _widened(op: str, params: Options, sizes: Options) -> Callable[[np.random.Ge
             elif axes.kind == "integer" or (axes.kind == "position" and name != "x"):
                 low, high = limits(axes, known)
                 places = rng.integers(int(low or 0), MOST if high is None else int(high) + 1, shape)
-                arrays[name] = in_order(places) if axes.ordered else places
+                arrays[name] = arranged(places, axes)
             else:
                 arrays[name] = within(reals(rng, *shape), axes, known, 8)
         return params, arrays

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY, Axes
 
-from ...suite.axes import alternatives, folded, in_order, limits, value_of, within
+from ...suite.axes import alternatives, arranged, folded, limits, value_of, within
 from ..tools.numbers import floats
 from .facts import facts_of
 
@@ -151,7 +151,7 @@ def _positions(
     low, high = limits(axes, known)
     found = found if high is None else found % high
     found = found if low is None else np.maximum(found, low)
-    return in_order(found) if axes.ordered else found
+    return arranged(found, axes)
 
 
 def _numbers(

@@ -1,0 +1,220 @@
+"""Writing into a key-value cache: cases and known mistakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, Wrap, after, argument, before, deviations_of, narrowed
+from .tools.hints import NEGATIVE_INDICES
+from .tools.numbers import reals
+
+OP = "write_cache"
+FLAGS = {
+    "cache-slots": Flag("rows written in the order of tokens, one slot off, or into another page", "aiter #3492, #3640, #4312"),
+    "cache-skip": Flag("slot -1 taken for the last slot or the first, or all after it not written", "vllm #43810"),
+    "cache-kept": Flag("slots that no token has cleared or overwritten"),
+    "cache-part": Flag("some heads, tokens or channels not written", "sglang #22868"),
+    "cache-downcast": Flag("rows rounded on the way, or something added to them"),
+    "cache-true-size": Flag("a server's page of 16 or 64 slots, or a row of MLA, written otherwise"),
+    "cache-empty": Flag("no tokens, or none that is written: a crash, or another cache"),
+    "cache-refuse": Flag("slots, heads or channels that do not fit accepted", "vllm #13922"),
+    "cache-gradient": Flag("a gradient of what was overwritten, or none of what was written"),
+}
+
+USUAL: dict[str, Any] = {}
+SIZES: dict[str, Any] = {"N": 31, "B": 7, "H": 2, "D": 3}
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "T": 257, "H": 3, "D": 64}
+
+_cache = cases_of(OP, "cache-")
+_form = cases_of(OP)
+
+
+def _inputs(name: str, cache: tuple[int, ...], slots: Any, bits: int = 8, rows: tuple[int, ...] | None = None) -> Any:
+    """Return a cache of a shape, in which no number is 0, and a row for each slot."""
+    shape = (len(slots), *cache[2:]) if rows is None else rows
+    return {
+        "cache": reals(f"cache {name} cache", *cache, bits=bits),
+        "rows": reals(f"cache {name} rows", *shape, bits=bits),
+        "slots": np.asarray(slots, dtype=np.int64),
+    }
+
+
+def _case(
+    name: str, flags: str, cache: tuple[int, ...], slots: Any, comment: str = "", *, bits: int = 8,
+    rows: tuple[int, ...] | None = None, **rest: Any,
+) -> Case:  # fmt: skip
+    make = _form if name.startswith("forms/") else _cache
+    return make(name, flags, {}, _inputs(name, cache, slots, bits, rows), comment, **rest)
+
+
+def _gradient(name: str, flags: str, cache: tuple[int, ...], slots: Any, *, bits: int = 8) -> Case:
+    return gradient(OP, name, flags, _inputs(f"gradient {name}", cache, slots, bits), {"out": cache}, bits=bits)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    decode = (35, 18, 3, 52, 64)  # one token of each of five sequences
+    return (
+        _case("pages/small", "slots kept", (3, 4, 2, 3), (5, 0, 11, 7), tier="smoke"),
+        _case("pages/24-bits", "downcast slots", (4, 3, 2, 5), (10, 2, 3, 1, 7), bits=24),
+        _case("pages/53-bits", "downcast kept", (2, 5, 1, 4), (9, 4, 3), bits=53),
+        _case("pages/in-order", "slots kept", (4, 3, 2, 2), (3, 4, 5, 6, 7), "a prompt from the second page on"),
+        _case("pages/backwards", "slots part", (3, 5, 3, 2), (14, 12, 10, 8, 6, 4)),
+        _case("pages/one-slot", "slots part", (6, 1, 2, 3), (4, 0, 5), "pages of one slot"),
+        _case("pages/one-page", "slots kept", (1, 7, 2, 3), (6, 1, 3), "a contiguous cache of one sequence"),
+        _case("pages/contiguous", "slots kept", (3, 10, 2, 4), (7, 17, 27), "a token at place 7 of each of three sequences"),
+        _case("skip/middle", "skip slots", (3, 4, 2, 3), (5, -1, 0, -1, 9)),
+        _case("skip/first", "skip part", (2, 5, 3, 2), (-1, -1, 8, 2)),
+        _case("skip/last", "skip kept", (3, 3, 1, 5), (4, 1, 6, -1, -1), "padding of a captured graph"),
+        _case("skip/last-slot", "skip slots", (3, 4, 2, 3), (11, -1, 2), "the last slot is written too"),
+        _case("skip/first-slot", "skip slots", (3, 4, 2, 3), (6, 0, -1), "the first slot is written too"),
+        _case("skip/all", "skip empty", (2, 3, 2, 3), (-1, -1, -1)),
+        _case("heads/five", "part slots", (2, 3, 5, 2), (4, 1, 0)),
+        _case("heads/one", "part kept", (4, 2, 1, 6), (7, 2, 4, -1)),
+        _case("heads/as-many-as-tokens", "part slots", (3, 3, 4, 5), (8, 0, 5, 3), "tokens and heads could be exchanged"),
+        _case("models/pages-of-16", "true-size slots", (5, 16, 2, 8), decode, "vLLM's pages; narrower"),
+        _case("models/pages-of-64", "true-size slots", (2, 64, 1, 6), (63, 64, 127, 1, -1), "FlashMLA's pages; narrower"),
+        _case("models/mla", "true-size part", (3, 4, 1, 576), (9, 3), "512 channels of the latent vector and 64 that rotate"),
+        _case("models/head-128", "true-size part", (2, 4, 3, 128), (6, 1, -1), bits=24),
+        _case("empty/tokens", "empty kept", (2, 3, 2, 4), ()),
+        _case("empty/pages", "empty", (0, 4, 2, 3), (-1, -1), "no pages yet"),
+        _case("forms/strided", "non-contiguous", (3, 4, 2, 5), (2, 9, -1, 4)),
+        _case("forms/strided-heads", "non-contiguous", (2, 3, 4, 6), (5, 0, 3)),
+        _case("forms/one-token", "length-one", (2, 3, 2, 4), (4,)),
+        _case("forms/one-token-first", "length-one", (3, 2, 1, 1), (0,)),
+        _case("refused/heads", "refuse", (2, 3, 2, 4), (4, 1), "one head would broadcast", rows=(2, 1, 4), kind="reject"),
+        _case("refused/slots", "refuse", (2, 3, 2, 4), (4, 1), "three rows, two slots", rows=(3, 2, 4), kind="reject"),
+        _case("refused/three-axes", "refuse", (6, 2, 4), (4, 1), "a cache without pages", rows=(2, 2, 4), kind="reject"),
+        _gradient("pages", "unused term", (2, 2, 1, 2), (3, 0)),
+        _gradient("skip", "unused term", (2, 3, 2, 1), (4, -1, 1)),
+        _gradient("24-bits", "bits unused", (3, 1, 1, 3), (2, -1), bits=24),
+        _gradient("strided", "non-contiguous unused", (2, 2, 2, 2), (1, 2, -1)),
+    )  # fmt: skip
+
+
+ADDRESS = "Slot s is place s mod B of page s // B."
+PADDING = "A token with slot -1 is skipped: nothing is written for it."
+PARTS = "Compare what a program writes with the sizes: tokens, heads and channels, also beyond the last whole tile."
+
+
+def _slots(change: Callable[..., Any]) -> Wrap:
+    """Return a wrap that writes into other slots: `change` takes slots of at least 0, the pages and their size."""
+
+    def changed(cache: Real, rows: Real, slots: Any, /) -> Any:
+        pages, size = cache.shape[:2]
+        moved = np.asarray(change(slots, pages, size))
+        inside = (slots >= 0) & (moved >= 0) & (moved < pages * size)
+        return (cache, rows, np.where(inside, moved, -1)), {}
+
+    return before(changed)
+
+
+def _skipped(slot: Callable[[Real], int]) -> Wrap:
+    """Return a wrap that writes padding into a slot."""
+
+    def changed(cache: Real, rows: Real, slots: Any, /) -> Any:
+        return (cache, rows, np.where(slots < 0, slot(cache), slots) if cache.size else slots), {}
+
+    return before(changed)
+
+
+def _closed_up(function: Function) -> Function:
+    """Slots without padding belong to the first rows."""
+
+    def deviating(cache: Real, rows: Real, slots: Any, /) -> Real:
+        used = slots[slots >= 0]
+        return function(cache, rows, np.concatenate([used, np.full(slots.size - used.size, -1)]).astype(slots.dtype))
+
+    return deviating
+
+
+def _until_skip(cache: Real, rows: Real, slots: Any, /) -> Any:
+    return (cache, rows, np.where(np.cumsum(slots < 0) > 0, -1, slots)), {}
+
+
+def _tokens(kept: Callable[[int], Any]) -> Wrap:
+    """Return a wrap that writes some tokens alone."""
+
+    def changed(cache: Real, rows: Real, slots: Any, /) -> Any:
+        return (cache, rows, np.where(kept(slots.size), slots, -1)), {}
+
+    return before(changed)
+
+
+def _only(index: Callable[[tuple[int, ...]], Any]) -> Wrap:
+    """Return a wrap that writes a part of every row: `index` takes the cache's shape."""
+
+    def change(out: Real, cache: Real, *rest: Any) -> Real:
+        kept = np.array(cache)
+        kept[index(cache.shape)] = out[index(cache.shape)]
+        return kept
+
+    return after(change)
+
+
+def _heads_before_slots(function: Function) -> Function:
+    """The memory of a page is taken for (heads, slots, channels)."""
+
+    def deviating(cache: Real, rows: Real, slots: Any, /) -> Real:
+        pages, size, heads, width = cache.shape
+        other = cache.reshape(pages, heads, size, width).swapaxes(1, 2)
+        return function(other, rows, slots).swapaxes(1, 2).reshape(cache.shape)
+
+    return deviating
+
+
+def _heads_as_tokens(cache: Real, rows: Real, slots: Any, /) -> Any:
+    tokens, heads, width = rows.shape
+    return (cache, rows.reshape(heads, tokens, width).swapaxes(0, 1), slots), {}
+
+
+_deviation = deviations_of(OP)
+
+DEVIATIONS = (
+    _deviation("cache-slot-late", "every row is one slot too far", _slots(lambda s, n, b: s + 1), hint=ADDRESS),
+    _deviation("cache-slot-early", "every row is one slot too early", _slots(lambda s, n, b: s - 1), hint=ADDRESS),
+    _deviation("cache-slots-ignored", "rows are written one after the other, whatever their slots",
+               _slots(lambda s, n, b: np.arange(s.size)), hint="Read the slot of each token."),
+    _deviation("cache-slots-from-first", "rows are written one after the other from the first slot on",
+               _slots(lambda s, n, b: s[:1] + np.arange(s.size) if s.size else s), hint="Read the slot of each token."),
+    _deviation("cache-page-exchanged", "the page is s mod N and the place s // N",
+               _slots(lambda s, n, b: s % n * b + s // n), hint=ADDRESS),
+    _deviation("cache-page-of-16", "the page is s // 16 and the place s mod 16, whatever the size of a page",
+               _slots(lambda s, n, b: np.where(s % 16 < b, s // 16 * b + s % 16, -1)), hint=ADDRESS),
+    _deviation("cache-page-longer", "a page is taken to be one slot longer than it is",
+               _slots(lambda s, n, b: np.where(s % (b + 1) < b, s // (b + 1) * b + s % (b + 1), -1)), hint=ADDRESS),
+    _deviation("cache-first-page", "rows are written into the first page", _slots(lambda s, n, b: s % b), hint=ADDRESS),
+    _deviation("cache-padding-last", "padding is written into the last slot", _skipped(lambda c: c.shape[0] * c.shape[1] - 1),
+               hint=f"{PADDING} {NEGATIVE_INDICES}", seen_in="vllm-project/vllm#43810"),
+    _deviation("cache-padding-first", "padding is written into the first slot", _skipped(lambda c: 0), hint=PADDING),
+    _deviation("cache-stops-at-padding", "nothing is written after the first padding", before(_until_skip), hint=PADDING),
+    _deviation("cache-padding-closed-up", "slots are taken without padding, rows with it", _closed_up, hint=PADDING),
+    _deviation("cache-cleared", "slots that no token has become 0", argument(0, np.zeros_like),
+               hint="Write into the cache that is given, not into a new one."),
+    _deviation("cache-not-written", "nothing is written", after(lambda out, cache, *rest: cache),
+               hint="Look for a copy that is written, or a null pointer.", seen_in="vllm-project/vllm#54851"),
+    _deviation("cache-added", "rows are added to what the slots hold",
+               after(lambda out, cache, *rest: np.where(out == cache, cache, out + cache)), hint="Store, do not accumulate."),
+    _deviation("cache-first-head", "only head 0 is written", _only(lambda shape: np.s_[:, :, :1]), hint=PARTS),
+    _deviation("cache-last-head", "the last head is not written", _only(lambda shape: np.s_[:, :, : shape[2] - 1]), hint=PARTS),
+    _deviation("cache-first-half", "only the first half of the channels is written",
+               _only(lambda shape: np.s_[..., : (shape[3] + 1) // 2]), hint=PARTS, seen_in="sglang#22868"),
+    _deviation("cache-last-token", "the last token is not written", _tokens(lambda count: np.arange(count) < count - 1),
+               hint=PARTS),
+    _deviation("cache-whole-tiles", "tokens beyond a multiple of four are not written",
+               _tokens(lambda count: np.arange(count) < count // 4 * 4), hint=PARTS),
+    _deviation("cache-heads-first", "pages are written as (heads, slots, channels)", _heads_before_slots,
+               hint="Compare NHD and HND: which axis comes first in a page."),
+    _deviation("cache-heads-as-tokens", "rows are read as (heads, tokens, channels)", before(_heads_as_tokens),
+               hint="Compare the strides of tokens and heads."),
+    *(
+        _deviation(f"cache-through-{dtype}", f"rows pass through {dtype}", argument(1, narrowed(dtype)),
+                   hint="Copy rows bit for bit where cache and rows have one dtype.")
+        for dtype in ("bfloat16", "float16")
+    ),
+)  # fmt: skip
