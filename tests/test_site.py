@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,8 @@ from types import ModuleType
 import pytest
 
 from posref.about import ABOUT
+from posref.cli import cli
+from posref.core.composition import stages
 from posref.spec import REGISTRY
 
 SITE = Path(__file__).resolve().parents[1] / "docs" / "site"
@@ -169,3 +172,30 @@ def test_pictures_and_pages_are_made_smaller_without_a_change() -> None:
     assert slim.without_unused_icons(f'{glyph}<symbol id="m8"></symbol>') == glyph
     assert slim.once('<p><a class="reference external" href="x">x</a></p>') == '<p><a href="x">x</a></p>'
     assert slim.unindented("<p>\n  a\n</p> <pre>\n  b\n</pre>\n\n  <p>") == "<p>\na\n</p> <pre>\n  b\n</pre>\n<p>"
+
+
+def test_symptoms_name_what_exists(source: Path) -> None:
+    """Every entry has a command that runs, mistakes that the check knows, pages that are there, and a thread."""
+    import symptoms
+
+    found = symptoms.symptoms()
+    anchors = symptoms.anchors()
+    titles = [symptom.title for symptom in found]
+    assert len(found) >= 40
+    assert len(set(titles)) == len(titles)
+    for symptom in found:
+        words = shlex.split(symptom.check)
+        assert words[:3] == ["posref", "check", "TARGET"], symptom.title
+        options = cli.commands["check"].make_context("check", words[2:]).params
+        ops, model = options.get("op", ()), options.get("model")
+        assert set(ops) <= set(REGISTRY), symptom.title
+        assert ops or model, symptom.title
+        assert symptom.threads, symptom.title
+        assert all(symptoms.address(thread).startswith("https://github.com/") for thread in symptom.threads)
+        for mistake in symptom.mistakes:
+            owners = set(anchors[mistake].split("-"))  # the operations in the heading of its section
+            called = {name for op in ops for name in (op, *stages(op))}
+            assert owners & called or not ops, f"{symptom.title}: {mistake} is of {owners}, not of {ops}"
+        assert all((source / f"{name}.md").exists() for name in symptom.see), symptom.title
+    text = (source / "symptoms.md").read_text(encoding="utf-8")
+    assert all(f"\n### {title}\n" in text for title in titles)

@@ -18,6 +18,7 @@ import families
 import slim
 import snippets
 import stored
+import symptoms
 
 from posref import plots, rope
 from posref.about import ABOUT
@@ -60,6 +61,12 @@ def write(folder: Path) -> None:
     for family in families.families():
         (folder / "models" / f"{families.slug(family)}.md").write_text(families.page(family), encoding="utf-8")
     _api(folder / "api")
+    titles = {path.relative_to(folder).with_suffix("").as_posix(): _title(path) for path in folder.rglob("*.md")}
+    (folder / "symptoms.md").write_text(symptoms.page(titles), encoding="utf-8")
+
+
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
 def _front() -> str:

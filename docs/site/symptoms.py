@@ -1,0 +1,77 @@
+"""The page of symptoms: what people write in trackers, with the cause, the check that shows it, and the fix."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+DATA = Path(__file__).with_suffix(".json")
+DEVIATIONS = Path(__file__).parents[1] / "deviations.md"
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """An entry of the page. `also` are other words for it, `mistakes` the deviations that `posref check` would name."""
+
+    group: str
+    title: str
+    also: list[str]
+    cause: str
+    check: str
+    fix: str
+    threads: list[str]
+    mistakes: list[str]
+    see: list[str]
+
+
+def symptoms() -> list[Symptom]:
+    """Return all entries, in the order of the page."""
+    return [Symptom(**entry) for entry in json.loads(DATA.read_text(encoding="utf-8"))]
+
+
+def page(titles: dict[str, str]) -> str:
+    """Return the page. `titles` has the title of each page that an entry links to."""
+    found, sections = symptoms(), anchors()
+    lines = [
+        "# Symptoms",
+        "",
+        f"{len(found)} things that people write in trackers, with what was wrong. Find yours by its words;",
+    ]
+    lines += ["the search of this site finds them too. `TARGET` is your code: see [check](guides/check.md).", ""]
+    for group in dict.fromkeys(symptom.group for symptom in found):
+        lines += [f"## {group}", ""]
+        for symptom in (symptom for symptom in found if symptom.group == group):
+            lines += _entry(symptom, titles, sections)
+    return "\n".join(lines)
+
+
+def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -> list[str]:
+    names = ", ".join(f"[`{name}`](deviations.md#{sections[name]})" for name in symptom.mistakes)
+    threads = ", ".join(f"[{thread.split('/')[1]}]({address(thread)})" for thread in symptom.threads)
+    more = ", ".join(f"[{titles[name]}]({name}.md)" for name in symptom.see)
+    lines = [f"### {symptom.title}", ""]
+    lines += [f"*Also: {'; '.join(symptom.also)}.*", ""] if symptom.also else []
+    lines += [f"**Cause.** {symptom.cause}", "", f"**Check.** `{symptom.check}`" + (f" names {names}." if names else ""), ""]
+    lines += [f"**Fix.** {symptom.fix}", "", f"Reported in {threads}." + (f" More: {more}." if more else ""), ""]
+    return lines
+
+
+def anchors() -> dict[str, str]:
+    """Return the anchor of the section on the page of deviations that has each mistake."""
+    found: dict[str, str] = {}
+    section = ""
+    for line in DEVIATIONS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            section = re.sub(r"[^\w -]", "", line[3:]).lower().replace(" ", "-")
+        elif name := re.match(r"\| `([\w.-]+)` \|", line):
+            found[name[1]] = section
+    return found
+
+
+def address(thread: str) -> str:
+    """Return the address of a thread, written as owner/repository#number."""
+    found = re.fullmatch(r"([\w.-]+/[\w.-]+)#(\d+)", thread)
+    if found is None:
+        msg = f"symptoms: a thread must be owner/repository#number; got {thread!r}."
+        raise ValueError(msg)
+    return f"https://github.com/{found[1]}/issues/{found[2]}"
