@@ -1,6 +1,7 @@
 """The site: every operation has its page, every link inside leads somewhere, and nothing comes from a network."""
 
 import importlib.util
+import inspect
 import re
 import shlex
 import sys
@@ -199,3 +200,18 @@ def test_symptoms_name_what_exists(source: Path) -> None:
         assert all((source / f"{name}.md").exists() for name in symptom.see), symptom.title
     text = (source / "symptoms.md").read_text(encoding="utf-8")
     assert all(f"\n### {title}\n" in text for title in titles)
+
+
+def test_every_displayed_formula_is_drawn() -> None:
+    pages()
+    import formulas
+
+    assert formulas.parts(r"a &= b && \text{one} \\ c &= d, \qquad e") == [r"a = b \quad  \text{one}", "c = d", " e"]
+    drawn = 0
+    for op, record in REGISTRY.items():
+        text = inspect.cleandoc(record.function.__doc__ or "")
+        for formula in re.findall(r"^\.\. math::(.*?)(?=\n\S|\Z)", text, re.DOTALL | re.MULTILINE):
+            for part in formulas.parts(formula):
+                assert formulas.svg(part, "block").startswith("<svg "), (op, part)
+                drawn += 1
+    assert drawn > 100

@@ -23,9 +23,17 @@ def _inline(page: Any, node: Any) -> None:
 
 
 def _block(page: Any, node: Any) -> None:
-    parts = [part for part in re.split(r"\\qquad", node.astext()) if part.strip()]  # a line each fits a phone
-    page.body.append('<div class="math">' + "".join(f"<p>{svg(part.rstrip(', '), 'block')}</p>" for part in parts) + "</div>")
+    page.body.append('<div class="math">' + "".join(f"<p>{svg(part, 'block')}</p>" for part in parts(node.astext())) + "</div>")
     raise _skip()
+
+
+def parts(latex: str) -> list[str]:
+    """Return a formula as lines that fit a phone: it is cut at wide spaces and, outside environments, at line breaks."""
+    plain = "\\begin" not in latex
+    if plain:
+        latex = latex.replace("&&", "\\quad ").replace("&", "")  # marks of alignment
+    cut = re.split(r"\\qquad|\\\\\s" if plain else r"\\qquad", latex)
+    return [part.rstrip(", \n") for part in cut if part.strip()]
 
 
 def _skip() -> Exception:
