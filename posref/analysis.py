@@ -12,8 +12,9 @@ from posref.core.checks import check_integer, check_real
 from posref.types import ArrayOf, T
 
 __all__ = [
-    "angle_error", "by_distance", "correlation_matrix", "decay", "decay_bound", "distance_matrix", "distances_from",
-    "frequency_ratio", "inner_products", "pairs", "rounded", "wavelengths",
+    "angle_error", "beyond_training", "by_distance", "correlation_matrix", "decay", "decay_bound", "distance_matrix",
+    "distances_from", "entropy", "frequency_ratio", "inner_products", "logit_terms", "pairs", "resolution", "rounded",
+    "row_distance", "wavelengths",
 ]  # fmt: skip
 
 
@@ -279,6 +280,181 @@ def decay_bound(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
     real = xp.cumulative_sum(xp.cos(angles), axis=-1)
     imaginary = xp.cumulative_sum(xp.sin(angles), axis=-1)
     return xp.mean(xp.sqrt(real * real + imaginary * imaginary), axis=-1)
+
+
+def logit_terms(x: ArrayOf[T], table: ArrayOf[T], /, *, wq: ArrayOf[T], wk: ArrayOf[T]) -> T:
+    r"""
+    Return the four terms of the logits of tokens to which the rows of a table were added.
+
+    .. math:: (W_Q (x_i + e_i)) \cdot (W_K (x_j + e_j)) = c_{ij} + d_{ij} + f_{ij} + g_{ij}
+
+    The terms are content with content, content with position, position with content, and position with position. Only the
+    last knows positions alone. Transformer-XL and DeBERTa begin with this sum.
+
+    Parameters
+    ----------
+    x : array, real floating, shape ``(T, d)``
+        The contents of the tokens.
+    table : array, real floating, shape ``(T, d)``
+        e, the row of each token's position.
+    wq, wk : array, real floating, shape ``(m, d)``
+        W_Q and W_K.
+
+    Returns
+    -------
+    array, shape ``(4, T, T)``
+        c, d, f and g, in the order of the formula, unscaled.
+
+    Raises
+    ------
+    ValueError
+        If `x` or `table` is not real floating or not 2-D, or their shapes differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = np.eye(2)
+    >>> logit_terms(one, 2 * one, wq=one, wk=one)[:, 0, 0].tolist()
+    [1.0, 2.0, 2.0, 4.0]
+    """
+    x, table = _table("logit_terms", x), _table("logit_terms", table)
+    if x.shape != table.shape:
+        msg = f"logit_terms: x and table must have one shape; got {tuple(x.shape)} and {tuple(table.shape)}."
+        raise ValueError(msg)
+    xp = namespace(x, table)
+    queries = [xp.matmul(part, xp.matrix_transpose(wq)) for part in (x, table)]
+    keys = [xp.matmul(part, xp.matrix_transpose(wk)) for part in (x, table)]
+    return xp.stack([xp.matmul(q, xp.matrix_transpose(k)) for q in queries for k in keys], axis=0)
+
+
+def row_distance(inv_freq: ArrayOf[T], distances: ArrayOf[T], /) -> T:
+    r"""
+    Return how far apart two rows of sinusoids are, by the distance of their positions, relative to the largest possible.
+
+    .. math:: D(n) = \sqrt{\tfrac{1}{2} (1 - g(n))}
+
+    where g is `decay` of the same frequencies. D is 0 for equal rows, about 0.71 for unrelated ones, and 1 for opposite ones.
+    Arguments, result and errors are as in `decay`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row_distance(np.asarray([1.0]), np.asarray([0.0, np.pi])).tolist()
+    [0.0, 1.0]
+    """
+    alike = decay(inv_freq, distances)
+    xp = namespace(alike)
+    return xp.sqrt(xp.where(alike < 1, 1 - alike, xp.zeros_like(alike)) / 2)
+
+
+def resolution(inv_freq: ArrayOf[T], /) -> T:
+    r"""
+    Return the angle between the encodings of neighbours: how well nearby positions can be told apart.
+
+    .. math:: \alpha = \arccos\left( \frac{2}{d} \sum_{i=0}^{d/2-1} \cos\theta_i \right)
+
+    where :math:`\theta_i` is the frequency of channel pair i, of d/2. Dividing all frequencies by s divides it by about s.
+    NTK-aware scaling and YaRN keep the high frequencies, and so most of the angle.
+
+    Parameters
+    ----------
+    inv_freq : array, real floating, shape ``(d/2,)``
+
+    Returns
+    -------
+    array, shape ``()``
+        In radians.
+
+    Raises
+    ------
+    ValueError
+        If `inv_freq` is not real floating, or not 1-D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> resolution(np.asarray([1.0, 1.0])).round(6).tolist()
+    1.0
+    """
+    inv_freq = _frequencies("resolution", inv_freq)
+    xp = namespace(inv_freq)
+    return xp.acos(xp.mean(xp.cos(inv_freq)))
+
+
+def beyond_training(scaled: ArrayOf[T], inv_freq: ArrayOf[T], /, *, trained: int, length: int) -> T:
+    r"""
+    Return for each pair whether a longer text rotates it by angles that training never reached.
+
+    .. math:: L \, \theta'_i > L_0 \, \theta_i \quad \text{and} \quad L_0 \, \theta_i < 2\pi
+
+    where :math:`\theta_i` and :math:`\theta'_i` are the frequencies of pair i in training and now, and L_0 and L the lengths. A
+    pair that made a full rotation in training has seen all angles.
+
+    Parameters
+    ----------
+    scaled, inv_freq : array, real floating, shape ``(d/2,)``
+        The frequencies now and in training.
+    trained, length : int
+        L_0 and L, in tokens, at least 1.
+
+    Returns
+    -------
+    array, boolean, shape ``(d/2,)``
+
+    Raises
+    ------
+    ValueError
+        If an array is not real floating or not 1-D, or a length is less than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain = np.asarray([1.0, 0.001])
+    >>> beyond_training(plain, plain, trained=1000, length=4000).tolist()
+    [False, True]
+    """
+    scaled = _frequencies("beyond_training", scaled, "scaled")
+    inv_freq = _frequencies("beyond_training", inv_freq)
+    seen = check_integer("beyond_training", "trained", trained, 1) * inv_freq
+    return (check_integer("beyond_training", "length", length, 1) * scaled > seen) & (seen < 2 * pi)
+
+
+def entropy(logits: ArrayOf[T], /) -> T:
+    r"""
+    Return the entropy of the softmax of each row of logits, in nats: 0 for one key, ln n if n keys have equal weights.
+
+    .. math:: H = -\sum_j a_j \ln a_j, \qquad a = \mathrm{softmax}(z)
+
+    where z is a row of logits. For random logits it grows with the logarithm of the number of keys. `posref.logn_scale`
+    multiplies queries so that it grows less.
+
+    Parameters
+    ----------
+    logits : array, real floating, shape ``(*R, K)``
+        z, finite, at least one key.
+
+    Returns
+    -------
+    array, shape ``(*R,)``
+
+    Raises
+    ------
+    ValueError
+        If `logits` is not real floating.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> entropy(np.asarray([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 90.0]])).round(4).tolist()
+    [1.3863, 0.0]
+    """
+    library("entropy", logits=logits)
+    check_real("entropy", logits=logits)
+    xp = namespace(logits)
+    apart = logits - xp.max(logits, axis=-1, keepdims=True)
+    weights = xp.exp(apart)
+    total = xp.sum(weights, axis=-1)
+    return xp.log(total) - xp.sum(weights * apart, axis=-1) / total
 
 
 def rounded(x: ArrayOf[T], bits: int, /) -> T:

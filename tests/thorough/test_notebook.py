@@ -1,4 +1,4 @@
-"""The notebook of the examples: its code runs as it stands, and prints what the file shows."""
+"""The notebooks of the examples: their code runs as it stands, and prints what the files show."""
 
 import ast
 import contextlib
@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-NOTEBOOK = Path(__file__).parents[2] / "examples" / "sinusoids.ipynb"
-# After a change of its code: jupyter nbconvert --execute --inplace examples/sinusoids.ipynb
+EXAMPLES = Path(__file__).parents[2] / "examples"
+# After a change of their code: jupyter nbconvert --execute --inplace examples/*.ipynb
 
 
 @pytest.mark.thorough
-def test_the_notebook_prints_what_it_shows() -> None:
-    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+@pytest.mark.parametrize(("name", "pictures"), [("sinusoids", 7), ("rope", 3)])
+def test_the_notebook_prints_what_it_shows(name: str, pictures: int) -> None:
+    cells = json.loads((EXAMPLES / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
     names: dict[str, Any] = {}
     printed, drawn = 0, 0
     for cell in cells:
@@ -30,7 +31,7 @@ def test_the_notebook_prints_what_it_shows() -> None:
                 drawn += 1
             printed += bool(out)
     assert printed >= 9
-    assert drawn >= 7
+    assert drawn >= pictures
 
 
 def run(source: str, names: dict[str, Any]) -> tuple[str, Any]:

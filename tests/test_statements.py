@@ -1,0 +1,240 @@
+"""Statements of textbooks and papers on positions, each computed: the notebooks show them, and here a number decides."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import posref
+from posref import analysis, backends
+
+D, T = 64, 48
+RNG = np.random.default_rng(5)
+Q, K, V = RNG.standard_normal((3, T, D))
+PLACES = np.arange(T)
+FREQ = 10000.0 ** -(np.arange(D // 2) / (D // 2))
+HALF: dict[str, Any] = {"layout": "half", "base": 10000.0}
+U = 2.0**-52
+
+
+def close(a: Any, b: Any, terms: int = D) -> bool:
+    """Whether sums of `terms` products of numbers below 8 are equal up to their roundings."""
+    return bool(np.allclose(a, b, rtol=0, atol=64 * terms * U * 8))
+
+
+# ---- order ------------------------------------------------------------------------------------------------------------------
+def reordered(attend: Any, order: list[int]) -> float:
+    few = slice(0, 3)
+    apart = attend(Q[few][order], K[few][order], V[few][order]) - attend(Q[few], K[few], V[few])[order]
+    return float(np.abs(apart).max())
+
+
+@pytest.mark.parametrize("order", [[2, 1, 0], [1, 0, 2]], ids=["CBA", "BAC"])
+def test_attention_without_positions_does_not_see_the_order(order: list[int]) -> None:
+    three = np.arange(3)
+    bias = posref.alibi(three, three, heads=8, form="distance", dtype=np.float64)[0]
+    assert reordered(posref.attention, order) < 64 * D * U
+    rotated = reordered(
+        lambda q, k, v: posref.attention(posref.rope(q, three, **HALF), posref.rope(k, three, **HALF), v), order
+    )
+    assert rotated > 0.01
+    biased = reordered(lambda q, k, v: posref.attention(q, k, v, bias=bias), order)
+    assert (biased > 0.01) == (order == [1, 0, 2])  # a distance has no direction: CBA has those of ABC
+    assert reordered(lambda q, k, v: posref.attention(q, k, v, mask=np.tri(3, dtype=bool)), order) > 0.01
+
+
+def test_a_causal_mask_alone_tells_the_place() -> None:
+    mark = np.eye(T)[:, :1]
+    seen = posref.attention(np.zeros((T, 2)), np.zeros((T, 2)), mark, mask=np.tri(T, dtype=bool))[:, 0]
+    assert close(1 / seen, np.arange(1, T + 1), T)
+
+
+# ---- added tables -----------------------------------------------------------------------------------------------------------
+def test_products_of_sinusoids_depend_on_the_offset_only() -> None:
+    table = posref.sinusoidal(PLACES, D, layout="interleaved", dtype=np.float64)
+    products = table @ table.T
+    assert all(np.ptp(np.diagonal(products, n)) < 64 * D * U for n in range(T))
+    assert close(products[10, 17], analysis.decay(FREQ, np.asarray([7.0]))[0] * D / 2)
+
+
+@pytest.mark.parametrize(("base", "place", "apart"), [(10.0, 6435, 0.565), (100.0, 6, 0.514), (10000.0, 6, 0.363)])
+def test_rows_come_close_again(base: float, place: int, apart: float) -> None:
+    """The closest row among those 6 to 8191 tokens away: with base 10 it is far away, with a larger base it is the nearest."""
+    found = analysis.row_distance(base ** -(np.arange(D // 2) / (D // 2)), np.arange(6.0, 8192.0))
+    rows = posref.sinusoidal(np.arange(8192), D, layout="interleaved", base=base, dtype=np.float64)
+    # half of the distance over the length of a row, the root of D/2; near 0.5, a root doubles no error of the squares
+    assert close(found, np.linalg.norm(rows[6:] - rows[0], axis=1) / np.sqrt(2 * D), D)
+    assert (6 + int(found.argmin()), round(float(found.min()), 3)) == (place, apart)
+
+
+def test_the_four_terms_add_up() -> None:
+    table = posref.sinusoidal(PLACES, D, layout="interleaved", dtype=np.float64)
+    wq, wk = RNG.standard_normal((2, D, D)) / 8
+    terms = analysis.logit_terms(Q, table, wq=wq, wk=wk)
+    assert close(terms.sum(axis=0), ((Q + table) @ wq.T) @ ((Q + table) @ wk.T).T, D * D)
+    assert close(terms[3], (table @ wq.T) @ (table @ wk.T).T, D * D)
+
+
+def test_random_projections_destroy_the_distance() -> None:
+    table = posref.sinusoidal(PLACES, D, layout="interleaved", dtype=np.float64)
+    one = np.eye(D)
+    plain = analysis.logit_terms(Q, table, wq=one, wk=one)[3]
+    wq, wk = RNG.standard_normal((2, D, D)) / 8
+    mixed = analysis.logit_terms(Q, table, wq=wq, wk=wk)[3]
+    spread = [max(float(np.ptp(np.diagonal(m, n))) for n in range(T - 1)) / float(np.ptp(m)) for m in (plain, mixed)]
+    assert spread[0] < 1e-12
+    assert spread[1] > 0.3
+
+
+def test_a_learned_table_has_weights_and_an_end() -> None:
+    rows = np.zeros((512, 768))
+    assert rows.size == 393_216
+    with pytest.raises(IndexError):
+        posref.learned(np.asarray([512]), rows)
+    assert posref.sinusoidal(np.asarray([512]), 768, layout="interleaved").shape == (1, 768)
+
+
+# ---- RoPE -------------------------------------------------------------------------------------------------------------------
+def test_a_pair_is_a_complex_number() -> None:
+    m, n = 40, 15
+    pairs = (Q[0, : D // 2] + 1j * Q[0, D // 2 :]) * (K[0, : D // 2] - 1j * K[0, D // 2 :])
+    by_formula = (pairs * np.exp(1j * (m - n) * FREQ)).real.sum()
+    rotated = posref.rope(Q[:1], np.asarray([m]), **HALF) @ posref.rope(K[:1], np.asarray([n]), **HALF).T
+    assert close(rotated[0, 0], by_formula)
+
+
+def test_rotations_add_up() -> None:
+    def matrix(p: int) -> Any:
+        return posref.rotation_matrix(np.asarray(p), 16, layout="half", base=100.0, dtype=np.float64)
+
+    assert close(matrix(7).T @ matrix(12), matrix(5))
+    assert np.count_nonzero(matrix(5)) == 2 * 16  # of 256
+
+
+def test_decay_belongs_to_equal_vectors() -> None:
+    many = np.random.default_rng(6).standard_normal((4000, 2, D))
+    sizes = []
+    for n in (0, 10, 1000):
+        products = (posref.rope(many[:, 0], np.full(4000, n), **HALF) * many[:, 1]).sum(axis=1)
+        sizes.append(float(np.sqrt(np.mean(products**2) / D)))
+    # the mean of 4000 squares, each with a variance near 2: five standard deviations are 0.11 of the square, 0.056 of the root
+    assert all(abs(size - 1) < 0.06 for size in sizes)
+    ones = analysis.decay(FREQ, np.asarray([0.0, 10.0, 1000.0]))
+    assert [round(float(value), 2) for value in ones] == [1.0, 0.66, 0.28]
+
+
+def test_one_head_sees_near_and_far() -> None:
+    waves = analysis.wavelengths(FREQ)
+    assert (round(float(waves[0]), 2), int(waves[-1])) == (6.28, 47117)
+    slopes = posref.alibi_slopes(8, dtype=np.float64)
+    assert (3 / slopes).tolist() == [6.0, 12.0, 24.0, 48.0, 96.0, 192.0, 384.0, 768.0]
+
+
+def test_linear_attention_can_be_regrouped() -> None:
+    rq, rk = posref.rope(Q, PLACES, **HALF), posref.rope(K, PLACES, **HALF)
+    assert close((rq @ rk.T) @ V, rq @ (rk.T @ V), D * T * 8)
+    phi_q, phi_k = (np.where(x > 0, x + 1, np.exp(x)) for x in (Q, K))
+    top = posref.rope(phi_q, PLACES, **HALF) @ (posref.rope(phi_k, PLACES, **HALF).T @ V)
+    expected = top / (phi_q @ phi_k.sum(axis=0))[:, None]
+    assert close(posref.rotary_linear_attention(Q, K, V, PLACES, PLACES, causal=False, **HALF), expected, D * T)
+
+
+# ---- longer than in training ------------------------------------------------------------------------------------------------
+def test_interpolation_is_dividing_positions() -> None:
+    scaled = posref.rope(Q, PLACES, **HALF, scaling=posref.scaling.Linear(8.0))
+    assert np.array_equal(scaled, posref.rope(Q, PLACES / 8, **HALF))  # 8 is a power of two: no rounding differs
+
+
+@pytest.mark.parametrize(
+    ("scaling", "angle", "unseen"),
+    [
+        (None, 0.245, 18),
+        (posref.scaling.Linear(8.0), 0.031, 0),
+        (posref.scaling.YaRN(8.0, 4096), 0.245, 0),
+        (posref.scaling.Llama3(8.0, 4096), 0.245, 0),
+    ],
+    ids=["none", "Linear", "YaRN", "Llama3"],
+)
+def test_neighbours_and_unseen_angles(scaling: Any, angle: float, unseen: int) -> None:
+    plain, _ = posref.rope_frequencies(128, base=10000.0, xp=np)
+    found, _ = posref.rope_frequencies(128, base=10000.0, scaling=scaling, xp=np)
+    assert round(float(analysis.resolution(found)), 3) == angle
+    assert int(analysis.beyond_training(found, plain, trained=4096, length=32768).sum()) == unseen
+
+
+def test_entropy_grows_with_the_length_and_log_n_holds_it() -> None:
+    logits = 2 * np.random.default_rng(7).standard_normal((32, 16384))
+    short, long = (float(analysis.entropy(logits[:, :n]).mean()) for n in (1024, 16384))
+    factor = float(posref.logn_scale(np.asarray(16383), length=1024, offset=1, at_least_one=True, dtype=np.float64))
+    assert factor == pytest.approx(np.log(16384) / np.log(1024), rel=8 * U)
+    held = float(analysis.entropy(logits * factor).mean())
+    assert short < held < long
+    assert long - short > 2 * (held - short)  # the growth is more than halved
+
+
+def test_a_sink_takes_the_weight_of_the_first_key() -> None:
+    logits = np.concatenate([[6.0], np.zeros(31)])
+    one = np.ones((1, 1))
+    with_first = posref.attention(one, logits[:, None], np.eye(32), scale=1.0)[0]
+    without = posref.attention(one, logits[1:, None], np.eye(31), scale=1.0)[0]
+    sunk = posref.attention(one, logits[1:, None], np.eye(31), scale=1.0, sinks=np.asarray([6.0]))[0]
+    assert close(with_first[1:], sunk, 1)
+    assert without[0] / sunk[0] > 13
+
+
+def test_blocks_of_rerope_that_need_both_products() -> None:
+    places = np.arange(64)
+    apart = places[:, None] - places
+    held = posref.rerope_distances(places, places, window=16) != apart
+    both = []
+    for a in range(4):
+        for b in range(a + 1):
+            cells = (slice(16 * a, 16 * a + 16), slice(16 * b, 16 * b + 16))
+            part = held[cells][apart[cells] >= 0]
+            both += [(a, b)] if part.any() and not part.all() else []
+    assert both == [(1, 0), (2, 1), (3, 2)]  # just below the diagonal
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "array_api_strict"])
+def test_the_measures_on_every_library(library: str) -> None:
+    backend = backends.load(library)
+
+    def a(x: Any) -> Any:
+        return backend.from_numpy(np.ascontiguousarray(x), "float64", None)
+
+    def back(x: Any) -> Any:
+        return backend.to_numpy(x)
+
+    table = posref.sinusoidal(PLACES, D, layout="interleaved", dtype=np.float64)
+    assert close(
+        back(analysis.logit_terms(a(Q), a(table), wq=a(Q[:9]), wk=a(K[:9])))[2], (table @ Q[:9].T) @ (Q @ K[:9].T).T, D * D
+    )
+    cosines = np.asarray([np.cos(3.0 * FREQ).mean()])
+    assert close(back(analysis.row_distance(a(FREQ), a([3.0]))), np.sqrt((1 - cosines) / 2))
+    assert close(back(analysis.resolution(a(FREQ))), np.arccos(np.cos(FREQ).mean()))
+    weights = np.exp(Q) / np.exp(Q).sum(axis=-1, keepdims=True)
+    assert close(back(analysis.entropy(a(Q))), -(weights * np.log(weights)).sum(axis=-1))
+    assert (
+        np.asarray(analysis.beyond_training(a(FREQ), a(FREQ), trained=100, length=200)).tolist()
+        == (2 * np.pi > 100 * FREQ).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: analysis.logit_terms(Q, Q[:9], wq=Q, wk=K),
+            "logit_terms: x and table must have one shape; got (48, 64) and (9, 64).",
+        ),
+        (
+            lambda: analysis.beyond_training(FREQ, FREQ, trained=0, length=9),
+            "beyond_training: trained must be an int of at least 1; got 0.",
+        ),
+        (lambda: analysis.resolution(Q), "resolution: frequencies must have one axis; got shape (48, 64)."),
+    ],
+)
+def test_errors(call: Any, text: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        call()
+    assert str(caught.value) == text
