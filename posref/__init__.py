@@ -5,12 +5,12 @@ Every function is defined once, with the Python array API, and runs on NumPy, Py
 libraries. `posref.spec.REGISTRY` lists all functions. In a terminal, ``posref list`` prints them.
 """
 
-from typing import TYPE_CHECKING
-
 from posref import startup as _startup
 
 if _startup.is_program():
     _startup.prepare()  # before any other import
+
+from typing import TYPE_CHECKING
 
 from posref import configs as configs
 from posref import positions as positions

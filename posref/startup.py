@@ -3,18 +3,25 @@ The start of the program `posref`, before anything else is imported.
 
 The current folder leaves the path of modules: nothing in it may run in the process that judges. Descriptors 0 to 2 that are
 closed are opened on the null device, so that no other file gets their numbers. And while modules are being imported, a signal
-to stop ends the process at once.
+to stop ends the process at once. What this module imports delays that, so it imports little.
 """
 
+from __future__ import annotations
+
+import atexit
 import os
 import signal
 import sys
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
 COULD_NOT_RUN = 2  # the exit code
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # ctrl-c, a time limit, a closed terminal
+_SEEN: list[None] = []  # signals to stop that this process got
 _STREAMS = ("stdin", "stdout", "stderr")
 
 
@@ -29,10 +36,10 @@ def is_program() -> bool:
 
 def prepare() -> None:
     """Prepare this process to be the program."""
+    on_signals(_leave)
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
         del sys.path[0]
     open_standard_streams()
-    on_signals(_leave)
 
 
 def open_standard_streams() -> None:
@@ -49,7 +56,7 @@ def open_standard_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def on_signals(handler: Callable[[int, Any], object]) -> None:
+def on_signals(handler: Callable[[int, Any], object] | signal.Handlers) -> None:
     """Call `handler` on every signal to stop, but for those that this process was told to ignore, as by nohup."""
     for name in SIGNALS:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
@@ -59,18 +66,35 @@ def on_signals(handler: Callable[[int, Any], object]) -> None:
 
 def interrupt_on_signals(clear: Callable[[], object]) -> None:
     """Let the first signal to stop raise KeyboardInterrupt, as ctrl-c does, and the second end this process after `clear`."""
-    seen: list[None] = []
     own = os.getpid()
 
     def handler(*_: object) -> None:
-        seen.append(None)
-        if len(seen) == 1 and os.getpid() == own:
+        _SEEN.append(None)
+        if len(_SEEN) == 1 and os.getpid() == own:
             raise KeyboardInterrupt
+        leave()
+
+    def leave() -> None:
         if os.getpid() == own:  # a copy of this process has nothing to clear
             clear()
         _leave()
 
+    def lost(raised: sys.UnraisableHookArgs) -> None:
+        if isinstance(raised.exc_value, KeyboardInterrupt):  # where Python goes on, as after an error in a destructor
+            leave()
+        usual(raised)
+
+    usual, sys.unraisablehook = sys.unraisablehook, lost
     on_signals(handler)
+
+
+def end(code: int) -> NoReturn:
+    """End this process with an exit code that no signal changes any more."""
+    on_signals(signal.SIG_IGN)
+    if _SEEN:  # Python ends itself by SIGINT, though KeyboardInterrupt was caught, if it was raised within `exec` of a text
+        atexit._run_exitfuncs()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _leave(*_: object) -> None:

@@ -179,3 +179,31 @@ def test_the_fakes_run_where_a_target_imports_them(tmp_path: Path) -> None:
         == 0
     )
     assert len(list(tmp_path.glob("ran-*-xml"))) == 1
+
+
+STOPPED = """
+import atexit, os, signal, sys
+from posref import cli
+
+def stop(): os.kill(os.getpid(), signal.SIGTERM)
+
+class Destroyed:
+    def __del__(self): stop()
+
+ways = {
+    "in a text": lambda: exec("stop()", {"stop": stop}),
+    "in a destructor": lambda: Destroyed() and None,
+    "at the end": lambda: atexit.register(stop),
+}
+cli._list_presets = ways[sys.argv.pop()]
+sys.argv[1:] = ["list", "--presets"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("way", "code"), [("in a text", 2), ("in a destructor", 2), ("at the end", 0)])
+def test_wherever_a_signal_finds_python_the_exit_code_is_ours(way: str, code: int) -> None:
+    """Python ends itself by SIGINT after one within `exec`, and goes on after one in a destructor."""
+    command = [sys.executable, "-P", "-c", STOPPED, way]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT, preexec_fn=interruptible)
+    assert (done.returncode, done.stderr) == (code, "posref: interrupted\n" if code else "")

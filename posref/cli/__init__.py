@@ -304,7 +304,16 @@ for command in (check, report, golden, plot, vectors, protocol, fuzz, adapter):
 
 def main() -> NoReturn:
     """Run the command line. Exit code 0: conformant or done; 1: not conformant; 2: could not run, whatever the reason."""
-    startup.interrupt_on_signals(safe_files.clear)
+    try:
+        startup.interrupt_on_signals(safe_files.clear)
+        startup.end(_run())
+    except KeyboardInterrupt:  # between two steps of `_run`, or after it; a second signal ends this process
+        say("interrupted")
+        startup.end(startup.COULD_NOT_RUN)
+
+
+def _run() -> int:
+    """Run the command line and return the exit code."""
     code = startup.COULD_NOT_RUN
     try:
         with cli.make_context("posref", sys.argv[1:]) as context:
@@ -318,7 +327,7 @@ def main() -> NoReturn:
         say("interrupted")
     except BaseException as error:  # whatever it is, it is no verdict
         say_error(error)
-    sys.exit(_finished(code))
+    return _finished(code)
 
 
 def _code(code: object) -> int:
