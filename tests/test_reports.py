@@ -33,6 +33,7 @@ from posref.conformance.reports.report import Report
 from posref.conformance.suite import axes
 from posref.conformance.suite.reader import INSTALLED, load_groups
 from posref.conformance.suite.schemas import validate
+from posref.conformance.targets.base import PROCESSES
 from posref.spec import REGISTRY
 
 ROOT = Path(__file__).parents[1]
@@ -317,6 +318,15 @@ def test_a_badge_has_the_loosest_class_and_the_cases(itself: dict[str, Any]) -> 
     trig = "angle32+trig(0.00048828125)"
     widened = document([operation(achieved="angle32"), operation("alibi", achieved=trig)], [case("a", "pass")])
     assert words(summaries.badge(widened))[1] == trig
+
+
+def test_forms_say_in_which_process_the_target_computed(itself: dict[str, Any]) -> None:
+    for kind, words_of_it in PROCESSES.items():
+        document = itself | {"target": itself["target"] | {"process": kind}}
+        for form in (summaries.markdown, summaries.badge, html.render):
+            assert f"; computed {words_of_it}" in form(document)
+    older = itself | {"target": {n: v for n, v in itself["target"].items() if n != "process"}}
+    assert "computed" not in summaries.badge(older)
 
 
 def test_a_badge_of_what_does_not_conform_names_no_class() -> None:

@@ -17,7 +17,7 @@ from ..model import NOT_JUDGED, Answer, LoadedCase, Operation
 from ..reports.report import Report
 from ..suite import tensors
 from ..suite.reader import INSTALLED, load_manifest
-from ..targets.base import Target
+from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
 from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged
@@ -210,12 +210,13 @@ def _report(
 ) -> Report:
     """Return the report of a target's operations."""
     notes = [*target.remarks(), *told, *(note for operation in operations for note in notes_on_unjudged(operation))]
+    notes += [f"computed {PROCESSES['plain']}"] if target.process == "plain" else []
     notes += [] if choice.model is None else [f"asked for {choice.model.text}"]
     notes += _without_kernel_cases(operations) if choice.tier == TIER and choice.case is None else []
     about = {
         "name": target.name, "kind": target.kind, "backend": target.library, "dtypes": list(target.dtypes),
         "claims": dict(target.claims), "versions": dict(target.versions), "notes": notes,
-        "reproduce": target.reproduce,
+        "reproduce": target.reproduce, "process": target.process,
     }  # fmt: skip
     version = load_manifest(choice.suite)["suite"]
     sums = {"version": version, "sha256": tensors.digest((choice.suite / "SUITE.json").read_bytes())["sha256"]}

@@ -10,6 +10,7 @@ from posref.spec import REGISTRY
 from ..accuracy import TRIG
 from ..calls import returns_reals
 from ..model import decides
+from ..targets.base import PROCESSES
 from ..targets.invocation import FORMS
 
 NAMED = 4  # operations named in one line, at most
@@ -53,6 +54,11 @@ def told(document: Mapping[str, Any]) -> str:
     declared = {float(found[1]) for found in map(TRIG.search, document["target"]["claims"].values()) if found}
     allowed = f" with sines and cosines off by up to {max(declared):.2g} (trig)" if declared else ""
     return shown(state(document)) + (f" for {document['for']}" if document.get("for") else "") + allowed
+
+
+def process(document: Mapping[str, Any]) -> str:
+    """Return in which process the implementation computed, in words; nothing where an older report does not say it."""
+    return PROCESSES.get(document["target"].get("process", ""), "")
 
 
 def ordered(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import PosrefError, printable
 from ..model import BAD, STANDINGS
 from . import figures
-from .document import class_names, failing, ordered, scope_lines, standing, state, told
+from .document import class_names, failing, ordered, process, scope_lines, standing, state, told
 
 ORDER = ("pass", *BAD, "unsupported")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -64,6 +64,7 @@ def render(document: Mapping[str, Any]) -> str:
     }
     inline = {name: Markup((TEMPLATES / f"report.{name}").read_text(encoding="utf-8").strip()) for name in ("css", "js")}
     return environment.get_template("report.html.j2").render(
+        process=process(document),
         document=document, target=document["target"], title=_title(document["target"]), state=state(document),
         shown=told(document), marks=figures.MARKS, drawn=figures.DRAWN,
         scopes=scope_lines(document), operations=_operations(document),

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from ..accuracy import OF_DTYPE, TRIG
 from ..errors import printable
 from ..model import BAD, decides
-from .document import class_names, failing, ordered, scope_lines, standing, state, told
+from .document import class_names, failing, ordered, process, scope_lines, standing, state, told
 
 SHOWN = 3  # failing cases spelled out for each operation
 INCOMPLETE = "This report ended before every case was asked, or a part of it is missing, so it has no verdict."
@@ -32,12 +32,13 @@ def markdown(document: Json) -> str:
     document = ordered(document)
     suite, target = document["suite"], document["target"]
     versions = "".join(f", {_prose(name)} {_prose(number)}" for name, number in target["versions"].items())
+    computed = f"; computed {process(document)}" if process(document) else ""
     lines = [
         f"# posref: {_code(target['name'])}", "",
         f"**{_prose(told(document))}**: {_tally(document['counts'])}{_part(document)}", "",
         *([INCOMPLETE, ""] if state(document) == "incomplete" else []),
         f"Vectors {_prose(suite['version'])}, tier {document['tier']}, sha256 {_code(suite['sha256'])}; "
-        f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}.", "",
+        f"posref {_prose(document['posref'])}; {_prose(target['backend'])}{versions}{computed}.", "",
         "| operation | dtype | verdict | achieved | claimed | error/bound | cases | fails from position |",
         "|---|---|---|---|---|---:|---|---:|",
         *(_row(op) for op in document["operations"]), "",
@@ -102,7 +103,7 @@ def junit(document: Json) -> str:
 
 def badge(document: Json) -> str:
     """
-    Return a badge in SVG: the loosest class achieved, and cases passed.
+    Return a badge in SVG: the loosest class achieved, and cases passed. Its title also says in which process it was computed.
 
     ``posref 0.1.0 core | angle32 | 412/412``; with cases outside the scope ``in scope 138/226``.
     """
@@ -117,6 +118,7 @@ def badge(document: Json) -> str:
         (f"{scope}{passed}/{asked}", COLOURS[word]),
     ]
     label = escape(" | ".join(text for text, _ in parts), {'"': "&quot;"})
+    title = label + (f"; computed {process(document)}" if process(document) else "")
     boxes, texts, x = [], [], 0
     for text, colour in parts:
         wide = 12 + round(sum(3.9 if c in NARROW else 9.3 if c in WIDE else 6.9 for c in text))
@@ -126,7 +128,7 @@ def badge(document: Json) -> str:
         x += wide
     font = 'font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11"'
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="20" role="img" aria-label="{label}">
-<title>{label}</title>
+<title>{title}</title>
 <clipPath id="round"><rect width="{x}" height="20" rx="3"/></clipPath>
 <g clip-path="url(#round)">{"".join(boxes)}</g>
 <g fill="#fff" {font} text-anchor="middle">{"".join(texts)}</g>

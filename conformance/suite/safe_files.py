@@ -205,6 +205,36 @@ def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         file.write(data)
 
 
+class Exchange:
+    """
+    A file in a folder of this user's alone, in which another process writes and that this one reads.
+
+    This process opened it at first and reads nothing else, whatever takes its place later.
+    """
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="posref-"))
+        _OPEN[self._folder] = self._folder
+        self.path = self._folder / "tensors"
+        write(self.path, b"", mode=0o600)
+        self._file = open(self.path, "rb", buffering=0)  # noqa: SIM115
+
+    def read(self, size: int, at: int) -> bytes:
+        """Return at most `size` bytes from a place on."""
+        self._file.seek(at)
+        return self._file.read(size)
+
+    def close(self) -> None:
+        """Remove it."""
+        self._file.close()
+        _clear(self._folder, self._folder)
+
+    @staticmethod
+    def reopen(place: int | str) -> BinaryIO:
+        """Return the file in the process that writes it: by its path, or by a descriptor, which stays open."""
+        return open(place, "r+b", buffering=0, closefd=isinstance(place, str))
+
+
 def is_private(path: Path) -> bool:
     """Return whether a file or folder is this user's, and nobody else may read or change it; no link is one."""
     found = path.lstat()

@@ -19,6 +19,13 @@ from ..suite.schemas import validate_once
 # What an implementation that does not say knows: records are added to posref.scaling, and older code may not look at the type
 SCALINGS = ("Linear", "NTKAware", "DynamicNTK", "Llama3", "YaRN")
 
+PROCESSES = {  # in which an implementation computes, in words
+    "limited": "in a process of its own, with limits",
+    "plain": "in a process of its own, without limits of memory, files and what it starts",
+    "own": "in the process of the check",
+    "none": "elsewhere",
+}
+
 
 @dataclass
 class Target(ABC):
@@ -33,6 +40,7 @@ class Target(ABC):
     versions: Mapping[str, str] = field(default_factory=dict)
     scalings: tuple[str, ...] = SCALINGS  # the records of posref.scaling that it knows
     supports: Mapping[str, Any] | None = None  # the scope that it states, as in its schema
+    process: str = field(default="own", kw_only=True)  # a key of PROCESSES
     kind: ClassVar[str]  # "python", "program" or "outputs"
 
     @abstractmethod

@@ -14,6 +14,7 @@ import numpy as np
 from posref.backends import BackendMissing
 
 from ..errors import Failure, PosrefError, Stopped, Unsupported, shown
+from ..suite.safe_files import Exchange
 from . import invocation
 from .gradients import GradientCall
 from .invocation import Collected, ValueCall, same_bits
@@ -115,21 +116,22 @@ def _computed(target: PythonTarget, request: dict[str, Any]) -> dict[str, Any]:
     return {"status": "ok", "outputs": _written(first, request["file"]), "changed": changed, "second": second}
 
 
-def _written(results: Collected, file: int) -> dict[str, Any]:
+def _written(results: Collected, shared: int | str) -> dict[str, Any]:
     """Write results to the shared file; return of each its dtype, that of its bytes, its shape and its place there."""
-    if os.fstat(file).st_size > LARGE:
-        os.ftruncate(file, 0)
     told: dict[str, Any] = {}
     at = 0
-    for name, (host, dtype) in results.items():
-        array = np.ascontiguousarray(host, host.dtype.newbyteorder("<")).reshape(host.shape)
-        told[name] = [dtype, array.dtype.str, list(array.shape), at]
-        if array.dtype.kind in "biuf":
-            data = memoryview(array.reshape(-1).view(np.uint8).data)
-            written = 0
-            while written < len(data):
-                written += os.pwrite(file, data[written:], at + written)
-            at += -(-len(data) // ALIGNED) * ALIGNED
+    with Exchange.reopen(shared) as file:
+        if os.fstat(file.fileno()).st_size > LARGE:
+            file.truncate(0)
+        for name, (host, dtype) in results.items():
+            array = np.ascontiguousarray(host, host.dtype.newbyteorder("<")).reshape(host.shape)
+            told[name] = [dtype, array.dtype.str, list(array.shape), at]
+            if array.dtype.kind in "biuf":
+                data = memoryview(array.reshape(-1).view(np.uint8).data)
+                file.seek(at)
+                while data:
+                    data = data[file.write(data) :]
+                at += -(-array.nbytes // ALIGNED) * ALIGNED
     return told
 
 

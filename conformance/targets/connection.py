@@ -14,10 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Stopped, TargetError, shown
-from .remote.program_process import Child
+from ..suite.safe_files import Exchange
+from .remote import plain_process
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from .remote.program_process import Child
 
 MAIN = "posref.conformance.targets.child_process"  # the main program of the process
 OF_LOADING, OF_A_CALL = ("ok", "refused"), ("ok", "unsupported", "fail", "error")  # the status of a reply
@@ -35,7 +38,13 @@ def ahead(memory: float) -> Connection | None:
     A copy has what this process has in its memory: it is made only while there is no NumPy here, and so no expected value. From
     Python 3.12 on there is none, since NumPy has threads, and Python warns of copies beside threads.
     """
-    if sys.platform != "linux" or sys.version_info >= (3, 12) or threading.active_count() > 1 or "numpy" in sys.modules:
+    if (
+        sys.platform != "linux"
+        or not plain_process.limited()
+        or sys.version_info >= (3, 12)
+        or threading.active_count() > 1
+        or "numpy" in sys.modules
+    ):
         return None
     import_module(MAIN)
     return Connection(memory, copy=True)
@@ -45,13 +54,21 @@ class Connection:
     """
     One run of the process. `memory` limits it, in GiB; 0 is no limit.
 
-    Replies are one line of JSON each. The tensors of a reply lie in a file without a name, in memory where the system has that.
+    Replies are one line of JSON each. The tensors of a reply lie in a file without a name, in memory where the system has that;
+    in one with a name where a process cannot be given open files.
     """
 
     def __init__(self, memory: float, *, copy: bool = False) -> None:
-        self.file = _unnamed_file()
+        self._exchange = None if plain_process.limited() else Exchange()
+        self.file: int | str = str(self._exchange.path) if self._exchange else _unnamed_file()  # as the process is told
+        shared = (self.file,) if isinstance(self.file, int) else ()
         command = _main if copy else [sys.executable, "-P", "-m", MAIN]
-        self.child: Child | None = Child(command, memory=memory, aloud=True, shared=(self.file,))
+        self.child: Child | None = None
+        try:
+            self.child = plain_process.run(command, memory=memory, aloud=True, shared=shared)
+        finally:
+            if self.child is None:
+                self._let_go()
         self.seq = 0
 
     def ask(self, request: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -99,7 +116,7 @@ class Connection:
             count *= n
         if count > most or not NUMBERS.fullmatch(kind):
             return np.broadcast_to(np.zeros((), dtype), shape), name
-        data = os.pread(self.file, count * dtype.itemsize, at)  # a copy, which the process cannot change
+        data = self._read(count * dtype.itemsize, at)  # a copy, which the process cannot change
         return np.frombuffer(data, dtype, count).reshape(shape), name
 
     def stop(self) -> None:
@@ -113,7 +130,20 @@ class Connection:
         if self.child is not None:
             child, self.child = self.child, None
             child.kill()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close the file of tensors."""
+        if self._exchange is not None:
+            self._exchange.close()
+        elif isinstance(self.file, int):
             os.close(self.file)
+
+    def _read(self, size: int, at: int) -> bytes:
+        if self._exchange is not None:
+            return self._exchange.read(size, at)
+        assert isinstance(self.file, int)
+        return os.pread(self.file, size, at)
 
 
 def _main() -> None:

@@ -16,6 +16,7 @@ from ..model import Arrays, Call, LoadedCase
 from . import gradients, invocation
 from .base import Target
 from .connection import Connection, unreadable
+from .remote import plain_process
 from .remote.program import RESTARTS, START_GRACE, Reply, about, accepted
 
 LISTS = ("operations", "dtypes", "vjp", "scalings", "own_dtype", "notes")  # of words, in what a target states
@@ -71,8 +72,9 @@ class ProcessTarget(Target):
             raise
         reproduce = f"posref check {shlex.quote(name)}" + (f" --backend {backend}" if backend else "")
         return cls(
-            **fields, reproduce=reproduce, loading=loading, timeout=timeout, memory=memory, stated=stated, connection=connection
-        )
+            **fields, reproduce=reproduce, loading=loading, timeout=timeout, memory=memory, stated=stated,
+            connection=connection, process=plain_process.kind(),
+        )  # fmt: skip
 
     def has(self, op: str) -> bool:
         """Return whether there is a function of that name."""

@@ -92,6 +92,7 @@ class Outputs(Target):
 
     stated: Mapping[str, Any] = field(kw_only=True)
     found: Mapping[str, protocol.Decoded] = field(kw_only=True)  # by group and name of the tensor
+    process = "none"
     kind = "outputs"
 
     @classmethod

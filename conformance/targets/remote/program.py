@@ -23,7 +23,7 @@ from ...suite.reader import INSTALLED
 from .. import gradients, invocation
 from ..base import SCALINGS, Target, settle_claims, settle_scalings, settle_supports
 from ..invocation import in_one_line
-from . import protocol
+from . import plain_process, protocol
 from .program_process import Child
 from .protocol import ProtocolError
 
@@ -113,7 +113,7 @@ class Session:
 
     def _start(self) -> dict[str, Any]:
         """Run the program and return its reply to start; `TargetError` if it says that it cannot run."""
-        self.child = Child(self.command, memory=self.memory)
+        self.child = plain_process.run(self.command, memory=self.memory)
         try:
             stated = self._exchange(protocol.start(self.suite), "start_reply", START_GRACE * self.timeout, protocol.START_LIMIT)
         except ProtocolError as error:
@@ -225,7 +225,12 @@ class Program(Target):
         session = Session(command, suite, timeout, memory)
         stated = session.begin()
         try:
-            return cls(**about(session.name, stated, dtype, claim, trig), reproduce=_reproduce(command), session=session)
+            return cls(
+                **about(session.name, stated, dtype, claim, trig),
+                reproduce=_reproduce(command),
+                session=session,
+                process=plain_process.kind(),
+            )
         except TargetError:
             session.close()
             raise

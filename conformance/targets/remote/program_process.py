@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ...errors import Stopped, TargetError, shown
+from ...errors import Stopped, shown
 from . import supervisor
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -37,22 +37,15 @@ class Child:
     files `shared`.
     """
 
+    _process: _Forked | subprocess.Popen[bytes]
+
     def __init__(
         self, command: Sequence[str] | Callable[[], object], *, memory: float, aloud: bool = False, shared: tuple[int, ...] = ()
     ) -> None:
-        if not hasattr(os, "fork"):
-            msg = "check: a program, or a target by its name, needs a process with limits, which this system does not have. "
-            raise TargetError(msg + "In Python, posref.conformance.check(module) checks a module in its own process.")
-        self.mark, self.aloud = uuid.uuid4().hex, aloud
-        self.noise: deque[bytes] = deque(maxlen=5)
-        self.errors, self.repeated = b"", 0
-        self._asked = False
-        self._buffer, self._searched = bytearray(), 0
-        self._others = _children()
+        self._prepare(aloud=aloud)
         held, self._lifeline = os.pipe()
         theirs, ours = zip(*(os.pipe()[::step] for step in (1, -1, -1)), strict=True)
         given = (self.mark, int(memory * 2**30), held, theirs, (*ours, self._lifeline))
-        self._process: _Forked | subprocess.Popen[bytes]
         try:
             start: Callable[..., _Forked | subprocess.Popen[bytes]] = _forked if callable(command) else _spawned
             self._process = start(command, *given, shared)
@@ -65,6 +58,15 @@ class Child:
             os.set_blocking(end, False)
         self._selector.register(self._out, selectors.EVENT_READ)
         self._selector.register(self._err, selectors.EVENT_READ)
+
+    def _prepare(self, *, aloud: bool) -> None:
+        """Begin what is remembered of a run, however it is started."""
+        self.mark, self.aloud = uuid.uuid4().hex, aloud
+        self.noise: deque[bytes] = deque(maxlen=5)
+        self.errors, self.repeated = b"", 0
+        self._asked = False
+        self._buffer, self._searched = bytearray(), 0
+        self._others = _children()
 
     def ask(self, message: bytes, *, seconds: float, limit: int) -> bytes:
         """Send a line and return the next line that begins with a brace; no line may have more than `limit` bytes."""
@@ -85,7 +87,7 @@ class Child:
             reply = reply or self._line(limit)
             if reply is not None and not unsent:
                 return reply
-            if self._out not in self._selector.get_map():
+            if not self._speaks():
                 raise Stopped(verdict="crash", message=self._end())
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -96,7 +98,7 @@ class Child:
         """Send a last line, close the program's input, and return whether it then ended by itself in time."""
         deadline = time.monotonic() + seconds
         unsent = memoryview(message)
-        while self._selector.get_map() and (left := deadline - time.monotonic()) > 0:
+        while self._listens() and (left := deadline - time.monotonic()) > 0:
             unsent = self._exchange(unsent, left)
             self._buffer.clear()
             if not unsent:
@@ -120,7 +122,24 @@ class Child:
         except subprocess.TimeoutExpired:  # the program has stopped its supervisor
             self._process.kill()
             self._process.wait()
-        _kill_left(self.mark, self._others)
+        kill_left(self.mark, self._others)
+
+    def _speaks(self) -> bool:
+        """Return whether its standard output is open, or not yet read to its end."""
+        return self._out in self._selector.get_map()
+
+    def _listens(self) -> bool:
+        """Return whether any of its pipes is open."""
+        return bool(self._selector.get_map())
+
+    def _look(self) -> None:
+        """Read what its standard output holds now."""
+        self._read(self._out)
+
+    def _hear_out(self) -> None:
+        """Read what its standard error holds, once it has ended."""
+        while self._err in self._selector.get_map() and self._selector.select(0.0):
+            self._read(self._err)
 
     def _hang_up(self) -> None:
         """Close the program's input."""
@@ -132,7 +151,7 @@ class Child:
 
     def _refuse_more(self, limit: int) -> None:
         """Raise `Stopped` if there is a message before anything was asked."""
-        self._read(self._out)
+        self._look()
         line = self._line(limit) or bytes(self._buffer)
         if line.startswith(b"{"):
             raise Stopped(verdict="protocol", message=f"a message that nothing asked for: {shown(line)}")
@@ -168,7 +187,11 @@ class Child:
             return
         if not data and end in self._selector.get_map():
             self._selector.unregister(end)
-        if end == self._out:
+        self._keep(data, of_output=end == self._out)
+
+    def _keep(self, data: bytes, *, of_output: bool) -> None:
+        """Keep what it wrote to standard output, or the end of what it wrote to standard error."""
+        if of_output:
             self._buffer += data
         else:
             self.errors = (self.errors + data)[-TAIL:]
@@ -205,8 +228,7 @@ class Child:
         """Return how the program ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(CLOSING)
-        while self._err in self._selector.get_map() and self._selector.select(0.0):
-            self._read(self._err)
+        self._hear_out()
         code = self._process.returncode
         if code is None:
             raise Stopped(verdict="protocol", message=f"closed its standard output, but keeps running{self._heard()}")
@@ -345,7 +367,7 @@ def _children() -> set[int]:
     return {pid for pid, parent in supervisor.parents().items() if parent == os.getpid()}
 
 
-def _kill_left(mark: str, others: set[int]) -> None:
+def kill_left(mark: str, others: set[int]) -> None:
     """Kill what the supervisor could not: everything descends from it or is marked, unless the program killed it."""
     deadline = time.monotonic() + PATIENCE
     while (left := {*marked(mark), *(adopted := _children() - others)}) and time.monotonic() < deadline:
