@@ -36,6 +36,9 @@ def new(name: str, kind: str, output: Path | None) -> None:
     jax           rotate(x, positions, base) of JAX arrays
     module        cos, sin = Module(dim, base)(x, length) in the dtype of x, then rotate(x, cos, sin)
     table         make(rows, dim, base) from position 0 on, then apply(x, cos, sin)
+    hf            apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim), a drop-in for transformers
+    thd           rotate(x, cos, sin, cu_seqlens, seqlen_offsets): packed sequences
+    cache         kernel(qkv, q_weight, k_weight, positions, cos_sin_cache, k_cache, v_cache, slot_mapping)
 
     Choose by the functions' signatures, not by the framework.
     """
