@@ -10,7 +10,7 @@ from ..model import Case, Flag
 from .shared.rotary import LAYOUTS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
-from .tools.deviation import Deviation, Function, Real, Wrap, after, deviations_of, narrowed, option
+from .tools.deviation import Function, Real, Wrap, after, deviations_of, narrowed, option
 from .tools.hints import SKIPPED
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import VIEWS
@@ -268,9 +268,8 @@ DEVIATIONS = (
     _deviation("fused-last-head-outside", "the last head (axis -3) comes back as it was", _heads(slice(-1, None), axis=-3),
                hint=HEADS),
     *(
-        Deviation(f"fused-rounded-between-{dtype}", f"the number between norm and rotation is rounded to {dtype}",
-                  {OP: _rounded_between(dtype)}, exact=True,
-                  hint="Keep float32 between the two, or claim class low.")
+        _deviation(f"fused-rounded-between-{dtype}", f"the number between norm and rotation is rounded to {dtype}",
+                   _rounded_between(dtype), hint="Keep float32 between the two, or claim class low.")
         for dtype in ("bfloat16", "float16")
     ),
 )  # fmt: skip

@@ -212,6 +212,9 @@ DEVIATIONS = (
                hint="Compare NHD and HND: which axis comes first in a page."),
     _deviation("cache-heads-as-tokens", "rows are read as (heads, tokens, channels)", before(_heads_as_tokens),
                hint="Compare the strides of tokens and heads."),
+    _deviation("cache-rows-normalized", "rows are divided by the root of the mean of their squares before they are written",
+               argument(1, lambda rows: rows / np.sqrt((rows * rows).mean(axis=-1, keepdims=True) + 1e-6)),
+               hint="Values are written as they are: normalize queries and keys alone."),
     *(
         _deviation(f"cache-through-{dtype}", f"rows pass through {dtype}", argument(1, narrowed(dtype)),
                    hint="Copy rows bit for bit where cache and rows have one dtype.")
