@@ -70,6 +70,11 @@ QUALITY = """\
 7. Otherwise the failure is **unexplained**. posref then says what failing cases share and passing cases lack ("exactly the
    cases with an input that is not contiguous fail"), and where values are wrong ("only the last token is wrong").
 
+Where exactly the failing cases share a trait, and one known mistake gives their values, the text says both before all this:
+"exactly the cases with one token fail. In these your output equals ...". If no mistake explains all that was answered, a target
+given by name is asked the smallest failing call once more, as the first call of a new process. If it passes there, the text
+begins with "failures depend on the calls before", and has no other name.
+
 Of a large call, mistakes are tried on few rows. Before one is named, it must hold for all rows that were judged. If it gives
 all wrong values, but not the right ones, the text says so: "only heads from 24 on are wrong. There your output equals ...".
 If an operation was asked in several dtypes, the text names a dtype in which the mistake would show and does not.

@@ -227,6 +227,40 @@ def test_a_prediction_is_tried_between_the_outer_samples_unless_it_is_hopeless(m
     assert score(question, wanted, told_by) > 1  # type: ignore[arg-type]
 
 
+def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> None:
+    """All calls of the kernel tier have one window; what they share besides is their size."""
+
+    def sliding_window(q: Any, k: Any, /, *, window: int, **options: Any) -> Any:
+        seen = np.array(posref.sliding_window(q, k, window=window, **options))
+        for tile in range(0, seen.shape[-1] if seen.shape[-1] > 64 else 0, 64):
+            seen[..., tile : tile + 64] |= seen[..., tile : tile + 64].any(-1, keepdims=True)
+        return seen
+
+    report = check_call(sliding_window, op="sliding_window", tier="kernel")
+    assert report.operations[0].diagnosis is not None
+    text = report.operations[0].diagnosis["text"]
+    assert "window=" not in text
+    assert "129 keys or more" in text
+
+
+def test_a_mistake_in_calls_of_one_token_is_named_whatever_their_shape() -> None:
+    """A vector has no axis of tokens, and is one; positions are no reason, where the first ones are right."""
+
+    def apply_rope(x: Any, cos: Any, sin: Any, /, **options: Any) -> Any:
+        one = x.ndim < 2 or x.shape[-2] == 1
+        return np.array(x) if one else posref.apply_rope(x, cos, sin, **options)
+
+    found = told(apply_rope, "apply_rope")
+    assert found["text"].startswith("Exactly the cases with one token fail. In these your output equals the definition")
+    assert found["names"] == ["not-rotated"]
+
+
+def test_a_number_of_an_option_is_not_said_where_another_limits_it() -> None:
+    (found,) = [op.diagnosis for op in report_on(named("lambda_sinks_within_window")).operations if op.diagnosis]
+    assert "sinks is" not in found["text"]
+    assert "only values whose key comes before the query" in found["text"]
+
+
 def test_a_number_that_explains_all_failures_is_told_with_the_trait_that_they_have() -> None:
     def learned(positions: Any, table: Any, /, *, offset: int = 0, **options: Any) -> Any:
         return posref.learned(positions, table, offset=max(offset - 1, 0), **options)

@@ -20,6 +20,7 @@ from ..suite.reader import INSTALLED, load_manifest
 from ..targets.base import PROCESSES, Target
 from ..targets.loader import load
 from . import scope_statement
+from .asked_first import tell_of_state
 from .case_run import TIER, ask, asked_dtypes, asked_in, cases_in, notes_on_unjudged
 from .choice import Choice
 from .fresh_calls import ask_fresh_calls
@@ -202,6 +203,11 @@ def _check(
         judged = ask_fresh_calls(operations, target, seed, watch)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
+    if complete:
+        tell_of_state(operations, target)
+    for operation, _ in operations:
+        if operation.diagnosis is not None:  # what it was for is done
+            operation.diagnosis = {name: value for name, value in operation.diagnosis.items() if name != "whole"}
     return _report(target, choice, [o for o, _ in operations], missing, notes, complete=complete)
 
 

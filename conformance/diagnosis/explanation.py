@@ -48,6 +48,7 @@ class Explanation:
     explanations: Sequence[Sequence[Deviation]] = ()
     groups: Sequence[Group] = ()
     next_best: float | None = None  # how much worse the best of the other deviations is
+    whole: bool = False  # whether one explanation holds for all that was judged
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ def _explained(
     record = _record(found.text + against + position + (f" {silent}" if silent else ""), found.explanations)
     if found.next_best is not None:
         record["next_best"] = number(found.next_best)
+    record["whole"] = found.whole
     record["groups"] = _groups(found.groups, [q.id for q in questions if q.failed])
     return record
 
@@ -184,6 +186,9 @@ def _in_other_dtypes(found: Explanation, op: str, others: Sequence[Others]) -> s
 
 def _beyond_one(op: str, questions: Sequence[Question], claim: str, known: _Known) -> Explanation:
     """Return an explanation of failures that no mistake explains by itself."""
+    found = _with_trait(questions, claim, search.touching(op), known.budget)
+    if found:
+        return found
     numbers = constants.fitted(questions, known.budget)
     found = _by_number(questions, claim, numbers)
     fits = [] if found else fit.numbers(questions, known.budget)
@@ -210,7 +215,9 @@ def _single(questions: Sequence[Question], claim: str, known: _Known) -> Explana
         return _of_a_part(questions, claim, found)
     ahead = float(next_best / max(*(score for score, _ in fitting), 1e-3))
     lead = f" The next best explanation is {ahead:.0e} times worse." if np.isfinite(ahead) else ""
-    return Explanation(_equals(single, claim) + lead + _first_position(known.first, questions, single), single, next_best=ahead)
+    return Explanation(
+        _equals(single, claim) + lead + _first_position(known.first, questions, single), single, next_best=ahead, whole=True
+    )
 
 
 def _several(
@@ -225,14 +232,18 @@ def _several(
         text = _in_groups([(group.ties, group.cases, "") for group in groups], claim)
         return Explanation(text, list(product(*(group.ties for group in groups))), groups)
     pairs = extent.holding(search.combined(questions, known.stages, known.budget.but_for(AFTER_PAIRS)), questions)
-    return Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs) if pairs else None
+    return (
+        Explanation(_equals(pairs, claim) + _first_position(known.first, questions, pairs), pairs, whole=True)
+        if pairs
+        else None
+    )
 
 
 def _by_number(questions: Sequence[Question], claim: str, numbers: Sequence[Deviation]) -> Explanation | None:
     """Return an explanation of all failures by one number, if there is one."""
     found = [(d,) for d in constants.whole(questions, numbers)]
     ties = extent.holding(found, questions)
-    return Explanation(_equals(ties, claim), ties) if ties else _of_a_part(questions, claim, found)
+    return Explanation(_equals(ties, claim), ties, whole=True) if ties else _of_a_part(questions, claim, found)
 
 
 def _of_a_part(questions: Sequence[Question], claim: str, found: Sequence[Sequence[Deviation]]) -> Explanation | None:
@@ -263,13 +274,12 @@ def _without_name(
     if recovered.deviation and not extent.holding([(recovered.deviation,)], recovered.questions):
         recovered = phases.Recovered()
     if recovered.whole:
-        return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.")
+        return Explanation(f"your output equals the definition, within {claim}, {recovered.said}.", whole=True)
     found = _holding(search.grouped(questions, parts, numbers, budget), questions)
     if any(q.failed for q in search.remaining(questions, found)):
-        known = search.with_exceptions(questions, search.touching(op), budget)
-        exception = _with_exception(questions, claim, known)
-        exception = exception or _with_exception(questions, claim, search.with_exceptions(questions, fits, budget), fits)
-        exception = exception or _with_exception(questions, claim, search.with_exceptions(questions, numbers, budget))
+        exception = _with_exception(questions, claim, search.with_exceptions(questions, search.touching(op), budget))
+        exception = exception or _with_trait(questions, claim, fits, budget, anything=True)
+        exception = exception or _with_trait(questions, claim, numbers, budget)
         if exception is not None:
             return exception
     if found and not _are_few(questions, found):
@@ -297,26 +307,29 @@ def _holding(groups: Iterable[Group], questions: Sequence[Question]) -> list[Gro
     return found
 
 
-def _with_exception(
-    questions: Sequence[Question], claim: str, found: search.Exceptions | None, fits: Sequence[Deviation] = ()
+def _with_trait(
+    questions: Sequence[Question], claim: str, deviations: Sequence[Deviation], budget: Budget, *, anything: bool = False
 ) -> Explanation | None:
     """
-    Return deviations that explain every failing case, with what is known of the passing cases where they do not show.
+    Return deviations that explain every failing case, where just these have a trait.
 
-    Where just the failing cases have a trait, a known mistake is named for these cases, or a number that was fitted, or one of
-    the option that the trait is about. Else the passing cases must be few: other numbers fit by chance.
+    Of numbers without a name, unless `anything` will do, only those of the option that the trait is about: others fit by
+    chance.
     """
     failing = [q for q in questions if q.failed]
+    trait = features.exactly(*_cases(questions)) if len(failing) >= search.LEAST else ""
+    told = [d for d in deviations if anything or d.name or d.text.split()[0] in trait.split()] if trait else []
+    ties = extent.holding([(d,) for d in search.fitting_all(failing, told, budget)], failing)
+    return Explanation(f"{trait.strip()} In these {_equals(ties, claim)}", ties) if ties else None
+
+
+def _with_exception(questions: Sequence[Question], claim: str, found: search.Exceptions | None) -> Explanation | None:
+    """Return known mistakes that explain every failing case, and the few passing cases in which they would show."""
+    failing = [q for q in questions if q.failed]
     ties = extent.holding([(d,) for d in found.ties], failing) if found else []
-    if not found or not ties:
+    if not found or not ties or 2 * len(found.passing) > len(failing):
         return None
-    trait = features.exactly(*_cases(questions))
-    known = [(d,) for (d,) in ties if d.name or d in fits or d.text.split()[0] in trait.split()]
-    if trait and known:
-        return Explanation(f"{trait.strip()} In these {_equals(known, claim)}", known)
     count = len(found.passing)
-    if 2 * count > len(failing) or len(known) < len(ties):
-        return None
     told = (
         f"{count} other cases, in which that would show, pass"
         if count > 1
@@ -346,8 +359,8 @@ def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]
 
 def _where(questions: Sequence[Question]) -> str:
     """Return which cases fail, and where in them."""
-    where = places.located(questions)
-    return features.shared(*_cases(questions), sure=bool(where)) + where
+    place = places.place(questions)
+    return features.shared(*_cases(questions), sure=bool(place)) + place + places.common(questions)
 
 
 def _cases(questions: Sequence[Question]) -> tuple[list[LoadedCase], list[LoadedCase]]:

@@ -29,6 +29,7 @@ MUCH = 1.25  # times the largest passing case: cases so large were made for thei
 MULTIPLES = (4, 8, 16, 32, 64, 128)
 LEAST = 2  # failing cases that a feature must explain
 VARIED = 6  # different sizes among cases, from which a multiple says something
+MADE_FOR_SIZE = "kernel"  # the tier whose cases are large; their options are those of no other case, and say nothing
 RARE = 0.5  # passing cases with a feature, to failing ones, up to which it is worth a word where it is not exact
 FORM_WORDS = {"non-contiguous": "an input that is not contiguous", "broadcast-view": "an input that is a broadcast view",
               "either": "an input that is not contiguous, or is a broadcast view"}  # fmt: skip
@@ -62,7 +63,8 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     count, total = len(failing), len(failing) + len(passing)
     wanted = {c.id for c in failing}
     both = _pair(features([*failing, *passing], PLAIN), wanted)
-    if both:
+    made = {c.id for c in [*failing, *passing] if c.tier == MADE_FOR_SIZE}
+    if both and wanted != made:
         return f" Exactly the cases with {both} fail."
     near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted <= cases and "multiple" not in words]
     best = min(near, key=lambda s: s.passing, default=None)
@@ -78,7 +80,9 @@ def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str
     if len(failing) < LEAST or not passing:
         return f" The failing case alone has {larger}." if larger else ""
     wanted = {c.id for c in failing}
-    exact = [words for words, cases in features([*failing, *passing]).items() if cases == wanted]
+    by_size = all(case.tier == MADE_FOR_SIZE for case in failing)
+    kinds = tuple(sorted(KINDS, key=lambda kind: kind != "size")) if by_size else KINDS
+    exact = [words for words, cases in features([*failing, *passing], kinds).items() if cases == wanted]
     exact = [words for words in exact if "multiple" not in words or 2 * len(passing) >= len(failing)]
     if larger:
         return f" Exactly the cases with {larger} fail."
@@ -113,11 +117,13 @@ def features(cases: Sequence[LoadedCase], kinds: Sequence[str] = KINDS) -> dict[
     A case of several calls has a feature if one of its calls has it.
     """
     facts_of = {case.id: _facts(case) for case in cases}
+    made = {case.id for case in cases if case.tier == MADE_FOR_SIZE}
     found: dict[str, set[str]] = {}
-    for words, has in _candidates([facts for several in facts_of.values() for facts in several], kinds):
-        ids = {id_ for id_, several in facts_of.items() if any(has(facts) for facts in several)}
-        if 0 < len(ids) < len(cases):
-            found.setdefault(words, ids)
+    for kind in kinds:
+        for words, has in _candidates([facts for several in facts_of.values() for facts in several], (kind,)):
+            ids = {id_ for id_, several in facts_of.items() if any(has(facts) for facts in several)}
+            if 0 < len(ids) < len(cases) and (ids != made or kind == "size"):
+                found.setdefault(words, ids)
     return {words: frozenset(ids) for words, ids in found.items()}
 
 
@@ -163,7 +169,9 @@ def _of_call(case: LoadedCase, call: Call) -> Facts:
         found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else value
         if isinstance(value, Scaling):
             found |= {f"option {type(value).__name__}'s {field}": v for field, v in vars(value).items()}
-    found |= {f"size {word}": size for word, size in sizes(case.op, call).items() if word != "pair" or not rows}
+    counted = sizes(case.op, call)
+    found |= {f"size {word}": size for word, size in counted.items() if word != "pair" or not rows}
+    found |= {f"trait one {word}": True for word in traits.ONE.values() if counted.get(word) == 1}  # a vector is one token
     found[f"size {LONGEST}"] = max((n for v in call.inputs.values() for n in v.shape), default=0)
     real = {n: v for n, v in call.inputs.items() if "position" not in n}
     found |= {f"given {n}": True for n in real} | {f"axes {n}": v.ndim for n, v in real.items()}

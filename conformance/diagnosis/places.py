@@ -76,17 +76,21 @@ class Found:
 
 
 def located(questions: Sequence[Question]) -> str:
+    """Return in words where values of failing cases are wrong, and what all of them are; nothing where neither can be said."""
+    return place(questions) + common(questions)
+
+
+def place(questions: Sequence[Question]) -> str:
     """Return in words where values of failing cases are wrong; nothing where they are wrong everywhere."""
     lines = by_kind(questions)
     everywhere = _best(lines, questions)
     failing = {kind: [line for line in found if line.failed] for kind, found in lines.items()}
     within = _best(failing, [q for q in questions if q.failed])
-    kind = _what(questions)
     if everywhere and (everywhere[0].share == 1 or not within or within[0].share < 1):
-        return f" Only {_said(everywhere)}.{kind}"
+        return f" Only {_said(everywhere)}."
     if within:
-        return f" In the failing cases, only {_said(within)}.{kind}"
-    return _counted(failing, _with_places(questions)) + kind
+        return f" In the failing cases, only {_said(within)}."
+    return _counted(failing, _with_places(questions))
 
 
 def _counted(lines: dict[str, list[UnitCounts]], cases: set[str]) -> str:
@@ -108,7 +112,7 @@ def _plural(kind: str) -> str:
     return kind.replace("row", "rows") if "row" in kind else f"{kind}s"
 
 
-def _what(questions: Sequence[Question]) -> str:
+def common(questions: Sequence[Question]) -> str:
     """Return what all wrong values have in common: NaN, zero, infinite, True, or what stands there in the input."""
     pairs = []
     for question in (q for q in questions if q.failed):

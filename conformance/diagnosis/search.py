@@ -235,7 +235,7 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
     failing = [q for q in questions if q.failed]
     if len(failing) < ENOUGH:
         return None
-    fitting = [d for d in budget.within(deviations) if _fits(d, failing)]
+    fitting = fitting_all(failing, deviations, budget)
     found: dict[tuple[str, ...], list[Deviation]] = {}
     for deviation in fitting:
         against = [q.id for q in questions if not q.failed and not _leaves(deviation, [q])]
@@ -244,6 +244,11 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
     if passing is None or contradict(frozenset(d.name for d in found[passing])):
         return None
     return Exceptions(tuple(found[passing]), passing)
+
+
+def fitting_all(failing: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[Deviation]:
+    """Return the deviations that explain every failing case."""
+    return [d for d in budget.within(deviations) if _fits(d, failing)]
 
 
 def _joined(groups: Sequence[Group]) -> list[Group]:

@@ -73,6 +73,10 @@ class Target(ABC):
     def begin(self, case: LoadedCase) -> None:  # noqa: B027  (most have nothing to do)
         """Begin a case: state may be dropped."""
 
+    def again(self) -> Target | None:
+        """Return the same target in a new process, of which nothing was asked yet; None where there is no such process."""
+        return None
+
     def remarks(self) -> tuple[str, ...]:
         """Return what a report should say besides verdicts."""
         return self.notes

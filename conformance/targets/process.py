@@ -104,6 +104,18 @@ class ProcessTarget(Target):
         """Return the exception that it raises."""
         return str(self._ask("refuse", case, case.calls[0], dtype)["message"])
 
+    def again(self) -> ProcessTarget | None:
+        """Return the same target in a new process; None where it cannot be loaded again."""
+        connection = Connection(self.memory)
+        try:
+            stated = _loaded(connection, self.loading, self.timeout)
+        except (Stopped, PosrefError, BackendMissing):
+            stated = {}
+        if stated != self.stated:
+            connection.kill()
+            return None
+        return replace(self, connection=connection, ended={}, restarts=0, begins=True)
+
     def remarks(self) -> tuple[str, ...]:
         """Return its notes, what torch.compile gave up, and how often its process was started again."""
         notes = list(self.notes)
