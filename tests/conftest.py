@@ -17,7 +17,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from sampling import SHARE, select
+from sampling import SHARE, beyond_few, select
 
 from posref import backends
 
@@ -92,6 +92,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if THOROUGH in item.path.parents:
             item.add_marker(pytest.mark.thorough)
+    for item in beyond_few(items):
+        item.add_marker(pytest.mark.thorough)
     kept, left = select(items, config.option.share, config.option.seed)
     if left:
         config.hook.pytest_deselected(items=left)

@@ -69,6 +69,16 @@ def name_of(item: Any) -> str:
     return str(item.nodeid).partition("[")[0]
 
 
+def beyond_few(items: Sequence[Any]) -> Iterator[Any]:
+    """Yield the tests that a plain run leaves to a thorough one: of each that is marked `few` all but so many, evenly."""
+    marked = [item for item in items if item.get_closest_marker("few")]
+    for test in dict.fromkeys(map(name_of, marked)):
+        of_test = [item for item in marked if name_of(item) == test]
+        (count,) = of_test[0].get_closest_marker("few").args
+        plain = {k * len(of_test) // count for k in range(count)}
+        yield from (item for k, item in enumerate(of_test) if k not in plain)
+
+
 def select(items: list[pytest.Item], share: float, seed: int) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Return the tests that are run and those that are left out; a plain test is never left out."""
     candidates = [item for item in items if item.get_closest_marker("thorough") and item.get_closest_marker("sampled")]

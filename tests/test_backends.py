@@ -150,6 +150,7 @@ def test_a_float64_table_widens_float32_no_further_than_its_result(library: Libr
 # ---- shapes ---------------------------------------------------------
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("shape", [(0, 8), (1, 8), (2, 0, 8), (2, 3, 1, 8), (0, 3, 5, 8), (5, 2, 2, 1, 8)])
 def test_rope_keeps_every_shape(library: Library, shape: tuple[int, ...]) -> None:
     x = library.array(np.ones(shape), "float32")

@@ -190,6 +190,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "_explain", lambda operations: None)
 
 
+@pytest.mark.few(6)
 @pytest.mark.usefixtures("diagnosed")
 @pytest.mark.parametrize("name", NEVER_RIGHT)
 def test_never_right(name: str) -> None:

@@ -91,6 +91,7 @@ def test_one_case_can_be_repeated() -> None:
     assert "rope_table/plain/far" in result.output
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -21,6 +21,7 @@ SOME = [pytest.param(defect, marks=[] if defect in QUICK else pytest.mark.thorou
 GENERATE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "generate.py")))
 
 
+@pytest.mark.few(7)
 @pytest.mark.sampled(of=operations)
 @pytest.mark.parametrize("defect", SOME, ids=lambda defect: defect.__name__)
 def test_found_and_explained(defect: type[Defect]) -> None:
@@ -42,6 +43,7 @@ def test_four_fifths_of_those_in_the_registry_are_named(defects: list[type[Defec
 KNOWN = [d for d in KINDS if d.NAMES or d.SAID]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     "defect",
     [pytest.param(d, marks=[pytest.mark.thorough] if operations(d) == ["rope"] else []) for d in KNOWN],

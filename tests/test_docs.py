@@ -34,6 +34,7 @@ def examples_that_fail(names: list[str]) -> dict[str, str]:
     return wrong
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_examples_of(package: str) -> None:
     assert runnable(package)

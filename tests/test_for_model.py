@@ -110,6 +110,7 @@ def test_what_a_model_would_notice_is_found(function) -> None:
     assert any(model_cases.is_of_model(case.id) and case.verdict == "fail" for case in report.failures)
 
 
+@pytest.mark.thorough
 def test_a_call_that_is_refused_is_told() -> None:
     report = checked(short)
     assert report.exit_code == 1
@@ -236,6 +237,7 @@ def test_sizes_are_of_presets() -> None:
         assert sizes.heads % sizes.key_heads == 0, name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("always", "code"), [(None, 0), (1, 1), (10**6, 1)])
 def test_a_list_that_no_length_chooses_is_found(always, code) -> None:
     """A target need not list the scaling of the model that it is asked about."""

@@ -165,6 +165,7 @@ def test_correct_code_does_not_fail(file: str) -> None:
     assert findings.exit_code == 0, [(find.op, find.result.message) for find in findings.finds]
 
 
+@pytest.mark.few(4)
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("op", "examples"),
@@ -252,6 +253,7 @@ def test_a_witness_that_disagrees_is_a_doubt_about_posref(monkeypatch: pytest.Mo
     assert findings.exit_code == 2
 
 
+@pytest.mark.thorough
 def test_a_program_that_crashes_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(hunt.STEPS, "crash", 2)
     file = tmp_path / "dies.py"

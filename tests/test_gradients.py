@@ -379,6 +379,7 @@ def test_a_right_vjp_passes_all(op: str) -> None:
     assert report.conformant
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("op", "wrong", "flag", "message"),
     [

@@ -322,6 +322,7 @@ def test_there_are_enough_of_them() -> None:
 NOW, LATER = list(MALFORMED)[::4], [name for i, name in enumerate(MALFORMED) if i % 4]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", [*NOW, *(pytest.param(name, marks=pytest.mark.thorough) for name in LATER)])
 def test_the_command_line_says_so_in_one_line(name: str, tampered: Callable[[Changes], Path]) -> None:
     changes, _ = MALFORMED[name]

@@ -233,6 +233,7 @@ def test_numbers_that_cannot_be_are_a_sentence(name: str, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "arguments",
     [

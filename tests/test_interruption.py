@@ -59,6 +59,7 @@ def full(limit: int, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("limit", "arguments"),
     [

@@ -172,6 +172,7 @@ def test_what_the_tier_adds_nothing_to_is_told() -> None:
     assert not any("tier kernel" in note for note in check("posref", op="alibi_slopes").target["notes"])
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("op", [op for op in REGISTRY if facts_of(op).kernel_sizes is not None])
 def test_calls_of_other_kinds_are_large_and_right(op: str) -> None:
     """Some result has more than 64 channels or 256 rows, and no two calls have one name."""
@@ -199,6 +200,7 @@ def beyond(limit: int, op: str, axis: int) -> Callable[..., Any]:
     return function
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("op", "limit", "axis"),
     [

@@ -67,6 +67,7 @@ LARGE: dict[str, tuple[Arrays, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("op", LARGE)
 def test_one_wrong_value_of_a_large_call_is_found_wherever_it_is(op: str) -> None:
     """In the first and last row, at borders of tiles, in a tail, in one head alone, anywhere between."""

@@ -250,6 +250,7 @@ def alibi_slopes(heads, /, **options): os._exit(3)
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["copy", "new"])
 def test_no_expected_value_is_in_the_memory_of_the_process(how: str, tmp_path: Path) -> None:
     """Neither at first, a copy of this process or a new one, nor when it was started again after the suite was read."""

@@ -22,6 +22,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=words, cwd="/")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -67,6 +68,7 @@ posref.cli.main()
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
@@ -103,6 +105,7 @@ main()
 """
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("module", ["posref.configs", "posref.cli", "click", "posref.presets", "rich"])
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_modules_load_prints_no_traceback(signum: int, module: str) -> None:
@@ -118,6 +121,7 @@ def alibi_slopes(heads, **_):
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_check_that_is_told_to_stop_ends_with_exit_code_2(times: int, signum: int, tmp_path: Path) -> None:
@@ -158,6 +162,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_module_of_the_current_folder_runs_in_the_judge(name: str, tmp_path: Path) -> None:
     for fake in FAKES:

@@ -119,6 +119,7 @@ def asked(name: str, *arguments: str, **options: Any) -> Report:
     return check(command=command(name, *arguments), **{"case": CASE, **LIMITS, **options})
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("name", ONE_VERDICT)
 def test_every_program_gets_one_verdict_and_leaves_no_process(name: str) -> None:
     verdict, message = ONE_VERDICT[name]
@@ -369,6 +370,7 @@ def test_gradients_and_forms_get_the_same_verdicts(op: str) -> None:
     assert alone.conformant
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("how", "verdict", "message"),
     [

@@ -32,6 +32,7 @@ def expect(pytester: pytest.Pytester, text: str) -> str:
     return str(pytester.makefile(".txt", expected=text))
 
 
+@pytest.mark.thorough
 def test_one_test_for_every_case(pytester: pytest.Pytester) -> None:
     found, text = outcomes(pytester, "--posref-op", "rope_table")
     assert found == {"failed": 6, "passed": 39, "skipped": 3}  # 46 cases, gradients that NumPy lacks, a refusal, the whole

@@ -351,6 +351,7 @@ def snippet(report: dict[str, Any], op: str) -> str:
     return shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("target", "op", "expected"),
     [

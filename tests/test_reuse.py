@@ -55,6 +55,7 @@ def test_what_was_proved_is_used_and_has_the_same_bytes(
     assert files(tmp_path / "a") == files(tmp_path / "b") == installed
 
 
+@pytest.mark.thorough
 def test_verify_reuses_nothing(tmp_path: Path) -> None:
     """A cache that holds the suite of a wrong definition does not make it true."""
     copy(INSTALLED, tmp_path / "s", ["alibi_slopes"])
@@ -174,6 +175,7 @@ def test_a_folder_that_others_may_change_is_not_used(make: Callable[[Path, Path]
     assert not (folder / "other").exists()
 
 
+@pytest.mark.thorough
 def test_a_drawn_group_is_proved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     build(tmp_path / "s", ops=["alibi_slopes"], reuse=cache)
@@ -191,6 +193,7 @@ def test_a_drawn_group_is_proved_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert building.drawn(["one"]) == {"one"}
 
 
+@pytest.mark.thorough
 def test_a_damaged_entry_is_proved_again(tmp_path: Path, installed: dict[str, bytes]) -> None:
     count = build(tmp_path / "s", ops=SOME, reuse=tmp_path / "cache").proved
     path = sorted((tmp_path / "cache").iterdir())[0]
@@ -254,6 +257,7 @@ def test_the_key_covers_all_of_a_groups_cases_and_the_flags_they_name(tmp_path: 
     assert store.key([CASE], {"f": FLAGS["f"]}) == found[0]
 
 
+@pytest.mark.thorough
 def test_every_field_of_every_case_has_a_key(tmp_path: Path) -> None:
     store, flags = Store(tmp_path), all_flags()
     by_id = groups(list(all_cases()))
@@ -308,6 +312,7 @@ def copied(site: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name",
     [

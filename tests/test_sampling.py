@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sampling import chosen, name_of, operations_of, select
+from sampling import beyond_few, chosen, name_of, operations_of, select
 
 from posref.spec import REGISTRY
 
@@ -27,7 +27,10 @@ class Item:
         return SimpleNamespace(params=dict(enumerate(self.values)))
 
     def get_closest_marker(self, name: str) -> Any:
-        return SimpleNamespace(kwargs=self.marks[name]) if name in self.marks else None
+        mark = self.marks.get(name)
+        return (
+            None if mark is None else SimpleNamespace(kwargs=mark) if isinstance(mark, dict) else SimpleNamespace(args=(mark,))
+        )
 
 
 def items_of(name: str, times: int = 1, ops: list[str] = OPS) -> list[Item]:
@@ -49,6 +52,14 @@ def test_no_operation_is_left_without_any() -> None:
         per_operation = Counter(item.values[0] for item in chosen(items_of("many", 20), 0.2, seed))
         assert set(per_operation) == set(OPS)
         assert set(per_operation.values()) <= {3, 4, 5}
+
+
+def test_a_plain_run_has_few_of_a_test_evenly() -> None:
+    items = [Item(f"test[{k}]", marks={"few": 3}) for k in range(10)] + [Item(f"other[{k}]", marks={}) for k in range(4)]
+    left = {item.nodeid for item in beyond_few(items)}
+    assert {item.nodeid for item in items[:10]} - left == {"test[0]", "test[3]", "test[6]"}
+    assert not {item.nodeid for item in items[10:]} & left
+    assert not list(beyond_few([Item("test", marks={"few": 3})]))
 
 
 def test_the_same_seed_takes_the_same_and_others_take_others() -> None:
@@ -99,6 +110,7 @@ def test_whole():
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "passed"),
     [

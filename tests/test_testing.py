@@ -83,6 +83,7 @@ def test_shape_and_dtype_are_judged() -> None:
         assert_conforms("rope", right.astype(np.int64), x, positions, **ROTARY)
 
 
+@pytest.mark.thorough
 def test_one_wrong_token_among_many_is_found() -> None:
     x = RNG.integers(-64, 64, (2, 5, 1700, 64)).astype(np.float32) / 32
     positions = np.arange(1700)

@@ -47,6 +47,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("built") / "élsewhere", ", tier='smoke'")
 
 
+@pytest.mark.thorough
 def test_rebuilding_gives_the_same_smoke_cases(smoke: Path) -> None:
     """The thorough tests rebuild all."""
     found = files(smoke)

@@ -52,6 +52,7 @@ def called(function: Callable[..., Any], *tasks: tuple[Any, ...], count: int = 1
         return list(results)
 
 
+@pytest.mark.thorough
 def test_two_processes_give_the_bytes_of_one_and_count_in_order(started: list[workers.Worker], tmp_path: Path) -> None:
     one: list[tuple[str, int]] = []
     two: list[tuple[str, int]] = []
@@ -185,6 +186,7 @@ def lives(pid: int) -> bool:
     return bool(state.strip()) and not state.startswith("Z")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "signum", [signal.SIGTERM, *(pytest.param(s, marks=pytest.mark.thorough) for s in (signal.SIGINT, signal.SIGKILL))]
 )
