@@ -238,3 +238,12 @@ def test_list_presets_names_all_of_them() -> None:
     assert done.exit_code == 0
     assert all(f"\n{name} " in done.output for name in presets)
     assert all(meaning in " ".join(done.output.split()) for meaning in MARKS.values())
+
+
+def test_a_notebook_shows_the_presets_as_a_table() -> None:
+    from posref.presets import presets
+
+    shown = presets._repr_html_()
+    assert shown.count("<tr>") == len(presets) + 1
+    assert "<td>llama-2-7b</td><td>posref.rope</td>" in shown
+    assert "base=10000.0" in shown

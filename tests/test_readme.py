@@ -73,10 +73,13 @@ def test_the_guides_have_examples() -> None:
     assert sum(text.count(">>> ") for text in TEXTS.values()) > 100
 
 
-def test_the_first_example_runs() -> None:
+def test_the_first_example_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", TEXTS["README.md"], re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
+    assert len(printed) == 2
     assert tuple(names["out"].shape) == (1, 32, 10, 128)
 
 

@@ -138,6 +138,17 @@ def test_the_front_page_shows_a_call_and_a_check(source: Path) -> None:
     assert not re.search(r"^{", front, re.MULTILINE)
 
 
+def test_all_operations_are_listed_with_links(source: Path) -> None:
+    text = (source / "guides" / "operations.md").read_text(encoding="utf-8")
+    assert all(f"\n[`{op}`](../encodings/{op}.md) (" in text for op in REGISTRY)
+
+
+def test_the_code_of_the_first_page_is_not_cut(source: Path) -> None:
+    front = (source / "index.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", front, re.DOTALL)
+    assert max(map(len, code.splitlines())) <= 92
+
+
 def test_guides_and_encodings_link_to_each_other(source: Path) -> None:
     guide = (source / "guides" / "extension.md").read_text(encoding="utf-8")
     assert "[`rope_frequencies`](../encodings/rope_frequencies.md)" in guide

@@ -46,6 +46,7 @@ def write(folder: Path) -> None:
     shutil.copytree(HERE / "_static", folder / "_static")
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
     (folder / "index.md").write_text(_front(), encoding="utf-8")
+    shutil.copy(HERE / "play.md", folder / "play.md")
     for name in ("deviations.md", "diagnosis.md", "scoreboard.md"):
         shutil.copy(DOCS / name, folder / name)
     _findings(folder / "findings")
@@ -80,7 +81,7 @@ def _front() -> str:
 # ---- a page for each encoding -----------------------------------------------------------------------------------------------
 def _encoding(op: str) -> str:
     record, about = REGISTRY[op], ABOUT[op]
-    chart = plots.chart(op)
+    chart, said = plots.chart(op), _says(op)
     lines = [f"# {about.title}", "", about.idea, "", f":Function: `posref.{op}`", f":Family: {record.family}"]
     lines += [f":Source: {record.source}"]
     lines += [f":Models: {', '.join(record.models)}"] if record.models else []
@@ -90,9 +91,9 @@ def _encoding(op: str) -> str:
     lines += [f":Guides: {', '.join(guides)}"] if guides else []
     lines += [
         "",
-        f"![{PICTURES[op].says}](../pictures/{op}.svg){{.picture}}",
+        f"![{said}](../pictures/{op}.svg){{.picture}}",
         "",
-        PICTURES[op].says if chart.seen == PICTURES[op].says else f"{PICTURES[op].says} {chart.seen}",
+        said if chart.seen == said else f"{said} {chart.seen}",
         "",
         *snippets.tabs(op),
         "## Reference",
@@ -111,6 +112,11 @@ def _encoding(op: str) -> str:
         "```",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _says(op: str) -> str:
+    """Return what the picture of an operation shows. A test asks every operation for that; a page can do without."""
+    return PICTURES[op].says if op in PICTURES else plots.chart(op).seen
 
 
 def _mentions(op: str) -> list[str]:
@@ -186,7 +192,7 @@ def _gallery() -> str:
     lines += ["::::{grid} 1 2 2 3", ":class-container: gallery"]
     for op in (op for family in FAMILIES for op in _members(family)):
         lines += [":::{grid-item-card} " + ABOUT[op].title, f":link: encodings/{op}", ":link-type: doc"]
-        lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", "", PICTURES[op].says, ":::"]
+        lines += [f"![{op}](pictures/{op}.svg){{.picture loading=lazy}}", "", _says(op), ":::"]
     return "\n".join([*lines, "::::", ""])
 
 
@@ -208,6 +214,16 @@ def _guides(folder: Path) -> None:
         parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)  # prose, code, prose, ...
         parts[::2] = [re.sub(r"(?<!\[)`(?:posref\.)?(\w+)`", _linked, part) for part in parts[::2]]
         (folder / path.name).write_text("".join(parts), encoding="utf-8")
+    (folder / "operations.md").write_text(_operations(), encoding="utf-8")
+
+
+def _operations() -> str:
+    """Return a list of all operations with links: what `posref list` prints, in a form that fits a phone."""
+    lines = ["# Operations", "", "`posref list` prints this list. `posref show NAME` prints a specification.", ""]
+    for op, record in REGISTRY.items():
+        models = f" Models: {', '.join(record.models)}." if record.models else ""
+        lines += [f"[`{op}`](../encodings/{op}.md) ({record.family})", f": {ABOUT[op].title}.{models}", ""]
+    return "\n".join(lines)
 
 
 def _linked(name: re.Match[str]) -> str:

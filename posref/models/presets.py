@@ -100,6 +100,18 @@ class Presets(Mapping[str, Preset]):
     def __len__(self) -> int:
         return len(self._by_name)
 
+    def _repr_html_(self) -> str:
+        """Return a table, for notebooks: the name of each preset, its function, and its arguments."""
+        from html import escape
+
+        rows = []
+        for preset in self.values():
+            arguments = ", ".join(f"{option}={value!r}" for option, value in preset.options.items() if value is not None)
+            cells = (preset.name, f"posref.{preset.op}", arguments, preset.note)
+            rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+        head = "".join(f"<th>{word}</th>" for word in ("preset", "function", "arguments", "note"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
 
 def _preset(name: str, row: Mapping[str, Any]) -> Preset:
     """Return the preset of a row."""

@@ -1,5 +1,6 @@
 """The site, built without warnings, and in Debian's Chromium: nothing scrolls sideways, formulas are drawn, search finds."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,11 +10,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+import posref
+from posref import analysis
 
 SITE = Path(__file__).parents[2] / "docs" / "site"
 INSTALL = "apt-get install chromium chromium-driver"
@@ -30,7 +35,7 @@ LISTS = ("deviations", "diagnosis", "findings/", "guides/operations", "scoreboar
 KINDS = (  # a page of every kind
     "index", "choose", "gallery", "encodings/index", "encodings/rope", "encodings/mrope", "encodings/layout_2d", "models/index",
     "models/types", "models/qwen", "guides/call", "scoreboard", "deviations", "diagnosis", "findings/index", "proved",
-    "api/index", "api/positions",
+    "api/index", "api/positions", "symptoms", "play",
 )  # fmt: skip
 
 
@@ -153,3 +158,98 @@ def test_what_is_too_wide_is_found(built: Path, browser: webdriver.Chrome) -> No
     show(browser, built / "index.html", 420, "light")
     run(browser, "document.querySelector('article').insertAdjacentHTML('beforeend', '<p style=\"width: 700px\">wide</p>')")
     assert run(browser, OUTSIDE) == ['<p style="width: 700px">wide</p>']
+
+
+# ---- the page to play with ------------------------------------------------------------------------------------------------
+MOVE = """
+const form = document.getElementById("play");
+for (const [name, value] of Object.entries(arguments[0])) form.elements[name].value = value;
+form.dispatchEvent(new Event("input"));
+return form.drawn;
+"""
+
+
+def test_the_script_of_the_page_to_play_with_conforms(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    assert node, "the script is checked with node: apt-get install nodejs"
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-m", "posref", "check", "--command", f"{node} {SITE / 'harness.js'}", "--json", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    results = json.loads(report.read_text(encoding="utf-8"))
+    passed = re.findall(r"^(\w+) +float64 +\S.* (\d+) pass, \d+ outside", done.stdout, re.MULTILINE)
+    assert {op for op, _ in passed} == {"sinusoidal", "rope_frequencies", "alibi_slopes"}, done.stdout
+    assert sum(int(number) for _, number in passed) >= 70
+    assert results
+    assert sum(path.stat().st_size for path in (SITE / "_static").glob("*.js")) < 60_000
+
+
+def drawn_settings() -> list[dict[str, Any]]:
+    draw = np.random.default_rng(0)
+    found = []
+    for n in range(50):
+        found.append({
+            "kind": ("sinusoid", "rope", "alibi")[n % 3],
+            "scaling": ("None", "Linear", "NTKAware", "YaRN", "Llama3")[n % 5],
+            "factor": int(draw.integers(2, 33)) / 2,
+            "base": int(draw.integers(10, 61)) / 10,
+            "width": 2 * int(draw.integers(2, 33)),
+            "heads": int(draw.integers(1, 33)),
+            "offset": int(draw.integers(0, 4097)),
+            "tokens": int(draw.integers(8, 129)),
+        })  # fmt: skip
+    return found
+
+
+def expected(settings: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of the page by posref, from the settings that the page says it drew."""
+    positions = np.arange(settings["offset"], settings["offset"] + settings["length"])
+    if settings["kind"] == "alibi":
+        heads = settings["width"]
+        bias = posref.alibi(positions, positions, heads=heads, form="distance", dtype=np.float64)
+        slopes = posref.alibi_slopes(heads, dtype=np.float64)
+        return {"table": bias[:, 0, :].T, "matrix": bias[heads // 2], "curve": bias[heads // 2, 0], "frequencies": slopes}
+    base, width, scaling = float(settings["base"]), settings["width"], settings["scaling"]
+    record = {
+        "None": None,
+        "Linear": posref.scaling.Linear(scaling["factor"]),
+        "NTKAware": posref.scaling.NTKAware(scaling["factor"]),
+        "YaRN": posref.scaling.YaRN(scaling["factor"], 4096, attention_factor=1.0),
+        "Llama3": posref.scaling.Llama3(scaling["factor"], 4096),
+    }[scaling["type"]]
+    frequencies, _ = posref.rope_frequencies(width, base=base, scaling=record, xp=np)
+    if settings["kind"] == "rope":
+        ones = np.ones((len(positions), width))
+        table = posref.rope(ones, positions, layout="interleaved", base=base, scaling=record)
+    else:
+        table = posref.sinusoidal(positions, width, layout="interleaved", base=base, dtype=np.float64)
+    curve = analysis.inner_products(table, middle=0)
+    return {"table": table, "matrix": analysis.distance_matrix(table), "curve": curve, "frequencies": frequencies}
+
+
+def test_the_page_to_play_with_draws_the_numbers_of_posref(built: Path, browser: webdriver.Chrome) -> None:
+    show(browser, built / "play.html", 1400, "light")
+    slowest = []
+    for wanted in drawn_settings():
+        drawn = browser.execute_script(MOVE, wanted)
+        settings = drawn["settings"]
+        assert settings["kind"] == wanted["kind"]
+        assert settings["base"] == round(10 ** wanted["base"])
+        for name, numbers in expected(settings).items():
+            # angles up to 4224 are off by as many roundoffs, and rows of 64 channels add 64 of them; a distance near 0 is the
+            # root of such an error at most
+            least = 1e-6 if name == "matrix" else 4224 * 64 * 2**-52
+            np.testing.assert_allclose(drawn["numbers"][name], numbers, rtol=1e-9, atol=least, err_msg=f"{name}: {settings}")
+        slowest.append(drawn["milliseconds"])
+    assert sorted(slowest)[len(slowest) // 2] < 100
+    browser.execute_script(MOVE, {"kind": "rope", "tokens": 128, "width": 64})
+    assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+
+
+def test_the_page_to_play_with_obeys_the_keyboard(built: Path, browser: webdriver.Chrome) -> None:
+    show(browser, built / "play.html", 420, "dark")
+    slider = browser.find_element(By.ID, "play-length")
+    before = run(browser, "return document.getElementById('play').drawn.settings.length")
+    slider.send_keys("\ue014")  # arrow right
+    assert run(browser, "return document.getElementById('play').drawn.settings.length") == before + 1
+    assert browser.find_element(By.CSS_SELECTOR, 'output[for="play-length"]').text == str(before + 1)

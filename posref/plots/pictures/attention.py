@@ -48,3 +48,20 @@ def stick_breaking(asked: Asked) -> Chart:
         weights = call(asked, {}, logits=np.full((tokens, tokens), logit), mask=mask)[0][-1, :-1][::-1]
         series[f"logit {logit:g}"] = (np.arange(1, tokens), weights)
     return lines(asked, "query - key (tokens)", "weight", series, log_y=True)
+
+
+SLOTS = (16, 17, 18, 19, 20, 21, 22, 23, 0, 1, 2, -1)  # page 2, then page 0, then padding
+
+
+def _written(chart: Map) -> bool:
+    values = chart.values
+    found = all((values[slot] == token + 1).all() for token, slot in enumerate(SLOTS) if slot >= 0)
+    return found and bool((values[sorted(set(range(32)) - set(SLOTS))] == 0).all())
+
+
+@picture(_written)
+def write_cache(asked: Asked) -> Chart:
+    """Tokens 1 to 11 are written into page 2 and then page 0, of 8 slots each; all other slots keep their zeros."""
+    rows = np.broadcast_to(np.arange(1.0, 13.0)[:, None, None], (12, 1, 8))
+    found = call(asked, {}, cache=np.zeros((4, 8, 1, 8)), rows=rows, slots=np.asarray(SLOTS))[0]
+    return heat(asked, "channel", "slot (pages of 8)", found.reshape(32, 8), "token")

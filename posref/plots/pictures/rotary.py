@@ -413,3 +413,21 @@ def rms_norm(asked: Asked) -> Chart:
     places = np.arange(48)
     series = {"before": (places, np.sqrt((x**2).mean(axis=1))), "after": (places, np.sqrt((found**2).mean(axis=1)))}
     return lines(asked, "token", "root mean square", series, log_y=True, points=True)
+
+
+def _circle(chart: Lines) -> bool:
+    before, after = (np.hypot(x, y) for x, y in chart.series.values())
+    return same(after, np.sqrt(2.0), 64) and bool(before[-1] > 3 * before[0])
+
+
+@picture(_circle)
+def norm_rope(asked: Asked) -> Chart:
+    """Queries that grow would move on a spiral; with the norm before the rotation they move on a circle."""
+    places = np.linspace(0, 6, 61)
+    sizes = np.linspace(0.4, 2.0, 61)
+    cos, sin = np.cos(places)[:, None], np.sin(places)[:, None]
+    x = np.stack([sizes, 0 * sizes], axis=-1)
+    given = {"layout": "half", "eps": 1e-30, "offset": 0, "order": "norm_first"}
+    found = call(asked, given, x=x, weight=np.ones(2), cos=cos, sin=sin)[0]
+    series = {"without the norm": (sizes * cos[:, 0], sizes * sin[:, 0]), "with the norm": (found[:, 0], found[:, 1])}
+    return lines(asked, "first channel of the pair", "second channel", series)

@@ -1,0 +1,115 @@
+"use strict";
+/* The page to play with: reads the controls, asks numbers.js, and draws four pictures. No other file, no network. */
+document.addEventListener("DOMContentLoaded", () => {
+  const form = document.getElementById("play");
+  if (!form) return;
+  const control = (name) => form.elements[name];
+  const CIVIDIS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"].map((hex) =>
+    [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)),
+  );
+
+  function settings() {
+    const kind = control("kind").value;
+    return {
+      kind,
+      base: Math.round(10 ** Number(control("base").value)),
+      width: kind === "alibi" ? Number(control("heads").value) : Number(control("width").value),
+      offset: Number(control("offset").value),
+      length: Number(control("tokens").value),
+      scaling: {
+        type: kind === "rope" ? control("scaling").value : "None",
+        factor: Number(control("factor").value),
+        original_length: 4096,
+      },
+    };
+  }
+
+  function colour(share) {
+    const at = Math.min(Math.max(share, 0), 1) * (CIVIDIS.length - 1);
+    const low = Math.min(Math.floor(at), CIVIDIS.length - 2);
+    return CIVIDIS[low].map((c, i) => c + (CIVIDIS[low + 1][i] - c) * (at - low));
+  }
+
+  /** One pixel for each number; the style of the page makes them larger. */
+  function heat(canvas, rows) {
+    const flat = rows.flat();
+    const [low, high] = [flat.reduce((a, b) => Math.min(a, b)), flat.reduce((a, b) => Math.max(a, b))];
+    canvas.width = rows[0].length;
+    canvas.height = rows.length;
+    const brush = canvas.getContext("2d");
+    const image = brush.createImageData(canvas.width, canvas.height);
+    flat.forEach((value, i) => image.data.set([...colour(high > low ? (value - low) / (high - low) : 0.5), 255], 4 * i));
+    brush.putImageData(image, 0, 0);
+    return `${low.toPrecision(3)} (dark) to ${high.toPrecision(3)} (bright)`;
+  }
+
+  function line(canvas, values, logarithmic) {
+    const ink = getComputedStyle(canvas).color;
+    const shown = logarithmic ? values.map(Math.log10) : values;
+    const [low, high] = [Math.min(...shown, logarithmic ? Infinity : 0), Math.max(...shown)];
+    const [width, height] = [(canvas.width = 480), (canvas.height = 300)];
+    const x = (i) => 8 + (i / Math.max(values.length - 1, 1)) * (width - 16);
+    const y = (value) => height - 8 - ((value - low) / (high - low || 1)) * (height - 16);
+    const brush = canvas.getContext("2d");
+    brush.strokeStyle = brush.fillStyle = ink;
+    brush.globalAlpha = 0.35;
+    if (!logarithmic) brush.fillRect(8, y(0), width - 16, 1);
+    brush.globalAlpha = 1;
+    brush.lineWidth = 2;
+    brush.beginPath();
+    shown.forEach((value, i) => (i ? brush.lineTo(x(i), y(value)) : brush.moveTo(x(i), y(value))));
+    brush.stroke();
+    shown.forEach((value, i) => values.length <= 64 && brush.fillRect(x(i) - 2, y(value) - 2, 4, 4));
+    return `${Math.min(...values).toPrecision(3)} to ${Math.max(...values).toPrecision(3)}`;
+  }
+
+  const WORDS = {
+    sinusoid: {
+      table: "Table: a row for each position, a column for each channel",
+      matrix: "Distance between every two rows",
+      curve: "Inner product of the first row with each row",
+      frequencies: "Frequency of each pair, radians per token (logarithmic)",
+    },
+    rope: {
+      table: "A vector of ones, rotated by each position",
+      matrix: "Distance between every two rotated vectors",
+      curve: "Inner product of the first with each, by distance",
+      frequencies: "Frequency of each pair after scaling (logarithmic)",
+    },
+    alibi: {
+      table: "Bias: a row for each distance, a column for each head",
+      matrix: "Bias of the middle head for every two positions",
+      curve: "Bias of the middle head by distance",
+      frequencies: "Slope of each head (logarithmic)",
+    },
+  };
+
+  function draw() {
+    const begun = performance.now();
+    const chosen = settings();
+    const found = numbers.all(chosen);
+    for (const label of form.querySelectorAll("[data-only]")) {
+      label.hidden = !label.dataset.only.split(" ").includes(chosen.kind);
+    }
+    const texts = {
+      base: chosen.base, width: chosen.width, heads: chosen.width, offset: chosen.offset, length: chosen.length,
+      factor: chosen.scaling.factor,
+    };
+    for (const [name, text] of Object.entries(texts)) form.querySelector(`output[for="play-${name}"]`).textContent = text;
+    for (const [name, rows] of Object.entries(found)) {
+      const figure = form.querySelector(`figure[data-part="${name}"]`);
+      const canvas = figure.querySelector("canvas");
+      const range = Array.isArray(rows[0]) ? heat(canvas, rows) : line(canvas, rows, name === "frequencies");
+      const words = WORDS[chosen.kind][name];
+      figure.querySelector("figcaption").textContent = `${words}: ${range}.`;
+      canvas.setAttribute("aria-label", words);
+    }
+    form.drawn = { settings: chosen, numbers: found, milliseconds: performance.now() - begun };
+  }
+
+  form.addEventListener("input", draw);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  new MutationObserver(draw).observe(document.body, { attributeFilter: ["data-theme"] });
+  draw();
+});
