@@ -13,14 +13,13 @@ from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, Wrap, after, deviations_of, narrowed, option
 from .tools.hints import SKIPPED
 from .tools.numbers import floats, reals, seed_of
-from .tools.omissions import VIEWS
 
 OP = "norm_rope"
 FLAGS = {
     "fused-order": Flag("the norm after the rotation where it comes first, or the reverse"),
     "fused-channels": Flag("the norm over the channels that rotate, or over those that do not"),
     "fused-norm": Flag("the norm skipped, or done twice, or with eps or the offset of another model"),
-    "fused-heads": Flag("heads beyond the first, or the last ones, left as they are", "vllm #51049"),
+    "fused-heads": Flag("heads beyond the first, or the last ones, left as they are", "vLLM #51049"),
     "fused-rounding": Flag("a rounding to half precision between norm and rotation"),
     "fused-downcast": Flag("24-bit numbers narrowed on the way"),
     "fused-true-size": Flag("a model's widths, pairing and eps not reproduced"),
@@ -31,7 +30,7 @@ FLAGS = {
 USUAL: dict[str, Any] = {"layout": "half", "eps": 2.0**-10, "offset": 0, "order": "norm_first"}
 WITH_OPTION = {"lanes": {"tail": 2}}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
-LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token", "distant/plain")
+LEFT_OUT = ("distant/plain",)
 KERNEL: tuple[dict[str, Any], ...] = (
     {"layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first"},
     {"layout": "interleaved", "eps": 1e-6, "offset": 1, "order": "norm_first"},
@@ -115,11 +114,15 @@ def cases() -> tuple[Case, ...]:
         _case("models/hunyuan", "true-size order", (2, 3, 128), (3,), eps=1e-5, order="rope_first"),
         _case("models/96-of-128", "true-size channels", (2, 3, 128), (3,), "pairs are not a power of two", pairs=48),
         _case("empty/tokens", "empty", (2, 0, 8), (0,)),
+        _case("empty/no-heads", "empty", (2, 0, 3, 6), (3,), layout="interleaved"),
+        _case("empty/no-tokens", "empty", (3, 2, 0, 10), (0,), pairs=4, offset=1),
         _case("empty/heads", "empty", (0, 3, 6), (3,), order="rope_first"),
         _case("forms/strided", "non-contiguous", (3, 2, 5, 8), (3, 1, 5)),
         _case("forms/strided-interleaved", "non-contiguous", (4, 5, 10), (5,), pairs=3, layout="interleaved", offset=1),
         _case("forms/expanded", "broadcast-view", (-3, 5, 8), (5,)),
+        _case("forms/expanded-rows", "broadcast-view", (-3, 2, 5, 8), (-3, 1, 5), order="rope_first"),
         _case("forms/batch-one", "batch-one", (1, 3, 5, 6), (5,)),
+        _case("forms/one-token-half", "length-one", (2, 3, 1, 10), (2, 1, 1), offset=1),
         _case("forms/one-token", "length-one", (3, 1, 12), (1,), order="rope_first"),
         _case("refused/weight-width", "refuse", (3, 8), (3,), "a weight for the channels that rotate alone", pairs=2,
               weight=(4,), kind="reject"),
@@ -132,6 +135,8 @@ def cases() -> tuple[Case, ...]:
         _gradient("rope-first", "sign term", (2, 4), (2,), order="rope_first"),
         _gradient("partial", "tail term layout", (2, 2, 5), (2,), pairs=1, layout="interleaved", offset=1),
         _gradient("tables", "broadcast term", (2, 2, 4), (2,), wrt="x cos sin"),
+        _gradient("tables-rows", "broadcast offsets tail", (2, 2, 5), (2, 2), pairs=1, wrt="weight cos sin",
+                  order="rope_first"),
         _gradient("24-bits", "bits scale", (2, 4), (2,), bits=24, offset=1, layout="interleaved_to_half"),
         _gradient("trailing", "lanes tail", (2, 5), (2,), pairs=2, lanes="trailing"),
         _gradient("strided", "non-contiguous broadcast", (2, 2, 4), (2,), offset=1),

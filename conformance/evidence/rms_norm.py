@@ -9,7 +9,7 @@ from ..model import Case, Flag
 from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Deviation, Function, Real, Wrap, argument, deviations_of, narrowed, option
-from .tools.hints import IGNORED, ROUND_ONCE
+from .tools.hints import DEFAULT, IGNORED, ROUND_ONCE
 from .tools.numbers import reals
 
 OP = "rms_norm"
@@ -232,7 +232,7 @@ DEVIATIONS = (
     _deviation("norm-eps-floor", "the mean of the squares is at least eps, instead of eps being added",
                _normed(lambda x, eps: 1 / np.sqrt(np.maximum(_mean_of(x * x), eps))), hint=ROOT),
     _deviation("norm-eps-default", "eps is always 1e-6", option(eps=lambda _: 1e-6),
-               hint="A default is used: follow the option from the configuration to the formula."),
+               hint=DEFAULT),
     _deviation("norm-weight-missing", "the weight is left out", argument(1, np.ones_like), hint=IGNORED),
     _deviation("norm-weight-first", "x is multiplied by the weight before the mean of its squares is taken", _weight_first,
                hint="Normalize first, then multiply by the weight."),

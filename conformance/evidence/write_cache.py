@@ -14,21 +14,23 @@ from .tools.numbers import reals
 
 OP = "write_cache"
 FLAGS = {
-    "cache-slots": Flag("rows written in the order of tokens, one slot off, or into another page", "aiter #3492, #3640, #4312"),
-    "cache-skip": Flag("slot -1 taken for the last slot or the first, or all after it not written", "vllm #43810"),
+    "cache-slots": Flag(
+        "rows written in the order of tokens, one slot off, or into another page", "ROCm/aiter #3492, #3640, #4312"
+    ),
+    "cache-skip": Flag("slot -1 taken for the last slot or the first, or all after it not written", "vLLM #43810"),
     "cache-kept": Flag("slots that no token has cleared or overwritten"),
-    "cache-part": Flag("some heads, tokens or channels not written", "sglang #22868"),
+    "cache-part": Flag("some heads, tokens or channels not written", "sgl-project/sglang #22868"),
     "cache-downcast": Flag("rows rounded on the way, or something added to them"),
     "cache-true-size": Flag("a server's page of 16 or 64 slots, or a row of MLA, written otherwise"),
     "cache-empty": Flag("no tokens, or none that is written: a crash, or another cache"),
-    "cache-refuse": Flag("slots, heads or channels that do not fit accepted", "vllm #13922"),
+    "cache-refuse": Flag("slots, heads or channels that do not fit accepted", "vLLM #13922"),
     "cache-gradient": Flag("a gradient of what was overwritten, or none of what was written"),
 }
 
 USUAL: dict[str, Any] = {}
 SIZES: dict[str, Any] = {"N": 31, "B": 7, "H": 2, "D": 3}
 KERNEL: tuple[dict[str, Any], ...] = ({},)
-KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "T": 257, "H": 3, "D": 64}
+KERNEL_SIZES: dict[str, Any] = {"N": 67, "B": 16, "H": 3, "D": 64}
 
 _cache = cases_of(OP, "cache-")
 _form = cases_of(OP)
@@ -82,6 +84,7 @@ def cases() -> tuple[Case, ...]:
         _case("models/mla", "true-size part", (3, 4, 1, 576), (9, 3), "512 channels of the latent vector and 64 that rotate"),
         _case("models/head-128", "true-size part", (2, 4, 3, 128), (6, 1, -1), bits=24),
         _case("empty/tokens", "empty kept", (2, 3, 2, 4), ()),
+        _case("empty/channels", "empty", (2, 3, 2, 0), (4, 1)),
         _case("empty/pages", "empty", (0, 4, 2, 3), (-1, -1), "no pages yet"),
         _case("forms/strided", "non-contiguous", (3, 4, 2, 5), (2, 9, -1, 4)),
         _case("forms/strided-heads", "non-contiguous", (2, 3, 4, 6), (5, 0, 3)),
@@ -98,6 +101,7 @@ def cases() -> tuple[Case, ...]:
 
 
 ADDRESS = "Slot s is place s mod B of page s // B."
+EACH_SLOT = "Read the slot of each token."
 PADDING = "A token with slot -1 is skipped: nothing is written for it."
 PARTS = "Compare what a program writes with the sizes: tokens, heads and channels, also beyond the last whole tile."
 
@@ -179,9 +183,9 @@ DEVIATIONS = (
     _deviation("cache-slot-late", "every row is one slot too far", _slots(lambda s, n, b: s + 1), hint=ADDRESS),
     _deviation("cache-slot-early", "every row is one slot too early", _slots(lambda s, n, b: s - 1), hint=ADDRESS),
     _deviation("cache-slots-ignored", "rows are written one after the other, whatever their slots",
-               _slots(lambda s, n, b: np.arange(s.size)), hint="Read the slot of each token."),
+               _slots(lambda s, n, b: np.arange(s.size)), hint=EACH_SLOT),
     _deviation("cache-slots-from-first", "rows are written one after the other from the first slot on",
-               _slots(lambda s, n, b: s[:1] + np.arange(s.size) if s.size else s), hint="Read the slot of each token."),
+               _slots(lambda s, n, b: s[:1] + np.arange(s.size) if s.size else s), hint=EACH_SLOT),
     _deviation("cache-page-exchanged", "the page is s mod N and the place s // N",
                _slots(lambda s, n, b: s % n * b + s // n), hint=ADDRESS),
     _deviation("cache-page-of-16", "the page is s // 16 and the place s mod 16, whatever the size of a page",
@@ -190,20 +194,20 @@ DEVIATIONS = (
                _slots(lambda s, n, b: np.where(s % (b + 1) < b, s // (b + 1) * b + s % (b + 1), -1)), hint=ADDRESS),
     _deviation("cache-first-page", "rows are written into the first page", _slots(lambda s, n, b: s % b), hint=ADDRESS),
     _deviation("cache-padding-last", "padding is written into the last slot", _skipped(lambda c: c.shape[0] * c.shape[1] - 1),
-               hint=f"{PADDING} {NEGATIVE_INDICES}", seen_in="vllm-project/vllm#43810"),
+               hint=f"{PADDING} {NEGATIVE_INDICES}", seen_in="vLLM#43810"),
     _deviation("cache-padding-first", "padding is written into the first slot", _skipped(lambda c: 0), hint=PADDING),
     _deviation("cache-stops-at-padding", "nothing is written after the first padding", before(_until_skip), hint=PADDING),
     _deviation("cache-padding-closed-up", "slots are taken without padding, rows with it", _closed_up, hint=PADDING),
     _deviation("cache-cleared", "slots that no token has become 0", argument(0, np.zeros_like),
                hint="Write into the cache that is given, not into a new one."),
     _deviation("cache-not-written", "nothing is written", after(lambda out, cache, *rest: cache),
-               hint="Look for a copy that is written, or a null pointer.", seen_in="vllm-project/vllm#54851"),
+               hint="Look for a copy that is written, or a null pointer.", seen_in="vLLM#54851"),
     _deviation("cache-added", "rows are added to what the slots hold",
                after(lambda out, cache, *rest: np.where(out == cache, cache, out + cache)), hint="Store, do not accumulate."),
     _deviation("cache-first-head", "only head 0 is written", _only(lambda shape: np.s_[:, :, :1]), hint=PARTS),
     _deviation("cache-last-head", "the last head is not written", _only(lambda shape: np.s_[:, :, : shape[2] - 1]), hint=PARTS),
     _deviation("cache-first-half", "only the first half of the channels is written",
-               _only(lambda shape: np.s_[..., : (shape[3] + 1) // 2]), hint=PARTS, seen_in="sglang#22868"),
+               _only(lambda shape: np.s_[..., : (shape[3] + 1) // 2]), hint=PARTS, seen_in="sgl-project/sglang#22868"),
     _deviation("cache-last-token", "the last token is not written", _tokens(lambda count: np.arange(count) < count - 1),
                hint=PARTS),
     _deviation("cache-whole-tiles", "tokens beyond a multiple of four are not written",
