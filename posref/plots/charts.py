@@ -256,8 +256,8 @@ def _map(place: Any, chart: Map) -> None:
     (left, top), (rows, columns) = chart.first, shape
     box = (left - 0.5, left + columns - 0.5, top + rows - 0.5, top - 0.5)
     image = place.imshow(
-        chart.values, extent=box, aspect="equal" if chart.square else "auto", interpolation="nearest", rasterized=True
-    )
+        chart.values, extent=box, aspect="equal" if chart.square else "auto", interpolation="none"
+    )  # "none" keeps one pixel for each number in a .svg: the reader's program enlarges it, with sharp edges
     place.grid(visible=False)
     place.xaxis.get_major_locator().set_params(integer=True)
     place.yaxis.get_major_locator().set_params(integer=True)

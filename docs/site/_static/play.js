@@ -1,7 +1,7 @@
 "use strict";
 /* The page to play with: reads the controls, asks numbers.js, and draws four pictures. No other file, no network. */
 document.addEventListener("DOMContentLoaded", () => {
-  const form = document.getElementById("play");
+  const form = document.getElementById("player");
   if (!form) return;
   const control = (name) => form.elements[name];
   const CIVIDIS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"].map((hex) =>
