@@ -3,7 +3,7 @@ var Scorer = {
   score: ([page, , , , score]) => {
     const [folder] = page.split("/");
     const lists = ["deviations", "diagnosis", "findings", "guides/operations", "scoreboard"];
-    const added = { guides: 12, encodings: 10, choose: 8, symptoms: 8, models: 6, api: 4 };
+    const added = { guides: 12, encodings: 10, choose: 8, symptoms: 11, models: 6, api: 4 };
     return score + (lists.includes(folder) || lists.includes(page) ? -40 : (added[folder] ?? 0));
   },
   // what follows is Sphinx's own
