@@ -94,7 +94,7 @@ def refuse(name: str, root: Path, files: Mapping[Path, str]) -> None:
 # ---- the definition -------------------------------------------------------------------------------------------------------
 def definition(name: str, like: Encoding) -> str:
     """Return a definition with the arguments and the facts of another one."""
-    source = Source(Path(inspect.getfile(like.function)))
+    source = Source(Path(inspect.getfile(inspect.unwrap(like.function))))
     function = source.function(like.function.__name__)
     decorator = next(node for node in function.decorator_list if isinstance(node, ast.Call))
     facts = {word.arg: word.value for word in decorator.keywords if word.arg in FACTS}
