@@ -35,7 +35,7 @@ def page(titles: dict[str, str]) -> str:
     lines = [
         "# Symptoms",
         "",
-        f"{len(found)} things that people write in trackers, with what was wrong. Find yours by its words;",
+        f"{len(found)} things that people write in trackers, and what was wrong. Look for your own words:",
     ]
     lines += ["the search of this site finds them too. `TARGET` is your code: see [check](guides/check.md).", ""]
     for group in dict.fromkeys(symptom.group for symptom in found):
