@@ -243,6 +243,35 @@ def test_cases_made_for_size_do_not_blame_an_option_that_they_alone_have() -> No
     assert "129 keys or more" in text
 
 
+def test_a_limit_from_above_is_not_said_where_the_place_is_known() -> None:
+    """Few heads are in cases of large tables; that is no reason."""
+
+    def window_bias(*args: Any, **options: Any) -> Any:
+        out = np.array(posref.window_bias(*args, **options))
+        out[..., 1:, :, :] = out[..., :1, :, :]
+        return out
+
+    text = told(window_bias, "window_bias")["text"]
+    assert "nly heads after the first are wrong." in text
+    assert "at most" not in text
+
+
+def test_sizes_are_named_by_what_they_count() -> None:
+    def rolled(x: Any, /) -> Any:
+        return np.roll(posref.relative_shift(x), 1, axis=-1)
+
+    assert "Exactly the cases with 2 columns or more fail." in told(rolled, "relative_shift")["text"]
+
+    def repeated(x: Any, /) -> Any:
+        out = np.array(posref.relative_shift(x))
+        if out.shape[-2] > 1:
+            out[..., -1, :] = out[..., -2, :]
+        return out
+
+    text = told(repeated, "relative_shift")["text"]
+    assert "Exactly the cases with 2 queries or more fail. Only the last query is wrong." in text
+
+
 def test_a_mistake_in_calls_of_one_token_is_named_whatever_their_shape() -> None:
     """A vector has no axis of tokens, and is one; positions are no reason, where the first ones are right."""
 

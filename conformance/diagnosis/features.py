@@ -55,6 +55,8 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     Where it is `sure` already in which places values are wrong, only one feature that fits exactly is worth a word.
     """
     exact = exactly(failing, passing)
+    if sure and " at most " in exact:  # a limit from above fits by chance: what is wrong there has its place
+        return ""
     if exact or sure:
         return exact
     if len(failing) < LEAST or not passing:
@@ -163,14 +165,14 @@ def _of_call(case: LoadedCase, call: Call) -> Facts:
     found: Facts = {}
     rows = max((x.shape[0] for n, x in call.inputs.items() if n.rpartition("_")[2] == "table" and x.ndim == 2), default=0)
     found |= {"size row of a table": rows} if rows else {}
-    last = [x.shape[-2] for x in call.expected.values() if x.ndim > 1]
-    found |= {"size row of the last two axes": last[0]} if last else {}
     for name, value in {**_defaults(case.op), **call.params}.items():
         found[f"option {name}"] = type(value).__name__ if isinstance(value, Scaling) else value
         if isinstance(value, Scaling):
             found |= {f"option {type(value).__name__}'s {field}": v for field, v in vars(value).items()}
     counted = sizes(case.op, call)
     found |= {f"size {word}": size for word, size in counted.items() if word != "pair" or not rows}
+    last = [x.shape[-2] for x in call.expected.values() if x.ndim > 1]
+    found |= {"size row of the last two axes": last[0]} if last else {}
     found |= {f"trait one {word}": True for word in traits.ONE.values() if counted.get(word) == 1}  # a vector is one token
     found[f"size {LONGEST}"] = max((n for v in call.inputs.values() for n in v.shape), default=0)
     real = {n: v for n, v in call.inputs.items() if "position" not in n}

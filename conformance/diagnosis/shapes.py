@@ -166,9 +166,10 @@ def _fits(axes: Sequence[str], shape: Sequence[int], known: dict[str, int]) -> b
 def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]:
     """Return the axes of an array of `ndim` axes in words: those that a star stands for too."""
     star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
+    found = ["column" if a == "N" and not {"Q", "K"}.isdisjoint(axes) else _word(a) for a in axes]  # else N is of pairs
     if star < 0:
-        return [_word(a) for a in axes][-ndim:] if ndim else []
-    rest = [_word(a) for a in axes[star + 1 :]]
+        return found[-ndim:] if ndim else []
+    rest = found[star + 1 :]
     many = ndim - len(rest)
     last = STAR.get(axes[star].lstrip("~"), "batch row")
     if last == "head" and not (rows_are_heads and many > 1):
