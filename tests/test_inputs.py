@@ -173,6 +173,13 @@ def test_a_config_is_an_object(reader: str, name: str, tmp_path: Path) -> None:
     assert reader in refused(*(a.format(tmp_path) for a in READERS[reader]), path)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_is_shown_of_a_config_is_an_object(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(CONFIGS[name].encode("latin-1"))
+    assert "config" in refused("show", path)
+
+
 def test_a_config_may_hold_infinity_and_large_numbers(tmp_path: Path) -> None:
     config = {"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "rope_theta": 10000.0}
     config |= {"a": float("inf"), "b": 10**30}

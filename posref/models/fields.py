@@ -47,7 +47,7 @@ def parsed(config: Any) -> dict[str, Any]:
     """Return a configuration as a dict of dicts: its own, what its ``to_dict()`` returns, or the JSON file at a path."""
     if isinstance(config, str | PathLike):
         try:
-            config = json.loads(_text(Path(config)))
+            config = json.loads(_text(Path(config)), object_pairs_hook=_unique)
         except (OSError, ValueError, RecursionError) as error:  # ValueError: the text is not JSON, or not UTF-8
             refuse(f"config must be a mapping, or the path of a config.json that can be read; got {str(config)!r}: {error}")
     elif not isinstance(config, dict | Mapping) and hasattr(config, "to_dict"):
@@ -63,10 +63,22 @@ def _text(path: Path) -> str:
     if path.exists() and not path.is_file():
         msg = "it is not a regular file"
         raise ValueError(msg)
-    if path.stat().st_size > BYTES:
+    with path.open("rb") as file:
+        data = file.read(BYTES + 1)
+    if len(data) > BYTES:
         msg = f"it has more than {BYTES} bytes"
         raise ValueError(msg)
-    return path.read_text(encoding="utf-8")
+    return data.decode("utf-8")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of a file, in which no key may be twice: readers differ on which of them counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        msg = f"an object repeats the key {next(name for name in names if names.count(name) > 1)!r}"
+        raise ValueError(msg)
+    return found
 
 
 def _expect_shallow(config: Any) -> None:
