@@ -134,3 +134,12 @@ def test_a_new_adapter_conforms_in_its_scope(kind, tmp_path: Path) -> None:
     report = check(str(file))
     assert report.exit_code == 0, [case.id for case in report.failures]
     assert report.verdict == "conformant in its scope"
+
+
+@pytest.mark.parametrize("name", ["", "../../evil", "a/b", "a\nb", ".hidden", "{file}", "x" * 101])
+def test_the_name_of_an_adapter_is_a_packages_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["adapter", "new", name, "--like", "table"])
+    assert done.exit_code == 2
+    assert "NAME must be a package's name" in done.output
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from .console import FILE, console, errors
 
 LIKE = Path(__file__).parents[1] / "adapters" / "like"
 SUFFIX = ".py.txt"
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # of a package
 KINDS = tuple(sorted(file.name.removesuffix(SUFFIX) for file in LIKE.glob(f"*{SUFFIX}")))
 
 
@@ -45,6 +47,9 @@ def new(name: str, kind: str, output: Path | None) -> None:
     from ..errors import TargetError
 
     with errors():
+        if not NAME.fullmatch(name):
+            msg = f"adapter new: NAME must be a package's name, of letters, digits, '-', '_' and '.'; got {name!r}."
+            raise TargetError(msg)
         path = output or Path(f"posref_{name.replace('-', '_')}.py")  # not the library's own name: the file imports that
         if path.exists() and not is_standard_output(path):
             msg = f"adapter new: {path} must not exist yet; give another file with -o."
