@@ -17,10 +17,13 @@ from itertools import pairwise
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
     from typing import Any, NoReturn
 
 COULD_NOT_RUN = 2  # the exit code
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # ctrl-c, a time limit, a closed terminal
+_BEGUN: list[None] = []  # not empty once `main` of the command line has begun
+_SAID: list[None] = []  # not empty once it was said why it did not begin
 _SEEN: list[None] = []  # signals to stop that this process got
 _STREAMS = ("stdin", "stdout", "stderr")
 
@@ -37,6 +40,8 @@ def is_program() -> bool:
 def prepare() -> None:
     """Prepare this process to be the program."""
     on_signals(_leave)
+    sys.excepthook = _say
+    atexit.register(_refuse_no_beginning)
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
         del sys.path[0]
     open_standard_streams()
@@ -67,6 +72,7 @@ def on_signals(handler: Callable[[int, Any], object] | signal.Handlers) -> None:
 def interrupt_on_signals(clear: Callable[[], object]) -> None:
     """Let the first signal to stop raise KeyboardInterrupt, as ctrl-c does, and the second end this process after `clear`."""
     own = os.getpid()
+    _BEGUN.append(None)
 
     def handler(*_: object) -> None:
         _SEEN.append(None)
@@ -95,6 +101,26 @@ def end(code: int) -> NoReturn:
         atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)
+
+
+def _say(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print in one line an error that nobody caught: of a module that posref imports, where another has its name."""
+    _SAID.append(None)
+    if os.environ.get("POSREF_TRACEBACK") == "1":
+        sys.__excepthook__(kind, error, trace)
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" in {trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+    print(f"posref: cannot start: {kind.__name__}{place}: {' '.join(str(error).split())[:500]}", file=sys.stderr)
+
+
+def _refuse_no_beginning() -> None:
+    """End with the exit code of what could not run if the command line never began, whoever ended this process."""
+    if not _BEGUN:
+        if not _SAID:
+            print("posref: cannot start: a module that it imports ended this process", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(COULD_NOT_RUN)
 
 
 def _leave(*_: object) -> None:

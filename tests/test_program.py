@@ -186,6 +186,23 @@ def test_the_fakes_run_where_a_target_imports_them(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("ran-*-xml"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("json", "raise RuntimeError('mine')", "posref: cannot start: RuntimeError in {}, line 1: mine\n"),
+        ("click", "raise SystemExit(0)", "posref: cannot start: a module that it imports ended this process\n"),
+        ("click", "raise KeyboardInterrupt", "posref: cannot start: KeyboardInterrupt in {}, line 1: \n"),
+    ],
+)
+def test_a_module_of_pythonpath_in_the_place_of_another_gives_no_verdict(
+    name: str, text: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / f"{name}.py").write_text(text)
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    done = subprocess.run([*POSREF, "list"], capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (2, said.format(tmp_path / f"{name}.py"))
+
+
 STOPPED = """
 import atexit, os, signal, sys
 from posref import cli
