@@ -174,7 +174,7 @@ supports: dict[str, dict[str, Any]] = {
     "deberta_scores": {"p2c": ["code"], "empty": False},
     "window_bias": {"depth": [1], "order": ["query_minus_key"]},
     "shifted_window_mask": {},
-    "decomposed_rows": {},
+    "decomposed_rows": {"q_size": {"max": 1024}, "k_size": {"max": 1024}},  # it makes a table of both
     "decomposed_bias": {"empty": False},
     "relative_shift": {"empty": False},
     "transformer_xl_scores": {

@@ -108,7 +108,7 @@ ROUND_UP = "The logarithm is rounded up: ceil, not floor or round."
 DEVIATIONS = (
     _deviation("deberta-key-minus-query", "the relative position is key minus query", argument(0, lambda r: -r), hint=SIGN,
                seen_in="nntrainer#3982"),
-    _deviation("deberta-no-log", "buckets stay one token wide", _other(lambda r, mid, d: r),
+    _deviation("deberta-no-log", "buckets stay one token wide, up to their number", _other(lambda r, mid, d: r),
                hint=LOG_BUCKETS),
     _deviation("deberta-floor", "the logarithm is rounded down",
                _other(lambda r, mid, d: _log(r, mid, d - 1, lambda x: np.floor(x + 1e-9))), hint=ROUND_UP),
@@ -119,10 +119,6 @@ DEVIATIONS = (
     _deviation("deberta-twice-as-far", "the largest distance is that of another text",
                _other(lambda r, mid, d: _log(r, mid, 2 * d - 1, lambda x: np.ceil(x - 1e-9))),
                hint="D is an option of the model, not the length of the text.", seen_in="NVIDIA/TensorRT #3370"),
-    _deviation("deberta-exchanged", "the largest distance is clipped in place of bucketed",
-               lambda f: lambda r, /, *, buckets, max_distance: f(
-                   r, buckets=None, max_distance=max_distance if buckets is None else buckets),
-               hint="Look at the order of buckets and largest distance.", seen_in="transformers' DeBERTa-v2"),
     _deviation("deberta-row-minus-1", "each row is the one before the right one",
                lambda f: lambda r, /, **o: np.maximum(f(r, **o) - 1, 0), hint=ROW_OF_ZERO),
     _deviation("deberta-from-0", "distance 0 has row 0", lambda f: lambda r, /, **o: np.abs(

@@ -1,6 +1,5 @@
 """Relative position bias of windows. Source: Liu et al., Swin Transformer, arXiv:2103.14030, section 3.2, equation (4)."""
 
-from math import prod
 from typing import Literal, get_args
 
 from posref.core.arrays import Array, beside, index_dtype, library, namespace, rows
@@ -97,7 +96,7 @@ def window_bias(table: ArrayOf[T], /, *, height: int, width: int, depth: int, or
     check_word(name, "order", order, ORDERS)
     class_token = check_flag(name, "class_token", class_token)
     window = [check_integer(name, of, n, 1) for of, n in (("depth", depth), ("height", height), ("width", width))]
-    offsets = prod(2 * n - 1 for n in window)
+    offsets = (2 * window[0] - 1) * (2 * window[1] - 1) * (2 * window[2] - 1)
     if table.ndim != 2 or table.shape[0] != offsets + 3 * class_token:
         need = f"must be 2-D with {offsets + 3 * class_token} rows, {offsets} of them for offsets"
         msg = f"{name}: table {need}; got shape {tuple(table.shape)}. Resample a table of another window first."

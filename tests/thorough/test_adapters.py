@@ -68,6 +68,8 @@ KNOWN = (
     "sequence/dynamic",
     "steps/beyond-float32",
     "sinusoidal_nd/",
+    "decomposed_rows/fewer-keys/",
+    "decomposed_bias/pooled/uneven",
 )  # transformers' own: see the adapter's NOTES
 
 

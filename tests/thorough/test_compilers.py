@@ -25,13 +25,13 @@ def called(library: Library, case: LoadedCase, dtype: str = "float32") -> tuple[
     """
     Return a case in a dtype as a function of arrays by name, and these arrays.
 
-    Positions have at least float32. Host float64 frequencies stay outside.
+    Positions and what is wide have at least float32. Host float64 frequencies stay outside.
     """
     (call,) = case.calls
     arrays = {}
     for name, x in call.inputs.items():
         if name not in HOST:
-            real = "float32" if REGISTRY[case.op].arrays[name].kind == "position" else dtype
+            real = "float32" if REGISTRY[case.op].arrays[name].kind in ("position", "wide") else dtype
             arrays[name] = library.array(x, real if x.dtype.kind == "f" else None)
     kept = {n: x for n, x in call.inputs.items() if n in HOST}
     options = {"dtype": library.dtype(dtype)} if takes_dtype(case.op) else {}

@@ -206,11 +206,15 @@ def test_an_old_su_file_without_its_own_length_is_read_though_transformers_canno
 
 ELSEWHERE = {"chatglm", "kimi_k2"}  # code that is with the weights
 TABLES = {"codegen", "gptj", "roformer"}  # a sinusoidal table of base 10000 instead of a rotary module
-ODD = {"glm4_moe"}  # whose silent file would rotate 21 lanes
+LATER = {  # types that version 5.23 does not know by name
+    "apertus1p5_text", "dory", "exaone", "lara_mini", "qwen3_omni_moe_code2wav", "sarvam_mla", "sarvam_moe", "telechat3",
+}  # fmt: skip
+# A silent file of the first would rotate 21 lanes; of the second, the class has a key that its own code does not read.
+ODD = {"glm4_moe", "minimax_m3_vl_text"}
 SWITCHED = {model: row["rope"]["switch"] for model, row in table("types").items() if "switch" in row.get("rope", {})}
 
 
-@pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - TABLES - ODD))
+@pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - LATER - TABLES - ODD))
 def test_a_silent_file_means_what_the_configuration_class_does(model: str) -> None:
     module, _ = built({"model_type": model})
     known = (*HIDDEN, *HEADS, "max_position_embeddings")

@@ -310,6 +310,7 @@ EXCEPTIONS = {
 # What cannot be run, and why.
 NOT_RUN = {
     "dinat": "its module needs the natten library",
+    "granitemoehybrid": "it rotates nothing unless the file says so",
     "timm_backbone": "the encoding is that of the timm model that the file names",
     "timm_wrapper": "the encoding is that of the timm model that the file names",
 }

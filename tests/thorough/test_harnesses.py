@@ -20,7 +20,7 @@ EXAMPLES = ROOT / "examples"
 C, JS, VECTORS = EXAMPLES / "harness/c/harness.c", EXAMPLES / "harness/js/harness.js", EXAMPLES / "vectors/read_vectors.c"
 STRICT = ["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 STRICT += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]  # a warning or undefined behaviour is an error
-OPERATIONS = {("rope", 191), ("sinusoidal", 56), ("alibi", 60), ("t5_buckets", 30)}
+OPERATIONS = {"rope", "sinusoidal", "alibi", "t5_buckets"}
 ISO_C = {"ctype.h", "math.h", "setjmp.h", "stdarg.h", "stdbool.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"}
 DEFECTS = {  # the harness, what is written there, a defect in its place, a case that must fail for it
     "c-rope": (C, "b * c + a * s", "b * c - a * s", "rope/half/small"),
@@ -78,7 +78,8 @@ def test_a_harness_speaks_the_protocol(command: list[str]) -> None:
 def test_a_harness_is_conformant(command: list[str]) -> None:
     report = asked(command)
     assert report.conformant, [(operation.op, operation.reason) for operation in report.operations]
-    assert {(operation.op, operation.counts["pass"]) for operation in report.operations} == OPERATIONS  # nothing unsupported
+    assert {operation.op for operation in report.operations} == OPERATIONS
+    assert {verdict for operation in report.operations for verdict in +operation.counts} == {"pass"}  # nothing unsupported
     tight = {"float64": "float64", "float32": "angle64"}
     assert {(o.dtype, o.claim, o.achieved) for o in report.operations} == {(d, c, c) for d, c in tight.items()}
     refused, invalid = report.validation

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from rotary_modules import built, code_of
-from test_configs_transformers import ELSEWHERE, ODD, SWITCHED, TABLES
+from test_configs_transformers import ELSEWHERE, LATER, ODD, SWITCHED, TABLES
 from transformers import AutoConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
 
@@ -64,7 +64,7 @@ def takes_more(apply: Apply) -> bool:
     return any(name in inspect.getsource(apply) for name in ("q_pass", "nope, rope"))
 
 
-@pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - TABLES - ODD))
+@pytest.mark.parametrize("model", sorted(set(LAYOUTS) - ELSEWHERE - LATER - TABLES - ODD))
 def test_the_rotation_of_a_known_model_type_is_that_of_its_own_code(model: str) -> None:
     module, code = built({"model_type": model})
     sizes = {name: value for name, value in module.config.to_dict().items() if name in (*HIDDEN, *HEADS)}
@@ -88,7 +88,7 @@ YARN = {"rope_type": "yarn", "factor": 40.0, "mscale": 0.8, "mscale_all_dim": 0.
 
 def test_the_softmax_factor_is_in_the_code_of_the_models_that_have_it() -> None:
     """DeepSeek's `yarn_apply_mscale`: no other modeling file of a known type has it."""
-    for model in sorted(set(LAYOUTS) - ELSEWHERE):
+    for model in sorted(set(LAYOUTS) - ELSEWHERE - LATER):
         code = code_of(AutoConfig.for_model(model))
         applies = getattr(code, "yarn_apply_mscale", None)
         assert (applies is not None) is model_type(model)["rope"].get("softmax", False), model
@@ -122,4 +122,5 @@ def test_every_model_type_with_rope_is_known_or_left_out_for_a_reason() -> None:
         if fields & {"rope_parameters", "rope_theta"} and not kind.model_type.endswith(VISION):
             found.add(kind.model_type)
     assert found - set(LAYOUTS) - set(mropes()) == without
+    assert set(LAYOUTS) - ELSEWHERE - set(CONFIG_MAPPING_NAMES) == LATER
     assert len(found) > 200

@@ -7,13 +7,21 @@ import pytest
 import torch
 from rotary_modules import built
 from test_mrope_configs import REAL, SILENT, SIZES
+from transformers import CONFIG_MAPPING
 
 from posref import mrope, mrope_from_config
 from posref.conformance.proof.evaluation import golden
 from posref.conformance.proof.witnesses import half_widths
 
+LATER = {"hy_v4_vl_text"}  # types that version 5.23 does not know
+CASES = [case for case in REAL + SILENT if case[1]["model_type"] not in LATER]
 
-@pytest.mark.parametrize(("config"), [case[1] for case in REAL + SILENT], ids=[case[0] for case in REAL + SILENT])
+
+def test_all_others_are_known() -> None:
+    assert {config["model_type"] for _, config in SILENT} - set(CONFIG_MAPPING) == LATER
+
+
+@pytest.mark.parametrize("config", [config for _, config in CASES], ids=[name for name, _ in CASES])
 def test_vectors_are_those_of_transformers(config: dict[str, Any]) -> None:
     """Random vectors at random positions on three axes, within the bounds of float32."""
     options = mrope_from_config(config)
