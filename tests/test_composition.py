@@ -31,7 +31,7 @@ def test_names_of_parts_say_one_thing() -> None:
     for name in PARTS:
         assert any(name in reaches(op) for op in REGISTRY), f"{name} is part of no operation"
     for name, module in list(sys.modules.items()):
-        if name.startswith("posref.") and not name.startswith("posref.conformance"):
+        if name.startswith("posref.") and not name.startswith(("posref.conformance", "posref.plots")):
             for function in vars(module).values():
                 if isinstance(function, FunctionType) and function.__module__ == name and is_known(function):
                     assert function is KNOWN[function.__name__], f"{name}.{function.__name__} has the name of a part"

@@ -47,7 +47,7 @@ def below(names: set[str], package: str) -> set[str]:
 
 def may_look_down(path: Path) -> bool:
     """Return whether a module is of the command line, or draws: pictures show the first cases of a suite."""
-    return not DOWNWARD.isdisjoint({path.name, path.parent.name})
+    return not DOWNWARD.isdisjoint({path.name, path.parent.name, path.parent.parent.name})
 
 
 @pytest.mark.parametrize("module", [f"posref{m}" for m in ("", ".spec", ".scaling", ".configs", ".backends", ".cli")])
@@ -69,7 +69,7 @@ def test_definitions_import_nothing_above_them() -> None:
 
 
 def test_definitions_import_the_standard_only() -> None:
-    """Others inside functions alone: NumPy and torch in arrays.py and blocks.py, matplotlib in charts.py."""
+    """Others inside functions alone: NumPy and torch in arrays.py, blocks.py and strips.py, matplotlib in charts.py."""
     others = [path for path in files("posref") if foreign(path)]
     assert not {str(path.relative_to(ROOT)): sorted(foreign(path)) for path in others}
 
@@ -80,13 +80,14 @@ def foreign(path: Path) -> set[str]:
     inside = {
         "arrays.py": {"numpy", "torch"},
         "blocks.py": {"numpy", "torch"},
+        "strips.py": {"numpy", "torch"},
         "types.py": {"numpy", "typing_extensions"},
         "charts.py": {"matplotlib"},
     }
-    top = {"plots": {"numpy"}, "cli": {"click", "rich"}, "__main__.py": {"click", "rich"}}
+    top = {"plots": {"numpy"}, "pictures": {"numpy"}, "cli": {"click", "rich"}, "__main__.py": {"click", "rich"}}
     at_top = top.get(path.parent.name, top.get(path.name, set()))
     found = tops(imported(path, at_top=True)) - allowed - at_top
-    if not may_look_down(path) or path.parent.name == "plots":
+    if not may_look_down(path) or path.parent.name in ("plots", "pictures"):
         found |= tops(imported(path)) - allowed - at_top - inside.get(path.name, set())
     return found
 

@@ -40,7 +40,7 @@ _form = cases_of(OP)
 
 def _case(
     name: str, flags: str, shape: tuple[int, ...], comment: str = "", *, eps: float = 1e-6, offset: int = 0,
-    size: float = 1.0, bits: int = 8, weight: tuple[int, ...] | None = None, **rest: Any,
+    size: Any = 1.0, bits: int = 8, weight: tuple[int, ...] | None = None, **rest: Any,
 ) -> Case:  # fmt: skip
     """Return a case of an x of `shape`, with numbers in (-4, 4) times `size`, and a weight for each of its channels."""
     inputs = {
@@ -71,7 +71,7 @@ def cases() -> tuple[Case, ...]:
         _case("weight/small-numbers", "eps", (4, 6), size=small, eps=1e-4),
         _case("weight/large-eps", "eps downcast", (3, 5, 10), eps=0.125, bits=24),
         _case("weight/large-numbers", "mean rounding", (3, 14), "their squares are above 65504", size=64.0),
-        _case("weight/zero", "zero eps", (3, 6), "a row of zeros is 0", size=0.0, eps=1e-5),
+        _case("weight/zero", "zero eps", (3, 6), "a row of zeros is 0", size=np.asarray([[1.0], [0.0], [0.5]]), eps=1e-5),
         _case("offset/small", "offset mean", (3, 6), offset=1),
         _case("offset/24-bits", "offset downcast", (2, 5, 12), offset=1, bits=24),
         _case("offset/small-numbers", "eps offset", (4, 3, 10), size=small, eps=1e-4, offset=1),

@@ -24,7 +24,6 @@ FLAGS = {
     "cache-true-size": Flag("a server's page of 16 or 64 slots, or a row of MLA, written otherwise"),
     "cache-empty": Flag("no tokens, or none that is written: a crash, or another cache"),
     "cache-refuse": Flag("slots, heads or channels that do not fit accepted", "vLLM #13922"),
-    "cache-gradient": Flag("a gradient of what was overwritten, or none of what was written"),
 }
 
 USUAL: dict[str, Any] = {}

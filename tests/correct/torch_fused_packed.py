@@ -25,6 +25,4 @@ def write_cache(cache, rows, slots, /):
     pages, size, heads, width = cache.shape
     flat = cache.reshape(pages * size, heads * width).clone()
     kept = slots >= 0
-    return flat.index_copy_(0, slots[kept].long(), rows.reshape(-1, heads * width)[kept] if rows.numel() else flat[:0]).view(
-        cache.shape
-    )
+    return flat.index_copy_(0, slots[kept].long(), rows.reshape(len(slots), heads * width)[kept]).view(cache.shape)
