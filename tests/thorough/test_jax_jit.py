@@ -5,16 +5,19 @@ import pytest
 from test_compilers import JAX, OF_ARRAYS, assert_within, called
 
 from posref.conformance.suite.reader import INSTALLED, load_groups
+from posref.spec import REGISTRY
 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("op", OF_ARRAYS)
 def test_every_call_may_be_compiled(op: str) -> None:
-    asked = 0
+    weights = REGISTRY[op].arrays.get("weight")
+    traced = weights is not None and weights.kind == "wide"  # frequencies whose products are in float32 there
+    claim, asked = "angle32" if traced else "angle64", 0
     for group in load_groups(INSTALLED, ops=(op,)):
         for case in group.cases:
             if case.kind == "value" and "float32" in case.dtypes:
                 function, arrays = called(JAX, case)
-                assert_within(JAX, case, jax.jit(function)(arrays))
+                assert_within(JAX, case, jax.jit(function)(arrays), claim)
                 asked += 1
     assert asked
