@@ -5,11 +5,13 @@ import inspect
 import re
 import shlex
 import sys
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import posref
 from posref.about import ABOUT
 from posref.cli import cli
 from posref.core.composition import stages
@@ -103,6 +105,20 @@ def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> 
     assert bounds["float64"] < bounds["angle64"] < bounds["angle32"] < bounds["low-float16"]
     assert "- far-position (" in rope
     assert "Results must be exact in every class." in (source / "encodings" / "learned.md").read_text(encoding="utf-8")
+
+
+def test_every_known_encoding_has_operations_or_a_reason_why_it_has_none(source: Path) -> None:
+    import choose
+
+    text = (source / "choose.md").read_text(encoding="utf-8").split("## Not defined here, and why")[1]
+    rows = choose.inventory()
+    assert len({row["encoding"] for row in rows}) == len(rows) >= 102
+    for row in rows:
+        named = row.get("operations", [])
+        assert [op for op in named if op not in REGISTRY and not callable(attrgetter(op)(posref))] == []
+        why = row.get("lacks") if named else row["reason"]
+        assert (f"\n{row['encoding']}\n: " in text) == bool(why)
+        assert not why or (str(why)[1:] in text and row["found_in"] in text)
 
 
 def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:

@@ -1,6 +1,9 @@
 """The page on which one chooses: encodings by model and by property, read from the registry and the table of models."""
 
+import json
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 from posref.about import ABOUT
 from posref.core.composition import stages
@@ -38,7 +41,24 @@ def page(families: str) -> str:
     lines += [f"{_link(op)}\n: {', '.join(REGISTRY[op].models)}\n" for op in whole() if REGISTRY[op].models]
     lines += ["## What posref does not define", "", "With the model types of transformers that have it:", ""]
     lines += [f"{name}\n: {', '.join(f'`{kind}`' for kind in kinds)}\n" for name, kinds in missing().items()]
+    lines += ["## Not defined here, and why", "", "Encodings from papers and libraries, whole or in part:", ""]
+    lines += [_left_out(row) for row in inventory() if "operations" not in row or "lacks" in row]
     return "\n".join(lines)
+
+
+def inventory() -> list[dict[str, Any]]:
+    """Return the encodings of papers and libraries: each with its operations, or with why there are none, and who has it."""
+    found: list[dict[str, Any]] = json.loads((Path(__file__).parent / "inventory.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _left_out(row: dict[str, Any]) -> str:
+    why = f"{_links_of(row)}. Not in: {row['lacks']}" if "lacks" in row else row["reason"]
+    return f"{row['encoding']}\n: {why[0].upper()}{why[1:]}. Found in: {row['found_in']}.\n"
+
+
+def _links_of(row: dict[str, Any]) -> str:
+    return ", ".join(f"[`{op}`](encodings/{op}.md)" if op in REGISTRY else f"`posref.{op}`" for op in row["operations"])
 
 
 def types() -> str:
