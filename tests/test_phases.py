@@ -50,7 +50,7 @@ SCENARIOS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "base of Llama 3": ({"fixed": {"base": 5e5}}, ("base is 500000 (asked: 10000, ",)),
     "gain": ({"gain": 0.9}, ("the gain is 0.9 times what it should be",)),
     "scale": ({"scale": 2.0}, ("positions are multiplied by 2",)),
-    "divided": ({"scale": 1 / 3}, ("positions are divided by 3",)),
+    "divided": ({"scale": 1 / 3}, ("the argument positions is divided by 3",)),
     "offset": ({"offset": 7.0}, ("positions are offset by 7",)),
     "far offset": ({"offset": -1000.0}, ("positions are offset by -1000",)),
     "half an offset": ({"offset": 0.5}, ("positions are offset by 0.5",)),

@@ -82,7 +82,9 @@ def _families(question: Question, questions: Sequence[Question]) -> Iterator[Fam
 
 def _argument_times(op: str, which: int, name: str) -> Callable[[float], Deviation]:
     def times(k: float) -> Deviation:
-        text = f"the argument {name} is multiplied by {_short(k)}{_of_pi(k)}"
+        parts = round(1 / k) if 0 < abs(k) < 1 and abs(round(1 / k) * k - 1) < 2.0**-20 else 0  # as fitted
+        changed = f"divided by {parts}" if parts else f"multiplied by {_short(k)}"
+        text = f"the argument {name} is {changed}{_of_pi(k)}"
         return _named(text, {op: argument(which, lambda x: k * x)})
 
     return times

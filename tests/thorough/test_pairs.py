@@ -1,4 +1,4 @@
-"""Two deviations at once are recognised."""
+"""Two deviations at once are recognised, or said to be unexplained."""
 
 import os
 
@@ -14,10 +14,16 @@ EVERY = int(os.environ.get("POSREF_PAIRS_EVERY", "601"))  # one pair in so many;
 @pytest.mark.sampled
 @pytest.mark.parametrize(("pair", "op"), pairs(EVERY), ids=lambda value: getattr(value, "name", value))
 def test_two_at_once_are_recognised(pair: Deviation, op: str) -> None:
-    """The diagnosis of a mutant of two deviations names both, or others that give the same values on every case asked."""
+    """
+    The diagnosis of a mutant of two deviations names both, or others that give the same values on every case asked.
+
+    Or it says that it does not know: a search ends after some seconds. A wrong name is a failure.
+    """
     if not caught(pair, op) or not finite(pair, op):
         return  # the two undo each other, the operation cannot express them, or both together leave the range of numbers
     found = diagnosed(pair, op)
+    if found["text"].startswith("unexplained"):
+        return
     if not found["names"]:  # one value of an option says it all, as `inverse` that is True for a transpose and no inverse
         assert found["text"].startswith("your output equals the definition"), f"{pair.name} in {op}: {found['text']}"
         return
