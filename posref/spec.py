@@ -1,11 +1,15 @@
 """The registry of all operations, with a description of each one's arguments and results, read by the CLI and the tests."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from threading import RLock
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+Of = TypeVar("Of")
 
 FAMILIES = ("absolute", "rotary", "bias", "relative", "attention", "extension", "positions")
 RESULTS = ("real", "integer", "mask")
@@ -184,8 +188,53 @@ class Part:
     noun: str = ""
 
 
-REGISTRY: dict[str, Encoding] = {}
-PARTS: dict[str, Part] = {}
+class Definitions(MutableMapping[str, Of]):
+    """What definitions register, by name. When it is first read, all of them are imported."""
+
+    def __init__(self) -> None:
+        self.registered: dict[str, Of] = {}
+
+    def __getitem__(self, name: str) -> Of:
+        _import_all()
+        return self.registered[name]
+
+    def __setitem__(self, name: str, of: Of) -> None:
+        self.registered[name] = of
+
+    def __delitem__(self, name: str) -> None:
+        del self.registered[name]
+
+    def __iter__(self) -> Iterator[str]:
+        _import_all()
+        return iter(self.registered)
+
+    def __len__(self) -> int:
+        _import_all()
+        return len(self.registered)
+
+
+REGISTRY: Definitions[Encoding] = Definitions()
+PARTS: Definitions[Part] = Definitions()
+_IMPORTING = RLock()
+_BEGUN: list[None] = []  # not empty once the definitions are being imported
+
+
+def _import_all() -> None:
+    """Import the definitions of all families, once. Then the registry is in the order of families and names."""
+    with _IMPORTING:
+        if _BEGUN:
+            return
+        _BEGUN.append(None)
+        try:
+            for family in FAMILIES:
+                folder = import_module(f"posref.{family}")
+                for module in iter_modules(folder.__path__, f"posref.{family}."):
+                    import_module(module.name)
+        except BaseException:
+            _BEGUN.clear()
+            raise
+        ordered = sorted(REGISTRY.registered.items(), key=lambda item: (FAMILIES.index(item[1].family), item[0]))
+        REGISTRY.registered = dict(ordered)
 
 
 def encoding(
@@ -253,8 +302,9 @@ def encoding(
         op = name or function.__name__
         results = (result,) * len(outputs) if isinstance(result, str) else result
         _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
-        if op in REGISTRY and REGISTRY[op].function.__module__ != function.__module__:
-            msg = f"encoding: names must be unique; {op!r} is already defined in {REGISTRY[op].function.__module__}."
+        known = REGISTRY.registered.get(op)
+        if known is not None and known.function.__module__ != function.__module__:
+            msg = f"encoding: names must be unique; {op!r} is already defined in {known.function.__module__}."
             raise ValueError(msg)
         REGISTRY[op] = Encoding(
             op, family, function, source, models, outputs, domains or {}, invariants, arrays or {},
@@ -294,8 +344,9 @@ def part(*, noun: str = "") -> Callable[[F], F]:
 
     def register(function: F) -> F:
         name = function.__name__
-        if name in PARTS and PARTS[name].function.__module__ != function.__module__:
-            msg = f"part: names must be unique; {name!r} is already defined in {PARTS[name].function.__module__}."
+        known = PARTS.registered.get(name)
+        if known is not None and known.function.__module__ != function.__module__:
+            msg = f"part: names must be unique; {name!r} is already defined in {known.function.__module__}."
             raise ValueError(msg)
         PARTS[name] = Part(name, function, noun)
         return function

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,56 @@ def test_dir_shows_what_a_user_calls() -> None:
     rest |= {"from_config", "mrope_from_config", "rope_from_config", "rope_from_gguf"}
     assert set(dir(posref)) == set(posref.__all__) == {*REGISTRY} | rest
     assert len(posref.__all__) == len(set(posref.__all__))
+
+
+def test_type_checkers_see_what_dir_shows() -> None:
+    """The names that `posref` imports for type checkers, and those that it finds when they are used, are the same."""
+    import posref
+
+    (seen,) = (node for node in ast.parse(Path(posref.__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.If)
+               and ast.unparse(node.test) == "TYPE_CHECKING")  # fmt: skip
+    names = {alias.name: node.module for node in seen.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    shorter = [ast.unparse(node).split(" = ") for node in seen.body if isinstance(node, ast.Assign)]
+    assert {*names, *(name for name, _ in shorter)} == set(dir(posref))
+    for name, module in names.items():
+        assert getattr(posref, name) is getattr(import_module(module or ""), name), name
+    for name, value in shorter:
+        assert getattr(posref, name) is eval(value, {"positions": posref.positions}), name
+
+
+def test_posref_imports_nothing_before_it_is_used() -> None:
+    wanted = "{'numpy', 'array_api_compat', 'inspect'}"
+    code = f"import sys, posref; print(sorted({{name.split('.')[0] for name in sys.modules}} & {wanted}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.strip() == "[]"
+
+
+FIRST_USES = """
+import sys, threading
+import posref, posref.spec
+found, begin = [], threading.Barrier(8)
+def use(number):
+    begin.wait()
+    found.append((len(posref.spec.REGISTRY), posref.rope, posref.attention, len(posref.presets), len(dir(posref))))
+threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(len(found), len(set(found)), list(posref.spec.REGISTRY) == list(dict(posref.spec.REGISTRY)))
+"""
+
+
+def test_eight_threads_may_use_it_first() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_USES], capture_output=True, text=True, check=True, cwd="/", timeout=60)
+    assert done.stdout.split() == ["8", "1", "True"]
+
+
+@pytest.mark.parametrize(
+    "first", ["posref; posref.rope", "posref.bias.alibi", "posref.positions", "posref.testing", "posref.conformance"]
+)
+def test_the_registry_has_everything_whatever_was_imported_first(first: str) -> None:
+    code = f"import {first}\nfrom posref.spec import REGISTRY; print(*REGISTRY)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    assert done.stdout.split() == list(REGISTRY)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from ..suite import safe_files
 FACTS = ("outputs", "domains", "arrays", "result", "returns", "rows", "invariants", "requires", "sums")  # copied from the model
 PLACES = ("dtype", "xp", "device")  # parameters that mean the same in every operation
 WIDTH, INNER = 128, " " * 14  # of a line; before the rest of a case
-IMPORT = re.compile(r"from (posref\.[\w.]+) import ")
+IMPORT = re.compile(r"    from (posref\.[\w.]+) import ")
 
 
 @click.command()
@@ -316,7 +316,7 @@ def exported(name: str, family: str, text: str) -> str:
     """Return posref/__init__.py with the line of a new operation, in alphabetical order."""
     module, lines = f"posref.{family}.{name}", text.splitlines(keepends=True)
     later = (n for n, line in enumerate(lines) if (found := IMPORT.match(line)) and found[1] > module)
-    lines.insert(next(later), f"from {module} import {name} as {name}\n")
+    lines.insert(next(later), f"    from {module} import {name} as {name}\n")
     return "".join(lines)
 
 

@@ -15,24 +15,21 @@ of the mask, as `posref.positions_from_mask`; and, under longer names, `from_tok
 `documents` (`posref.packed_documents`), `zigzag` (`posref.zigzag_shard`) and `striped` (`posref.striped_shard`).
 """
 
-# Pages list the operations in the order in which they are loaded here.
-# isort: off
 from posref.core.grids import centred, grid, multimodal, scaled, with_origin
-from posref.positions.visible_windows import visible_windows
 from posref.positions.caches import compressed, decode, decode_delta, evicted
 from posref.positions.drafts import constant_drafts, tree
 from posref.positions.draws import randomised
 from posref.positions.joint import qwen_image
 from posref.positions.masks import from_mask
-from posref.positions.positions_from_tokens import from_tokens
 from posref.positions.omni import tmrope
 from posref.positions.packed_documents import documents
 from posref.positions.packs import packed
-from posref.positions.zigzag_shard import zigzag
-from posref.positions.striped_shard import striped
+from posref.positions.positions_from_tokens import from_tokens
 from posref.positions.shards import contiguous, packed_shard
+from posref.positions.striped_shard import striped
 from posref.positions.tables import require_in_range, require_slots
-# isort: on
+from posref.positions.visible_windows import visible_windows
+from posref.positions.zigzag_shard import zigzag
 
 __all__ = [
     "centred", "compressed", "constant_drafts", "contiguous", "decode", "decode_delta", "documents", "evicted", "from_mask",
