@@ -1,17 +1,19 @@
 """
 Cosine and sine of position times frequency, accurate at every position and in every dtype.
 
-In a library with float64, the angle is a float64 product. In the others a float32 angle would be off by 0.7 radians at position
-1e7, so the product is computed exactly. Each frequency becomes a fraction of a turn, held in six limbs of 12 bits. Integer
-positions multiply the limbs in int32. Whole turns and quarter turns are taken off, so that at most an eighth of a turn is left.
-The error then stays below 2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic. A floating
-position is split into whole tokens, 4096ths of a token, and a rest. The first two are multiplied in this way; only the rest,
-below 2^-12 tokens, is multiplied in float32.
+In a library with float64, the angle is a float64 product, or for whole positions on a CPU what comes to the same
+(`posref.core.addition`). In the others a float32 angle would be off by 0.7 radians at position 1e7, so the product is computed
+exactly. Each frequency becomes a fraction of a turn, held in six limbs of 12 bits. Integer positions multiply the limbs in
+int32. Whole turns and quarter turns are taken off, so that at most an eighth of a turn is left. The error then stays below
+2^-22 for every int32 position, whatever the compiler does to floating-point arithmetic. A floating position is split into whole
+tokens, 4096ths of a token, and a rest. The first two are multiplied in this way; only the rest, below 2^-12 tokens, is
+multiplied in float32.
 """
 
 from fractions import Fraction
 from functools import reduce
 
+from posref.core.addition import cos_sin_by_addition, is_by_addition
 from posref.core.arrays import Array, DType, Namespace, beside, cast, has_float64, namespace, wide
 
 LIMBS, BITS = 6, 12
@@ -38,6 +40,8 @@ def cos_sin_of_pairs(
     xp = namespace(positions)
     work = wide(dtype, xp)
     if has_float64(positions):
+        if phases is None and is_by_addition(positions, frequencies, work, xp):
+            return cos_sin_by_addition(positions, frequencies)
         frequency, angle = _dtypes(xp)
         angles = cast(positions, angle) * beside(frequencies, positions, frequency)
         angles = angles if phases is None else angles + cast(phases, angle)

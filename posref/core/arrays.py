@@ -141,6 +141,11 @@ def cast(x: Array, dtype: DType) -> Array:
     return x if x.dtype == dtype else namespace(x).astype(x, dtype)
 
 
+def times(x: Array, factor: Any) -> Array:
+    """Return `x` times a factor, or `x` itself if the factor is the float 1.0."""
+    return x if type(factor) is float and factor == 1.0 else x * factor
+
+
 def wide(dtype: DType, xp: Namespace) -> DType:
     """Return the working dtype for results of `dtype`: itself, or float32 if it is narrower."""
     if dtype == xp.float32:  # the common case; the rest is slow

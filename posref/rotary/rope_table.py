@@ -1,7 +1,7 @@
 """The table of cosines and sines of RoPE. Source: Su et al., arXiv:2104.09864, equation (15)."""
 
 from posref.core.angles import cos_sin
-from posref.core.arrays import Array, DType, cast, result_dtype
+from posref.core.arrays import Array, DType, cast, result_dtype, times
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_frequencies, check_positions
 from posref.spec import Axes, Real, encoding, part
@@ -76,7 +76,7 @@ def rope_table(
         raise ValueError(msg)
     dtype = result_dtype("rope_table", positions, dtype)
     cos, sin = waves(positions, inv_freq, dtype=dtype)
-    return cast(cos * attention_factor, dtype), cast(sin * attention_factor, dtype)
+    return cast(times(cos, attention_factor), dtype), cast(times(sin, attention_factor), dtype)
 
 
 @part()
