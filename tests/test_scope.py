@@ -666,3 +666,12 @@ def test_what_the_library_lacks_is_said_once() -> None:
     both = Record(one.target, one.suite, "core", one.operations + other.operations, (), True)
     outside = both.counts["unsupported"]
     assert summaries.scope_lines(both.to_json()) == [f"numpy has no gradients: {outside} cases of 2 operations are outside"]
+
+
+def test_one_case_is_no_scope_unless_it_is_stated() -> None:
+    inferred = check(refusing(lambda c: c.heads != 1, op="alibi_slopes"), op="alibi_slopes").operations[0]
+    assert inferred.standing == "too narrow"
+    assert "one case with values passed, and 2 must" in inferred.reason
+    stated = refusing(lambda c: c.heads != 1, op="alibi_slopes")
+    stated.supports = {"alibi_slopes": {"heads": {"min": 1, "max": 1}}}
+    assert check(stated, op="alibi_slopes").operations[0].standing == "in scope"

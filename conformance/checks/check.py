@@ -200,7 +200,7 @@ def _check(
     settle(operations, target, stated, watch, whole=complete and choice.is_whole, enough=enough)
     notes = []
     if seed is not None and complete and target.kind != "outputs":
-        judged = ask_fresh_calls(operations, target, seed, watch)
+        judged = ask_fresh_calls(operations, target, stated, seed, watch)
         notes = [f"fresh calls: {judged} besides, drawn by --seed {seed}"] if judged else []
     finish(operations)
     if complete:

@@ -4,11 +4,15 @@ Fresh calls: what passed is asked once more, with other numbers, and judged live
 Of every operation a few small cases that passed are drawn, by a seed that the report names. Reals are made smaller, each by its
 own factor; positions are moved, those of queries farther than those of keys; indices of tables are drawn anew. Where an
 operation takes no arrays its options are changed, and where tokens depend on their neighbours one of them is left out.
+
+Code that refuses part of the suite, and does not state its scope, must answer one fresh call: else it may be a table that
+refuses all that is not in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,69 +27,133 @@ from ..model import Answer, Call, LoadedCase, Operation, Scope
 from ..proof.evaluation import plain
 from ..suite.axes import arranged, holds, limits, result_axes, value_of, within
 from ..targets.base import Target
-from ..traits import RELATIONS, defaults, letters, traits_of
-from .scope import is_known
-from .scope_trial import Asker, Watch
+from ..traits import LETTERS, RELATIONS, defaults, letters, traits_of
+from .scope import is_inside, is_known
+from .scope_statement import Stated
+from .scope_trial import CHANGES, NARROW, Asker, Watch, resized
 
 CALLS = 4  # of an operation
+REFUSED = 12  # cases of which other calls are tried while none is answered
 LARGEST = 1 << 10  # numbers of a case, in and out
 FARTHEST = 1 << 16  # its positions
 SHORTEST = 3  # tokens of which one can be left out
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
 
-def ask_fresh_calls(operations: Pairs, target: Target, seed: int, watch: Watch) -> int:
-    """Ask every operation that conforms a few fresh calls, and return how many were judged."""
-    judged = 0
+def ask_fresh_calls(operations: Pairs, target: Target, stated: Stated, seed: int, watch: Watch) -> int:
+    """Ask every operation that conforms a few fresh calls, and return how many were asked."""
+    asked = 0
     for op in dict.fromkeys(operation.op for operation, _ in operations):
         own = [pair for pair in operations if pair[0].op == op]
         if all(operation.conformant for operation, _ in own):
-            asker = _ask(op, own, target, np.random.default_rng([seed, *op.encode()]), watch)
-            judged += len(asker.results)
-    return judged
+            asker = _ask(op, own, target, stated, np.random.default_rng([seed, *op.encode()]), watch)
+            asked += len(asker.results)
+    return asked
 
 
-def _ask(op: str, own: Pairs, target: Target, rng: np.random.Generator, watch: Watch) -> Asker:
+def _ask(op: str, own: Pairs, target: Target, stated: Stated, rng: np.random.Generator, watch: Watch) -> Asker:
     """Ask one operation in one dtype, and put what is wrong into its scope."""
     operation, answers = min(own, key=lambda pair: pair[0].dtype == "float64")  # whose values would all be decided on balls
     passed = {one.id for one in operation.cases if one.verdict == "pass" and one.kind == "value"}
-    cases = [answer.case for answer in answers if answer.case.id in passed and _is_small(answer.case)]
+    near = [answer.case for answer in answers if answer.case.id in passed and _is_near(answer.case)]
+    cases = [case for case in near if _is_small(case.calls[0])]
     known = [traits_of(case, operation.dtype) for case in cases]
     asker = Asker(target, op, operation.dtype, tuple(known), watch)
-    for at in rng.permutation(len(cases))[:CALLS]:
-        call = fresh(cases[at], operation.dtype, rng)
-        result = None if call is None else asker.ask_shaped(f"{cases[at].id}.fresh", call)
+
+    def is_wrong(case: LoadedCase, call: Call | None, name: str) -> bool:
+        result = None if call is None else asker.ask_shaped(f"{case.id}.{name}", call)
         if call is None or result is None or result.verdict == "pass":
-            continue
-        inside = is_known(traits_of(replace(cases[at], calls=(call,)), operation.dtype), known)
-        if result.verdict != "unsupported" or inside:
-            _blame(own, result.verdict, f"a fresh call, {cases[at].id} with other numbers: {result.message}")
-            break
+            return False
+        traits = traits_of(replace(case, calls=(call,)), operation.dtype)
+        inside = is_known(traits, known) or (op in stated and is_inside(stated[op], traits))
+        if result.verdict == "unsupported" and not inside:
+            return False
+        _blame(own, result.verdict, f"a fresh call, {case.id} with other numbers: {result.message}")
+        return True
+
+    order = [cases[at] for at in rng.permutation(len(cases))]
+    if any(is_wrong(case, fresh(case, operation.dtype, rng), "fresh") for case in order[:CALLS]):
+        return asker
+    if op in stated or not any(one.counts["unsupported"] for one, _ in own):
+        return asker
+    for case, name, call in _others(order, near, operation.dtype, rng):
+        if _answered(asker) or is_wrong(case, call, name):
+            return asker
+    if asker.results and not _answered(asker):
+        _narrow(own, len(asker.results))
     return asker
+
+
+def _answered(asker: Asker) -> int:
+    return sum(result.verdict != "unsupported" for result in asker.results.values())
+
+
+def _others(
+    small: Sequence[LoadedCase], near: Sequence[LoadedCase], dtype: str, rng: np.random.Generator
+) -> Iterator[tuple[LoadedCase, str, Call | None]]:
+    """Yield more calls, also such as code of one base, or of positions from 0, answers."""
+    for case in small[CALLS:REFUSED]:
+        yield case, "fresh", fresh(case, dtype, rng)
+    for case in (near[at] for at in rng.permutation(len(near))[:REFUSED]):
+        if not case.calls[0].inputs:
+            yield case, "whole", _with_other_options(case.op, case.calls[0], rng, whole=True)
+            continue
+        for axis in LETTERS.values():
+            count = SHORTEST + int(rng.integers(4))
+            yield case, f"{axis}-{count}", _of_tokens(case, axis, count)
+
+
+def _of_tokens(case: LoadedCase, axis: str, count: int) -> Call | None:
+    """Return a small call with another number of tokens, queries or keys; None where its arrays do not fit together then."""
+    [call] = case.calls
+    changed: Call | None
+    with suppress(ValueError):
+        if axis == "tokens" and len(call.inputs) == 1 and tuple(call.inputs) == positions_of(case.op):
+            [(name, p)] = call.inputs.items()
+            changed = (
+                None if p.ndim == 0 or not p.size else replace(call, inputs={name: resized(p, p.ndim - 1, count, follows=True)})
+            )
+        else:
+            changed = CHANGES[axis](case, count)
+        if changed is not None:
+            changed = replace(changed, expected=plain(case.op, changed.inputs, changed.params))
+            return changed if _is_small(changed) else None
+    return None
+
+
+def _narrow(own: Pairs, count: int) -> None:
+    """Say in the scope of an operation that no fresh call was answered."""
+    calls = "the fresh call" if count == 1 else f"all {count} fresh calls"
+    text = f"its scope is too narrow: it refuses {calls}, cases that passed with other numbers; state the scope in `supports`"
+    _judged(own, NARROW, text)
 
 
 def _blame(own: Pairs, verdict: str, what: str) -> None:
     """Say in the scope of an operation that a fresh call was refused, or answered wrongly."""
+    refused = verdict == "unsupported"
+    _judged(own, "selective" if refused else verdict, f"it refuses {what}" if refused else f"it is wrong in {what}")
+
+
+def _judged(own: Pairs, decided: str, text: str) -> None:
+    """Put into the scope of an operation what fresh calls say of it."""
     op, counts = own[0][0].op, [operation.counts for operation, _ in own]
     asked, answered = (sum(c.total() - c[left] for c in counts) for left in ("", "unsupported"))
     scope = own[0][0].scope or Scope(op, asked, answered, passed=True)
-    refused = verdict == "unsupported"
-    scope.decided = "selective" if refused else verdict
-    scope.narrow = f"it refuses {what}" if refused else f"it is wrong in {what}"
+    scope.decided, scope.narrow = decided, text
     for operation, _ in own:
         operation.scope = scope
 
 
-def _is_small(case: LoadedCase) -> bool:
-    """Return whether a case is one small call at positions that are not too far away."""
+def _is_near(case: LoadedCase) -> bool:
+    """Return whether a case is one call at positions that are not too far away."""
     if len(case.calls) != 1:
         return False
-    [call] = case.calls
-    far = max(
-        (float(np.max(np.abs(call.inputs[n]), initial=0.0)) for n in positions_of(case.op) if n in call.inputs), default=0
-    )
-    size = sum(a.size for a in (*call.inputs.values(), *call.expected.values()))
-    return far <= FARTHEST and 0 < size <= LARGEST
+    given = case.calls[0].inputs
+    return all(np.max(np.abs(given[n]), initial=0.0) <= FARTHEST for n in positions_of(case.op) if n in given)
+
+
+def _is_small(call: Call) -> bool:
+    return 0 < sum(a.size for a in (*call.inputs.values(), *call.expected.values())) <= LARGEST
 
 
 def fresh(case: LoadedCase, dtype: str, rng: np.random.Generator) -> Call | None:
@@ -140,10 +208,10 @@ def _indices(x: npt.NDArray[Any], axes: Axes, known: Mapping[str, Any], rng: np.
     return arranged(drawn, axes)
 
 
-def _with_other_options(op: str, call: Call, rng: np.random.Generator) -> Call | None:
-    """Return a call without arrays of which one number is another, a real if it has any; None where there is none to change."""
+def _with_other_options(op: str, call: Call, rng: np.random.Generator, *, whole: bool = False) -> Call | None:
+    """Return a call without arrays of which one number is another, a real if it has any, unless `whole`; None without one."""
     record, numbers = REGISTRY[op], {n: v for n, v in call.params.items() if type(v) in (int, float)}
-    reals = [n for n in numbers if isinstance(record.domains[n], Real)]
+    reals = [n for n in numbers if isinstance(record.domains[n], Real) and not whole]
     for name in map(str, rng.permutation(reals or [n for n in numbers if isinstance(record.domains[n], Integer)])):
         domain = record.domains[name]
         for k in map(int, rng.permutation(np.arange(1, 9))):

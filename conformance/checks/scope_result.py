@@ -10,7 +10,7 @@ from ..traits import traits_of
 from . import scope_statement, scope_trial
 from .scope import ENOUGH, Asked, Restriction, apply, infer, is_inside
 from .scope_statement import Stated
-from .scope_trial import Asker, Watch, quietly
+from .scope_trial import Asker, Objection, Watch, quietly
 
 Pairs = Sequence[tuple[Operation, list[Answer]]]
 
@@ -65,12 +65,22 @@ def _scope(op: str, own: Pairs, target: Target, stated: Stated, watch: Watch, en
         asker = Asker(target, op, own[0][0].dtype, answered_traits, watch)
         traits = {one.id: one.traits for one in every if one.dtype == own[0][0].dtype}
         objection = scope_trial.reason(op, own, traits, restrictions, asker)
+        if op not in stated and enough >= ENOUGH:
+            objection = objection or _too_few(own)
         objection = objection or scope_trial.wrong_at_limit(op, _right(own), restrictions, asker)
         scope.decided, scope.narrow = objection
         scope.drawn = len(asker.results)
     if not target.has_gradients(op):
         scope.library = next((one.cases for one in scope.limits if one.axis == "gradient"), 0)
     return scope
+
+
+def _too_few(own: Pairs) -> Objection:
+    """Return what is wrong with an inferred scope if fewer cases passed inside it than must lie outside of a restriction."""
+    if len(_passing(own)) >= ENOUGH:
+        return scope_trial.NONE
+    text = f"its scope is too narrow: one case with values passed, and {ENOUGH} must, unless it is stated in `supports`"
+    return Objection(scope_trial.NARROW, text)
 
 
 def _limit(op: str, restriction: Restriction, every: Sequence[Asked]) -> Limit:
@@ -99,8 +109,13 @@ def _right(own: Pairs) -> list[LoadedCase]:
 
 def _passed(own: Pairs) -> bool:
     """Return whether a case passed that asks for values, and has some."""
+    return bool(_passing(own))
+
+
+def _passing(own: Pairs) -> frozenset[str]:
+    """Return the cases that passed of those that ask for values, and have some."""
+    found: set[str] = set()
     for operation, answers in own:
         sized = {a.case.id for a in answers if any(v.size for call in a.case.calls for v in call.expected.values())}
-        if any(c.verdict == "pass" and c.kind not in ("reject", "vjp") and c.id in sized for c in operation.cases):
-            return True
-    return False
+        found |= {c.id for c in operation.cases if c.verdict == "pass" and c.kind not in ("reject", "vjp") and c.id in sized}
+    return frozenset(found)

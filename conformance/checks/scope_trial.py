@@ -390,13 +390,15 @@ def _longer(letter: str) -> Change:
             if any(key.startswith("*") for key in before):
                 return None
             axis = inputs[name].ndim - 1 - len(before)
-            inputs[name] = _resized(inputs[name], axis, int(value), follows=name in positions_of(case.op))
+            if not inputs[name].size:  # there is nothing to repeat
+                return None
+            inputs[name] = resized(inputs[name], axis, int(value), follows=name in positions_of(case.op))
         return None if all(inputs[n] is a for n, a in call.inputs.items()) else replace(call, inputs=inputs)
 
     return change
 
 
-def _resized(array: Any, axis: int, size: int, *, follows: bool) -> Any:
+def resized(array: Any, axis: int, size: int, *, follows: bool) -> Any:
     """Return an array with another size of an axis; positions go on as they began."""
     given = array.shape[axis]
     index = np.arange(size) % given
