@@ -174,6 +174,15 @@ WRONG: dict[str, Target] = {
             return posref.alibi_slopes(heads, **options)
         """,
     ),
+    "a table of two cases, without arrays": Target(
+        "alibi_slopes",
+        """
+        def alibi_slopes(heads, *, max_bias=8, **options):
+            if (heads, max_bias) not in ((8, 8), (8, 16)):
+                raise Unsupported("not here")
+            return posref.alibi_slopes(heads, max_bias=max_bias)
+        """,
+    ),
     "one number of heads, and another answer elsewhere": Target(
         "alibi_slopes",
         """

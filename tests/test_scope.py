@@ -672,6 +672,20 @@ def test_one_case_is_no_scope_unless_it_is_stated() -> None:
     inferred = check(refusing(lambda c: c.heads != 1, op="alibi_slopes"), op="alibi_slopes").operations[0]
     assert inferred.standing == "too narrow"
     assert "one case with values passed, and 2 must" in inferred.reason
-    stated = refusing(lambda c: c.heads != 1, op="alibi_slopes")
-    stated.supports = {"alibi_slopes": {"heads": {"min": 1, "max": 1}}}
+    one = {"alibi_slopes": {"heads": {"min": 1, "max": 1}}}
+    stated = refusing(lambda c: c.heads != 1, op="alibi_slopes", supports=one)
     assert check(stated, op="alibi_slopes").operations[0].standing == "in scope"
+
+
+def test_a_table_that_refuses_all_fresh_calls_must_state_its_scope() -> None:
+    """Eight heads and two slopes, as a table of two answers has: `--print-scope` gives what to state."""
+
+    def refuses(call: SimpleNamespace) -> bool:
+        return call.heads != 8 or call.max_bias not in (8, 16)
+
+    [inferred] = check(refusing(refuses, op="alibi_slopes"), op="alibi_slopes", seed=1).operations
+    assert inferred.standing == "too narrow"
+    assert "refuses all 4 fresh calls" in inferred.reason
+    eight = {"alibi_slopes": {"heads": {"min": 8, "max": 8}, "max_bias": [8, 16]}}
+    [stated] = check(refusing(refuses, op="alibi_slopes", supports=eight), op="alibi_slopes", seed=1).operations
+    assert stated.standing == "in scope"
