@@ -90,6 +90,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.rotary.cayley import cayley as cayley
     from posref.rotary.cayley_string import cayley_string as cayley_string
     from posref.rotary.circulant_string import circulant_string as circulant_string
+    from posref.rotary.cumulative_angles import cumulative_angles as cumulative_angles
+    from posref.rotary.cumulative_rope import cumulative_rope as cumulative_rope
     from posref.rotary.fope import fope as fope
     from posref.rotary.liere import liere as liere
     from posref.rotary.liere_rotations import liere_rotations as liere_rotations

@@ -11,7 +11,7 @@ import pytest
 from flint import arb, fmpq
 
 from posref.backends.exact import nearest_float64, precision
-from posref.core.angles import BITS, LIMBS, cos_sin, turn_limbs
+from posref.core.angles import BITS, LIMBS, cos_sin, cos_sin_of_running_sums, running_sums, turn_limbs
 
 LIMIT = 2.0**-22
 RNG = np.random.default_rng(2)
@@ -166,3 +166,28 @@ def test_gradient_to_frequencies_reaches_learned_arrays() -> None:
     # 3 terms of at most 5, each with a cosine off by 4 roundoffs and an angle of at most 5 rounded once, and 3
     # roundings of sums
     np.testing.assert_array_less(np.abs(np.asarray(gradient) - expected), 8 * (4 + 5 + 3) * 2.0**-24)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 30.0])
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_running_sums_are_exact_before_they_are_rounded(wrap: Callable[..., Any], scale: float) -> None:
+    """Two numbers of 24 bits are off by half an ulp where the sum is rounded once; a sum in float32 loses far more."""
+    terms = (np.random.default_rng(7).standard_normal((2, 2000, 3)) * scale).astype(np.float32)
+    start = np.asarray([[100.3, -7.25, 4e3], [0.0, -1e-3, 2.0]], dtype=np.float32)
+    every = np.concatenate([start[:, None], terms], axis=1).astype(np.longdouble)
+    expected = np.cumsum(every, axis=1)[:, 1:]
+    got = np.asarray(wrap(running_sums)(jnp.asarray(terms), jnp.asarray(start)), np.float64)
+    assert np.all(np.abs(got - expected) <= 2.0**-24 * np.abs(expected) + 2.0**-53)
+    single = np.cumsum(every.astype(np.float32), axis=1)[:, 1:]
+    assert np.any(np.abs(single - expected) > 2.0**-21 * np.abs(expected))
+    waves = wrap(lambda t, s: cos_sin_of_running_sums(t, s, dtype=jnp.float32))(jnp.asarray(terms), jnp.asarray(start))
+    assert worst(waves, (np.cos(expected), np.sin(expected))) <= LIMIT
+
+
+def test_gradients_pass_through_running_sums() -> None:
+    terms, start = jnp.asarray([[0.3], [1e-3], [-40.7]]), jnp.asarray([2.5])
+    by_terms, by_start = jax.grad(lambda t, s: jnp.sum(running_sums(t, s) * jnp.asarray([[1.0], [2.0], [4.0]])), (0, 1))(
+        terms, start
+    )
+    assert by_terms.tolist() == [[7.0], [6.0], [4.0]]
+    assert by_start.tolist() == [7.0]

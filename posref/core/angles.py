@@ -99,6 +99,79 @@ def cos_sin_of_half_turns(positions: Array, frequencies: Array, /, *, dtype: DTy
     return _turn_back(cast(xp.cos(rest), work), cast(xp.sin(rest), work), quadrant)
 
 
+def running_sums(terms: Array, start: Array, /) -> Array:
+    """
+    Return `start` plus the sum of each of `terms` and all before it, along the last axis but one of `terms`.
+
+    In a library with float64 they are float64 sums. In the others the result is in float32, rounded once from the sum of
+    `_exact_running_sums`.
+    """
+    if has_float64(terms):
+        return _float64_running_sums(terms, start)
+    numbers, rest = _exact_running_sums(terms, start)
+    (total, *parts), lost = _multiples(numbers), rest
+    for part in parts:
+        rounded = total + part
+        total, lost = rounded, lost + (part - (rounded - total))  # exact: `part` is the smaller of both, or `total` is 0
+    return total + lost
+
+
+def cos_sin_of_running_sums(terms: Array, start: Array, /, *, dtype: DType) -> tuple[Array, Array]:
+    """Return cos and sin of `running_sums`, in radians, in the working dtype of `dtype`: see `cos_sin_of_pairs`."""
+    xp = namespace(terms)
+    work = wide(dtype, xp)
+    if has_float64(terms):
+        angles = _float64_running_sums(terms, start)
+        return cast(xp.cos(angles), work), cast(xp.sin(angles), work)
+    numbers, rest = _exact_running_sums(terms, start)
+    turns = _sum(_turns(numbers[0], [1.0], (1,)), _turns(numbers[1], [2.0**-BITS], (1,)))
+    quarters, quadrant = _quarters(turns)
+    angle = quarters * (xp.pi / 2) + (sum(_multiples(numbers)[2:]) + rest)
+    return _turn_back(xp.cos(angle), xp.sin(angle), quadrant)
+
+
+def angle_dtype(x: Array) -> DType:
+    """Return the dtype of angles in the library of `x`, if it has float64: that, or the label that error bounds use."""
+    return _dtypes(namespace(x))[1]
+
+
+def _float64_running_sums(terms: Array, start: Array) -> Array:
+    """Return `running_sums` in a library with float64."""
+    angles = angle_dtype(terms)
+    return _cumulative(cast(terms, angles), cast(start, angles))
+
+
+def _cumulative(terms: Array, start: Array) -> Array:
+    """Return `start` plus the sum of each term and all before it, in their dtype. There is one sum, from `start` on."""
+    xp = namespace(terms)
+    every = xp.concat([start[..., None, :], terms], axis=terms.ndim - 2)
+    return cast(xp.cumulative_sum(every, axis=-2), terms.dtype)[..., 1:, :] if every.shape[-1] else terms
+
+
+def _exact_running_sums(terms: Array, start: Array) -> tuple[list[Array], Array]:
+    """
+    Return `running_sums` as whole numbers, 2^12ths, 2^24ths and 2^36ths, in int32, and a rest in float32.
+
+    Each term is split in this way, and what is left is below 2^-37. The numbers are summed as integers, which fit for 2^20
+    terms. Gradients pass through what is left, whose slope in a term is 1.
+    """
+    xp = namespace(terms)
+    left, left_of_start, sums = cast(terms, xp.float32), cast(start, xp.float32), []
+    for _ in range(4):
+        nearest, nearest_of_start = xp.round(left), xp.round(left_of_start)
+        sums.append(_cumulative(cast(nearest, xp.int32), cast(nearest_of_start, xp.int32)))
+        left, left_of_start = (left - nearest) * 2**BITS, (left_of_start - nearest_of_start) * 2**BITS
+    for k in (3, 2, 1):
+        carry = sums[k] + 2 ** (BITS - 1) >> BITS
+        sums[k - 1], sums[k] = sums[k - 1] + carry, sums[k] - (carry << BITS)
+    return sums, _cumulative(left, left_of_start) * 2 ** (-4 * BITS)
+
+
+def _multiples(numbers: list[Array]) -> list[Array]:
+    """Return integers of `_exact_running_sums` as the numbers that they count, in float32."""
+    return [cast(of_power, namespace(of_power).float32) * 2 ** (-BITS * k) for k, of_power in enumerate(numbers)]
+
+
 def _dtypes(xp: Namespace) -> tuple[DType, DType]:
     """Return the dtypes of frequencies and angles in a library with float64: float64, or the labels that error bounds use."""
     return getattr(xp, "frequencies", xp.float64), getattr(xp, "angles", xp.float64)

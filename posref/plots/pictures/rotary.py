@@ -431,3 +431,44 @@ def norm_rope(asked: Asked) -> Chart:
     found = call(asked, given, x=x, weight=np.ones(2), cos=cos, sin=sin)[0]
     series = {"without the norm": (sizes * cos[:, 0], sizes * sin[:, 0]), "with the norm": (found[:, 0], found[:, 1])}
     return lines(asked, "first channel of the pair", "second channel", series)
+
+
+STILL = slice(20, 40)  # tokens of which each says: no further
+
+
+def _told_by_tokens() -> Numbers:
+    """Return increments of 60 tokens that differ, with a passage of zeros."""
+    increments = 0.2 + 0.15 * np.sin(0.9 * np.arange(60.0))
+    increments[STILL] = 0
+    return increments
+
+
+def _rests(chart: Lines) -> bool:
+    (_, equal), (_, told) = chart.series.values()
+    moving = np.delete(np.diff(told), np.arange(19, 39))
+    return bool(np.ptp(told[STILL]) == 0 and np.all(moving > 0) and np.ptp(moving) > 0.1) and same(np.diff(equal), 0.2, 64)
+
+
+@picture(_rests)
+def cumulative_angles(asked: Asked) -> Chart:
+    """Each token says how far its angle goes on; where tokens say 0 the angle rests, and RoPE's goes on evenly."""
+    both = np.stack([np.full(60, 0.2), _told_by_tokens()], axis=-1)
+    found = call(asked, {}, increments=both, start=np.zeros(2))[0]
+    series = {"equal increments (RoPE)": (np.arange(60), found[:, 0]), "of the text": (np.arange(60), found[:, 1])}
+    return lines(asked, "token", "angle (radians)", series)
+
+
+def _same_in_a_pause(chart: Lines) -> bool:
+    (_, equal), (_, told) = chart.series.values()
+    return same(told[STILL], told[19], 64) and bool(np.ptp(equal[STILL]) > 0.5 and np.ptp(told[:19]) > 0.5)
+
+
+@picture(_same_in_a_pause)
+def cumulative_rope(asked: Asked) -> Chart:
+    """The product with the first token follows the sum of what the tokens said; tokens that say 0 are at no distance."""
+    series = {}
+    for name, increments in (("equal increments (RoPE)", np.full(60, 0.2)), ("of the text", _told_by_tokens())):
+        x = np.tile(np.asarray([1.0, 0.0]), (60, 1))
+        found = call(asked, {"layout": "half"}, x=x, increments=increments[:, None], start=np.zeros(1))[0]
+        series[name] = (np.arange(60), found @ found[0])
+    return lines(asked, "token", "product with the first token", series)

@@ -1,0 +1,152 @@
+"""Cumulative angles: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
+from .tools.forms import form
+from .tools.hints import EACH_HEAD, KEEP_FLOAT32
+from .tools.numbers import reals
+
+OP = "cumulative_angles"
+FLAGS = {
+    "angles-own": Flag("the token's own increment left out"),
+    "angles-start": Flag("the angles of the chunk before left out, or added for each token"),
+    "angles-chunk": Flag("a chunk that is not the part of the whole"),
+    "angles-axis": Flag("sums over heads or pairs"),
+    "angles-heads": Flag("the first head's increments used for all"),
+    "angles-rows": Flag("the first row's increments used for all"),
+    "angles-sums": Flag("sums held in half precision", "a sum past 256 in bfloat16"),
+    "angles-long": Flag("sums of many increments that lose their last digits"),
+    "angles-modulo": Flag("whole turns taken off the sum"),
+    "angles-bits": Flag("increments of 24 bits narrowed on the way"),
+    "angles-true-size": Flag("a model's own numbers of heads and pairs not reproduced"),
+    "angles-empty": Flag("no token or no pair: a crash or a wrong shape"),
+    "angles-refuse": Flag("increments without tokens, or a start of another shape, accepted"),
+}
+USUAL: dict[str, Any] = {}
+KERNEL: tuple[dict[str, Any], ...] = ({},)
+KERNEL_SIZES: dict[str, Any] = {"B": (2, 33), "T": 257, "n": 5}
+
+_cases = cases_of(OP, "angles-")
+
+
+def _inputs(name: str, shape: tuple[int, ...], bits: int = 8, by: float = 0.25) -> dict[str, Any]:
+    """Return increments of this shape, and the angles before them."""
+    start = reals(f"{OP} {name} start", *shape[:-2], shape[-1], bits=bits)
+    return {"increments": reals(f"{OP} {name}", *shape, bits=bits) * by, "start": start}
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], comment: str = "", bits: int = 8, by: float = 0.25, **rest: Any
+) -> Case:
+    inputs = {**_inputs(name, shape, bits, by), **rest.pop("given", {})}
+    return _cases(name, flags, {}, inputs, comment, **rest)
+
+
+def _form(name: str, flag: str, shape: tuple[int, ...], comment: str = "") -> Case:
+    return form(OP, name, flag, _inputs(name, shape), {}, comment)
+
+
+def _chunks(*ends: int) -> tuple[Step, ...]:
+    """Return calls of one chunk after another, each from the last angles of the one before."""
+    whole = _inputs("chunks", (2, ends[-1], 3))
+    sums = np.cumsum(whole["increments"], axis=-2) + whole["start"][:, None, :]
+    begins = (0, *ends[:-1])
+    starts = [whole["start"], *(sums[:, end - 1, :] for end in ends[:-1])]
+    parts = [whole["increments"][:, a:b, :] for a, b in zip(begins, ends, strict=True)]
+    return tuple(Step({}, {"increments": part, "start": start}) for part, start in zip(parts, starts, strict=True))
+
+
+PADDED = np.where(np.arange(7)[:, None] < 2, 0.0, reals(f"{OP} padded", 7, 3) / 4)  # two padding tokens, then five
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("text/small", "own start axis", (4, 3), tier="smoke"),
+        _case("text/heads", "heads axis", (3, 5, 2)),
+        _case("text/rows", "rows heads", (2, 3, 5, 4)),
+        _case("text/from-zero", "own start", (6, 2), "the start of a text", given={"start": np.zeros(2)}),
+        _case("text/turns", "modulo sums", (9, 3), "many whole turns", by=4.0),
+        _case("text/turns-rows", "modulo rows", (3, 5, 2), by=8.0),
+        _case("text/padding", "own start", (7, 3), "the first two tokens are padding", given={"increments": PADDED}),
+        _case("text/24-bits", "bits own", (5, 4), bits=24),
+        _case("text/24-bits-heads", "bits heads", (3, 4, 2), bits=24),
+        _case("text/mamba-3", "true-size heads", (8, 12, 32), "32 pairs; fewer heads and tokens"),
+        _case("text/128-pairs", "true-size axis", (2, 5, 128)),
+        _case("text/large-start", "start sums", (5, 2), "after thousands of tokens",
+              given={"start": np.asarray([1000.5, -724.25])}),
+        _case("text/large-start-rows", "start rows", (2, 3, 2), given={"start": np.asarray([[513.5, -2.25], [-4097.0, 1.5]])}),
+        _case("text/1000-tokens", "long sums", (1000, 1), by=1.0),
+        _case("text/2000-tokens", "long bits", (2000, 1), bits=24, by=0.5),
+        _case("chunk/one-token", "chunk start", (2, 1, 3), "a decode step"),
+        _case("chunk/one-token-heads", "chunk own", (2, 3, 1, 2)),
+        _case("empty/no-token", "empty", (2, 0, 3)),
+        _case("empty/no-pair", "empty", (3, 4, 0)),
+        _form("strided", "non-contiguous", (3, 4, 2)),
+        _form("strided-rows", "non-contiguous", (2, 3, 5)),
+        _form("expanded", "broadcast-view", (-3, 4, 2), "one row stands for a batch of three"),
+        _form("batch-one", "batch-one", (1, 5, 3)),
+        _form("length-one", "length-one", (3, 1, 2)),
+        _form("length-one-alone", "length-one", (1, 4)),
+        Case(f"{OP}/sequence/chunks", flags=("angles-chunk", "angles-start"), kind="sequence",
+             comment="a text in chunks of four, one and three tokens", steps=_chunks(4, 5, 8)),
+        _case("refused/one-axis", "refuse", (1, 3), "no axis of tokens", given={"increments": np.ones(3)}, kind="reject"),
+        _case("refused/start", "refuse", (4, 3), "a start of fewer pairs", given={"start": np.ones(2)}, kind="reject"),
+        _case("refused/start-tokens", "refuse", (4, 3), "a start for each token", given={"start": np.ones((4, 3))},
+              kind="reject"),
+        gradient(OP, "small", "term repeat", _inputs("gradient", (4, 2)), {"out": (4, 2)}),
+        gradient(OP, "rows", "term broadcast", _inputs("gradient rows", (2, 3, 2)), {"out": (2, 3, 2)}),
+        gradient(OP, "strided", "non-contiguous term", _inputs("gradient strided", (2, 3, 3)), {"out": (2, 3, 3)}),
+    )  # fmt: skip
+
+
+def _other_axis(function: Function) -> Function:
+    def deviating(increments: Real, start: Real, /, **_: Any) -> Real:
+        axis = -3 if increments.ndim > 2 else -1
+        return np.cumsum(increments, axis=axis) + start[..., None, :]
+
+    return deviating
+
+
+def _start_each(out: Real, increments: Real, start: Real, /) -> Real:
+    return out + start[..., None, :] * np.arange(increments.shape[-2])[:, None]
+
+
+def _first(axes: int) -> Any:
+    """Return a change that gives all indices of an axis the increments of the first."""
+    return argument(0, lambda d: np.broadcast_to(np.take(d, [0], axis=-axes), d.shape) if d.ndim >= axes else d)
+
+
+_deviation = deviations_of(OP)
+_running = deviations_of("running_angles")
+OWN = "The increments of the token itself count: rotate by the sum after the token's own is added."
+STATE = "A chunk begins from the last angles of the chunk before: add them once, to every token."
+WHOLE = "Return the whole sum. To compare code that takes it modulo 2 pi, use cumulative_rope."
+
+DEVIATIONS = (
+    _running("running-exclusive", "the token's own increment does not count",
+             after(lambda out, increments, start, /: out - increments), hint=OWN),
+    _running("running-start-lost", "the angles before the first token are left out", argument(1, np.zeros_like), hint=STATE),
+    _running("running-start-each", "the angles before the first token are added again for each token", after(_start_each),
+             hint=STATE),
+    _running("running-not-summed", "each token has only its own increment",
+             lambda f: lambda increments, start, /: increments + start[..., None, :], hint="Sum along the tokens."),
+    _running("running-other-axis", "increments are summed along the axis before or after the tokens", _other_axis,
+             hint="Sum along the tokens: look for the order of the axes of heads and tokens."),
+    _running("running-sums-bfloat16", "sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
+             hint="The state of angles must stay in float32: bfloat16 cannot tell 256 from 257."),
+    _running("running-sums-float16", "sums are held in float16", after(lambda out, *a: narrowed("float16")(out)),
+             hint=KEEP_FLOAT32),
+    _running("running-bfloat16", "increments are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _running("running-first-head", "every head has the increments of the first", _first(3), hint=EACH_HEAD),
+    _running("running-first-row", "every row of the batch has the increments of the first", _first(4),
+             hint="Keep the axis of the batch through the cumulative sum."),
+    _deviation("running-modulo", "whole turns are taken off the sum", after(lambda out, *a, **o: np.mod(out, 2 * np.pi)),
+               hint=WHOLE, seen_in="mamba-ssm's angle_dt, as a convention"),
+)  # fmt: skip
