@@ -30,6 +30,7 @@ FLAGS = {
     "cumulative-refuse": Flag("more pairs than x has, or another number of tokens, accepted"),
 }
 USUAL: dict[str, Any] = {"layout": "interleaved"}
+GAPS = ("running-modulo",)  # the rotation is the same
 WITH_OPTION = {"lanes": {"tail": 2}}
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 
@@ -101,6 +102,8 @@ def cases() -> tuple[Case, ...]:
         _case("half/2000-tokens", "long bits", (2000, 2), 1, "half", bits=24, by=0.5),
         _case("mixed/small", "layout inverse", (4, 8), 4, "interleaved_to_half"),
         _case("mixed/inverse", "layout inverse", (3, 4, 7), 3, "interleaved_to_half", inverse=True),
+        _case("mixed/inverse-heads", "layout inverse", (2, 3, 6), 2, "interleaved_to_half", inverse=True),
+        _case("interleaved/one-head", "heads own", (2, 1, 4, 6), 3, "interleaved", "a head alone"),
         _case("trailing/half", "partial layout", (3, 9), 3, "half", lanes="trailing"),
         _case("trailing/interleaved", "partial heads", (2, 4, 8), 3, "interleaved", lanes="trailing"),
         _case("chunk/one-token", "chunk start", (2, 1, 6), 3, "interleaved", "a decode step"),
