@@ -142,8 +142,9 @@ def cast(x: Array, dtype: DType) -> Array:
 
 
 def times(x: Array, factor: Any) -> Array:
-    """Return `x` times a factor, or `x` itself if the factor is the float 1.0."""
-    return x if type(factor) is float and factor == 1.0 else x * factor
+    """Return `x` times a factor, or `x` itself if that is 1.0. Error bounds allow the product to those who compute it."""
+    one = type(factor) is float and factor == 1.0
+    return x if one and number_system(namespace(x)) is None else x * factor
 
 
 def wide(dtype: DType, xp: Namespace) -> DType:
