@@ -140,7 +140,7 @@ class Adjoints(NumberSystem):
         value = self._plain(x)
         if not isinstance(x, Node):
             return self._node(self.base.abs(value))
-        sign = self._slope(value, self.base.real(np.zeros(()), x.dtype)) * 2 - 1
+        sign = self.base.slope(value, self.base.real(np.zeros(()), x.dtype)) * 2 - 1
         return self._node(self.base.abs(value), (x, lambda g: g * sign))
 
     def real_add(self, a: Array, b: Array, dtype: Label) -> Array:
@@ -164,21 +164,16 @@ class Adjoints(NumberSystem):
     def real_minimum(self, a: Array, b: Array, dtype: Label) -> Array:
         p, q = self._plain(a), self._plain(b)
         value = self.base.real_minimum(p, q, dtype)
-        return self._elementwise(value, (a, lambda g: g * self._slope(q, p)), (b, lambda g: g * self._slope(p, q)))
+        return self._elementwise(value, (a, lambda g: g * self.base.slope(q, p)), (b, lambda g: g * self.base.slope(p, q)))
 
     def real_maximum(self, a: Array, b: Array, dtype: Label) -> Array:
         p, q = self._plain(a), self._plain(b)
         value = self.base.real_maximum(p, q, dtype)
-        return self._elementwise(value, (a, lambda g: g * self._slope(p, q)), (b, lambda g: g * self._slope(q, p)))
+        return self._elementwise(value, (a, lambda g: g * self.base.slope(p, q)), (b, lambda g: g * self.base.slope(q, p)))
 
     def real_compare(self, name: str, a: Array, b: Array) -> Part:
         compared: Part = self.base.real_compare(name, self._plain(a), self._plain(b))
         return compared
-
-    def _slope(self, a: Array, b: Array) -> Any:
-        """Return the derivative of max(a, b) with respect to a: 1 or 0, or everything between if undecided."""
-        low, high = self.base.surely_greater(a, b), ~self.base.surely_greater(b, a)
-        return self.base.between(low.astype(np.float64), high.astype(np.float64), a.dtype)
 
     # ---- functions -----------------------------------------------------------------------------------------------------------
     def floor(self, x: Array) -> Array:

@@ -237,6 +237,18 @@ class Bounds(NumberSystem):
         """Return the middle of two NumPy arrays, with half their distance as its bound."""
         return self.array((low + high) / 2, (high - low) / 2, dtype)
 
+    def slope(self, a: Array, b: Array) -> Array:
+        """
+        Return the derivative of max(a, b) with respect to a: 1 or 0, with a bound of 1 where the errors allow both.
+
+        The value is the derivative without errors, since tolerances are laid about the true value. A bound of 1/2 about 1/2
+        would exclude the other. Only numbers that are equal without errors have everything between.
+        """
+        (p, e, _), (q, f, _) = a.parts, b.parts
+        known = self.surely_greater(a, b) | self.surely_greater(b, a)
+        error = np.where(known, 0.0, np.where(e + f > 0, 1.0, 0.5))
+        return self.array((p > q) + 0.5 * (p == q), error, a.dtype)
+
     def _step(self, x: Array, step: Callable[[Part], Part]) -> Array:
         value, error, _ = x.parts
         low, high = step(value - error), step(value + error)

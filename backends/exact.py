@@ -115,6 +115,11 @@ class Exact(NumberSystem):
         """Return balls that contain everything between two NumPy arrays."""
         return Array((_elementwise(lambda p, q: _ball(p).union(_ball(q)), low, high),), dtype, self)
 
+    def slope(self, a: Array, b: Array) -> Array:
+        """Return the derivative of max(a, b) with respect to a: 1 or 0, or everything between if the balls allow both."""
+        low, high = self.surely_greater(a, b), ~self.surely_greater(b, a)
+        return self.between(low.astype(np.float64), high.astype(np.float64), a.dtype)
+
     def _function(self, x: Array, function: Callable[[arb], arb]) -> Array:
         return Array((_elementwise(function, x.parts[0]),), x.dtype, self)
 

@@ -145,6 +145,20 @@ def test_an_undecided_maximum_allows_every_share() -> None:
         assert [share.contains(0.5) for share in shares] == [True, True, False]
 
 
+@pytest.mark.parametrize("inside", [0.001, -0.001])
+def test_an_undecided_relu_allows_both_derivatives_about_the_true_one(inside: float) -> None:
+    """In bfloat16 1 * 1 - 1.001 may have either sign, so that honest code may drop a cotangent or pass it on."""
+    for accuracy, undecided in (("float64", False), ("low-bfloat16", True)):
+        xp = Adjoints(bounds(accuracy))
+        a, b, zero, one = (xp.base.asarray(np.asarray(x), dtype=xp.base.float32) for x in (1.0, inside - 1.0, 0.0, 1.0))
+        leaves = [xp.leaf(a), xp.leaf(b)]
+        out = xp.maximum(leaves[0] * leaves[0] + leaves[1], zero)
+        for gradient, size in zip(xp.pull_back([out], [one], leaves), (2.0, 1.0), strict=True):
+            value, error, _ = gradient.parts
+            assert value == size * (inside > 0)
+            assert (error >= size) == undecided
+
+
 # ---- the cases ------------------------------------------------------------
 
 
