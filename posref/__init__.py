@@ -42,10 +42,12 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.attention.write_cache import write_cache as write_cache
     from posref.bias.alibi import alibi as alibi
     from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
+    from posref.bias.continuous_position_bias import continuous_position_bias as continuous_position_bias
     from posref.bias.cope import cope as cope
     from posref.bias.fire import fire as fire
     from posref.bias.forgetting_bias import forgetting_bias as forgetting_bias
     from posref.bias.kerple import kerple as kerple
+    from posref.bias.log_spaced_coordinates import log_spaced_coordinates as log_spaced_coordinates
     from posref.bias.residue_bins import residue_bins as residue_bins
     from posref.bias.sandwich import sandwich as sandwich
     from posref.bias.t5_bias import t5_bias as t5_bias

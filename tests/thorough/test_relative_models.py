@@ -17,6 +17,8 @@ from transformers import (
     SamVisionModel,
     SwinConfig,
     SwinModel,
+    Swinv2Config,
+    Swinv2Model,
     XLNetConfig,
     XLNetModel,
 )
@@ -25,6 +27,7 @@ from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePos
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
+from transformers.models.swinv2.modeling_swinv2 import Swinv2SelfAttention
 from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
@@ -211,6 +214,48 @@ def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
 
     seen: list[int] = []
     monkeypatch.setattr(SwinLayer, "get_attn_mask", mask)
+    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    assert min(seen) > 0
+
+
+@pytest.mark.parametrize("pretrained", [0, 7])
+def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of the size of training, and smaller ones."""
+    torch.manual_seed(10)
+    config = Swinv2Config(
+        image_size=(40, 56), patch_size=4, embed_dim=12, depths=[2], num_heads=[3], window_size=4,
+        pretrained_window_sizes=[pretrained],
+    )  # fmt: skip
+    model = Swinv2Model(config).eval().double()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    pixels = torch.randn(1, 3, 40, 56, dtype=torch.float64)
+    expected = model(pixels).last_hidden_state.detach()
+
+    def attention(self: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, sign: int) -> tuple[Tensor]:
+        q, k, v = (
+            layer(hidden_states).unflatten(-1, (self.num_attention_heads, -1)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        first, _, second = self.continuous_position_bias_mlp
+        height, width = self.window_size
+        bias = posref.continuous_position_bias(
+            first.weight, first.bias, second.weight, height=height, width=width, form="swin",
+            pretrained_height=self.pretrained_window_size[0] or None, pretrained_width=self.pretrained_window_size[1] or None,
+        )  # fmt: skip
+        q, k = (torch.nn.functional.normalize(x, dim=-1) for x in (q, k))  # keys of the padding are 0
+        scale = self.logit_scale.exp().clamp(max=100.0)
+        logits = scale * (q @ k.mT) + (bias if sign > 0 else bias.mT)
+        if attention_mask is not None:
+            twice = 2 * attention_mask.repeat(len(logits) // len(attention_mask), 1, 1)
+            logits = logits + twice[:, None]
+            seen.append(int(attention_mask.count_nonzero()))
+        return ((logits.softmax(-1) @ v).transpose(1, 2).flatten(-2),)
+
+    def patched(sign: int) -> None:
+        monkeypatch.setattr(Swinv2SelfAttention, "forward", partialmethod(attention, sign=sign))
+
+    seen: list[int] = []
     assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
     assert min(seen) > 0
 

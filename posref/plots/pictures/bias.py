@@ -183,3 +183,34 @@ def window_bias(asked: Asked) -> Chart:
     given = {"height": 4, "width": 4, "depth": 1, "order": "query_minus_key", "class_token": False}
     found = call(asked, given, table=table)[0][0]
     return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)
+
+
+def _nearer_together(chart: Lines) -> bool:
+    curves = [np.diff(y[x > 0]) for x, y in chart.series.values()]
+    odd = [y + y[::-1] for _, y in chart.series.values()]
+    return all((np.diff(steps) < 0).all() for steps in curves) and all(same(total, 0.0, 4) for total in odd)
+
+
+@picture(_nearer_together)
+def log_spaced_coordinates(asked: Asked) -> Chart:
+    """Far offsets lie ever closer together, so a window of 16 is hardly wider than the window of 8 of training."""
+    places = np.arange(-15, 16)
+    series = {
+        "window 8 in training": (places, call(asked, {"window": 8}, offsets=places)[0]),
+        "logarithm of the offset": (places, call(asked, {"window": None}, offsets=places)[0]),
+    }
+    return lines(asked, "offset (cells)", "coordinate", series)
+
+
+def _saturates(chart: Map) -> bool:
+    values = chart.values
+    inside = (values > 0).all() and (values < 16).all() and np.ptp(values) > 14
+    return bool(inside) and same(np.diagonal(values), 8.0, 4)
+
+
+@picture(_saturates)
+def continuous_position_bias(asked: Asked) -> Chart:
+    """A network of the offset gives any window a bias between 0 and 16: here a network that prefers keys above the query."""
+    net = {"w1": np.asarray([[8.0, 0.0], [-8.0, 0.0]]), "b1": np.zeros(2), "w2": np.asarray([[1.0, -1.0]])}
+    found = call(asked, {"height": 6, "width": 4, "form": "swin"}, **net)[0][0]
+    return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)

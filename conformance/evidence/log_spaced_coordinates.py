@@ -1,0 +1,105 @@
+"""Log-spaced coordinates of Swin v2: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.deviation import Real, after, argument, deviations_of, narrowed, option
+from .tools.forms import places
+from .tools.hints import DEFAULT, FRACTIONS, INTEGERS
+
+OP = "log_spaced_coordinates"
+FLAGS = {
+    "log-spaced-sign": Flag("the offset's sign lost"),
+    "log-spaced-base": Flag("another base of the logarithm, or a result that is not divided by 3"),
+    "log-spaced-scale": Flag("offsets divided by w, or not multiplied by 8"),
+    "log-spaced-one": Flag("the logarithm without the 1"),
+    "log-spaced-window": Flag("another window than the caller's, or a window where there is none"),
+    "log-spaced-single": Flag("a window of one cell: division by 0"),
+    "log-spaced-far": Flag("offsets past 256 or 2048 in half precision"),
+    "log-spaced-fraction": Flag("offsets truncated, or 24 bits narrowed on the way"),
+    "log-spaced-true-size": Flag("a model's own window not reproduced"),
+    "log-spaced-empty": Flag("no offsets: a crash or a wrong shape"),
+    "log-spaced-refuse": Flag("a window of no cells accepted"),
+}
+USUAL: dict[str, Any] = {"window": 8}
+OTHER_VALUES = {"window": 12}
+KERNEL: tuple[dict[str, Any], ...] = ({"window": 8}, {"window": None})
+
+NEAR = tuple(range(-7, 8))
+FAR = (-131071, -65537, -2049, -257, 0, 129, 255, 2047, 4097)
+
+_cases = cases_of(OP, "log-spaced-")
+
+
+def _case(name: str, flags: str, offsets: Any, window: Any, comment: str = "", **rest: Any) -> Case:
+    return _cases(name, flags, {"window": window}, {"offsets": offsets}, comment, **rest)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("window/small", "sign base scale", (-3, -1, 0, 2, 5), 6, tier="smoke"),
+        _case("window/8", "true-size sign one", NEAR, 8, "Swin v2: windows of 8 by 8"),
+        _case("window/16-of-8", "true-size window", tuple(range(-15, 16)), 8, "windows of 16, trained with 8"),
+        _case("window/24-of-12", "true-size window scale", tuple(range(-23, 24)), 12, "windows of 24, trained with 12"),
+        _case("window/two", "scale one", (-1, 0, 1), 2),
+        _case("window/one", "single", (0, 0), 1, "a window of one row has offset 0 alone"),
+        _case("window/one-of-more", "single scale", (-2, 1, 0, 3), 1, "undivided"),
+        _case("window/far", "far base", FAR, 7),
+        _case("window/fractional", "fraction scale", (-2.25, 0.5, 1.75, 6.125), 7),
+        _case("window/24-bits", "fraction base", (-1.0000001192092896, 2.000000238418579, 0.10000000149011612), 5),
+        _case("natural/small", "sign base window", (-3, -1, 0, 2, 6), None),
+        _case("natural/maxvit", "true-size window", NEAR, None, "timm's mode cr"),
+        _case("natural/far", "far one", FAR, None),
+        _case("natural/fractional", "fraction sign", (-2.25, 0.5, 1.75, -0.625), None),
+        _case("natural/matrix", "sign window", ((0, -1, 5), (1, 0, -4)), None),
+        _case("shapes/empty", "empty", np.zeros(0, dtype=np.int64), 8),
+        _case("refused/window", "refuse", (-1, 0, 1), 0, "a window has at least one cell", kind="reject"),
+        *places(OP, "offsets", USUAL),
+    )
+
+
+_deviation = deviations_of(OP)
+_of_logarithm = deviations_of("signed_logarithm")
+FORMULA = "The code has sign(u) * log2(1 + abs(u)) / log2(8), with u = 8 * offset / (window - 1)."
+NATURAL = "Without a window it is sign(x) * ln(1 + abs(x))."
+
+
+def _scaled(factor: Any) -> Any:
+    """Return a wrap that multiplies offsets if there is a window."""
+    return lambda f: lambda x, /, *, window, **rest: f(
+        x if window is None else x * factor(window), window=window, **rest
+    )  # fmt: skip
+
+
+def _result(factor: float) -> Any:
+    """Return a wrap that multiplies the result if there is a window."""
+    return after(lambda out, x, /, *, window, **rest: out if window is None else out * factor)
+
+
+def _without_sign(out: Real, *args: Any, **options: Any) -> Real:
+    return np.abs(out)
+
+
+DEVIATIONS = (
+    _deviation("log-spaced-natural", "the logarithm is natural, and still divided by log2(8)", _result(np.log(2.0)),
+               hint=FORMULA),
+    _deviation("log-spaced-undivided", "the logarithm is not divided by log2(8)", _result(3.0), hint=FORMULA),
+    _deviation("log-spaced-width", "offsets are divided by the window, not by the window less 1",
+               _scaled(lambda w: max(w - 1, 1) / w), hint=FORMULA),
+    _deviation("log-spaced-no-8", "offsets are not multiplied by 8", _scaled(lambda w: 1 / 8), hint=FORMULA),
+    _deviation("log-spaced-equation-4", "it is the paper's equation (4) with the window too: the logarithm of the offset",
+               option(window=lambda w: None), hint=FORMULA, seen_in="arXiv:2111.09883, equation (4)"),
+    _deviation("log-spaced-window-8", "the window is always 8", option(window=lambda w: w and 8), hint=DEFAULT),
+    _deviation("log-spaced-log2", "without a window the logarithm has base 2",
+               after(lambda out, x, /, *, window, **rest: out / np.log(2.0) if window is None else out), hint=NATURAL),
+    _deviation("log-spaced-truncated", "offsets are truncated to integers", argument(0, np.trunc), hint=FRACTIONS),
+    _deviation("log-spaced-bfloat16", "offsets are held in bfloat16", argument(0, narrowed("bfloat16")), hint=INTEGERS),
+    _of_logarithm("log-spaced-unsigned", "the sign is lost", after(_without_sign),
+                  hint="Multiply by the sign of the offset."),
+    _of_logarithm("log-spaced-without-one", "the logarithm is of the absolute value, at least 1, without the one added",
+                  lambda f: lambda x, /: np.sign(x) * np.log(np.maximum(np.abs(x), 1.0)), hint="Add 1 before the logarithm."),
+)  # fmt: skip
