@@ -15,6 +15,8 @@ from ..targets.remote.program_process import adopt
 from .console import FILE, FOLDER, FiniteRange, Show, console, errors, here, needs, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..reports.report import Report
 
 REPORT_LIMIT = 1 << 26  # bytes
@@ -78,7 +80,7 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
     adopt()
     forms = {form: options.pop(form) for form in ("html", "markdown", "junit", "badge")}
     with errors():
-        _prepare(json_file, **forms)
+        _prepare(json_file, options, **forms)
         with progress("asking") as show:
             options["seed"] = randbits(32) if options["seed"] is None else options["seed"]
             report = _checked(options | {"suite": suite or OURS, "op": options["op"] or None}, show)
@@ -94,9 +96,10 @@ def check(json_file: Path | None, suite: Path | None, *, print_scope: bool, **op
     sys.exit(report.exit_code)
 
 
-def _prepare(json_file: Path | None, **forms: Path | None) -> None:
+def _prepare(json_file: Path | None, options: Mapping[str, Any], **forms: Path | None) -> None:
     """Raise before the check if a file could not be written after it."""
-    expect_writable(json_file, *forms.values())
+    named = (Path(options[name].partition(":")[0]) for name in ("target", "model", "require") if options[name])
+    expect_writable(json_file, *forms.values(), read=named)
     if forms["html"] is not None:
         needs("html", jinja2="jinja2")
 
@@ -133,6 +136,7 @@ def report(file: Path, **forms: Path | None) -> None:
         if wrong:
             msg = f"{file}: contradicts itself: {wrong}."
             raise VectorError(msg)
+        expect_writable(*forms.values(), read=(file,))
         try:
             _render(document, **(forms if any(forms.values()) else {"markdown": Path("-")}))
         except (PosrefError, OSError):

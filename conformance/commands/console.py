@@ -36,7 +36,26 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+FILE_ENDINGS = (".npz", ".safetensors", ".json", ".svg", ".png", ".pdf")
+
+
+class FilePath(click.Path):
+    """A file's name: it does not end as a folder's does, which a `Path` forgets. With `folders` only one that has an ending."""
+
+    def __init__(self, *, folders: bool = False) -> None:
+        super().__init__(dir_okay=folders, allow_dash=True, path_type=Path)
+        self.folders = folders
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path, or fail."""
+        path: Any = super().convert(value, param, ctx)
+        is_file = not self.folders or path.suffix in FILE_ENDINGS
+        if is_file and os.path.basename(os.fspath(value)) in ("", ".") and os.fspath(value):
+            self.fail(f"{os.fspath(value)!r} names a folder, and must name a file.", param, ctx)
+        return path
+
+
+FILE, FILE_OR_FOLDER = FilePath(), FilePath(folders=True)
 LONGEST = 4000  # characters of an error
 FOLDER = click.Path(file_okay=False, path_type=Path)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from ..suite.safe_files import is_standard_output
-from .console import FILE, FiniteRange, console, errors, needs_vectors, operation, progress
+from ..suite.safe_files import expect_writable, is_standard_output
+from .console import FILE, FILE_OR_FOLDER, FiniteRange, console, errors, needs_vectors, operation, progress
 
 
 @click.command()
@@ -43,7 +43,7 @@ from .console import FILE, FiniteRange, console, errors, needs_vectors, operatio
               help="Refuse a call that would take longer to prove.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["npz", "safetensors", "json", "suite", "onnx"]),
               help="By default from PATH's ending, or a suite. onnx is a folder like ONNX's node tests.")  # fmt: skip
-@click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), required=True,
+@click.option("-o", "--output", metavar="PATH", type=FILE_OR_FOLDER, required=True,
               help="A .npz, .safetensors or .json file, - (with --format), or a folder for check --suite.")  # fmt: skip
 def golden(
     name: str, output: Path, dtype: str | None, witnesses: str, form: str | None, *, stages: bool, jobs: int | None,
@@ -59,11 +59,12 @@ def golden(
     """
     with errors():
         needs_vectors()
-        from ..proof.golden_data import Request, Wanted, write
+        from ..proof.golden_data import FILES, Request, Wanted, write
         from ..proof.witnesses import Effort
 
         wanted = Wanted(dtype, Effort(int(witnesses), jobs, minutes, stages), form)
-        wanted.format_of(output)
+        if wanted.format_of(output) in FILES:
+            expect_writable(output, read=(*asked["files"], asked["config"], asked["gguf"]))
         case = Request(operation(name), **asked).case()
         with progress("proving") as show:
             about = write(case, output, wanted, f"posref {shlex.join(sys.argv[1:])}", show)

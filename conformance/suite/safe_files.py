@@ -19,7 +19,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -279,13 +279,22 @@ def is_standard_output(path: Path) -> bool:
     return str(path) in STANDARD_OUTPUT
 
 
-def expect_writable(*paths: Path | None) -> None:
-    """Raise what `whole_file` would raise for these paths, as far as that can be known before."""
+def expect_writable(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
+    """
+    Raise what `whole_file` would raise for these paths, as far as that can be known before.
+
+    `VectorError` too if one of them is among the files that are `read`, or is there twice.
+    """
+    used = {os.path.realpath(path): "replace a file that is read" for path in read if path is not None}
     for path in paths:
         if path is not None and not is_standard_output(path):
             _expect_file(path)
             with _naming(path), tempfile.TemporaryFile(dir=path.parent):
-                pass
+                place = os.path.realpath(path)
+            if place in used:
+                msg = f"{path}: would {used[place]}. Choose another name."
+                raise VectorError(msg)
+            used[place] = "be written twice"
 
 
 def _expect_file(path: Path) -> int | None:
@@ -334,6 +343,9 @@ def whole_directory(directory: Path, check: Callable[[Path], None] | None = None
     """
     with _naming(directory):
         place = Path(os.path.realpath(directory))
+        if directory.is_symlink() and not place.exists():
+            msg = f"{directory}: is a symbolic link to nothing. Choose another name."
+            raise VectorError(msg)
         if any(p.exists() and not p.is_dir() for p in (place, place.parent)):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     _expect_replaceable(place, check)
