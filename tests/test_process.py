@@ -416,6 +416,27 @@ def learned(positions, table, **options):
 """
 
 
+SHARING = {
+    "mapped": "held = mmap.mmap(-1, 1 << 30)\n    held[::4096] = b'x' * (1 << 18)",
+    "in a file": "held = [os.memfd_create('held') for _ in range(4)]\n    [os.write(f, bytes(1 << 20)) for f in 256 * held]",
+    "in a copy's": (
+        "held = mmap.mmap(-1, 1 << 30)\n    if os.fork():\n        time.sleep(20)\n    held[::4096] = b'x' * (1 << 18)"
+    ),
+}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("way", SHARING)
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
+def test_memory_that_can_be_shared_is_limited(way: str, tmp_path: Path) -> None:
+    """No limit of a process counts it."""
+    text = f"import mmap, os, time\ndef learned(positions, table, **options):\n    {SHARING[way]}\n    time.sleep(20)\n"
+    (tmp_path / "sharing.py").write_text(text)
+    report = check(str(tmp_path / "sharing.py"), tier="smoke", memory=0.8, timeout=15.0)
+    [case] = [c for c in report.operations[0].cases if c.kind != "reject"]
+    assert case.verdict in ("crash", "protocol"), case.message  # by how long the system takes; a timeout if nobody looks
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what processes hold together")
 def test_the_memory_of_all_processes_is_limited(tmp_path: Path) -> None:
     """None of them holds more than a quarter of the limit."""
