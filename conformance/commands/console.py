@@ -36,6 +36,7 @@ class FiniteRange(click.FloatRange):
         return found
 
 
+MEMORY = FiniteRange(0, 1 << 20)  # GiB: no system has more, and larger limits are none that can be set
 FILE_ENDINGS = (".npz", ".safetensors", ".json", ".svg", ".png", ".pdf")
 
 

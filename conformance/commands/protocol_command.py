@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from .console import FiniteRange, errors
+from .console import MEMORY, FiniteRange, errors
 
 
 @click.group()
@@ -18,7 +18,7 @@ def protocol() -> None:
 @click.argument("command", metavar="-- PROGRAM [ARGS]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--timeout", metavar="S", type=FiniteRange(0, min_open=True), default=30.0, show_default=True,
               help="Seconds for each reply; ten times as many to start.")  # fmt: skip
-@click.option("--memory", metavar="GIB", type=FiniteRange(0), default=8.0, show_default=True,
+@click.option("--memory", metavar="GIB", type=MEMORY, default=8.0, show_default=True,
               help="Memory limit of the program; 0 is no limit.")  # fmt: skip
 def lint_command(command: tuple[str, ...], timeout: float, memory: float) -> None:
     """
