@@ -1,11 +1,11 @@
 """
 Attacks on files, folders, streams, signals, numbers and names, by the command line in a folder of one's own.
 
-    python tests/attacking.py [NAME ...]
+    python tests/attacking.py [WORD ...]
 
-runs them, or those whose names contain one of the words, and prints what each ends with. An attack prepares a folder, runs one
-command there, and says with which exit codes that may end: 2 unless it says otherwise. No file in the folder may be lost or
-changed, nothing may print a traceback, and time and memory have limits.
+runs them, or those whose names contain one of the words (are it, after "="), and prints those that end badly. An attack
+prepares a folder, runs one command there, and says with which exit codes that may end: 2 unless it says otherwise. No file in
+the folder may be lost or changed, nothing may print a traceback, and time and memory have limits.
 """
 
 import hashlib
@@ -788,7 +788,8 @@ def _waited(process: subprocess.Popen[bytes], began: float) -> tuple[int, resour
 
 if __name__ == "__main__":
     wrong = 0
-    chosen = {n: a for n, a in ATTACKS.items() if not sys.argv[1:] or any(word in n for word in sys.argv[1:])}
+    words = sys.argv[1:] or [""]
+    chosen = {n: a for n, a in ATTACKS.items() if any(w[1:] == n if w.startswith("=") else w in n for w in words)}
     for name, attack in chosen.items():
         with tempfile.TemporaryDirectory() as place:
             bad = run(attack, Path(place).resolve())

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import interruptible
 from interrupting import a_folder, scratch_of, tree
+from stopping import COMMANDS, stop_all
 
 from posref.conformance.errors import VectorError
 from posref.conformance.proof.build import build
@@ -101,6 +102,15 @@ def test_a_build_that_is_told_to_stop_leaves_nothing(signum: int, tmp_path: Path
     process.send_signal(signum)
     assert process.wait(timeout=60) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found by Linux's files")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_is_stopped_leaves_nothing(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    ends, wrong = stop_all(5, request.config.option.seed, [name], tmp_path)
+    assert not wrong
+    assert sum(ends[name].values()) == 5
 
 
 def test_an_old_folder_that_was_put_aside_comes_back(tmp_path: Path) -> None:
