@@ -30,7 +30,7 @@ from interrupting import tree
 ROOT = Path(__file__).parents[1]
 POSREF = [sys.executable, "-P", "-m", "posref"]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-BEGUN = "posref: interrupted"
+BEGUN, BEFORE = "posref: interrupted", "before the first line"
 PATIENCE = 10.0  # seconds until the processes of a run that was killed are gone
 WRONG = (
     "from posref import alibi_slopes as right\ndef alibi_slopes(heads, **options):\n    return 2 * right(heads, **options)\n"
@@ -44,6 +44,13 @@ def is_npz(path: Path) -> bool:
 
 def ends_with(end: bytes) -> Callable[[Path], bool]:
     return lambda path: path.read_bytes().rstrip().endswith(end)
+
+
+def is_before(code: int, said: str) -> bool:
+    """Return whether a signal ended Python before posref can handle any: no file of it but the first two had begun."""
+    files = re.findall(r'File "(.+?)"', said)
+    started = any("posref" in f and not f.endswith(("posref/__init__.py", "posref/startup.py")) for f in files)
+    return BEGUN not in said and not started and (bool(files) or (not said and code < 0))
 
 
 @dataclass(frozen=True)
@@ -148,23 +155,24 @@ class Bench:
                 # the terminal's ctrl-c reaches the whole group
                 (os.killpg if number == signal.SIGINT and rng.random() < 0.5 else os.kill)(process.pid, number)
         _, said = process.communicate(timeout=60)
+        if stopped and number != signal.SIGKILL and is_before(process.returncode, said):
+            return BEFORE, self._left(number, before)
         told = f"{number.name} after {delay:.2f} of {self.seconds:.2f} s, exit code {process.returncode}"
-        bad = [f"{told}: {text}" for text in self._wrong(process.returncode, said, number, before, stopped=stopped)]
-        if process.returncode < 0 and number != signal.SIGKILL and not bad:
-            return "before the first line", []
-        return (number.name if stopped and process.returncode in (2, -9) else "done"), bad
+        wrong = [*self._said(process.returncode, said, number, stopped=stopped), *self._left(number, before)]
+        return (number.name if stopped and process.returncode in (2, -9) else "done"), [f"{told}: {text}" for text in wrong]
 
-    def _wrong(
-        self, code: int, said: str, number: int, before: Mapping[str, str | None], *, stopped: bool
-    ) -> list[str]:  # fmt: skip
-        """Return what is wrong after a run."""
-        killed = number == signal.SIGKILL
-        allowed = {self.command.code} | ({-number if killed else 2} if stopped else set())
-        bad = []
-        if code not in allowed and not (code == -number and not said):  # the signal came before the first line of posref
-            bad.append(f"exit code, and it says {said!r}")
+    def _said(self, code: int, said: str, number: int, *, stopped: bool) -> list[str]:
+        """Return what is wrong with the exit code of a run, and with what it printed."""
+        allowed = {self.command.code} | ({-number if number == signal.SIGKILL else 2} if stopped else set())
+        bad = [] if code in allowed else [f"exit code, and it says {said!r}"]
         if "Traceback" in said or (said.strip() and BEGUN not in said):
             bad.append(f"it says {said[-500:]!r}")
+        return bad
+
+    def _left(self, number: int, before: Mapping[str, str | None]) -> list[str]:
+        """Return what is wrong with what a run left."""
+        killed = number == signal.SIGKILL
+        bad = []
         for name, is_whole in self.command.results.items():
             path = self.folder / name
             if tree(path) not in (None, before[name]) and not is_whole(path):

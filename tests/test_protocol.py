@@ -48,7 +48,7 @@ ONE_VERDICT = {
     "crash": ("crash", "was ended by SIGSEGV instead of replying"),
     "deaf": ("timeout", "no reply within 1 s"),
     "endless_line": ("protocol", "a line of more than [0-9]+ bytes on standard output"),
-    "endless_noise": ("timeout", "no reply within 1 s; it printed still loading"),
+    "endless_noise": ("protocol", "floods standard output with other lines; it printed still loading"),
     "error": ("error", r"error: out of \\x1b\[31mregisters\\n"),
     "closes_output": ("protocol", "closed its standard output, but keeps running"),
     "exit_3": ("crash", "ended with exit code 3 instead of replying"),
@@ -123,7 +123,7 @@ def asked(name: str, *arguments: str, **options: Any) -> Report:
 @pytest.mark.parametrize("name", ONE_VERDICT)
 def test_every_program_gets_one_verdict_and_leaves_no_process(name: str) -> None:
     verdict, message = ONE_VERDICT[name]
-    report = asked(name)
+    report = asked(name, **({"timeout": 100.0} if name == "endless_noise" else {}))
     assert report.counts == {verdict: 1}
     (case,) = report.operations[0].cases
     assert re.search(message, case.message), case.message
@@ -229,6 +229,14 @@ def test_a_stopped_supervisor_is_killed_too() -> None:
     child = Child([sys.executable, "-c", "import os, time; os.kill(os.getppid(), 19); time.sleep(100)"], memory=0)
     with pytest.raises(Stopped, match="no reply"):
         child.ask(b"{}\n", seconds=0.5, limit=100)
+    child.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no yes")
+def test_lines_without_an_end_that_are_no_messages_are_a_verdict() -> None:
+    child = Child(["yes"], memory=1)
+    with pytest.raises(Stopped, match="floods standard output with other lines; it printed y"):
+        child.ask(b"{}\n", seconds=100, limit=100)
     child.kill()
 
 

@@ -25,6 +25,7 @@ CHUNK = 1 << 16
 CLOSING = 0.5  # seconds for a program to end that has closed its standard output
 REPEATED = 100_000  # bytes of standard error that are written on
 TAIL = 4096  # bytes of standard error that are kept
+NOISE, LINE = 1 << 26, 1 << 8  # bytes of lines that are no messages, before one; and as how many more each line counts
 _ADOPTING = False
 PATIENCE = 3.0  # seconds for the supervisor to end: longer than its own
 
@@ -63,7 +64,7 @@ class Child:
         """Begin what is remembered of a run, however it is started."""
         self.mark, self.aloud = uuid.uuid4().hex, aloud
         self.noise: deque[bytes] = deque(maxlen=5)
-        self.errors, self.repeated = b"", 0
+        self.errors, self.repeated, self.noisy = b"", 0, 0
         self._asked = False
         self._buffer, self._searched = bytearray(), 0
         self._others = _children()
@@ -82,7 +83,7 @@ class Child:
         `seconds` are what is left `of` a time limit, which an error names.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
-        unsent, reply = memoryview(message), None
+        unsent, reply, self.noisy = memoryview(message), None, 0
         while True:
             reply = reply or self._line(limit)
             if reply is not None and not unsent:
@@ -216,6 +217,9 @@ class Child:
             if line.startswith(b"{"):
                 return line
             self.noise.append(line[:CHUNK])
+            self.noisy += len(line) + LINE
+            if self.noisy > NOISE:
+                raise Stopped(verdict="protocol", message=f"floods standard output with other lines{self._heard()}")
         self._searched = len(self._buffer)
         self._bound(len(self._buffer), limit)
         return None
