@@ -49,7 +49,9 @@ def ends_with(end: bytes) -> Callable[[Path], bool]:
 def is_before(code: int, said: str) -> bool:
     """Return whether a signal ended Python before posref can handle any: no file of it but the first two had begun."""
     files = re.findall(r'File "(.+?)"', said)
-    started = any("posref" in f and not f.endswith(("posref/__init__.py", "posref/startup.py")) for f in files)
+    started = any(
+        "posref" in f and "__editable__" not in f and not f.endswith(("posref/__init__.py", "posref/startup.py")) for f in files
+    )
     return BEGUN not in said and not started and (bool(files) or (not said and code < 0))
 
 
