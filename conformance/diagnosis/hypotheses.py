@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 JITTER = {"float64": 2.0**-49, "float32": 2.0**-20, "bfloat16": 2.0**-20, "float16": 2.0**-20}  # 16 unit roundoffs, of angles
 UNITS = {"float64": 2.0**-50, "float32": 2.0**-21, "bfloat16": 2.0**-6, "float16": 2.0**-9}  # 8 roundings of a result
+LEAST = {"float64": 0.0, "float32": 2.0**-148, "bfloat16": 2.0**-132, "float16": 2.0**-23}  # two steps of the least numbers
 SAMPLES = (1.0, -1.0, 0.5, -0.5, 0.125, -0.125)  # fractions of the jitter at which a hypothesis is evaluated
 OTHERWISE = 1 / 32  # the part of values that may be rounded in another way: sums of two products are rounded to float32 first
 HOPELESS = 2.0**14  # tolerances from the outer samples, beyond which the inner ones are not computed: two bfloat16 roundings
@@ -250,8 +251,9 @@ def _compared(question: Question, observation: Observation, values: list[Array])
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)
     outside = np.maximum(np.maximum(low - observation.observed, observation.observed - high), 0.0)
     shift = np.abs(value - observation.expected)
-    touched = shift > UNITS["float64"] * size  # elsewhere the prediction is what was expected, with the case's own tolerance
-    allowed = np.where(touched, observation.width + UNITS[question.dtype] * size, observation.width)
+    # Elsewhere the prediction is what was expected, with the case's own tolerance.
+    touched = (shift > UNITS["float64"] * size) | (shift > observation.width)
+    allowed = np.where(touched, observation.width + UNITS[question.dtype] * size + LEAST[question.dtype], observation.width)
     distance = np.where(touched, outside, np.abs(observation.expected - observation.observed))
     if observation.failed and value.size:  # the worst value must be one that the deviation moves, or it is not what is wrong
         worst = np.argmax(_quotient(np.abs(observation.observed - observation.expected), observation.width))
