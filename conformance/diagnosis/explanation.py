@@ -32,6 +32,11 @@ AFTER_PAIRS = 0.5  # seconds that are kept for groups of cases and places
 OUT_OF_TIME = " Not every mistake was tried, for want of time."
 WAYS = 8  # combinations of the groups' ties that the record has
 SHOWN = 4  # ties that the text spells out; the record has them all
+OF_THE_REST = {  # how a sentence begins that is of all failing cases, and of those that are left over
+    " Exactly the cases with ": " Besides the explained cases, exactly those with ",
+    " The failing case alone has ": " It alone has ",
+    " In the failing cases, only ": " In these, only ", " Only ": " In these, only ",
+}  # fmt: skip
 FIRST_MISSED = {  # by the first failing position: the dtype that cannot hold it, and the mistake that this shows
     257.0: ("bfloat16", "positions-bfloat16"),
     2049.0: ("float16", "positions-float16"),
@@ -282,6 +287,9 @@ def _without_name(
         exception = exception or _with_trait(questions, claim, numbers, budget)
         if exception is not None:
             return exception
+        most = search.majority(questions, search.touching(op), budget)
+        larger = most is not None and len(most.cases) > max((len(group.cases) for group in found), default=0)
+        found = _holding([most], questions) or found if most and larger else found
     if found and not _are_few(questions, found):
         return _of_groups(questions, claim, found)
     lead, remark, kept = UNEXPLAINED, "", list[Group]()
@@ -353,8 +361,15 @@ def _of_groups(questions: Sequence[Question], claim: str, found: Sequence[Group]
     text = _in_groups([(group.ties, group.cases, group.where) for group in found], claim)
     if failing:
         several = [q.id for q in failing]
-        text += f" No known mistake gives the other {len(several)} ({_ids(several)}).{_where(left)}"
+        text += f" No known mistake gives the other {len(several)} ({_ids(several)}).{_of_the_rest(_where(left))}"
     return Explanation(text, list(islice(product(*(group.ties for group in found)), WAYS)), found)
+
+
+def _of_the_rest(where: str) -> str:
+    """Return what is said of cases and places where groups of failing cases are explained already: it is of the others."""
+    for start, instead in OF_THE_REST.items():
+        where = where.replace(start, instead, 1)
+    return where
 
 
 def _where(questions: Sequence[Question]) -> str:

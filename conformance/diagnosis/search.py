@@ -25,7 +25,9 @@ PARTS = 3  # deviations that may share the cases out among themselves
 UNIONS = 64  # ways to take one explanation of every stage that are tried
 LEAST = 2  # failing cases that a group must have
 ENOUGH = 3  # failing cases, all explained, after which passing cases that are otherwise are told as the exception
+MOST = 0.75  # the part of failing cases that a deviation must explain to be named although others are left
 LOOKED = 8  # passing cases, the smallest, in which no part of a pair may show
+NEXT = 0.5  # seconds of CPU in which the best of the deviations that do not fit is looked for
 CLUSTERS = 24  # sets of failing cases that are looked at, the largest first
 Together = tuple[Deviation, ...]
 
@@ -82,14 +84,16 @@ def single(questions: Sequence[Question], budget: Budget) -> tuple[list[tuple[fl
         for kind in (Hypothesis, StatefulHypothesis) if deviation.stateful else (Hypothesis,):
             heap.append((0.0, len(heap), 0, kind(deviation, questions)))
     fitting: list[tuple[float, Deviation]] = []
+    rest = budget
     while heap:
         worst, tie, count, hypothesis = heapq.heappop(heap)
-        if (worst > 1 and not fitting) or budget.spent():  # all others are farther off
-            return [], np.inf
+        if (worst > 1 and not fitting) or rest.spent():  # all others are farther off, or there is no time to say how far
+            return fitting, np.inf
         if count == len(questions):
             if worst > 1:
                 return fitting, worst
             fitting.append((worst, hypothesis.deviation))
+            rest = Budget(NEXT)
             continue
         heapq.heappush(heap, (max(worst, hypothesis.score(count)), tie, count + 1, hypothesis))
     return fitting, np.inf
@@ -244,6 +248,37 @@ def with_exceptions(questions: Sequence[Question], deviations: Sequence[Deviatio
     if passing is None or contradict(frozenset(d.name for d in found[passing])):
         return None
     return Exceptions(tuple(found[passing]), passing)
+
+
+def majority(questions: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> Group | None:
+    """Return the deviations that explain most of the failing cases, and change no passing one: something else is wrong too."""
+    failing, passing = ([q for q in questions if q.failed == failed] for failed in (True, False))
+    if len(failing) < ENOUGH:
+        return None
+    found: dict[frozenset[str], list[Deviation]] = {}
+    for deviation in budget.within(deviations):
+        mine = _most(Hypothesis(deviation, failing))
+        if mine and _leaves(deviation, passing):
+            found.setdefault(mine, []).append(deviation)
+    mine = max(found, key=len, default=frozenset[str]())
+    if not mine or contradict(frozenset(d.name for d in found[mine])):
+        return None
+    return Group(tuple(found[mine]), tuple(q.id for q in failing if q.id in mine))
+
+
+def _most(hypothesis: Hypothesis) -> frozenset[str]:
+    """Return the failing cases that a deviation explains, if they are most of them."""
+    failing, mine = hypothesis.questions, []
+    missed = 0
+    for n, question in enumerate(failing):
+        predict = hypothesis.predicted(n)
+        if plausible(question, predict) and score(question, question.found, predict) <= 1:
+            mine.append(question.id)
+        else:
+            missed += 1
+        if missed > (1 - MOST) * len(failing):
+            return frozenset()
+    return frozenset(mine)
 
 
 def fitting_all(failing: Sequence[Question], deviations: Sequence[Deviation], budget: Budget) -> list[Deviation]:
