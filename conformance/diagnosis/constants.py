@@ -34,6 +34,7 @@ RANGES = {  # of round numbers that are tried, by option or field; of others onl
     "beta_slow": (1, 16), "max_distance": (8, 1024), "max_bias": (1, 64), "scale_base": (1, 4096), "low_freq_factor": (1, 16),
     "high_freq_factor": (1, 16), "window": (1, 64),
 }  # fmt: skip
+MANY_REALS = 8  # different wrong reals of one case that no number gives by chance
 MANY = 32  # different wrong values of one case that do as well
 LARGEST = 1 << 17  # whole number that a relation may make of a smaller one
 LEAST_END = 4  # positions that a table has at least
@@ -73,7 +74,8 @@ def _at_first_look(questions: Sequence[Question], deviations: Iterable[Deviation
 def _has_many(question: Question) -> bool:
     """Return whether a case has so many different wrong values that a number explains them by itself."""
     wrong = [np.ravel(o.observed[~(np.abs(o.observed - o.expected) <= o.width)]) for o in question.found]
-    return len(np.unique(np.concatenate(wrong))) >= MANY
+    reals = all(o.expected.dtype.kind == "f" for o in question.found)
+    return len(np.unique(np.concatenate(wrong))) >= (MANY_REALS if reals else MANY)
 
 
 def _kinds(question: Question) -> tuple[bool, bool]:
@@ -235,9 +237,10 @@ def _of_dtypes(op: str) -> Iterator[Deviation]:
     """Yield deviations in which all positions of a call are held in a dtype that is too narrow for them."""
     where = [n for n, name in enumerate(REGISTRY[op].arrays) if name in positions_of(op)]
     for dtype in ("bfloat16", "float16", "float32") if where else ():
+        narrow = narrowed(dtype)
 
-        def held(*args: Any, dtype: str = dtype, **options: Any) -> Any:
-            told = [narrowed(dtype)(a).astype(np.asarray(a).dtype) if n in where else a for n, a in enumerate(args)]
+        def held(*args: Any, narrow: Any = narrow, **options: Any) -> Any:  # `dtype` is an option of the call
+            told = [narrow(a).astype(np.asarray(a).dtype) if n in where else a for n, a in enumerate(args)]
             return tuple(told), options
 
         yield Deviation("", f"positions are held in {dtype}", {op: before(held)})
@@ -256,11 +259,16 @@ def _of_positions(op: str, questions: Sequence[Question]) -> Iterator[Deviation]
         yield Deviation("", f"positions are multiplied by {scale}", _on_positions(op, _scaled(scale)))
         yield Deviation("", f"positions are divided by {scale}", _on_positions(op, _scaled(1 / scale)))
     yield Deviation("", "every position is taken for 0", _on_positions(op, lambda p: 0 * p))
+    yield Deviation("", "every position is the largest of the call", _on_positions(op, _largest))
     numbers = [*(2.0**k for k in range(2, 31)), *(d * 10.0**k for k in range(1, 8) for d in range(1, 10))]
     numbers += [n - 1 for n in numbers]
     for end in dict.fromkeys((first, below, below + 1, *(n for n in numbers if below <= n <= first + 1))):
         for words, change in _ends(end):
             yield Deviation("", words, _on_positions(op, change))
+
+
+def _largest(p: Any) -> Any:
+    return np.full_like(p, np.max(p)) if np.size(p) else p
 
 
 def _scaled(factor: float) -> Callable[[Any], Any]:
