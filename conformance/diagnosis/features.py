@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ VOWELS = "aeiou"
 LITTLE = {"", "a", "an", "of", "or", "no", "not", "more", "that", "i", "given"}
 LONGEST = "longest axis"  # of all arguments
 LARGE = 32
+CHANCE = 20  # ways to take as many of an option's values, from which a limit says something: few values are apart by chance
 MUCH = 1.25  # times the largest passing case: cases so large were made for their size
 MULTIPLES = (4, 8, 16, 32, 64, 128)
 LEAST = 2  # failing cases that a feature must explain
@@ -68,12 +70,18 @@ def shared(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase], *, sure
     made = {c.id for c in [*failing, *passing] if c.tier == MADE_FOR_SIZE}
     if both and wanted != made:
         return f" Exactly the cases with {both} fail."
-    near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted <= cases and "multiple" not in words]
+    near = [Shared(words, len(cases - wanted)) for words, cases in found.items() if wanted <= cases and _is_telling(words)]
     best = min(near, key=lambda s: s.passing, default=None)
     if best is None or best.passing > min(RARE * count, (total - count) / 4):
         return ""
     also = f"{best.passing} case{'s' * (best.passing > 1)} with it pass{'es' * (best.passing == 1)}"
     return f" All {count} failing cases have {best.words}; {also}."
+
+
+def _is_telling(words: str) -> bool:
+    """Return whether a feature that some passing cases have too says something: small sizes and multiples fit by chance."""
+    least = re.match(r"(\d+) .* or more$", words)
+    return "multiple" not in words and (least is None or int(least[1]) >= LARGE)
 
 
 def exactly(failing: Sequence[LoadedCase], passing: Sequence[LoadedCase]) -> str:
@@ -264,7 +272,7 @@ def _plural(unit: str) -> str:
 def _of_sizes(unit: str, values: Sequence[float], number: Callable[[Callable[..., bool]], Has]) -> Iterator[tuple[str, Has]]:
     """Yield the features that a size gives."""
     if unit == LONGEST:
-        for value in values[1:]:
+        for value in (v for v in values[1:] if v >= LARGE):
             yield f"{_many(unit, value)} or more", number(lambda v, x=value: v >= x)
         return
     word = _plural(unit)
@@ -286,10 +294,10 @@ def _of_numbers(word: str, values: Sequence[float], number: Callable[[Callable[.
     for value in values:
         yield f"{word}={value:.9g}", number(lambda v, x=value: v == x)
     yield f"{word} not {values[0]:.9g}", number(lambda v, x=values[0]: v != x)
-    for value in values[1:]:
-        yield f"{word} of {value:.9g} or more", number(lambda v, x=value: v >= x)
-    for value in values[:-1]:
-        yield f"{word} of at most {value:.9g}", number(lambda v, x=value: v <= x)
+    for k, value in enumerate(values[1:], 1):
+        if comb(len(values), k) >= CHANCE:
+            yield f"{word} of {value:.9g} or more", number(lambda v, x=value: v >= x)
+            yield f"{word} of at most {values[k - 1]:.9g}", number(lambda v, x=values[k - 1]: v <= x)
     yield f"{word} odd", number(lambda v: v % 2 == 1)
     yield f"{word} even", number(lambda v: v % 2 == 0)
     yield f"{word} not a power of two", number(lambda v: v <= 0 or 2.0 ** round(np.log2(v)) != v)

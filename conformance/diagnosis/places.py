@@ -370,8 +370,10 @@ def _places(kind: str, lines: Sequence[UnitCounts]) -> Iterator[UnitPlace]:
 
 def _of_blocks(many: str) -> Iterator[UnitPlace]:
     """Yield the places that units have in blocks of equal size."""
+    yield UnitPlace(f"the last of an odd number of {many}", lambda v, n: v >= n - n % 2)
     for m in BLOCKS:
-        yield UnitPlace(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
+        if m > 2:
+            yield UnitPlace(f"{many} after the last full block of {m} (n mod {m} of them)", lambda v, n, m=m: v >= n - n % m)
         yield UnitPlace(f"{many} in the last block of {m} or less", lambda v, n, m=m: v >= (n - 1) // m * m)
         if m > 3:
             yield UnitPlace(f"{many} that begin a block of {m}", lambda v, n, m=m: (v % m == 0) & (v > 0))

@@ -21,7 +21,15 @@ WORDS = {
     "T": "token", "Q": "query", "K": "key", "H": "head", "G*g": "head", "heads": "head", "G": "key head", "B": "batch row",
     "D": "channel", "E": "channel", "d": "channel", "dim": "channel", "n": "pair", "N": "pair", "dim//2": "pair",
     "sum(sections)": "pair", "I": "row", "J": "column", "W": "column", "o": "output channel", "c": "input channel", "k": "tap",
+    "queries": "query", "k_rows": "key row", "k_columns": "key column",
 }  # fmt: skip
+IN_COMPANY: tuple[tuple[set[str], dict[str, str]], ...] = (  # what letters are where others stand beside them
+    ({"N", "B", "H", "D"}, {"N": "page", "B": "slot"}),
+    ({"Q", "N"}, {"N": "column"}),
+    ({"K", "N"}, {"N": "column"}),
+    ({"G", "n"}, {"G": "block"}),
+    ({"I", "k_rows"}, {"I": "query row", "J": "query column"}),
+)
 STAR = {"*P": "token", "*R": "head"}  # what the last of any number of axes is
 
 
@@ -31,13 +39,24 @@ def axes_of(op: str, call: Call, output: str) -> list[str]:
     axes, shape = result_axes(op, output, which), call.expected[output].shape
     words = _words(axes, len(shape), rows_are_heads="T" in axes[:-1])
     words = ["row" if k < len(words) - 1 and word == "channel" else word for k, word in enumerate(words)]
-    if words == ["channel"] and len(axes) == 1 and axes[0] not in WORDS:
+    if words == ["channel"] and len(axes) == 1 and axes[0] not in WORDS and "x" not in call.inputs:
         words = ["value"]
-    if words[-2:] == ["token", "channel"] and len(shape) > 2:
+    if len(shape) > 1 and axes[-2:-1] == axes[-1:]:
+        words[-2:] = ["query", "key"] if REGISTRY[op].family == "bias" else ["row", "column"]
+    if words[-3:-1] == ["batch row", "token"] and _varies_by_rows(op, call, shape):
+        words[-3] = "head"
+    if words[-2:] == ["token", "channel"] and len(shape) > 2 and ("x" in call.inputs or "cos" in call.inputs):
         words = [*_before_channels(op, call, shape), "channel"]
     elif "W" in axes:
         words = ["row" if word == "head" else word for word in words]  # H is a height beside a width
     return words if len(words) == len(shape) else [f"index of axis {k}" for k in range(len(shape))]
+
+
+def _varies_by_rows(op: str, call: Call, shape: Sequence[int]) -> bool:
+    """Return whether an argument besides positions varies along the axis before the tokens: frequencies of each head do."""
+    arrays = REGISTRY[op].arrays
+    others = (v for n, v in call.inputs.items() if arrays[n].kind == "wide" and "*R" in arrays[n].shape)
+    return any(v.ndim > 3 and v.shape[-3] == shape[-3] > 1 for v in others)
 
 
 def _before_channels(op: str, call: Call, shape: Sequence[int]) -> list[str]:
@@ -166,7 +185,10 @@ def _fits(axes: Sequence[str], shape: Sequence[int], known: dict[str, int]) -> b
 def _words(axes: Sequence[str], ndim: int, *, rows_are_heads: bool) -> list[str]:
     """Return the axes of an array of `ndim` axes in words: those that a star stands for too."""
     star = next((k for k, a in enumerate(axes) if is_star(a)), -1)
-    found = ["column" if a == "N" and not {"Q", "K"}.isdisjoint(axes) else _word(a) for a in axes]  # else N is of pairs
+    own = {letter: word for company, words in IN_COMPANY if company <= set(axes) for letter, word in words.items()}
+    own |= {"N": "row"} if "N" in axes[:-1] and "N" not in own else {}  # at the end N is of pairs
+    own |= {"K": "channel"} if set(axes) <= {"c", "K"} else {}
+    found = [own.get(a) or _word(a) for a in axes]
     if star < 0:
         return found[-ndim:] if ndim else []
     rest = found[star + 1 :]
@@ -182,5 +204,5 @@ def _word(axis: str, other: str = "channel") -> str:
     axis = axis.lstrip("~")
     if axis in WORDS:
         return WORDS[axis]
-    names = {name for name in WORDS if name.isidentifier() and "[" in axis and name in names_in(axis)}
+    names = {name for name in WORDS if name.isidentifier() and "[" in axis and "*" not in axis and name in names_in(axis)}
     return WORDS[min(names)] if names else other
