@@ -167,19 +167,21 @@ def record(suite: Path = INSTALLED, known: Mapping[str, Any] | None = None) -> s
     """
     Return, as JSON, which cases catch every deviation of every operation: bit k of a number stands for case k.
 
-    What is `known` of a case is kept.
+    What is `known` of a case is kept, for deviations that were measured with it.
     """
     lines, known = [], known or {}
+    measured = {name for of in known.values() for name in of["caught"]}
     for op, own in sorted(cases(suite)[0].items()):
         before = known.get(op, {"cases": [], "caught": {}})
         place = {case: k for k, case in enumerate(before["cases"])}
         caught = {}
         for name, deviation in sorted(DEVIATIONS.items()):
             old = int(before["caught"].get(name, "0"), 16)
+            kept = place if name in measured else {}
             bits = sum(
                 1 << k
                 for k, c in enumerate(own)
-                if (old >> place[c.id] & 1 if c.id in place else deviation.touches(op) and fails(c, outputs(deviation, c)))
+                if (old >> place[c.id] & 1 if c.id in kept else deviation.touches(op) and fails(c, outputs(deviation, c)))
             )
             if bits:
                 caught[name] = f"{bits:x}"

@@ -73,6 +73,22 @@ def _from_zero(heads: int, max_bias: float) -> Any:
     return np.concatenate([2.0 ** (-max_bias / below * first), 2.0 ** (-max_bias / below * rest)])
 
 
+def _extra_first(heads: int, max_bias: float) -> Any:
+    below, extra = _parts(heads, max_bias, 2)
+    return np.concatenate([extra, below])
+
+
+def _extra_dense(heads: int, max_bias: float) -> Any:
+    return np.concatenate(_parts(heads, max_bias, 1))
+
+
+def _parts(heads: int, max_bias: float, step: int) -> tuple[Any, Any]:
+    """Return the slopes of the power of two below, and those of the next power that are taken in steps."""
+    below = 1 << (heads.bit_length() - 1)
+    next_power = 2.0 ** (-max_bias * np.arange(1, 2 * below + 1) / (2 * below))
+    return next_power[1::2], next_power[::step][: heads - below]
+
+
 DEVIATIONS = (
     _deviation("slopes-closed-form", "slopes are 2^(-8h/H) also where H is not a power of two", _slopes(_closed_form),
                hint=HEAD_COUNT, seen_in="Baichuan2#225, TensorRT-LLM#1611"),
@@ -87,5 +103,9 @@ DEVIATIONS = (
     _deviation("slopes-reversed", "slopes are in reverse order of heads", after(lambda s, *a, **o: s[::-1]), hint=HEAD_ORDER),
     _deviation("slopes-bfloat16", "slopes are held in bfloat16", after(lambda s, *a, **o: narrowed("bfloat16")(s)),
                hint=KEEP_FLOAT32, seen_in="transformers' Falcon"),
+    _deviation("slopes-extra-first", "the slopes of heads beyond the power of two come before the others",
+               _slopes(_extra_first), hint=HEAD_COUNT),
+    _deviation("slopes-extra-dense", "heads beyond the power of two have the first slopes of the next power, not every other",
+               _slopes(_extra_dense), hint=HEAD_COUNT),
     _deviation("max-bias-8", "max_bias is always 8", lambda f: lambda heads, /, *, max_bias=8, **r: f(heads), hint=DEFAULT),
 )  # fmt: skip

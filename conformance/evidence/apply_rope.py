@@ -319,6 +319,34 @@ def _each_its_own(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: boo
     return out
 
 
+def _partner_over_head(function: Function) -> Function:
+    """Channels that do not rotate are paired too, with an angle of 0: the partner of channel i is half of the head away."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        rest = x.shape[-1] - 2 * cos.shape[-1]
+        if layout == "half" and rest % 2 == 0:
+            wide = [(0, 0)] * (cos.ndim - 1) + [(0, rest // 2)]
+            cos, sin = np.pad(cos, wide, constant_values=1), np.pad(sin, wide)
+        return function(x, cos, sin, layout=layout, inverse=inverse)
+
+    return deviating
+
+
+def _partner_or_itself(function: Function) -> Function:
+    """The partner of channel i is i XOR d/2, and channel i itself where that is outside, as a shuffle of lanes has it."""
+
+    def deviating(x: Real, cos: Real, sin: Real, /, *, layout: str, inverse: bool = False) -> Real:
+        if layout != "half":
+            return function(x, cos, sin, layout=layout, inverse=inverse)
+        lane = np.arange(2 * cos.shape[-1])
+        partner = np.where((lane ^ cos.shape[-1]) < len(lane), lane ^ cos.shape[-1], lane)
+        sine = np.concatenate([-sin, sin], axis=-1) * (-1 if inverse else 1)
+        turned = x[..., lane] * np.concatenate([cos, cos], axis=-1) + x[..., partner] * sine
+        return np.concatenate([turned, x[..., len(lane) :]], axis=-1)
+
+    return deviating
+
+
 def _partner_by_xor(function: Function) -> Function:
     """The partner of channel i is i XOR d/2, and the nearest channel there is where that is outside."""
 
@@ -444,6 +472,11 @@ DEVIATIONS = (
                _of_rotated(lambda _: _each_its_own), hint=TERMS),
     _deviation("partner-xor", "the partner of channel i is i XOR d/2, which is right only where d/2 is a power of two",
                _of_rotated(_partner_by_xor), hint="Add or subtract d/2: an XOR finds the partner only for powers of two."),
+    _deviation("partner-xor-itself", "the partner of channel i is i XOR d/2, and channel i itself where that is outside",
+               _of_rotated(_partner_or_itself), hint="Add or subtract d/2: an XOR finds the partner only for powers of two."),
+    _deviation("partner-over-head", "channels are paired over the whole head, where only some rotate",
+               _of_rotated(_partner_over_head),
+               hint="With half layout the partner is half of the rotated channels away, not half of the head."),
     _deviation("table-row-stride", "rows of the table are read as if the whole head rotated: D/2 numbers apart",
                _row_stride(of_x=False), hint=STRIDE, seen_in="XPU-Forces/mojo_opset#253"),
     _deviation("table-row-stride-of-x", "rows of the table, one for each row of x, are read D/2 numbers apart",

@@ -81,6 +81,12 @@ def _truncated(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
     return same & (offsets(q, k) >= 0) if sides == "causal" else same
 
 
+def _and_the_one_before(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
+    behind = offsets(*(np.asarray(p) // chunk for p in (q, k)))
+    allowed = (behind == 0) | (behind == 1)
+    return allowed & (offsets(q, k) >= 0) if sides == "causal" else allowed
+
+
 _deviation = deviations_of("chunked_window")
 
 DEVIATIONS = (
@@ -91,6 +97,7 @@ DEVIATIONS = (
                hint="Divide by the chunk: a shift needs a power of two."),
     _deviation("chunk-from-1", "chunks begin one position early", both_positions(lambda p: p + 1), hint=CHUNK_START,
                seen_in="transformers#40324"),
+    _deviation("chunk-and-before", "keys of the chunk before are allowed too", lambda _: _and_the_one_before, hint=CHUNK_START),
     _deviation("chunk-truncated", "quotients of negative positions are rounded towards 0", lambda _: _truncated,
                hint="Floor quotients of negative positions: C and rounding_mode='trunc' round towards 0."),
 )  # fmt: skip

@@ -182,6 +182,8 @@ DEVIATIONS = (
                 hint=EACH_HEAD),
     _deviation("fire-future-zero", "keys after the query have distance 0", _future_zero,
                hint=BOTH_SIDES, seen_in="chuanyang-Zheng/DAPE@bde344a"),
+    _deviation("fire-of-key", "the share is of the key's position, not of the query's",
+               lambda f: lambda q, k, /, *learned, **o: np.swapaxes(f(k, q, *learned, **o), -1, -2), hint=LENGTH),
     _deviation("fire-off-by-one", "queries' positions are one too large", argument(0, lambda q: q + 1), hint=FROM_ZERO),
     _deviation("fire-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
                argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),

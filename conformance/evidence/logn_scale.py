@@ -80,6 +80,8 @@ DEVIATIONS = (
     _deviation("logn-free", "the factor may always fall below 1", option(at_least_one=always(False)), hint=BRANCH),
     Deviation("logn-not-divided", "the logarithm is not divided by the logarithm of the length",
               _of_logn(lambda n, length: np.log(n)), hint=QUOTIENT),
+    Deviation("logn-log2", "the logarithm of the number of keys has base 2, and that of the length base e",
+              _of_logn(lambda n, length: np.log2(n) / np.log(length)), hint=QUOTIENT),
     Deviation("logn-of-quotient", "the factor is 1 + ln(n / L) in place of ln(n) / ln(L)",
               _of_logn(lambda n, length: 1 + np.log(n / length)), hint=QUOTIENT),
 )  # fmt: skip

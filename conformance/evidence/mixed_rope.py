@@ -13,6 +13,7 @@ from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import FRACTIONAL, NEGATIVE
 
+GAPS = ("partner-over-head",)  # 13 channels have no halves
 USUAL: dict[str, Any] = {"layout": "interleaved"}
 SIZES: dict[str, Any] = {"E": 1}
 AXES = (1, 1)

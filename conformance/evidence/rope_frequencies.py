@@ -181,6 +181,11 @@ def _rebased(plain: Real, base: float, other: float, dim: int) -> Real:
     return np.asarray(plain * (other / base) ** -(2 * np.arange(dim // 2) / dim))
 
 
+def _llama3_step(plain: Real, inv_freq: Real, s: Llama3, dim: int, base: float, length: Any) -> Real:
+    turns = s.original_length * plain / (2 * np.pi)
+    return np.where(turns < np.sqrt(s.low_freq_factor * s.high_freq_factor), plain / s.factor, plain)
+
+
 def _of(kind: type | tuple[type, ...], change: Callable[..., Any]) -> dict[str, Wrap]:
     """Return a wrap that replaces inv_freq under one kind of scaling; `change` takes plain ones, the record and options."""
 
@@ -261,7 +266,12 @@ def _gain_of_log(log: Callable[[float], float]) -> dict[str, Wrap]:
     """Return wraps in which YaRN's own attention factor takes another logarithm of s; factors that are given stay."""
 
     def gain(s: YaRN, factor: float) -> float:
-        return factor if s.attention_factor is not None or s.mscale is not None or s.factor <= 1 else 0.1 * log(s.factor) + 1
+        if s.attention_factor is not None or s.factor <= 1:
+            return factor
+        above, below = 1.0, 0.0
+        if s.mscale is not None and s.mscale_all_dim is not None:
+            above, below = s.mscale, s.mscale_all_dim
+        return (0.1 * above * log(s.factor) + 1) / (0.1 * below * log(s.factor) + 1)
 
     return _factor_of(gain)
 
@@ -393,6 +403,11 @@ def _long(s: LongRoPE, length: Any) -> Any:
     return replace(s, short_factor=s.long_factor, short_mscale=s.long_mscale), length
 
 
+def _inverse_lists(s: LongRoPE, length: Any) -> Any:
+    short, long = (tuple(1 / entry for entry in entries) for entries in (s.short_factor, s.long_factor))
+    return replace(s, short_factor=short, long_factor=long), length
+
+
 def _early(s: LongRoPE, length: Any) -> Any:
     return s, length + 1 if length == s.original_length else length
 
@@ -502,6 +517,9 @@ DEVIATIONS = (
     Deviation("linear-multiplied", "linear scaling multiplies rather than divides",
               _of(Linear, lambda plain, f, s, *r: plain * s.factor),
               hint="Divide the frequencies by the factor, or positions.", seen_in="mlxcel#1324"),
+    Deviation("linear-on-base", "linear scaling multiplies the base by the factor",
+              _of(Linear, lambda plain, f, s, dim, base, length: _rebased(plain, base, s.factor * base, dim)),
+              hint="Divide the frequencies by the factor, or positions."),
     Deviation("ntk-base-times-factor", "NTK multiplies the base by the factor, without the power d/(d-2)",
               _of(NTKAware, _ntk_linear), hint=NTK_POWER, seen_in="the convention of diffusers' Lumina"),
     Deviation("ntk-power-missing", "NTK and dynamic NTK multiply the base without the power d/(d-2)",
@@ -522,6 +540,8 @@ DEVIATIONS = (
               _of(DynamicNTK, _dynamic_unlimited), hint=LENGTH, seen_in="mlxcel#1389"),
     Deviation("llama3-ramp-inverted", "Llama 3's ramp is reversed between its two bounds", _of(Llama3, _llama3_inverted),
               hint=RAMP, seen_in="TransformerLens#910"),
+    Deviation("llama3-step", "Llama 3 has no ramp: a step stands at the geometric mean of its two bounds",
+              _of(Llama3, _llama3_step), hint=RAMP),
     Deviation("llama3-bands-exchanged", "Llama 3's ramp is reversed for all pairs: fast ones are divided, slow ones are not",
               _of(Llama3, lambda plain, f, s, *r: plain + plain / s.factor - f), hint=RAMP),
     Deviation("llama3-no-2pi", "Llama 3's wavelengths lack the factor 2 pi", _of(Llama3, _llama3_no_2pi),
@@ -566,6 +586,9 @@ DEVIATIONS = (
               hint=ONE_LOGARITHM),
     Deviation("yarn-factor-plain", "YaRN's attention factor is always ln(s)/10 + 1", _factor_of(lambda s, f: _g(1, s.factor)),
               hint="mscale, mscale_all_dim or attention_factor does not reach the formula.", seen_in="vLLM#56446"),
+    Deviation("yarn-all-dim-ignored", "YaRN's attention factor is that of mscale alone, where mscale_all_dim is given too",
+              _factor_of(lambda s, f: f if s.attention_factor is not None or s.mscale is None or s.mscale_all_dim is None
+                         else _g(s.mscale, s.factor)), hint="Divide by the factor of mscale_all_dim."),
     Deviation("yarn-mscale-zero", "an mscale of 0 counts as not given",
               _factor_of(lambda s, f: f if s.attention_factor is not None or (s.mscale and s.mscale_all_dim) else _g(1,
               s.factor)), hint="0 is falsy.", seen_in="transformers 5.23, MLX#4098"),
@@ -597,6 +620,8 @@ DEVIATIONS = (
               seen_in="mlx-lm#660, mlxcel#1358"),
     Deviation("longrope-early", "LongRoPE switches at the original length itself", _records(LongRoPE, _early),
               hint="At exactly the original length the short list is in use."),
+    Deviation("longrope-multiplied", "LongRoPE's lists multiply frequencies where they should divide them",
+              _records(LongRoPE, _inverse_lists), hint="Divide the frequencies by the entries of the list."),
     Deviation("longrope-no-gain", "LongRoPE's factor on cos and sin is 1", _results(LongRoPE, lambda f, m, *rest: (f, 1.0)),
               hint=FACTOR),
     Deviation("longrope-gain-no-root", "LongRoPE's factor on cos and sin lacks the root",

@@ -108,6 +108,12 @@ def _angles(dtype: str) -> dict[str, Wrap]:
     return {"waves": lambda _: deviating}
 
 
+def _all_angles(p: Any, inv_freq: Any, /, **rest: Any) -> tuple[Real, Real]:
+    low = narrowed("bfloat16")
+    angle = low(low(p)[..., None] * low(inv_freq))
+    return np.cos(angle), np.sin(angle)
+
+
 def _tf32_angles(p: Any, inv_freq: Any, /, **rest: Any) -> Any:
     return (tf32(p), tf32(inv_freq)), rest
 
@@ -157,6 +163,8 @@ _deviation = deviations_of("rope_table")
 
 DEVIATIONS = (
     Deviation("angles-bfloat16", "angles are formed in bfloat16", _angles("bfloat16"), hint=AUTOCAST, seen_in="MLX#2791"),
+    Deviation("angles-autocast", "positions, frequencies and their products are held in bfloat16",
+              {"waves": lambda _: _all_angles}, hint=AUTOCAST),
     Deviation("angles-float16", "angles are formed in float16", _angles("float16"), hint=AUTOCAST, seen_in="keras-hub#1508"),
     Deviation("angles-tf32", "positions and frequencies are multiplied in TensorFloat-32", {"waves": before(_tf32_angles)},
               hint=TENSOR_CORES, seen_in="transformers#48428"),

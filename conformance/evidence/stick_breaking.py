@@ -116,14 +116,14 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
-def _weights(change: Any) -> Any:
-    """Return a wrap that computes weights from the shares and the mask in another way."""
+def _weights(change: Any, *, remainder: Any = None) -> Any:
+    """Return a wrap that computes weights from the shares and the mask in another way, and the remainder from the shares."""
 
     def wrap(function: Function) -> Function:
         def deviating(logits: Real, mask: Any, /) -> Any:
             shares = np.where(mask, 1 / (1 + np.exp(-logits)), 0.0)
             weights = np.where(mask, change(shares, logits, np.broadcast_to(mask, logits.shape)), 0.0)
-            return weights, 1 - np.sum(weights, axis=-1)
+            return weights, 1 - np.sum(weights, axis=-1) if remainder is None else remainder(shares)
 
         return deviating
 
@@ -149,7 +149,8 @@ _taken = deviations_of("sticks_taken")
 NEAREST = "Multiply by what all later keys leave: reverse, cumulative sum, reverse."
 
 DEVIATIONS = (
-    _deviation("stick-from-the-start", "the first key takes its share first", _weights(_from_the_start), hint=NEAREST),
+    _deviation("stick-from-the-start", "the first key takes its share first",
+               _weights(_from_the_start, remainder=lambda shares: np.prod(1 - shares, axis=-1)), hint=NEAREST),
     _deviation("stick-own-counted", "what the key itself leaves counts too", _weights(_own), hint=NEAREST),
     _deviation("stick-sigmoids", "every key takes its share of the whole", _weights(lambda s, z, m: s), hint=NEAREST),
     _deviation("stick-softmax", "the weights are those of a softmax", _weights(lambda s, z, m: _softmax(z, m)),

@@ -117,6 +117,13 @@ def _log_buckets(n: Any, sided: int, max_distance: float, rounding: Callable[[An
     return np.where(n < exact, n, np.minimum(far, sided - 1) if limit else far)
 
 
+def _whole_logarithm(n: Any, sided: int, max_distance: float) -> Any:
+    """Return buckets by the logarithm of the distance itself, as a share of that of the largest one."""
+    exact = sided // 2
+    far = exact + np.floor(np.log(np.maximum(n, 1)) / np.log(max_distance) * (sided - exact) + 1e-12).astype(np.int64)
+    return np.where(n < exact, n, np.minimum(far, sided - 1))
+
+
 def _buckets(change: Callable[..., Any]) -> Wrap:
     """Return a wrap that computes buckets in another way, from distances."""
 
@@ -160,6 +167,8 @@ DEVIATIONS = (
                _buckets(lambda n, s, d: _log_buckets(n, s, d, np.rint)), hint=ROUND_DOWN),
     _deviation("t5-ceil", "the logarithm is rounded up",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, lambda x: np.ceil(x - 2e-12))), hint=ROUND_DOWN),
+    _deviation("t5-whole-logarithm", "the logarithm is that of the distance, not divided by the number of exact buckets",
+               _buckets(_whole_logarithm), hint="The share is ln(n / e) / ln(D / e) with e exact buckets."),
     _deviation("t5-not-limited", "distances beyond the last bucket are not limited to it",
                _buckets(lambda n, s, d: _log_buckets(n, s, d, np.floor, limit=False)),
                hint="Limit the bucket to the last one."),
