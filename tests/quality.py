@@ -20,6 +20,7 @@ from posref.conformance.reports.report import Report
 from posref.spec import REGISTRY
 
 FIRST, UNSEEN, KINDS = defects("defects"), defects("defects.unseen"), defects("defects.kinds")
+FRESH = defects("defects.fresh")
 VERDICTS = ("named", "partly named", "told", "unexplained", "wrong")
 TOLD = ("equals the definition", "nly ", "xactly the", "All ")  # a number, cases, or places
 
@@ -68,7 +69,7 @@ def report_on(defect: type[Defect]) -> Report:
 
 def named(name: str) -> type[Defect]:
     """Return the defect of a name."""
-    return next(defect for defect in (*FIRST, *UNSEEN, *KINDS) if defect.__name__ == name)
+    return next(defect for defect in (*FIRST, *UNSEEN, *KINDS, *FRESH) if defect.__name__ == name)
 
 
 def row(defect: type[Defect]) -> Row:

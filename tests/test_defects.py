@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from planting import FOLDER, Defect
-from quality import FIRST, KINDS, UNSEEN, VERDICTS, diagnosed, named, operations, report_on, row, totals
+from quality import FIRST, FRESH, KINDS, UNSEEN, VERDICTS, diagnosed, named, operations, report_on, row, totals
 from reporting import of_the_example
 from sources import assert_stands_alone
 
@@ -14,7 +14,7 @@ from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.conformance.evidence.tools.deviation import together
 
 ROOT = Path(__file__).parents[1]
-DEFECTS = [*FIRST, *UNSEEN, *KINDS]
+DEFECTS = [*FIRST, *UNSEEN, *KINDS, *FRESH]
 LONG = ("sinusoidal_always_interleaved", "layout_and_base_fixed", "offset_counted_twice")  # pairs of deviations are tried
 QUICK = [defect for k, defect in enumerate(DEFECTS) if k % 12 == 4 and defect.__name__ not in LONG]
 SOME = [pytest.param(defect, marks=[] if defect in QUICK else pytest.mark.thorough) for defect in DEFECTS]
@@ -40,7 +40,7 @@ def test_four_fifths_of_those_in_the_registry_are_named(defects: list[type[Defec
     assert known["named"] >= 0.8 * known["defects"], known
 
 
-KNOWN = [d for d in KINDS if d.NAMES or d.SAID]
+KNOWN = [d for d in (*KINDS, *FRESH) if d.NAMES or d.SAID]
 
 
 @pytest.mark.few(10)
@@ -56,7 +56,8 @@ def test_a_defect_of_a_known_kind_is_named_or_has_its_place(defect: type[Defect]
 
 def test_two_thirds_of_the_defects_of_known_kinds_are_named_or_have_their_place() -> None:
     assert len(KINDS) >= 40
-    assert 3 * sum(bool(d.NAMES or d.SAID) for d in KINDS) >= 2 * len(KINDS)
+    for several in (KINDS, FRESH):
+        assert 3 * sum(bool(d.NAMES or d.SAID) for d in several) >= 2 * len(several)
 
 
 def test_there_are_doubles_and_defects_outside_the_registry() -> None:
