@@ -233,7 +233,7 @@ def linear_on_base():
 
 
 @planted("proportional frequencies use the rotated width in the exponent", names=("proportional-own-denominator",))
-def proportional_as_partial():
+def proportional_rotated_width():
     """base ** (-2i / rotated width): a partial rotation."""
 
     def rope_frequencies(dim, /, *, base, scaling=None):

@@ -225,7 +225,7 @@ def logn_of_the_farthest():
 
 
 @planted("the logarithm of n has base two, and that of the length base e", names=("logn-log2",))
-def logn_log2():
+def logn_two_bases():
     """log2(n) / ln(length)."""
 
     def logn_scale(positions, /, *, length, offset, at_least_one, dtype=None):
