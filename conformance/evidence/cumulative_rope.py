@@ -30,7 +30,7 @@ FLAGS = {
     "cumulative-refuse": Flag("more pairs than x has, or another number of tokens, accepted"),
 }
 USUAL: dict[str, Any] = {"layout": "interleaved"}
-GAPS = ("running-modulo",)  # the rotation is the same
+GAPS = ("running-modulo", "partner-over-head")  # the rotation is the same; one case of half rotates a part
 WITH_OPTION = {"lanes": {"tail": 2}}
 KERNEL: tuple[dict[str, Any], ...] = ({"layout": "half"}, {"layout": "interleaved"})
 
