@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.bias.alibi_slopes import alibi_slopes as alibi_slopes
     from posref.bias.continuous_position_bias import continuous_position_bias as continuous_position_bias
     from posref.bias.cope import cope as cope
+    from posref.bias.dynamic_position_bias import dynamic_position_bias as dynamic_position_bias
     from posref.bias.fire import fire as fire
     from posref.bias.forgetting_bias import forgetting_bias as forgetting_bias
     from posref.bias.kerple import kerple as kerple

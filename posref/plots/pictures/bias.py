@@ -60,6 +60,24 @@ def cope(asked: Asked) -> Chart:
     return heat(asked, "key", "query", shown, "contextual position", square=True)
 
 
+def _sides(chart: Lines) -> bool:
+    both, before = (y for _, y in chart.series.values())
+    past, future = before[len(before) // 2 + 8 :], before[: len(before) // 2 - 8]
+    falls = bool((np.diff(both[len(both) // 2 :]) < 0).all() and (np.diff(past) < 0).all())
+    return falls and same(both, both[::-1], 64) and bool((np.abs(future) < np.abs(past).min() / 100).all())
+
+
+@picture(_sides)
+def dynamic_position_bias(asked: Asked) -> Chart:
+    """Two hidden units are enough for a head whose bias falls on both sides, and for one that spares later keys."""
+    keys = np.arange(-24, 25)
+    net = {"w_in": np.asarray([1.0, -1.0]), "b_in": np.zeros(2), "w_hidden": np.zeros((0, 2, 2)), "b_hidden": np.zeros((0, 2))}
+    heads = {"w_out": np.asarray([[-0.1, -0.1], [-0.2, 0.0]]), "b_out": np.zeros(2)}
+    found = call(asked, {"distance": "linear"}, q_positions=np.asarray([0]), k_positions=-keys, **net, **heads)[0]
+    series = {name: (keys, found[h, 0]) for h, name in enumerate(("both sides", "keys before the query"))}
+    return lines(asked, "query - key (tokens)", "bias (logits)", series)
+
+
 def _ends(chart: Lines) -> bool:
     ends = [y[-1] for _, y in chart.series.values()]
     return same(ends, ends[0], 64) and len({len(y) for _, y in chart.series.values()}) == 3

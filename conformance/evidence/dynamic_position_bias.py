@@ -1,0 +1,206 @@
+"""Dynamic position bias: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag, Step
+from .shared.relative import K_OFFSETS, Q_OFFSETS
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, after, always, argument, before, deviations_of, narrowed, option
+from .tools.forms import pairs
+from .tools.hints import ARANGE, BRANCH, EACH_HEAD, INTEGERS, KEEP_FLOAT32, SIGN
+from .tools.numbers import reals
+from .tools.omissions import ONE_PAIR, VIEWS
+
+OP = "dynamic_position_bias"
+FLAGS = {
+    "dynamic-sign": Flag("key minus query for query minus key, or a distance without its sign"),
+    "dynamic-log": Flag("no logarithm, or one without the one added"),
+    "dynamic-layers": Flag("a hidden layer left out, or the first one used for all"),
+    "dynamic-weights": Flag("a weight matrix that is not transposed"),
+    "dynamic-network": Flag("another activation, or a bias left out"),
+    "dynamic-heads": Flag("the first head's weights used for all"),
+    "dynamic-far": Flag("distances past 256 or 2048 in half precision"),
+    "dynamic-ids": Flag("counts from 0 in place of the caller's positions"),
+    "dynamic-rows": Flag("row 0's positions used for every row of the batch"),
+    "dynamic-decode": Flag("a decode row that is not the row of the whole"),
+    "dynamic-bits": Flag("weights of 24 bits narrowed on the way"),
+    "dynamic-true-size": Flag("a model's own sizes not reproduced"),
+    "dynamic-empty": Flag("no query, or no hidden layer: a crash or a wrong shape"),
+    "dynamic-refuse": Flag("layers of other shapes, or an unknown distance, accepted"),
+}
+USUAL: dict[str, Any] = {"distance": "log"}
+SIZES = {"L": 2}
+LEFT_OUT = (*VIEWS, *ONE_PAIR, "again/no-keys", "again/no-tokens")
+KERNEL: tuple[dict[str, Any], ...] = ({"distance": "linear"}, {"distance": "log"})
+
+HOLES = (0, 3, 3, 1, 9, 4, 20)
+FAR = (0, 1, 255, 257, 2047, 2049, 65537, 131071)
+
+_cases = cases_of(OP, "dynamic-")
+
+
+def _learned(name: str, heads: int, width: int, layers: int, bits: int = 8) -> dict[str, Any]:
+    """Return the weights of a network, smaller in layers with more inputs."""
+    shapes = {
+        "w_in": (width,), "b_in": (width,), "w_hidden": (layers, width, width), "b_hidden": (layers, width),
+        "w_out": (heads, width), "b_out": (heads,),
+    }  # fmt: skip
+    by = {"w_hidden": 2.0 / width, "w_out": 2.0 / width}
+    return {key: reals(f"{OP} {name} {key}", *shape, bits=bits) * by.get(key, 0.5) for key, shape in shapes.items()}
+
+
+def _case(
+    name: str, flags: str, q: Any, k: Any, heads: int = 3, width: int = 4, layers: int = 1, comment: str = "", *,
+    bits: int = 8, **rest: Any,
+) -> Case:  # fmt: skip
+    """Return a case, of the distance that its name begins with."""
+    learned = _learned(name, heads, width, layers, bits) | rest.pop("given", {})
+    options = {"distance": rest.pop("distance", name.partition("/")[0])}
+    return _cases(name, flags, options, {"q_positions": q, "k_positions": k, **learned}, comment, **rest)
+
+
+def _steps(distance: str, *calls: tuple[Any, Any]) -> tuple[Step, ...]:
+    net = _learned("steps", 2, 5, 1)
+    return tuple(Step({"distance": distance}, {"q_positions": q, "k_positions": k, **net}) for q, k in calls)
+
+
+def _gradient(name: str, flags: str, q: Any, k: Any, sizes: tuple[int, int, int], out: tuple[int, ...], distance: str) -> Case:
+    inputs = {"q_positions": q, "k_positions": k, **_learned(f"gradient {name}", *sizes)}
+    return gradient(OP, name, flags, inputs, {"out": out}, distance=distance)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("linear/small", "sign network weights", (2, 7), (0, 2, 1, 3, 6), tier="smoke"),
+        _case("linear/both-sides", "sign heads", (3, 8, 5), HOLES, 5, 3, 1, "keys before and after the query"),
+        _case("linear/two-layers", "layers weights", (4, 0), (1, 2, 9), 2, 5, 2),
+        _case("linear/three-layers", "layers network", (4, 6, 1), (1, 8), 3, 4, 3),
+        _case("linear/no-hidden-layer", "empty network", (4, 0), (1, 2, 9), 2, 6, 0, "two layers in all"),
+        _case("linear/rows", "rows ids", Q_OFFSETS, K_OFFSETS, 2, 6, 1, "(B, Q) and (B, K)"),
+        _case("linear/shared-queries", "rows network", (7, 9), K_OFFSETS, 3, 2, 1, "queries (Q,) against keys (B, K)"),
+        _case("linear/far", "far ids", (0, 2049), FAR, 2, 4),
+        _case("linear/24-bits", "bits weights", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 1, bits=24),
+        _case("linear/128-units", "true-size heads", (511, 3), (0, 1, 200, 511), 8, 128, 1,
+              "x-transformers: 8 heads and 512 channels, a quarter of them hidden"),
+        _case("linear/one-unit", "network heads", (2, 9), (0, 1, 2, 8), 3, 1, 1, "one hidden unit"),
+        _case("linear/one-head", "heads layers", (5, 4, 9), (0, 4, 300), 1, 5, 2),
+        _case("linear/negative", "ids sign", (-3, 0), (-300, -1, 2), 2, 3),
+        _case("linear/fractional", "ids bits", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
+        _case("linear/one-query", "decode ids", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
+        _case("log/small", "log sign network", (2, 7), (0, 2, 1, 3, 6)),
+        _case("log/both-sides", "sign log", (3, 8, 5), HOLES, 5, 3, 2),
+        _case("log/rows", "rows log", Q_OFFSETS, K_OFFSETS, 2, 6),
+        _case("log/far", "far log", (0, 2049), FAR, 2, 4),
+        _case("log/24-bits", "bits layers", (60, 95, 4), (1, 2, 20, 44, 95), 4, 7, 2, bits=24),
+        _case("log/128-units", "true-size log", (511, 3), (0, 1, 200, 511), 8, 128),
+        _case("log/fractional", "log ids", (0.5, 7.25), (1.75, 0.25, 3.0), 2, 4),
+        _case("log/one-query", "decode log", (258,), (0, 1, 2, 256, 257, 258), 3, 4),
+        _case("log/no-hidden-layer", "empty layers", (4, 0), (1, 2, 9), 2, 3, 0),
+        _case("log/no-query", "empty", np.zeros(0, dtype=np.int64), (0, 1, 2), 3, 4),
+        Case(f"{OP}/sequence/decode", flags=("dynamic-decode", "dynamic-ids"), kind="sequence",
+             comment="prefill, then a decode row, then prefill elsewhere",
+             steps=_steps("log", (range(4), range(4)), ((4,), range(5)), (range(7, 10), range(10)))),
+        _case("refused/layers", "refuse", (2, 3), (0, 1, 2), 3, 4, 1, "a bias for each hidden unit", kind="reject",
+              distance="log", given={"b_hidden": np.asarray([[0.5, 0.25, 1.0]])}),
+        _case("refused/heads", "refuse", (2, 3), (0, 1, 2), 3, 4, 1, "a bias for each head", kind="reject", distance="log",
+              given={"b_out": np.asarray([0.5, 0.25])}),
+        _case("refused/word", "refuse", (2, 3), (0, 1, 2), comment="no such distance", kind="reject", distance="square"),
+        *pairs(OP, USUAL, **_learned("pairs", 3, 4, 1)),
+        _gradient("linear", "term broadcast", (3, 6), (0, 1, 6), (2, 2, 1), (2, 2, 3), "linear"),
+        _gradient("log", "term offsets", ((4, 5), (260, 262)), ((0, 5), (262, 250)), (1, 3, 1), (2, 1, 2, 2), "log"),
+        _gradient("two-layers", "term broadcast", (1, 3), (0, 2), (2, 2, 2), (2, 2, 2), "log"),
+    )  # fmt: skip
+
+
+def _given(change: Any) -> Any:
+    """Return a wrap that computes the network's input in another way from its true value, a logarithm."""
+    return lambda f: lambda apart, /: change(apart)
+
+
+def _swapped(function: Function) -> Function:
+    def deviating(q: Any, k: Any, /, *learned: Real, **options: Any) -> Real:
+        return function(-q, -k, *learned, **options)
+
+    return deviating
+
+
+def _bf16_positions(q: Any, k: Any, /, *learned: Real, **options: Any) -> Any:
+    return (*(narrowed("bfloat16")(p) for p in (q, k)), *learned), options
+
+
+def _transposed(function: Function) -> Function:
+    return lambda given, w_in, b_in, w, *rest: function(given, w_in, b_in, np.swapaxes(w, -1, -2), *rest)
+
+
+def _first_head(function: Function) -> Function:
+    return lambda *a: function(*a[:5], *(np.broadcast_to(x[:1], x.shape) for x in a[5:]))
+
+
+def _first_layer(function: Function) -> Function:
+    return lambda *a: function(*a[:3], *(np.broadcast_to(x[:1], x.shape) for x in a[3:5]), *a[5:])
+
+
+def _one_layer_less(function: Function) -> Function:
+    return lambda *a: function(*a[:3], *(x[:-1] for x in a[3:5]), *a[5:])
+
+
+def _network(activation: Any) -> Any:
+    """Return a wrap that computes the network with another activation."""
+
+    def deviating(given: Real, w_in: Real, b_in: Real, w_hidden: Real, b_hidden: Real, w_out: Real, b_out: Real, /) -> Real:
+        hidden = activation(given[..., None] * w_in + b_in)
+        for weights, biases in zip(w_hidden, b_hidden, strict=True):
+            hidden = activation(hidden @ weights.T + biases)
+        return hidden @ w_out.T + b_out
+
+    return lambda function: deviating
+
+
+def _sigmoid(x: Real) -> Real:
+    return np.exp(np.minimum(x, 0.0)) / (1 + np.exp(-np.abs(x)))
+
+
+def _gelu(x: Real) -> Real:
+    return x * _sigmoid(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+
+
+_deviation = deviations_of(OP)
+_of_log = deviations_of("signed_logarithm")
+_of_network = deviations_of("position_network")
+LOGARITHM = "The input is sign(r) ln(1 + abs(r)), with the natural logarithm."
+SILU = "Every layer but the last has SiLU: x times its sigmoid."
+BIASES = "All layers have biases."
+LAYERS = "Count the layers: the first, L hidden ones, each with weights of its own, and the last."
+
+DEVIATIONS = (
+    _deviation("dynamic-key-minus-query", "the distance has the other sign", _swapped, hint=SIGN),
+    _deviation("dynamic-always-linear", "no logarithm is taken", option(distance=always("linear")), hint=BRANCH),
+    _deviation("dynamic-always-log", "a logarithm is always taken", option(distance=always("log")), hint=BRANCH),
+    _deviation("dynamic-query-arange", "queries are at 0, 1, 2, ... (a decode step's is at 0)",
+               argument(0, lambda q: np.broadcast_to(np.arange(q.shape[-1]), q.shape)), hint=ARANGE),
+    _deviation("dynamic-positions-bfloat16", "positions are held in bfloat16", before(_bf16_positions), hint=INTEGERS),
+    _of_log("dynamic-log-unsigned", "the logarithm loses the sign of the distance", after(lambda out, *a: np.abs(out)),
+            hint=LOGARITHM),
+    _of_log("dynamic-log-without-one", "the logarithm is of the distance, at least 1, without the one added",
+            _given(lambda r: np.sign(r) * np.log(np.maximum(np.abs(r), 1.0))), hint=LOGARITHM),
+    _of_log("dynamic-log-2", "the logarithm has the base 2", after(lambda out, *a: out / np.log(2.0)), hint=LOGARITHM),
+    _of_network("dynamic-relu", "the hidden layers have ReLU", _network(lambda x: np.maximum(x, 0.0)), hint=SILU,
+                seen_in="vit-pytorch's CrossFormer, as a convention"),
+    _of_network("dynamic-gelu", "the hidden layers have GELU, by its tanh form", _network(_gelu), hint=SILU),
+    _of_network("dynamic-sigmoid", "the hidden layers have the sigmoid", _network(_sigmoid), hint=SILU),
+    _of_network("dynamic-no-activation", "the hidden layers have no activation", _network(lambda x: x), hint=SILU),
+    _of_network("dynamic-hidden-bfloat16", "hidden layers are held in bfloat16",
+                _network(lambda x: narrowed("bfloat16")(x * _sigmoid(x))), hint=KEEP_FLOAT32),
+    _of_network("dynamic-transposed", "hidden weights are not transposed", _transposed,
+                hint="PyTorch stores weights as (out, in), JAX and TensorFlow as (in, out)."),
+    _of_network("dynamic-first-layer", "every hidden layer has the weights of the first", _first_layer, hint=LAYERS),
+    _of_network("dynamic-layer-less", "the last hidden layer is left out", _one_layer_less, hint=LAYERS),
+    _of_network("dynamic-no-first-bias", "the first layer has no bias", argument(2, lambda b: 0 * b), hint=BIASES),
+    _of_network("dynamic-no-hidden-bias", "the hidden layers have no bias", argument(4, lambda b: 0 * b), hint=BIASES),
+    _of_network("dynamic-no-bias", "the last layer has no bias", argument(6, lambda b: 0 * b), hint=BIASES),
+    _of_network("dynamic-first-head", "every head has the weights of the first", _first_head, hint=EACH_HEAD),
+)  # fmt: skip
