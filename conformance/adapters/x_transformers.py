@@ -1,9 +1,10 @@
-"""x-transformers: its positional modules, RotaryEmbedding with apply_rotary_pos_emb, and its ALiBi and T5 biases."""
+"""x-transformers: its positional modules, RotaryEmbedding with apply_rotary_pos_emb, and its ALiBi, T5 and dynamic biases."""
 
 import torch
 from torch import Tensor
 from x_transformers.x_transformers import (
     AlibiPositionalBias,
+    DynamicPositionBias,
     PolarEmbedding,
     RelativePositionBias,
     RotaryEmbedding,
@@ -147,6 +148,27 @@ def t5_bias(
     rows = queries - 1 - ahead if queries > 1 else torch.zeros_like(relative)
     columns = (length - queries) + rows + relative
     return torch.movedim(bias[:, rows, columns], 0, -3)
+
+
+def dynamic_position_bias(
+    q_positions: Tensor, k_positions: Tensor, w_in: Tensor, b_in: Tensor, w_hidden: Tensor, b_hidden: Tensor, w_out: Tensor,
+    b_out: Tensor, /, *, distance: str,
+) -> Tensor:  # fmt: skip
+    """DynamicPositionBias of as many queries and keys as the largest distance needs, where each distance is looked up."""
+    if q_positions.is_floating_point() or k_positions.is_floating_point():
+        lacks("positions are counted, so that distances are whole")
+    apart = q_positions[..., :, None] - k_positions[..., None, :]
+    length = int(apart.abs().max()) + 1 if apart.numel() else 1
+    if length**2 * len(w_out) > LIMIT:
+        lacks(f"a bias of {length} queries and keys is too large here")
+    width, layers = len(w_in), len(w_hidden)
+    module = DynamicPositionBias(width, heads=len(w_out), depth=layers + 1, log_distance=distance == "log")
+    linear = [*(layer[0] for layer in module.mlp[:-1]), module.mlp[-1]]
+    given = [(w_in[:, None], b_in), *zip(w_hidden, b_hidden, strict=True), (w_out, b_out)]
+    for layer, (weight, bias) in zip(linear, given, strict=True):
+        layer.weight, layer.bias = (torch.nn.Parameter(x.float(), requires_grad=False) for x in (weight, bias))
+    bias = module(length, length)
+    return bias[:, apart.clamp(min=0), (-apart).clamp(min=0)].movedim(0, -3).to(w_out.dtype)
 
 
 def _rotary(dim: int, base: float, scaling: Scaling | None, **xpos: float) -> RotaryEmbedding:
