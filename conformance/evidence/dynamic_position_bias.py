@@ -169,8 +169,8 @@ def _gelu(x: Real) -> Real:
 
 
 _deviation = deviations_of(OP)
-_of_log = deviations_of("signed_logarithm")
-_of_network = deviations_of("position_network")
+_of_log = deviations_of("log_distance")
+_of_network = deviations_of("distance_network")
 LOGARITHM = "The input is sign(r) ln(1 + abs(r)), with the natural logarithm."
 SILU = "Every layer but the last has SiLU: x times its sigmoid."
 BIASES = "All layers have biases."

@@ -123,13 +123,13 @@ def dynamic_position_bias(
     xp = library(name, q_positions=q_positions, k_positions=k_positions, **learned)
     work = wide(w_out.dtype, xp)
     apart = cast(distances(q_positions, k_positions), work)
-    given = signed_logarithm(apart) if distance == "log" else apart
-    found = position_network(given, *(cast(x, work) for x in (w_in, b_in, w_hidden, b_hidden, w_out, b_out)))
+    given = log_distance(apart) if distance == "log" else apart
+    found = distance_network(given, *(cast(x, work) for x in (w_in, b_in, w_hidden, b_hidden, w_out, b_out)))
     return cast(xp.moveaxis(found, -1, -3), w_out.dtype)
 
 
 @part(noun="logarithms")
-def signed_logarithm(apart: Array, /) -> Array:
+def log_distance(apart: Array, /) -> Array:
     """Return the sign of each distance times the logarithm of one plus its absolute value."""
     xp = namespace(apart)
     zero = beside(0.0, apart, apart.dtype)
@@ -137,7 +137,7 @@ def signed_logarithm(apart: Array, /) -> Array:
 
 
 @part()
-def position_network(
+def distance_network(
     given: Array, w_in: Array, b_in: Array, w_hidden: Array, b_hidden: Array, w_out: Array, b_out: Array, /
 ) -> Array:
     """Return the outputs of the network, with the heads along the last axis."""
