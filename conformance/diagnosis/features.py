@@ -203,6 +203,8 @@ def _of_positions(name: str, value: Any) -> Facts:
     steps = np.diff(value, axis=-1) if value.ndim and value.shape[-1] > 1 else np.ones(1)
     first = value.reshape(-1)[0] if value.size else 0.0
     words = name.replace("_", " ")
+    if value.ndim == 0 and words == "position":
+        return {"place a position other than 0": bool(first != 0), f"most {words}": float(abs(first)), f"axes {words}": 0}
     return {
         f"place {words} that are not consecutive": bool(np.any(steps != 1)),
         f"place {words} that do not begin at 0": bool(first != 0),
