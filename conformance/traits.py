@@ -57,6 +57,8 @@ ONE = {"T": "token", "Q": "query", "K": "key"}
 GRIDS = (("H", "W"), ("I", "J"))  # the letters of the rows and columns of a grid
 MASKS = ("none", "causal", "other")  # causal: every query sees the keys up to its own, the last query the last key
 BANDS = ("powers of two", "other")  # frequencies 1, 2, 4, ..., which much code makes itself
+SHARES = {0.25: "a quarter", 0.375: "three eighths", 0.5: "half", 0.75: "three quarters"}  # of the head, that rotate
+OTHER_SHARE = "other"
 LISTS = {"one": ("token", "query", "key", "column"), "empty": ("tokens", "heads", "batch", "lanes")}
 RELATIONS: dict[str, Callable[[float], float]] = {  # what most code assumes
     "length": lambda largest: largest + 1, "centre": lambda largest: (largest + 1) // 2,
@@ -237,6 +239,7 @@ def _arrays(case: LoadedCase, call: Call) -> Iterator[tuple[str, Any]]:
         yield "rank", call.inputs[ranked].ndim
     if main is not None and _is_partial(op, main, call):
         yield "partial", True
+        yield from (("rotated", share) for share in _share(op, main, call))
     for letter, size in _counts(op, call).items():
         if size == 1:
             yield "one", ONE[letter]
@@ -312,6 +315,20 @@ def _is_partial(op: str, main: str, call: Call) -> bool:
         return bool(2 * pairs < width)
     given = next((n for n in ("dims", "sections") if n in record.domains), None)
     return given is not None and sum(call.params[given]) * (1 if given == "dims" else 2) < width
+
+
+def _share(op: str, main: str, call: Call) -> Iterator[str]:
+    """Yield which part of the head rotates, of operations whose calls say it by one number or by their table."""
+    width = call.inputs[main].shape[-1] if call.inputs[main].ndim else 0
+    if _has_share(op) and width:
+        size = 2 * call.inputs["cos"].shape[-1] if "cos" in call.inputs else call.params["rotary_dim"]
+        yield SHARES.get(size / width, OTHER_SHARE)
+
+
+def _has_share(op: str) -> bool:
+    """Return whether the calls of an operation say which part of the head rotates."""
+    record = REGISTRY[op]
+    return "heads" not in record.domains and not {"rotary_dim", "cos"}.isdisjoint({*record.domains, *record.arrays})
 
 
 def _empty(sizes: Mapping[str, tuple[int, ...]], value: npt.NDArray[Any]) -> Iterator[str]:
@@ -406,6 +423,8 @@ def text_of(axis: str, value: Any) -> str:
             return f"{value} for each head"
         case "numbers":
             return {"fractional": "fractional positions", "whole floats": "positions that are floats", "integers": ""}[value]
+        case "rotated":
+            return f"{value} of the head rotated" if value != OTHER_SHARE else ""
         case "masks":
             return f"a {value} mask" if value != "none" else "no mask"
         case "bands":
@@ -499,6 +518,7 @@ def vocabulary(op: str) -> Mapping[str, tuple[Any, ...] | None]:
     found |= dict.fromkeys(_having(op), (True,))
     found |= {name: (True,) for name, axes in record.arrays.items() if axes.optional}
     found |= {"masks": MASKS} if "mask" in record.arrays else {}
+    found |= {"rotated": (*SHARES.values(), OTHER_SHARE)} if main_array(op) is not None and _has_share(op) else {}
     found |= {"bands": BANDS} if "bands" in record.arrays else {}
     found |= {f"other_{name}": (True,) for name in RELATIONS if name in record.domains and positions_of(op)}
     lists = [(name, domain.low) for name, domain in record.domains.items() if isinstance(domain, Integers)]

@@ -266,8 +266,9 @@ def test_offsets_alone_are_a_form_of_positions() -> None:
         ("learned", lambda c: c.positions.ndim != 2, "rank 2"),
         ("resample", lambda c: len(set(c.old_size)) > 1 or c.prefix != 1, "a square table"),
         ("fourier", lambda c: c.bands.ndim > 1 or any(c.bands != 2.0 ** np.arange(len(c.bands))), "bands powers of two"),
+        ("xpos", lambda c: c.rotary_dim not in (None, c.x.shape[-1] // 2), "all of the head rotated, or half"),
     ],
-    ids=["offset", "coordinates", "taps", "even-taps", "even-widths", "rank", "square", "bands"],
+    ids=["offset", "coordinates", "taps", "even-taps", "even-widths", "rank", "square", "bands", "half-rotated"],
 )
 def test_what_is_built_for_one_number_conforms(op: str, refuses: Condition, words: str) -> None:
     report = check(refusing(refuses, op=op), op=op, dtype="float32")

@@ -288,6 +288,8 @@ def _words(op: str, axis: str, allowed: frozenset[Any], asked: Sequence[Asked]) 
         return f"the same {', '.join(sorted(missing))} for all heads"
     if axis == "numbers":
         return f"no {', '.join(sorted(missing))} as positions"
+    if axis == "rotated":
+        return f"all of the head rotated, or {' or '.join(sorted(allowed))}"
     if not is_option(op, axis):
         return _trait(op, axis, allowed)
     if every <= {True, False}:
