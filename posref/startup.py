@@ -97,7 +97,9 @@ def interrupt_on_signals(clear: Callable[[], object]) -> None:
 def end(code: int) -> NoReturn:
     """End this process with an exit code that no signal changes any more."""
     on_signals(signal.SIG_IGN)
-    if _SEEN:  # Python ends itself by SIGINT, though KeyboardInterrupt was caught, if it was raised within `exec` of a text
+    # Python ends itself by SIGINT, though KeyboardInterrupt was caught, if it was raised within `exec` of a text; and with
+    # PYTHONINSPECT it goes on after the end
+    if _SEEN or sys.flags.inspect or os.environ.get("PYTHONINSPECT"):
         atexit._run_exitfuncs()
         os._exit(code)
     sys.exit(code)

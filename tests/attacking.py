@@ -628,7 +628,7 @@ SURROUNDINGS: dict[str, Attack] = {
             ("PYTHONHASHSEED", "1", KEEP),
             ("PYTHONDEVMODE", "1", KEEP),
             ("PYTHONTRACEMALLOC", "5", KEEP),
-            ("PYTHONINSPECT", "1", (0, 2)),
+            ("PYTHONINSPECT", "1", KEEP),
             ("PYTHONBREAKPOINT", "os.abort", KEEP),
             ("PYTHONNOUSERSITE", "1", KEEP),
             ("MPLBACKEND", "no-such", KEEP),
