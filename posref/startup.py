@@ -40,6 +40,8 @@ def is_program() -> bool:
 def prepare() -> None:
     """Prepare this process to be the program."""
     on_signals(_leave)
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent may ignore it, and then no child can be waited for
     sys.excepthook = _say
     atexit.register(_refuse_no_beginning)
     if sys.argv[0] == "-m" and not sys.flags.safe_path:
