@@ -217,10 +217,13 @@ REGISTRY: Definitions[Encoding] = Definitions()
 PARTS: Definitions[Part] = Definitions()
 _IMPORTING = RLock()
 _BEGUN: list[None] = []  # not empty once the definitions are being imported
+_DONE: list[None] = []  # not empty once they are: read without the lock, which torch.compile does not know
 
 
 def _import_all() -> None:
     """Import the definitions of all families, once. Then the registry is in the order of families and names."""
+    if _DONE:
+        return
     with _IMPORTING:
         if _BEGUN:
             return
@@ -235,6 +238,7 @@ def _import_all() -> None:
             raise
         ordered = sorted(REGISTRY.registered.items(), key=lambda item: (FAMILIES.index(item[1].family), item[0]))
         REGISTRY.registered = dict(ordered)
+        _DONE.append(None)
 
 
 def encoding(
