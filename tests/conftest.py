@@ -35,6 +35,9 @@ LONGEST = (
     "test_compilers",
     "test_pairs",
 )
+if sys.dont_write_bytecode:  # else each process that a test starts would compile posref anew
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 LIBRARIES = ("numpy", "torch", "jax", "jax_x64", "dask", "array_api_strict")
 
 
