@@ -102,6 +102,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.rotary.mixed_table import mixed_table as mixed_table
     from posref.rotary.mla_logits import mla_logits as mla_logits
     from posref.rotary.mrope import mrope as mrope
+    from posref.rotary.norm_mrope import norm_mrope as norm_mrope
     from posref.rotary.norm_rope import norm_rope as norm_rope
     from posref.rotary.permute_qk_weights import permute_qk_weights as permute_qk_weights
     from posref.rotary.pope import pope as pope

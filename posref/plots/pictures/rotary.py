@@ -433,6 +433,25 @@ def norm_rope(asked: Asked) -> Chart:
     return lines(asked, "first channel of the pair", "second channel", series)
 
 
+def _in_turn(chart: Lines) -> bool:
+    steps = [np.diff(angle) for _, angle in chart.series.values()]
+    one = np.repeat(np.eye(3), 12, axis=1) / 8  # what each pair turns from token to token: in its own passage alone
+    return len(steps) == 3 and all(same(step, of_pair, 64) for step, of_pair in zip(steps, one, strict=True))
+
+
+@picture(_in_turn)
+def norm_mrope(asked: Asked) -> Chart:
+    """A walk through time, then down, then to the right: one pair turns after the other, though queries grow on the way."""
+    steps = np.arange(37)
+    places = np.stack([np.clip(steps - start, 0, 12) / 8 for start in (0, 12, 24)])
+    x = np.concatenate([np.ones((37, 3)), np.zeros((37, 3))], axis=1) * np.geomspace(1, 4, 37)[:, None]
+    given = {"sections": (1, 1, 1), "arrangement": "chunked", "layout": "half", "base": 1.0}
+    given |= {"eps": 1e-30, "offset": 0, "order": "norm_first"}
+    found = call(asked, given, x=x, weight=np.ones(6), positions=places)[0]
+    series = {name: (steps, np.arctan2(found[:, 3 + n], found[:, n])) for n, name in enumerate(("time", "height", "width"))}
+    return lines(asked, "token", "angle of the pair (radians)", series)
+
+
 STILL = slice(20, 40)  # tokens of which each says: no further
 
 
