@@ -88,6 +88,7 @@ def cases() -> tuple[Case, ...]:
         _case("chunk/one-token-heads", "chunk own", (2, 3, 1, 2)),
         _case("empty/no-token", "empty", (2, 0, 3)),
         _case("empty/no-pair", "empty", (3, 4, 0)),
+        _case("empty/no-pair-of-rows", "empty", (2, 3, 5, 0)),
         _form("strided", "non-contiguous", (3, 4, 2)),
         _form("strided-rows", "non-contiguous", (2, 3, 5)),
         _form("expanded", "broadcast-view", (-3, 4, 2), "one row stands for a batch of three"),

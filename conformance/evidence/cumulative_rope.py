@@ -109,6 +109,7 @@ def cases() -> tuple[Case, ...]:
         _case("chunk/one-token", "chunk start", (2, 1, 6), 3, "interleaved", "a decode step"),
         _case("chunk/one-token-half", "chunk own", (2, 3, 1, 4), 2, "half"),
         _case("empty/no-token", "empty", (2, 0, 6), 3, "half"),
+        _case("empty/no-heads", "empty heads", (2, 0, 4, 6), 3, "half"),
         _case("empty/no-token-interleaved", "empty", (3, 0, 4), 1, "interleaved"),
         _form("strided", "non-contiguous", (3, 4, 6), "half"),
         _form("strided-interleaved", "non-contiguous", (2, 3, 8), "interleaved"),

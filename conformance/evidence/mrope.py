@@ -20,7 +20,7 @@ from posref.scaling import (
     YaRNByTurns,
 )
 
-from ..model import Case, Flag, Step
+from ..model import Case, Step
 from .shared.axial import ARRANGED, PROMPT, SECTIONS, VIDEO, placed_rotations
 from .shared.rotary import (
     BASE,
@@ -40,11 +40,6 @@ from .tools.case import Make, sequence
 from .tools.cotangents import gradient
 from .tools.numbers import floats, reals, seed_of
 from .tools.omissions import VIEWS
-
-FLAGS = {
-    "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
-    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
-}
 
 USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0}
 SIZES: dict[str, Any] = {"E": 1}

@@ -11,6 +11,7 @@ from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.forms import form
 from .tools.numbers import floats, reals, seed_of
+from .tools.omissions import VIEWS
 
 OP = "norm_mrope"
 
@@ -19,7 +20,7 @@ USUAL: dict[str, Any] = {**SECTIONS, "layout": "half", "base": 10000.0, **NORM, 
 SIZES: dict[str, Any] = {"E": 1}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 AXES = (4, 2)
-LEFT_OUT = ("distant/plain", "again/no-tokens", "again/one-token")
+LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token")
 KERNEL: tuple[dict[str, Any], ...] = (
     {"arrangement": "interleaved", "sections": [3, 2, 1], "layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first"},
     {"arrangement": "chunked", "layout": "interleaved", "eps": 1e-6, "offset": 1, "order": "norm_first"},
@@ -75,6 +76,12 @@ def cases() -> tuple[Case, ...]:
         _case("models/hunyuan-vl", "true-size fused-order", (9, 128), (*PROMPT, PROMPT[1][::-1]), **HUNYUAN),
         _case("models/image", "two-axes", (6, 20), ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2)), sections=[5, 5],
               arrangement="chunked", order="rope_first"),
+        _case("heads/one", "single-head fused-order", (1, 9, 12), PROMPT, **three),
+        _case("heads/one-of-a-row", "single-head fused-order", (3, 1, 6, 12), VIDEO, layout="interleaved", order="rope_first",
+              **three),
+        _case("tokens/one", "axis-rows fused-norm", (2, 1, 12), ((7,), (3,), (5,)), **three),
+        _case("tokens/one-of-a-row", "axis-rows fused-order", (3, 2, 1, 12), ((9,), (0,), (257,)), offset=1,
+              order="rope_first", **three),
         _case("eps/large", "fused-norm", (9, 12), PROMPT, eps=0.125, **three),
         _case("empty/no-tokens", "fused-empty", (2, 0, 12), np.zeros((3, 0), dtype=np.int64), **three),
         _case("empty/no-heads", "fused-empty", (0, 9, 12), PROMPT, order="rope_first", **three),

@@ -6,7 +6,7 @@ import numpy as np
 
 import posref
 
-from ..model import Case, Flag
+from ..model import Case
 from .shared.rotary import LAYOUTS
 from .tools.case import cases_of
 from .tools.cotangents import gradient
@@ -15,17 +15,6 @@ from .tools.hints import SKIPPED
 from .tools.numbers import floats, reals, seed_of
 
 OP = "norm_rope"
-FLAGS = {
-    "fused-order": Flag("the norm after the rotation where it comes first, or the reverse"),
-    "fused-channels": Flag("the norm over the channels that rotate, or over those that do not"),
-    "fused-norm": Flag("the norm skipped, or done twice, or with eps or the offset of another model"),
-    "fused-heads": Flag("heads beyond the first, or the last ones, left as they are", "vLLM #51049"),
-    "fused-rounding": Flag("a rounding to half precision between norm and rotation"),
-    "fused-downcast": Flag("24-bit numbers narrowed on the way"),
-    "fused-true-size": Flag("a model's widths, pairing and eps not reproduced"),
-    "fused-refuse": Flag("a weight or a table that does not fit accepted, or broadcast"),
-    "fused-empty": Flag("no tokens: a crash or a wrong shape"),
-}
 
 USUAL: dict[str, Any] = {"layout": "half", "eps": 2.0**-10, "offset": 0, "order": "norm_first"}
 WITH_OPTION = {"lanes": {"tail": 2}}

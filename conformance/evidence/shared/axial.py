@@ -24,6 +24,8 @@ FLAGS = {
     "mixed-order": Flag("coordinates of one axis multiplied by the frequencies of another"),
     "mixed-heads": Flag("the first head's frequencies used for every head"),
     "mixed-bits": Flag("learned frequencies narrowed to half precision"),
+    "axis-text": Flag("text, with the same position on every axis, not rotated as by RoPE"),
+    "two-axes": Flag("height and width exchanged, or a third axis read past the end"),
 }
 
 ARRANGED = {

@@ -96,6 +96,15 @@ FLAGS = {
     "refuse-option": Flag("an unknown word, or a number outside its domain, accepted", "nntrainer #3982"),
     "usual-size": Flag("a head of 64 or 128 channels with its pairs, channels or last vector wrong"),
     "from-zero": Flag("a prompt's own positions one off, reversed or scaled"),
+    "fused-order": Flag("the norm after the rotation where it comes first, or the reverse"),
+    "fused-channels": Flag("the norm over the channels that rotate, or over those that do not"),
+    "fused-norm": Flag("the norm skipped, or done twice, or with eps or the offset of another model"),
+    "fused-heads": Flag("heads beyond the first, or the last ones, left as they are", "vLLM #51049"),
+    "fused-rounding": Flag("a rounding to half precision between norm and rotation"),
+    "fused-downcast": Flag("24-bit numbers narrowed on the way"),
+    "fused-true-size": Flag("a model's widths, pairing and eps not reproduced"),
+    "fused-refuse": Flag("a weight or a table that does not fit accepted, or broadcast"),
+    "fused-empty": Flag("no tokens: a crash or a wrong shape"),
 }
 
 LAYOUTS = ("half", "interleaved", "interleaved_to_half")
