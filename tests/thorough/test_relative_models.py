@@ -11,6 +11,8 @@ from transformers import (
     DebertaV2Config,
     DebertaV2Model,
     Gemma3nAudioConfig,
+    LevitConfig,
+    LevitModel,
     ParakeetEncoder,
     ParakeetEncoderConfig,
     SamVisionConfig,
@@ -24,6 +26,7 @@ from transformers import (
 )
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
+from transformers.models.levit.modeling_levit import LevitAttention, LevitAttentionSubsample
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
@@ -258,6 +261,35 @@ def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
     assert min(seen) > 0
+
+
+def test_levit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grids of 5, 3 and 2 rows and columns: each stage but the last ends with queries at every second cell."""
+    torch.manual_seed(11)
+    config = LevitConfig(
+        image_size=80, hidden_sizes=[16, 24, 32], num_attention_heads=[2, 3, 4], depths=[2, 1, 1], key_dim=[8, 8, 8],
+        attention_ratio=[2, 2, 2], mlp_ratio=[2, 2, 2], num_labels=2,
+    )  # fmt: skip
+    model = LevitModel(config).eval().double()
+    for name, parameter in model.named_parameters():
+        torch.nn.init.normal_(parameter, std=5.0 if "attention_biases" in name else 1.0 if "projection" in name else 0.3)
+    pixels = torch.randn(1, 3, 80, 80, dtype=torch.float64)
+    expected = model(pixels).last_hidden_state.detach()
+
+    def biases(self: Any, device: Any, *, sign: int) -> Tensor:
+        queries, keys = self.attention_bias_idxs.shape
+        size, stride = round(keys**0.5), 1 if queries == keys else self.queries_subsample.stride
+        seen.add((size, stride))
+        table = self.attention_biases if sign > 0 else self.attention_biases.flip(-1)
+        return posref.levit_bias(table, height=size, width=size, stride=stride)
+
+    def patched(sign: int) -> None:
+        for attention in (LevitAttention, LevitAttentionSubsample):
+            monkeypatch.setattr(attention, "get_attention_biases", partialmethod(biases, sign=sign))
+
+    seen: set[tuple[int, int]] = set()
+    assert_equal(lambda: model(pixels).last_hidden_state, expected, patched)
+    assert seen == {(5, 1), (5, 2), (3, 1), (3, 2), (2, 1)}
 
 
 @pytest.mark.parametrize("position_buckets", [-1, 8])

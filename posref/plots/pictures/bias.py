@@ -232,3 +232,17 @@ def continuous_position_bias(asked: Asked) -> Chart:
     net = {"w1": np.asarray([[8.0, 0.0], [-8.0, 0.0]]), "b1": np.zeros(2), "w2": np.asarray([[1.0, -1.0]])}
     found = call(asked, {"height": 6, "width": 4, "form": "swin"}, **net)[0][0]
     return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)
+
+
+def _both_sides_alike(chart: Map) -> bool:
+    values = chart.values.reshape(5, 5)
+    return same(values, values[::-1], 4) and same(values, values[:, ::-1], 4) and float(values[2, 2]) == values.max()
+
+
+@picture(_both_sides_alike)
+def levit_bias(asked: Asked) -> Chart:
+    """The query in the middle of a grid of 5 x 5 has the same bias for keys as far above as below, left as right."""
+    rows, columns = np.divmod(np.arange(25), 5)
+    table = -np.hypot(rows, 2.0 * columns)[None, :]
+    found = call(asked, {"height": 5, "width": 5, "stride": 1}, table=table)[0][0]
+    return heat(asked, "column of the key", "row of the key", found[12].reshape(5, 5), "bias (logits)", square=True)

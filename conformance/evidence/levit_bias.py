@@ -1,0 +1,123 @@
+"""Attention bias of LeViT: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, argument, deviations_of, narrowed
+from .tools.hints import HEIGHT_WIDTH, KEEP_FLOAT32, WEIGHT_CONVERTER
+from .tools.numbers import reals
+
+OP = "levit_bias"
+FLAGS = {
+    "levit-stride": Flag("queries at all cells, or counted without their stride"),
+    "levit-axes": Flag("height for width in the numbers of offsets, which square grids hide"),
+    "levit-absolute": Flag("signed offsets, or clipped ones"),
+    "levit-heads": Flag("the table reshaped where it is transposed, or one head's numbers for all"),
+    "levit-odd": Flag("a grid that the stride does not divide"),
+    "levit-downcast": Flag("a table of 24-bit numbers narrowed on the way"),
+    "levit-true-size": Flag("a model's own grid not reproduced"),
+    "levit-refuse": Flag("a table of another grid accepted, or no stride"),
+}
+USUAL: dict[str, Any] = {"height": 2, "width": 3, "stride": 1}
+KERNEL: tuple[dict[str, Any], ...] = (
+    {"height": 14, "width": 14, "stride": 1}, {"height": 14, "width": 9, "stride": 2},
+)  # fmt: skip
+
+_case = cases_of(OP, "levit-")
+_form = cases_of(OP)
+
+
+def _bias(
+    name: str, flags: str, grid: tuple[int, int], stride: int, heads: int, comment: str = "", bits: int = 8, **rest: Any
+) -> Case:  # fmt: skip
+    make = _form if name.startswith("forms/") else _case
+    table = rest.pop("table", reals(OP + name, heads, grid[0] * grid[1], bits=bits))
+    return make(name, flags, {"height": grid[0], "width": grid[1], "stride": stride}, {"table": table}, comment, **rest)
+
+
+def _gradient(name: str, grid: tuple[int, int], stride: int, heads: int, bits: int = 8) -> Case:
+    height, width = grid
+    table = reals(OP + "gradient" + name, heads, height * width, bits=bits)
+    out: dict[str, tuple[int, ...]] = {"out": (heads, -(-height // stride) * -(-width // stride), height * width)}
+    return gradient(OP, name, "repeat", {"table": table}, out, bits=bits, height=height, width=width, stride=stride)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _bias("whole/small", "axes absolute heads", (2, 3), 1, 2, tier="smoke"),
+        _bias("whole/tall", "axes absolute", (5, 2), 1, 3),
+        _bias("whole/levit", "true-size absolute", (14, 14), 1, 3, "LeViT: a grid of 14 by 14"),
+        _bias("whole/24-bits", "downcast heads", (3, 2), 1, 5, bits=24),
+        _bias("whole/row", "axes absolute", (1, 6), 1, 4, "one row"),
+        _bias("whole/column", "axes absolute", (6, 1), 1, 2, "one column"),
+        _bias("whole/one-cell", "heads", (1, 1), 1, 3),
+        _bias("whole/cells-129", "true-size axes", (3, 43), 1, 1, "129 cells"),
+        _bias("whole/heads", "heads axes", (2, 2), 1, 33, "33 heads"),
+        _bias("fewer/small", "stride absolute", (4, 6), 2, 2),
+        _bias("fewer/levit", "true-size stride", (14, 14), 2, 2, "LeViT halves the grid of 14 by 14"),
+        _bias("fewer/levit-7", "true-size odd stride", (7, 7), 2, 3, "and that of 7 by 7, to 4 by 4"),
+        _bias("fewer/odd", "odd axes stride", (5, 4), 2, 3),
+        _bias("fewer/three", "stride odd", (3, 8), 3, 4),
+        _bias("fewer/24-bits", "downcast stride", (4, 3), 2, 2, bits=24),
+        _bias("fewer/one-query", "stride odd", (2, 3), 5, 3, "a stride beyond the grid: one query"),
+        _bias("forms/strided", "non-contiguous", (2, 3), 1, 4),
+        _bias("forms/strided-fewer", "non-contiguous", (3, 5), 2, 3),
+        _bias("refused/columns", "refuse", (2, 3), 1, 2, "a table of another grid", kind="reject",
+              table=reals("levit columns", 2, 5)),
+        _bias("refused/stride", "refuse", (2, 3), 0, 2, "no stride", kind="reject"),
+        _gradient("whole", (2, 3), 1, 2),
+        _gradient("fewer", (3, 4), 2, 3, 24),
+    )  # fmt: skip
+
+
+def _transposed_numbers(function: Function) -> Function:
+    """Number the offsets column by column."""
+
+    def deviating(table: Any, /, *, height: int, width: int, **rest: Any) -> Any:
+        other = table.reshape(-1, width, height).swapaxes(1, 2).reshape(table.shape)
+        return function(other, height=height, width=width, **rest)
+
+    return deviating
+
+
+def _height_stride(_: Function) -> Function:
+    """Number the offsets with the height in the place of the width."""
+
+    def deviating(table: Any, /, *, height: int, width: int, stride: int) -> Any:
+        y, x = (np.abs(np.arange(0, n, stride)[:, None] - np.arange(n)) for n in (height, width))
+        index = (y[:, None, :, None] * height + x[None, :, None, :]) % (height * width)
+        return table[:, index.reshape(y.shape[0] * x.shape[0], -1)]
+
+    return deviating
+
+
+_deviation = deviations_of(OP)
+_of_offsets = deviations_of("absolute_offsets")
+ROW = "The number of an offset is its rows times the width, plus its columns."
+ABSOLUTE = "Offsets are absolute: left and right, above and below are alike."
+EVERY = "Query i along an axis is at cell stride * i, and keys are all cells."
+
+DEVIATIONS = (
+    _deviation("levit-bias-height-stride", "a row of offsets has as many numbers as the grid has rows", _height_stride,
+               hint=ROW),
+    _deviation("levit-bias-columns-first", "offsets are numbered column by column", _transposed_numbers, hint=HEIGHT_WIDTH),
+    _deviation("levit-bias-reshaped", "the table is reshaped from (numbers, heads) where it should be transposed",
+               argument(0, lambda t: t.T.reshape(t.shape)), hint=WEIGHT_CONVERTER),
+    _deviation("levit-bias-first-head", "every head has the numbers of the first",
+               argument(0, lambda t: np.broadcast_to(t[:1], t.shape)), hint="Each head has numbers of its own."),
+    _deviation("levit-bias-bfloat16", "the table is held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
+    _of_offsets("levit-bias-unstrided", "queries are at cells 0, 1, 2, ... in place of multiples of the stride",
+                lambda f: lambda table, size, stride, /: np.abs(
+                    np.arange(-(-size // stride))[:, None] - np.arange(size)), hint=EVERY),
+    _of_offsets("levit-bias-signed", "keys after the query have offset 0",
+                lambda f: lambda table, size, stride, /: np.maximum(
+                    np.arange(0, size, stride)[:, None] - np.arange(size), 0), hint=ABSOLUTE),
+    _of_offsets("levit-bias-last", "queries are the last cell of each stride",
+                lambda f: lambda table, size, stride, /: np.abs(
+                    np.minimum(np.arange(0, size, stride) + stride - 1, size - 1)[:, None] - np.arange(size)), hint=EVERY),
+)  # fmt: skip
