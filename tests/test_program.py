@@ -106,7 +106,7 @@ main()
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("module", ["posref.configs", "posref.cli", "click", "posref.presets", "rich"])
+@pytest.mark.parametrize("module", ["posref.spec", "posref.cli", "click", "posref.presets", "rich"])
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_modules_load_prints_no_traceback(signum: int, module: str) -> None:
     command = [sys.executable, "-c", LOADING, module, str(int(signum))]

@@ -24,6 +24,7 @@ from posref.spec import REGISTRY
 from .. import judge
 from ..evidence.catalogue import all_flags
 from ..evidence.deviations import DEVIATIONS
+from ..evidence.order import evidence_of
 from ..evidence.tools.deviation import Deviation
 from ..model import Arrays, LoadedCase
 from ..suite.reader import INSTALLED, load_groups
@@ -88,11 +89,13 @@ def touched(name: str) -> list[str]:
 
 
 def stage(name: str) -> str:
-    """Return the operation where a deviation sits: of a part, the one with the fewest options that has it."""
+    """Return the operation where a deviation sits: of a part, the one in whose evidence it is, or that with fewest options."""
     first = next(iter(DEVIATIONS[name].wraps))
     if first in REGISTRY:
         return first
-    return min((op for op in REGISTRY if first in reaches(op)), key=lambda op: len(REGISTRY[op].domains))
+    having = [op for op in REGISTRY if first in reaches(op)]
+    own = [op for op in having if DEVIATIONS[name] in getattr(evidence_of(op), "DEVIATIONS", ())]
+    return min(own or having, key=lambda op: len(REGISTRY[op].domains))
 
 
 def apart(case: LoadedCase) -> str:

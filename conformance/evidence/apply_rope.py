@@ -151,6 +151,7 @@ LANES = "Compare which channels rotate together: (i, i + d/2) is half, (2i, 2i +
 SIGNS = "The two channels are a cos - b sin and b cos + a sin."
 TERMS = "Both channels of a pair have two terms, a cos - b sin and b cos + a sin: look for an assignment where a sum is due."
 STRIDE = "A row of the table has as many numbers as pairs rotate: compare its stride with D/2."
+XOR = "Add or subtract d/2: an XOR finds the partner only for powers of two."
 LOOP = "Look for a squeeze, or for a loop over heads that starts at 1."
 
 
@@ -471,9 +472,9 @@ DEVIATIONS = (
     _deviation("each-its-own", "the first channel of a pair is multiplied by the cosine and the second by the sine",
                _of_rotated(lambda _: _each_its_own), hint=TERMS),
     _deviation("partner-xor", "the partner of channel i is i XOR d/2, which is right only where d/2 is a power of two",
-               _of_rotated(_partner_by_xor), hint="Add or subtract d/2: an XOR finds the partner only for powers of two."),
+               _of_rotated(_partner_by_xor), hint=XOR),
     _deviation("partner-xor-itself", "the partner of channel i is i XOR d/2, and channel i itself where that is outside",
-               _of_rotated(_partner_or_itself), hint="Add or subtract d/2: an XOR finds the partner only for powers of two."),
+               _of_rotated(_partner_or_itself), hint=XOR),
     _deviation("partner-over-head", "channels are paired over the whole head, where only some rotate",
                _of_rotated(_partner_over_head),
                hint="With half layout the partner is half of the rotated channels away, not half of the head."),

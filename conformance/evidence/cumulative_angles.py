@@ -9,7 +9,7 @@ from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
 from .tools.forms import form
-from .tools.hints import EACH_HEAD, KEEP_FLOAT32
+from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32
 from .tools.numbers import reals
 
 OP = "cumulative_angles"
@@ -147,7 +147,7 @@ DEVIATIONS = (
     _running("running-bfloat16", "increments are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
     _running("running-first-head", "every head has the increments of the first", _first(3), hint=EACH_HEAD),
     _running("running-first-row", "every row of the batch has the increments of the first", _first(4),
-             hint="Keep the axis of the batch through the cumulative sum."),
+             hint=BATCH_OF_SUMS),
     _deviation("running-modulo", "whole turns are taken off the sum", after(lambda out, *a, **o: np.mod(out, 2 * np.pi)),
                hint=WHOLE, seen_in="mamba-ssm's angle_dt, as a convention"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from .tools.case import cases_of
 from .tools.cotangents import gradient
 from .tools.deviation import Function, Real, after, argument, deviations_of, narrowed
 from .tools.forms import form
-from .tools.hints import EACH_HEAD, KEEP_FLOAT32, SIGN
+from .tools.hints import BATCH_OF_SUMS, EACH_HEAD, KEEP_FLOAT32, SIGN
 from .tools.numbers import floats, reals
 
 OP = "forgetting_bias"
@@ -142,7 +142,7 @@ DEVIATIONS = (
                argument(0, lambda g: np.broadcast_to(g[..., :1, :], g.shape)), hint=EACH_HEAD),
     _deviation("forgetting-first-row", "every row of the batch has the gates of the first",
                argument(0, lambda g: np.broadcast_to(g[:1], g.shape) if g.ndim > 2 else g),
-               hint="Keep the axis of the batch through the cumulative sum."),
+               hint=BATCH_OF_SUMS),
     _deviation("forgetting-gates-bfloat16", "gates are held in bfloat16", argument(0, narrowed("bfloat16")), hint=KEEP_FLOAT32),
     _sums("forgetting-sums-bfloat16", "cumulative sums are held in bfloat16", after(lambda out, *a: narrowed("bfloat16")(out)),
           hint="Cumulative sums must stay in float32: bfloat16 cannot tell 256 from 257."),

@@ -80,6 +80,10 @@ def _result(factor: float) -> Any:
     return after(lambda out, x, /, *, window, **rest: out if window is None else out * factor)
 
 
+def _over_zero(out: Real, x: Real, /, *, window: Any, **rest: Any) -> Real:
+    return np.where(x == 0, np.nan, np.where(x < 0, -np.inf, np.inf)) if window == 1 else out
+
+
 def _without_sign(out: Real, *args: Any, **options: Any) -> Real:
     return np.abs(out)
 
@@ -94,6 +98,9 @@ DEVIATIONS = (
     _deviation("log-spaced-equation-4", "it is the paper's equation (4) with the window too: the logarithm of the offset",
                option(window=lambda w: None), hint=FORMULA, seen_in="arXiv:2111.09883, equation (4)"),
     _deviation("log-spaced-window-8", "the window is always 8", option(window=lambda w: w and 8), hint=DEFAULT),
+    _deviation("log-spaced-over-zero", "a window of one row or column is divided by its size less 1, which is 0",
+               after(_over_zero), hint="Divide by 1 there, as transformers does for the model's own window.",
+               seen_in="timm, Swin v2's authors"),
     _deviation("log-spaced-log2", "without a window the logarithm has base 2",
                after(lambda out, x, /, *, window, **rest: out / np.log(2.0) if window is None else out), hint=NATURAL),
     _deviation("log-spaced-truncated", "offsets are truncated to integers", argument(0, np.trunc), hint=FRACTIONS),

@@ -62,6 +62,7 @@ def _first_row(function: Function) -> Function:
     return deviating
 
 
+FILL = "Padding has the position that was asked for."
 _deviation = deviations_of("positions_from_mask")
 
 DEVIATIONS = (
@@ -71,10 +72,10 @@ DEVIATIONS = (
     _deviation("ids-from-one", "positions begin at 1", after(lambda out, mask, **options: out + (np.asarray(mask) != 0)),
                hint="The sum includes the token itself: subtract 1."),
     _deviation("ids-padding-not-filled", "padding has the position of the token before it",
-               after(lambda out, mask, **options: counts(mask) - 1), hint="Padding has the position that was asked for."),
+               after(lambda out, mask, **options: counts(mask) - 1), hint=FILL),
     _deviation("ids-padding-clamped", "padding has the position of the token before it, at least 0",
                after(lambda out, mask, **options: np.maximum(counts(mask) - 1, 0)),
-               hint="Padding has the position that was asked for."),
+               hint=FILL),
     _deviation("ids-padding-one", "padding always has position 1",
                after(lambda out, mask, **options: np.where(np.asarray(mask) != 0, out, 1)), hint="Look for a fixed fill of 1."),
     _deviation("ids-first-row", "all rows have the positions of the first", _first_row, hint="Each row has its own padding."),

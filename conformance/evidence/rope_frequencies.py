@@ -166,6 +166,7 @@ def cases() -> tuple[Case, ...]:
     )  # fmt: skip
 
 
+DIVIDED = "Divide the frequencies by the factor, or positions."
 NTK_POWER = "NTK's power d/(d - 2) makes the last pair slow down by exactly the factor."
 FAST_PAIRS = "The fast pairs stay as they are: not every pair is divided by the factor."
 LENGTH = "Compare max(length, L) where the method's factor is formed: below the original length nothing changes."
@@ -516,10 +517,10 @@ DEVIATIONS = (
               seen_in="mlx-vlm#1710"),
     Deviation("linear-multiplied", "linear scaling multiplies rather than divides",
               _of(Linear, lambda plain, f, s, *r: plain * s.factor),
-              hint="Divide the frequencies by the factor, or positions.", seen_in="mlxcel#1324"),
+              hint=DIVIDED, seen_in="mlxcel#1324"),
     Deviation("linear-on-base", "linear scaling multiplies the base by the factor",
               _of(Linear, lambda plain, f, s, dim, base, length: _rebased(plain, base, s.factor * base, dim)),
-              hint="Divide the frequencies by the factor, or positions."),
+              hint=DIVIDED),
     Deviation("ntk-base-times-factor", "NTK multiplies the base by the factor, without the power d/(d-2)",
               _of(NTKAware, _ntk_linear), hint=NTK_POWER, seen_in="the convention of diffusers' Lumina"),
     Deviation("ntk-power-missing", "NTK and dynamic NTK multiply the base without the power d/(d-2)",

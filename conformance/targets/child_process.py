@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from posref.backends import BackendMissing
+from posref.spec import REGISTRY
 
 from ..errors import Failure, PosrefError, Stopped, Unsupported, shown
 from ..suite.safe_files import Exchange
@@ -55,6 +56,7 @@ def _read(requests: BinaryIO) -> dict[str, Any] | None:
 
 def _loaded(request: dict[str, Any]) -> tuple[dict[str, Any], PythonTarget | None]:
     """Return what a target states of itself, and the target; or why it cannot be loaded."""
+    len(REGISTRY)  # all definitions are imported before the target's folder is on the path, whose files may have any name
     sys.path[:] = request["path"]
     try:
         target = load_python(request["target"], **request["options"])
