@@ -145,6 +145,7 @@ def test_traced_frequencies_are_of_class_angle32() -> None:
     assert worst(got, truth(positions, frequencies)) <= 1000 * 2.0**-24 + 4 * 2.0**-24
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_gradient_to_positions(wrap: Callable[..., Any]) -> None:
     """d cos(p f)/dp = -f sin(p f), d sin(p f)/dp = f cos(p f), at whole and fractional positions."""

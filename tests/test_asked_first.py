@@ -21,6 +21,7 @@ def sliding_window(q, k, /, *, window, **options):
 ALONE = "posref.sliding_window(q, k, window=window + (window % 5 > 2), **options)"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("key", "said"), [("window % 4", True), ("window", False)])
 def test_what_a_call_keeps_for_others_is_told_as_a_state(key: str, said: bool, tmp_path: Path) -> None:
     file = tmp_path / "kept.py"
@@ -34,6 +35,7 @@ def test_what_a_call_keeps_for_others_is_told_as_a_state(key: str, said: bool, t
         assert (operation.diagnosis["names"], operation.diagnosis["hint"]) == ([], asked_first.HINT)
 
 
+@pytest.mark.thorough
 def test_what_fails_alone_too_is_not_told_as_a_state(tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     text = KEPT.format(key="window").replace("posref.sliding_window(q, k, window=window, **options)", ALONE)

@@ -521,6 +521,7 @@ def test_a_missing_suite_is_refused(tmp_path: Any) -> None:
 
 
 # ---- selecting ------------------------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 def test_one_case_and_the_smoke_tier() -> None:
     report = check("posref", case="rope/half/far", dtype="float32")
     assert [case.id for op in report.operations for case in op.cases] == ["rope/half/far"]

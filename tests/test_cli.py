@@ -134,6 +134,7 @@ def test_verify_names_what_is_wrong(tmp_path: Path) -> None:
     assert "smoke.json: differs from its hash" in result.output
 
 
+@pytest.mark.thorough
 def test_a_pipe_sees_no_colours_and_no_progress() -> None:
     command = [sys.executable, "-P", "-m", "posref", "check", EXAMPLE]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")

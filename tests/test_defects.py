@@ -132,6 +132,7 @@ def test_the_first_example_is_explained_by_its_first_wrong_stage() -> None:
     assert "first wrong stage is rope_table" in str(broken["rope"].diagnosis)
 
 
+@pytest.mark.thorough
 def test_a_stage_says_which_pair_it_is() -> None:
     """Each stage has a deviation of its own; what is composed of them has both."""
     report = report_on(named("stages_each_wrong"))
@@ -141,6 +142,7 @@ def test_a_stage_says_which_pair_it_is() -> None:
     assert [sorted(names) for names in said["rope"]] == [["in-place-update", "inv-freq-bfloat16"]]
 
 
+@pytest.mark.thorough
 def test_no_pair_is_named_where_one_is_enough() -> None:
     """Two deviations of which one has no effect in an operation are called by the other alone."""
     pair = together(DEVIATIONS["sign-flipped"], DEVIATIONS["x-through-bfloat16"])

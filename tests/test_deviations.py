@@ -217,6 +217,7 @@ def test_two_at_once_are_recognised_in_either_order(inner: str) -> None:
     assert found["explanations"] == [names]
 
 
+@pytest.mark.thorough
 def test_what_a_deviation_leaves_as_it_was_may_be_off_by_an_ulp() -> None:
     """A full turn more leaves exact values, but for the last bit of binary64: the case's own tolerance, 0, holds for them."""
     names = ["tail-zeroed", "axes-one-based"]
@@ -259,6 +260,7 @@ def far(wrong: Callable[[Any], Any]) -> str:
     return str(found["text"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("position", "dtype"), [(257, "bfloat16"), (2049, "float16")])
 def test_a_first_failing_position_is_read_where_exactly_those_fail_that_a_dtype_does_not_hold(
     position: int, dtype: str
@@ -320,6 +322,7 @@ def test_other_gradients_are_unexplained() -> None:
     assert found["text"] == "unexplained: only gradients fail, and no known mistake gives these gradients."
 
 
+@pytest.mark.thorough
 def test_gradients_do_not_speak_where_values_fail() -> None:
     def rope(x: Any, positions: Any, /, **options: Any) -> Any:
         return posref.rope(x, positions + 1, **options)

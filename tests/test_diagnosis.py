@@ -54,6 +54,7 @@ def test_several_causes_are_each_named_with_their_cases() -> None:
     assert f" {len(report.failures) - len(single)} sequences of calls fail too." in found["text"]
 
 
+@pytest.mark.thorough
 def test_a_cause_of_the_minority_is_a_remark_without_a_name() -> None:
     def rope_frequencies(dim: int, /, *, base: float, scaling: Any = None, length: Any = None) -> Any:
         found, factor = posref.rope_frequencies(dim, base=base, scaling=scaling, length=length)
@@ -109,6 +110,7 @@ def test_a_vector_has_places_and_one_wrong_token_is_counted() -> None:
     assert "In packed_documents/packed/long, 1 of 257 tokens is wrong: 256." in told(one, "packed_documents")["text"]
 
 
+@pytest.mark.thorough
 def test_axes_are_named_by_what_varies_along_them() -> None:
     """Tables of shape (T, 1, n) number tokens before heads; those of shape (T, n) leave an axis of heads before tokens."""
 
@@ -170,6 +172,7 @@ def test_wrong_masks_and_integers_have_words_of_their_own() -> None:
     assert "The wrong values are the right ones modulo 3." in told(packed_documents, "packed_documents")["text"]
 
 
+@pytest.mark.thorough
 def test_siblings_and_exchanged_arguments_are_tried() -> None:
     def chunked_window(q: Any, k: Any, /, *, chunk: int, sides: str) -> Any:
         return posref.sliding_window(q, k, window=chunk, counting="without_query", sides=sides)

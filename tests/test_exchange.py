@@ -116,6 +116,7 @@ def verdict(folder: Path, case: str, dtype: str = "float32") -> tuple[str, str]:
     return found.verdict, found.message
 
 
+@pytest.mark.thorough
 def test_right_results_are_conformant_and_refused_cases_rejected(answered: Path) -> None:
     report = check(outputs=answered)
     assert report.conformant, [(c.id, c.dtype, c.verdict, c.message) for c in report.failures][:5]
@@ -168,6 +169,7 @@ def test_an_export_has_nothing_that_is_expected(tmp_path: Path) -> None:
                 assert all(np.array_equal(found[t][0], call.inputs[n]) for n, t in sent["inputs"].items()), case.id
 
 
+@pytest.mark.thorough
 def test_an_export_of_a_tier_and_of_operations(tmp_path: Path) -> None:
     assert export(INSTALLED, tmp_path / "smoke", tier="smoke") == len(REGISTRY)
     assert export(INSTALLED, tmp_path / "one", ["learned"], tier="smoke") == 1

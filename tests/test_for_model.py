@@ -102,6 +102,7 @@ def test_what_computes_a_model_is_conformant_for_it(function) -> None:
     assert [case.verdict for case in own] == ["pass"] * 7
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("function", [clipped, *(pytest.param(f, marks=THOROUGH) for f in (first_row, unscaled, in_half))])
 def test_what_a_model_would_notice_is_found(function) -> None:
     report = checked(function)
@@ -260,6 +261,7 @@ def smol(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.thorough
 def test_a_layer_that_does_not_rotate_must_return_x(smol: str) -> None:
     """Code that rotates every layer of SmolLM3 is found; one that leaves layer 3 alone passes it, and only it."""
     every, none = SimpleNamespace(rope=rope), SimpleNamespace(rope=lambda x, positions, /, **options: x.copy())

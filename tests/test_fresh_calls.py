@@ -99,6 +99,7 @@ def alibi_slopes(heads, **options):
 """
 
 
+@pytest.mark.thorough
 def test_a_target_that_counts_its_calls_fails(tmp_path: Path) -> None:
     calls = sum(len(c.calls) for g in load_groups(INSTALLED, ops=["alibi_slopes"]) for c in g.cases)
     (tmp_path / "counting.py").write_text(COUNTING.format(most=2 * calls))
@@ -128,6 +129,7 @@ def test_a_target_that_returns_or_replaces_what_is_not_its_own_fails(name: str, 
     assert run(tmp_path, "wrong.py").returncode == 1
 
 
+@pytest.mark.thorough
 def test_the_seed_is_printed_and_repeats_the_calls(tmp_path: Path) -> None:
     (tmp_path / "right.py").write_text("from posref import learned, alibi_slopes")
     first = run(tmp_path, "right.py")

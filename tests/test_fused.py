@@ -84,6 +84,7 @@ def test_honest_attention_is_inside(weights: str, dtype: str) -> None:
     assert not failures("attention", attention(weights), dtype)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", HALF)
 def test_honest_latent_attention_is_inside(dtype: str) -> None:
     assert not failures("mla_logits", mla(), dtype)

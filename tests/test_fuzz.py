@@ -223,6 +223,7 @@ def test_a_failure_that_does_not_come_again_is_said_to() -> None:
     assert "other bits" in find.result.message or "depends on the calls before it" in find.note
 
 
+@pytest.mark.thorough
 def test_an_interruption_keeps_what_was_found(tmp_path: Path) -> None:
     op, change, _ = PLANTED["alibi of more than 16 heads"]
     target = but(op, change)
@@ -286,6 +287,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(cli, ["fuzz", *arguments])
 
 
+@pytest.mark.thorough
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(TARGET)
@@ -327,6 +329,7 @@ def test_what_cannot_run_is_exit_2(
     assert message in outcome.stderr
 
 
+@pytest.mark.thorough
 def test_only_a_suite_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     op, change, _ = PLANTED["alibi of more than 16 heads"]

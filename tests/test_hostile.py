@@ -522,6 +522,7 @@ def test_strict_json_refuses_what_is_too_long_and_too_deep() -> None:
         safe_files.loads(b"[1, 2]", limit=5)
 
 
+@pytest.mark.thorough
 def test_a_truncated_report_is_never_complete(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     check_call(lambda x, positions, /, **options: x, op="rope", dtype="float32").write_json(file)

@@ -167,6 +167,7 @@ def test_a_folder_that_is_not_replaced_must_be_empty(tmp_path: Path) -> None:
     assert (tmp_path / "suite" / "a").read_text() == "new"
 
 
+@pytest.mark.thorough
 def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

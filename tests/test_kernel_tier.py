@@ -104,6 +104,7 @@ def test_defects_of_kernels_are_found(case: str, wrong: Callable[..., Array]) ->
     assert f"--case {name}" in failure.reproduce
 
 
+@pytest.mark.thorough
 def test_the_worst_value_is_named_where_it_lies_in_the_whole() -> None:
     failure = asked("rope/kernel/half-rows-65537", rope=spoiled(past_the_grid))
     assert failure.worst is not None
@@ -134,6 +135,7 @@ def other_groups(q: Array, k: Array, v: Array, *, mask: Array | None = None) -> 
     return softmax(q, k[..., order, :, :], v[..., order, :, :], mask, k.shape[-2])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("case", "wrong"), [("keys-127", first_keys), ("keys-31", other_groups)])
 def test_defects_of_attention_are_found(case: str, wrong: Callable[..., Array]) -> None:
     name = f"attention/kernel/{case}"

@@ -90,6 +90,7 @@ def test_cases_are_those_of_the_new_operation(begun: Path) -> None:
     assert done.stdout == f"{{'{NAME}'}} True smoke\n", done.stderr
 
 
+@pytest.mark.thorough
 def test_a_build_names_the_file_that_lacks_its_formula(begun: Path) -> None:
     done = python(begun, "-m", "posref", "vectors", "build", str(begun / "new"), "--op", NAME)
     assert done.returncode == 2

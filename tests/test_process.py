@@ -162,6 +162,7 @@ def test_a_forged_reply_is_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) 
     assert report.exit_code == 1
 
 
+@pytest.mark.thorough
 def test_what_a_forger_states_of_itself_is_exit_code_2(tmp_path: Path) -> None:
     file = tmp_path / "stating.py"
     for stated in ('{"operations": "alibi_slopes"}', "[]", '{"dtypes": ["float8"]}', '{"claims": 7}', '{"operations": [7]}'):
@@ -309,6 +310,7 @@ def test_a_crash_ends_the_operation_and_the_others_are_asked(tmp_path: Path, mon
     assert report.exit_code == 1
 
 
+@pytest.mark.thorough
 def test_where_there_can_be_no_copy_the_report_is_the_same(tmp_path: Path) -> None:
     def report(first: str) -> dict[str, object]:
         main = f"{first}; import sys; from posref.cli import main; sys.exit(main())"

@@ -258,6 +258,7 @@ def test_requests_are_of_the_schema_and_have_nothing_that_is_expected(every: int
                 assert protocol.command(protocol.write(message)) == message
 
 
+@pytest.mark.thorough
 def test_options_are_complete() -> None:
     """Every argument is an array, an option that a request has, or what only Python has."""
     for op, record in REGISTRY.items():
@@ -275,6 +276,7 @@ def test_options_are_complete() -> None:
     assert sent["rotary_dim"] is None
 
 
+@pytest.mark.thorough
 def test_messages_of_a_session_are_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     sent, received = [], []
     write, ask = protocol.write, Child.ask
@@ -453,6 +455,7 @@ def test_lint_prints_the_message_and_what_is_wrong(name: str) -> None:
     assert all(line.isprintable() for line in text.splitlines())
 
 
+@pytest.mark.thorough
 def test_lint_says_what_is_not_of_the_protocol() -> None:
     assert "note     standard output has lines" in linted("noise_on_stdout")[1]
     text = linted("one_element")[1]

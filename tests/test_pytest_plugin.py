@@ -122,6 +122,7 @@ def test_what_cannot_run_is_said_in_one_line(pytester: pytest.Pytester, options:
     assert "Traceback" not in done.stderr.str()
 
 
+@pytest.mark.thorough
 def test_nothing_is_loaded_where_it_is_not_used(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import sys\n\ndef test_loaded():\n    heavy = {'numpy', 'rich', 'jsonschema', 'safetensors', 'click', 'torch'}\n"

@@ -320,6 +320,7 @@ def test_a_badge_has_the_loosest_class_and_the_cases(itself: dict[str, Any]) -> 
     assert words(summaries.badge(widened))[1] == trig
 
 
+@pytest.mark.thorough
 def test_forms_say_in_which_process_the_target_computed(itself: dict[str, Any]) -> None:
     for kind, words_of_it in PROCESSES.items():
         document = itself | {"target": itself["target"] | {"process": kind}}

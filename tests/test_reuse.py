@@ -42,6 +42,7 @@ def installed(tmp_path: Path) -> dict[str, bytes]:
     return files(tmp_path / "installed")
 
 
+@pytest.mark.thorough
 def test_what_was_proved_is_used_and_has_the_same_bytes(
     tmp_path: Path, installed: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ def test_a_damaged_entry_is_proved_again(tmp_path: Path, installed: dict[str, by
     assert path.read_bytes() == whole
 
 
+@pytest.mark.thorough
 def test_a_case_that_is_edited_is_the_only_one_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = build(tmp_path / "a", ops=SOME, reuse=tmp_path / "cache").proved
     cases = list(all_cases())
@@ -339,6 +341,7 @@ def test_the_key_covers_the_code(copied: Path, name: str) -> None:
     assert list(store.folder.iterdir()) == []  # edited while it was proved: of which of the two is not known
 
 
+@pytest.mark.thorough
 def test_a_changed_sentence_needs_no_new_proof(copied: Path) -> None:
     """Title, idea and docstring of a definition are for people; a byte of anything else beside them counts."""
     path, proved = copied / "bias" / "alibi.py", proof_cache.identity()["code"]
@@ -401,6 +404,7 @@ print(sorted(loaded - {str(path) for _, path in proof_cache._files()}))
 """
 
 
+@pytest.mark.thorough
 def test_the_key_covers_everything_that_a_proof_loads() -> None:
     done = subprocess.run([sys.executable, "-P", "-c", PROVE_AND_LIST], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
@@ -439,6 +443,7 @@ def test_the_cache_is_where_the_user_keeps_caches(value: str, place: str, monkey
     assert proof_cache.default_folder() == Path(place).expanduser()
 
 
+@pytest.mark.thorough
 def test_one_operation_is_built_and_all_others_stay(tmp_path: Path, installed: dict[str, bytes]) -> None:
     copy(INSTALLED, tmp_path / "s", ["t5_buckets"])
     before = {n: b for n, b in files(tmp_path / "s").items() if n.startswith("t5_buckets/")}
@@ -450,6 +455,7 @@ def test_one_operation_is_built_and_all_others_stay(tmp_path: Path, installed: d
     assert verify(tmp_path / "empty") == []
 
 
+@pytest.mark.thorough
 def test_groups_that_stay_are_not_made_again(tmp_path: Path) -> None:
     """Also those of cases that the sources do not have; what is not as its hash says is not kept."""
     copy(INSTALLED, tmp_path / "s", SOME)

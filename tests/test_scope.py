@@ -502,6 +502,7 @@ def test_a_bound_holds_for_every_number_of_a_list(op: str, bound: dict[str, Any]
     assert not narrower.conformant
 
 
+@pytest.mark.thorough
 def test_what_is_not_offered_together_is_printed_as_it_is_read() -> None:
     def outside(call: SimpleNamespace) -> bool:
         return call.layout == "interleaved" and call.rotary_dim not in (None, call.x.shape[-1])
@@ -582,6 +583,7 @@ def run(folder: Path, *options: str, more: str = "") -> Result:
     return CliRunner().invoke(cli, ["check", str(folder / "mine.py"), *options], prog_name="posref")
 
 
+@pytest.mark.thorough
 def test_the_scope_that_is_printed_can_be_pasted(tmp_path: Path) -> None:
     printed = run(tmp_path, "--print-scope")
     assert printed.exit_code == 0, printed.output

@@ -229,6 +229,7 @@ def test_symptoms_name_what_exists(source: Path) -> None:
     assert all(f"\n### {title}\n" in text for title in titles)
 
 
+@pytest.mark.thorough
 def test_every_displayed_formula_is_drawn() -> None:
     pages()
     import formulas

@@ -56,6 +56,7 @@ def test_the_measurement_is_that_of_the_record() -> None:
         assert line.caught == {op: len(recorded(line.name, op)) for op in strength.touched(line.name)}
 
 
+@pytest.mark.thorough
 def test_the_record_of_some_deviations_is_a_part_of_the_whole() -> None:
     with patch.object(strength, "DEVIATIONS", some()):
         found = json.loads(strength.record())

@@ -103,6 +103,7 @@ def test_a_check_gives_the_same_report(tmp_path: Path) -> None:
     assert_same(tmp_path, "posref", "--op", "alibi")
 
 
+@pytest.mark.thorough
 def test_a_wrong_target_gives_the_same_report(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(
         "import os, posref\n"

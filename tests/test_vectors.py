@@ -156,6 +156,7 @@ def test_a_decision_within_the_tolerance_is_refused() -> None:
         build_group([Case("rope_frequencies/x/near", {"dim": 4, "base": 100.0, "scaling": near}, flags=("llama3-step",))])
 
 
+@pytest.mark.thorough
 def test_build_replaces_a_suite_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(VectorError, match="must be new, empty, or hold a suite"):
@@ -269,10 +270,12 @@ def test_floats_have_the_bits_they_say() -> None:
     assert np.any(floats(50, seed=3, bits=24).astype(np.float32) != values[:50])
 
 
+@pytest.mark.thorough
 def test_a_smoke_suite_verifies(smoke: Path) -> None:
     assert verify(smoke) == []
 
 
+@pytest.mark.thorough
 def test_withdrawn_cases_are_not_asked(tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "s", ["alibi_slopes"])
     before = check("posref", op="alibi_slopes", dtype="float32", suite=tmp_path / "s").counts["pass"]

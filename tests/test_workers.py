@@ -68,6 +68,7 @@ def test_two_processes_give_the_bytes_of_one_and_count_in_order(started: list[wo
     assert sorted(ids) == sorted(group.id for group in load_groups(tmp_path / "two"))
 
 
+@pytest.mark.thorough
 def test_few_cases_stay_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "Worker", None)
     assert build(tmp_path / "s", ops=SOME[:1]).proved > 1
@@ -85,6 +86,7 @@ def test_the_number_of_workers(jobs: int, cases: int, here: bool, count: int) ->
     assert workers.fitting(jobs, cases, here=here) == count
 
 
+@pytest.mark.thorough
 def test_a_planted_ulp_is_found_by_workers(started: list[workers.Worker], tmp_path: Path) -> None:
     copy(INSTALLED, tmp_path / "s", SOME)
     group = next(load_groups(tmp_path / "s", ops=["alibi_slopes"]))
@@ -102,6 +104,7 @@ def test_a_planted_ulp_is_found_by_workers(started: list[workers.Worker], tmp_pa
     assert name in problems[0]
 
 
+@pytest.mark.thorough
 def test_answers_come_in_order_and_so_do_errors() -> None:
     assert called(operator.sub, (5, 1), (5, 2), (5, 3), count=2) == [4, 3, 2]
     assert called(time.sleep, (0.5,), (0,), count=2) == [None, None]
@@ -115,6 +118,7 @@ def test_answers_come_in_order_and_so_do_errors() -> None:
     assert "in a worker" in raised.value.__notes__[0]
 
 
+@pytest.mark.thorough
 def test_an_error_in_a_worker_names_its_case() -> None:
     step = scaling.Llama3(2, 44, 44 / 6.283185307179586, 44 / 6.283185307179586)
     near = Case("rope_frequencies/x/near", {"dim": 4, "base": 100.0, "scaling": step}, flags=("llama3-step",))

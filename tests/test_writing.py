@@ -240,6 +240,7 @@ def test_a_folder_with_another_manifest_is_not_a_suite(command: str, tmp_path: P
     assert (tmp_path / "SUITE.json").read_text() == "{}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", SUITES)
 def test_a_suite_is_replaced_and_keeps_its_own_page(command: str, tmp_path: Path) -> None:
     root = tmp_path / "suite"
