@@ -340,7 +340,9 @@ def test_a_shape_cannot_be_larger_than_its_data(shape: list[int], text: str) -> 
 
 
 def verdicts(report: Report) -> list[tuple[str, str, str, str | None, str]]:
-    return [(c.id, c.dtype, c.verdict, c.achieved, c.message) for operation in report.operations for c in operation.cases]
+    """Return what was said of every case; that a program's error is one stands before its text."""
+    cases = [case for operation in report.operations for case in operation.cases]
+    return [(c.id, c.dtype, c.verdict, c.achieved, c.message.replace("error: ", "")) for c in cases]
 
 
 ROOT = Path(__file__).parents[1]
