@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -54,8 +55,11 @@ class Asked:
     @property
     def settings(self) -> dict[str, Any]:
         """The options of the call: those of the operation's first case, then larger sizes, then the caller's."""
-        tied = {"sections": "inv_freq"}  # an array of the first case that already has these sizes
-        sizes = {n: v for n, v in SIZES.items() if n in self.record.domains and tied.get(n) not in self.record.arrays}
+        own = [
+            axes.shape for axes in self.record.arrays.values() if not _has_tokens(axes.shape) and axes.kind in ("real", "wide")
+        ]
+        tied = set(re.findall(r"[a-z_]+", " ".join(own)))  # options that give the size of an array of the first case
+        sizes = {n: value for n, value in SIZES.items() if n in self.record.domains and n not in tied}
         defaults = {n: p.default for n, p in parameters_of(self.record.function).items() if n in self.record.domains}
         known = {n: value for n, value in defaults.items() if value is not Parameter.empty}
         return known | dict(first_case(self.op).params) | sizes | dict(self.options)
