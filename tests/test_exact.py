@@ -299,6 +299,12 @@ def test_a_half_width_is_rounded_up() -> None:
     assert up.dtype == np.float32
     assert np.all(up.astype(np.float64) >= widths)
     assert up[0] == 0
+    drawn = np.ldexp(np.random.default_rng(0).random(1000), np.arange(1000) % 270 - 150)
+    up = rounded_up(drawn).astype(np.float64)
+    normal = drawn > np.finfo(np.float32).tiny
+    assert np.all(up >= drawn)
+    assert np.all(up[normal] <= 1.001 * drawn[normal])
+    assert np.all(np.isin(rounded_up(np.asarray([np.inf, np.nan, 1e39])), [np.inf]) == [True, False, True])
 
 
 def test_every_roundoff_cites_its_source() -> None:

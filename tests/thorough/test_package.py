@@ -44,4 +44,4 @@ def test_wheel_passes_strict_type_checks(wheel: zipfile.ZipFile, tmp_path: Path)
 
 
 def test_wheel_is_small(wheel: zipfile.ZipFile) -> None:
-    assert sum(info.compress_size for info in wheel.infolist()) < 20e6
+    assert sum(info.compress_size for info in wheel.infolist()) < 18e6
