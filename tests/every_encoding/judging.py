@@ -63,6 +63,15 @@ def farthest_rows_come_from_parts(encoding: Encoding) -> None:
                 check_parts(case)
 
 
+@part()
+def bfloat16_that_passes_through_float16_fails(encoding: Encoding) -> None:
+    """Numbers beyond 65504 are infinite in float16, and those below 6e-8 are 0."""
+    for case in encoding.stored:
+        if "range" in case.flags:
+            with encoding.at(case.id):
+                check_range(case)
+
+
 ORDINARY = 6  # calls of an operation: more than 400 of all
 
 
@@ -78,6 +87,17 @@ def ordinary_float64_calls_are_judged(encoding: Encoding) -> None:
             inputs = {n: ordinary(REGISTRY[op].arrays[n], x, rng, index) for n, x in call.inputs.items()}
             found = judge(op, inputs, call.params, whole_numbers(plain(op, inputs, call.params)), "float64", "float64")
             assert [(one.verdict, one.judged) for one in found] == [("pass", one.of) for one in found], list(map(str, found))
+
+
+def check_range(case: LoadedCase) -> None:
+    assert "bfloat16" in case.dtypes
+    assert "float16" not in case.dtypes
+    [call] = case.calls
+    with np.errstate(all="ignore"):
+        narrow = {n: x.astype(np.float16).astype(np.float64) if x.dtype.kind == "f" else x for n, x in call.inputs.items()}
+        assert any(not np.array_equal(narrow[n], x) for n, x in call.inputs.items())
+        found = plain(case.op, narrow, call.params)
+    assert compare(case.op, call, whole_numbers(found), "low", "bfloat16") is not None
 
 
 def ordinary(axes: Axes, x: np.ndarray, rng: np.random.Generator, index: int) -> np.ndarray:
