@@ -168,6 +168,21 @@ def test_every_operation_has_kernel_cases_or_says_why_not() -> None:
         assert bool(stated.kernel) is not bool(stated.no_kernel), f"{op}: state KERNEL, or NO_KERNEL, in its evidence"
 
 
+@pytest.mark.few(6)
+@pytest.mark.parametrize("op", [op for op in REGISTRY if facts_of(op).kernel])
+def test_an_operation_answers_the_smallest_of_its_kernel_calls(op: str) -> None:
+    asked = min(kernel_cases.cases(op), key=lambda c: sum(x.size for x in c.inputs.values()))
+    [case] = tier.load([op], asked.id)
+    result = ask(load_python("posref"), case, "float32" if REGISTRY[op].returns == "real" else "float64")
+    assert result.verdict in ("pass", "not-judged"), (case.id, result.message)  # a class may say nothing of a value
+
+
+def test_no_two_kernel_calls_have_one_name() -> None:
+    for op in REGISTRY:
+        names = kernel_cases.names(op)
+        assert len(names) == len(set(names)), op
+
+
 def test_what_the_tier_adds_nothing_to_is_told() -> None:
     report = check(SimpleNamespace(alibi_slopes=posref.alibi_slopes), op="alibi_slopes", tier="kernel")
     assert "tier kernel adds nothing to alibi_slopes: it returns a number for each head" in report.target["notes"][-1]

@@ -21,9 +21,10 @@ SIZES: dict[str, Any] = {"E": 1}
 OTHER_VALUES: dict[str, Any] = {"eps": 0.5}
 AXES = (4, 2)
 LEFT_OUT = (*VIEWS, "again/no-tokens", "again/one-token")
+NORM_FIRST = {"base": 10_000.0, "order": "norm_first"}
 KERNEL: tuple[dict[str, Any], ...] = (
-    {"arrangement": "interleaved", "sections": [3, 2, 1], "layout": "half", "eps": 1e-6, "offset": 0, "order": "norm_first"},
-    {"arrangement": "chunked", "layout": "interleaved", "eps": 1e-6, "offset": 1, "order": "norm_first"},
+    {"arrangement": "interleaved", "sections": [3, 2, 1], "layout": "half", "eps": 1e-6, "offset": 0, **NORM_FIRST},
+    {"arrangement": "chunked", "layout": "interleaved", "eps": 1e-6, "offset": 1, **NORM_FIRST},
 )
 
 QWEN3: dict[str, Any] = {"sections": [24, 20, 20], "arrangement": "interleaved", "base": 5e6}

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from posref.spec import REGISTRY
 
+from ...calls import positions_of
 from ...model import Case, Flag
 from ...suite.axes import alternatives, arranged, limits, within
 from .facts import facts_of
@@ -106,6 +107,7 @@ COLUMNS = (  # positions alone
     ("one-token", "one-token", (1,)),
     ("tokens-63", "tile", (7, 63)),
 )
+ALONE = (("model", "tile", (1,)),)  # where options and tables say all sizes
 
 
 def positions(rng: np.random.Generator, shape: tuple[int, ...], form: str) -> npt.NDArray[np.int64]:
@@ -208,7 +210,9 @@ def _rotated(
             if REGISTRY[op].arrays[name].kind in ("position", "integer"):
                 beside[name] = _places(rng, op, name, p, count, options)
             else:
-                known = {**options, "n": channels // 2, "tail": x[-1] - channels}
+                rest = x[-1] - channels
+                known = {**options, "n": channels // 2, "tail": rest, "T": x[-2], "R": x[:-2]}
+                known |= {"E": rest} if "sections" in options else {}
                 beside[name] = _parameters(rng, op, name, sizes, known)
         return options, {"x": reals(rng, *x), **beside}
 
@@ -270,14 +274,15 @@ def _grid(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
         for name, flags, sizes in GRIDS:
             if facts_of(op).every_size or name != "keys-63":
-                yield f"{_word(params, 'form', 'sides')}-{name}".strip("-"), flags, _biased(op, params, sizes)
+                yield f"{_word(op, params, 'form', 'sides')}-{name}".strip("-"), flags, _biased(op, params, sizes)
 
 
-def _word(params: Options, *names: str) -> str:
+def _word(op: str, params: Options, *names: str) -> str:
     """Return the word by which calls with several options differ."""
     if "bidirectional" in params:
         return "both" if params["bidirectional"] else "before"
-    return next((str(value) for name, value in params.items() if name in names), "")
+    word = next((str(value) for name, value in params.items() if name in names), "")
+    return word or _words_apart(params, facts_of(op).kernel)
 
 
 def _biased(op: str, params: Options, sizes: tuple[int, int, int]) -> Callable[[np.random.Generator], Asked]:
@@ -314,8 +319,8 @@ def _of_patches(op: str, params: Options, sizes: tuple[int, ...]) -> Callable[[n
 # ---- operations of positions alone -----------------------------------------------------------------------------------------
 def _column(op: str) -> Iterator[Row]:
     for params in facts_of(op).kernel:
-        for name, flags, shape in COLUMNS:
-            yield f"{_word(params, 'layout')}-{name}".strip("-"), flags, _placed(op, params, shape)
+        for name, flags, shape in COLUMNS if positions_of(op) or "inv_freq" in REGISTRY[op].arrays else ALONE:
+            yield f"{_word(op, params, 'layout')}-{name}".strip("-"), flags, _placed(op, params, shape)
 
 
 def _placed(op: str, params: Options, shape: tuple[int, ...]) -> Callable[[np.random.Generator], Asked]:
@@ -350,7 +355,7 @@ def _whole(op: str) -> Iterator[Row]:
 
 def _words_apart(params: Options, every: Sequence[Options]) -> str:
     """Return the options in which a call differs from the others of its operation, for its name."""
-    apart = [name for name, value in params.items() if any(other[name] != value for other in every)]
+    apart = [name for name, value in params.items() if any(other.get(name) != value for other in every)]
     words = [params[n] if isinstance(params[n], str) else f"{n}-{params[n]}" for n in apart]
     return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
 
