@@ -91,6 +91,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `__getattr__` finds the same
     from posref.rotary.axial_frequencies import axial_frequencies as axial_frequencies
     from posref.rotary.axial_rope import axial_rope as axial_rope
     from posref.rotary.axial_table import axial_table as axial_table
+    from posref.rotary.camera_transform import camera_transform as camera_transform
     from posref.rotary.cayley import cayley as cayley
     from posref.rotary.cayley_string import cayley_string as cayley_string
     from posref.rotary.circulant_string import circulant_string as circulant_string

@@ -20,6 +20,7 @@ from diffusers.models.embeddings import (
 from diffusers.models.transformers.transformer_cogview4 import CogView4RotaryPosEmbed
 from diffusers.models.transformers.transformer_mochi import MochiRoPE
 from diffusers.models.transformers.transformer_omnigen import OmniGenSuScaledRotaryEmbedding
+from diffusers.models.transformers.transformer_sana_wm import _apply_ucpe_transform
 from torch import Tensor
 
 from posref.scaling import Linear, LongRoPE, NTKAware, Scaling
@@ -155,6 +156,22 @@ def mixed_table(positions: Tensor, frequencies: Tensor, /, *, dtype: torch.dtype
     where = positions.reshape(axes, -1).movedim(0, -1)
     table = MochiRoPE()._create_rope(frequencies[:, None], where)
     return tuple(part.reshape(*rows, -1).to(dtype or torch.get_default_dtype()) for part in table)
+
+
+def camera_transform(x: Tensor, matrices: Tensor, inverses: Tensor, /, *, role: str, blocks: int) -> Tensor:
+    """
+    SANA-WM's _apply_ucpe_transform in float32, without RoPE, with the matrix that its attention gives for this role.
+
+    It multiplies the first half of the channels: so it gets the channels of the blocks twice. Every row is a batch of one head.
+    """
+    end = blocks * matrices.shape[-1]
+    if end > x.shape[-1]:
+        raise ValueError(f"{blocks} blocks of {matrices.shape[-1]} channels, of {x.shape[-1]}")
+    each = {"query": matrices.transpose(-1, -2), "key_value": inverses, "output": matrices}[role].float()
+    each = torch.broadcast_to(each, (*x.shape[:-1], *each.shape[-2:])).flatten(0, -4) if x.ndim > 2 else each[None]
+    rows = (x.flatten(0, -3) if x.ndim > 2 else x[None])[:, None, :, :end].float()
+    found = _apply_ucpe_transform(torch.cat([rows, rows], -1), each)[..., :end]
+    return torch.cat([found.to(x.dtype).reshape(*x.shape[:-1], end), x[..., end:]], dim=-1)
 
 
 def apply_rope(x: Tensor, cos: Tensor, sin: Tensor, /, *, layout: str) -> Tensor:

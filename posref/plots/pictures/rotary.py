@@ -491,3 +491,31 @@ def cumulative_rope(asked: Asked) -> Chart:
         found = call(asked, {"layout": "half"}, x=x, increments=increments[:, None], start=np.zeros(1))[0]
         series[name] = (np.arange(60), found @ found[0])
     return lines(asked, "token", "product with the first token", series)
+
+
+def _falls_then_rises(chart: Lines) -> bool:
+    (x, near), (_, far) = chart.series.values()
+    same_camera = int(np.argmin(np.abs(x - 30)))
+    return bool(np.argmax(near) == np.argmax(far) == same_camera) and same(near, far, 1 << 12) and bool(np.ptp(near) > 0.5)
+
+
+@picture(_falls_then_rises)
+def camera_transform(asked: Asked) -> Chart:
+    """The product of a query and a key depends on the one camera relative to the other: if both turn alike, it stays."""
+    turns = np.arange(-90.0, 151.0, 2.0)
+    x = np.asarray([1.0, 0.0, 0.5, 0.0])
+    series = {}
+    for world in (0.0, 40.0):
+        cameras = _turned(turns + world)
+        key = call(asked, {"role": "key_value", "blocks": 1}, x=np.tile(x, (len(turns), 1)), **cameras)[0]
+        query = call(asked, {"role": "query", "blocks": 1}, x=x[None], **_turned(np.asarray([30.0 + world])))[0]
+        series[f"turned by {world:g} degrees"] = (turns, key @ query[0])
+    return lines(asked, "camera of the key (degrees; the query's is at 30)", "product", series)
+
+
+def _turned(degrees: Numbers) -> dict[str, Numbers]:
+    """Return the matrices of cameras at one place that are turned about their upright axis, and the inverses."""
+    c, s = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
+    matrices = np.tile(np.eye(4), (len(degrees), 1, 1))
+    matrices[:, 0, 0], matrices[:, 0, 2], matrices[:, 2, 0], matrices[:, 2, 2] = c, s, -s, c
+    return {"matrices": matrices, "inverses": np.swapaxes(matrices, -1, -2)}

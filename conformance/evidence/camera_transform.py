@@ -1,0 +1,176 @@
+"""Camera transforms: cases and known mistakes."""
+
+from typing import Any
+
+import numpy as np
+
+from ..model import Case, Flag
+from .tools.case import cases_of
+from .tools.cotangents import gradient
+from .tools.deviation import Function, Real, after, always, deviations_of, narrowed, option
+from .tools.forms import form
+from .tools.hints import BRANCH, KEEP_FLOAT32
+from .tools.numbers import reals
+
+OP = "camera_transform"
+FLAGS = {
+    "camera-role": Flag("queries, keys and the output multiplied alike"),
+    "camera-transposed": Flag("a matrix transposed, or multiplied from the right"),
+    "camera-inverse": Flag("the matrix for its inverse, or the reverse"),
+    "camera-blocks": Flag("every n-th channel taken for a block, or blocks that are not the first"),
+    "camera-rest": Flag("channels after the blocks changed"),
+    "camera-tokens": Flag("the first token's matrix used for all"),
+    "camera-rows": Flag("the first row's matrices used for every row of the batch"),
+    "camera-bits": Flag("matrices of 24 bits narrowed on the way"),
+    "camera-large": Flag("translations of hundreds of units that lose their last digits"),
+    "camera-true-size": Flag("a model's own number of channels not reproduced"),
+    "camera-empty": Flag("no token: a crash or a wrong shape"),
+    "camera-refuse": Flag("more blocks than channels, or matrices of other tokens, accepted"),
+}
+USUAL: dict[str, Any] = {"role": "query", "blocks": 2}
+SIZES: dict[str, Any] = {"n": 2, "E": 4}  # half of the channels, as in PRoPE and UCPE
+LEFT_OUT = ("long/no-order",)  # there are no positions that could be in order
+KERNEL: tuple[dict[str, Any], ...] = tuple({"role": role, "blocks": 2} for role in ("query", "key_value", "output"))
+
+_cases = cases_of(OP, "camera-")
+
+
+def _inputs(
+    name: str, shape: tuple[int, ...], lead: tuple[int, ...] | None = None, n: int = 4, bits: int = 8, far: float = 1.0
+) -> dict[str, Any]:
+    """Return x of this shape, with matrices and what stands for their inverses: any numbers, in a camera's last row too."""
+    lead = shape[:-1] if lead is None else lead
+    scale = np.where(np.arange(n) == n - 1, far, 1.0)  # the last column has translations
+    made = (reals(f"{OP} {name} {of}", *lead, n, n, bits=bits) / 2 * scale for of in ("matrices", "inverses"))
+    return {"x": reals(f"{OP} {name}", *shape, bits=bits), **dict(zip(("matrices", "inverses"), made, strict=True))}
+
+
+def _case(
+    name: str, flags: str, shape: tuple[int, ...], role: str, blocks: int, comment: str = "", *,
+    lead: tuple[int, ...] | None = None, n: int = 4, bits: int = 8, far: float = 1.0, **rest: Any,
+) -> Case:  # fmt: skip
+    inputs = _inputs(name, shape, lead, n, bits, far) | rest.pop("given", {})
+    return _cases(name, flags, {"role": role, "blocks": blocks}, inputs, comment, **rest)
+
+
+def _form(name: str, flag: str, shape: tuple[int, ...], role: str, comment: str = "") -> Case:
+    return form(OP, name, flag, _inputs(name, shape), {"role": role, "blocks": 1}, comment)
+
+
+def _gradient(name: str, flags: str, shape: tuple[int, ...], role: str, blocks: int) -> Case:
+    """Return a case that asks for the gradients in what this role multiplies."""
+    wrt = "x inverses" if role == "key_value" else "x matrices"
+    inputs = _inputs(f"gradient {name}", shape, n=2)
+    return gradient(OP, name, flags, inputs, {"out": shape}, wrt=wrt, role=role, blocks=blocks)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return (
+        _case("query/small", "role transposed tokens", (3, 8), "query", 2, tier="smoke"),
+        _case("query/rest", "rest blocks", (5, 11), "query", 2),
+        _case("query/shared", "rows tokens", (2, 3, 5, 16), "query", 2, "all rows and heads share matrices", lead=(5,)),
+        _case("query/rows", "rows transposed", (2, 3, 4, 9), "query", 1, "heads share matrices", lead=(2, 1, 4)),
+        _case("query/24-bits", "bits blocks", (2, 3, 12), "query", 3, bits=24),
+        _case("query/far", "large transposed", (3, 16), "query", 2, far=512.0),
+        _case("query/sana", "true-size rest", (2, 5, 112), "query", 14, "SANA-WM: half of 112 channels; fewer tokens"),
+        _case("key-value/small", "role inverse tokens", (3, 8), "key_value", 2),
+        _case("key-value/rest", "rest blocks", (2, 4, 10), "key_value", 2),
+        _case("key-value/rows", "rows inverse", (2, 3, 4, 16), "key_value", 2, lead=(2, 1, 4)),
+        _case("key-value/24-bits", "bits inverse", (2, 3, 9), "key_value", 2, bits=24),
+        _case("key-value/far", "large role", (3, 8), "key_value", 2, far=512.0),
+        _case("key-value/64", "true-size blocks", (3, 64), "key_value", 8, "PRoPE: half of 64 channels"),
+        _case("output/small", "role transposed tokens", (3, 8), "output", 2),
+        _case("output/rest", "rest inverse", (2, 4, 10), "output", 2),
+        _case("output/24-bits", "bits role", (2, 3, 24), "output", 3, bits=24),
+        _case("output/three", "blocks transposed", (5, 7), "output", 2, "blocks of three channels, as of rotations", n=3),
+        _case("query/one-channel", "blocks rest", (4, 3), "query", 2, "blocks of one channel", n=1),
+        _case("empty/no-token", "empty", (2, 0, 8), "query", 2),
+        _case("empty/no-head", "empty", (2, 0, 3, 8), "query", 2),
+        _case("empty/no-head-output", "empty", (1, 0, 2, 9), "output", 1),
+        _case("empty/no-token-output", "empty", (0, 9), "output", 1),
+        _form("strided", "non-contiguous", (3, 4, 6), "query"),
+        _form("strided-output", "non-contiguous", (2, 3, 5), "output"),
+        _form("expanded", "broadcast-view", (-3, 4, 6), "key_value", "one row stands for a batch of three"),
+        _form("batch-one", "batch-one", (1, 5, 6), "query"),
+        _form("length-one", "length-one", (3, 1, 4), "key_value"),
+        _form("length-one-alone", "length-one", (1, 4), "output"),
+        _case("refused/blocks", "refuse", (3, 6), "query", 2, "eight channels of six", kind="reject"),
+        _case("refused/tokens", "refuse", (3, 8), "query", 2, "matrices of two tokens for three", lead=(2,), kind="reject"),
+        _case("refused/role", "refuse", (3, 8), "value", 2, "no such role", kind="reject"),
+        _gradient("query", "term sign", (2, 5), "query", 2),
+        _gradient("key-value", "term repeat", (2, 2, 4), "key_value", 2),
+        _gradient("key-value-rest", "term tail", (3, 5), "key_value", 2),
+        _gradient("output", "term tail", (3, 3), "output", 1),
+        _gradient("strided", "non-contiguous term", (2, 2, 2), "query", 1),
+    )  # fmt: skip
+
+
+def _interleaved(function: Function) -> Function:
+    """Return a change that takes channels i, i + blocks, i + 2 blocks, ... for block i."""
+
+    def moved(x: Real, blocks: int, n: int, back: bool) -> Real:
+        first, rest = x[..., : blocks * n], x[..., blocks * n :]
+        sizes = (blocks, n) if back else (n, blocks)
+        first = np.swapaxes(first.reshape(*x.shape[:-1], *sizes), -1, -2).reshape(first.shape)
+        return np.concatenate([first, rest], axis=-1)
+
+    def deviating(x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
+        n = matrices.shape[-1]
+        return moved(function(moved(x, blocks, n, False), matrices, inverses, blocks=blocks, **options), blocks, n, True)
+
+    return deviating
+
+
+def _all_blocks(function: Function) -> Function:
+    def deviating(x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
+        return function(x, matrices, inverses, blocks=x.shape[-1] // matrices.shape[-1], **options)
+
+    return deviating
+
+
+def _last_blocks(function: Function) -> Function:
+    def deviating(x: Real, matrices: Real, inverses: Real, /, *, blocks: int, **options: Any) -> Real:
+        by = blocks * matrices.shape[-1] - x.shape[-1]
+        return np.roll(function(np.roll(x, by, axis=-1), matrices, inverses, blocks=blocks, **options), -by, axis=-1)
+
+    return deviating
+
+
+def _first(axes: int) -> Any:
+    """Return a change that gives all indices of an axis of the matrices those of the first."""
+    return lambda f: (
+        lambda role, *of: f(
+            role, *(np.broadcast_to(np.take(m, [0], axis=-axes), m.shape) if m.ndim >= axes and m.size else m for m in of)
+        )
+    )
+
+
+_deviation = deviations_of(OP)
+_chosen = deviations_of("matrix_of")
+ROLES = "Queries are multiplied by the transpose, keys and values by the inverse, the output by the matrix itself."
+BLOCKS = "A block is n neighbouring channels, and the first blocks count: compare the reshape, (blocks, n)."
+
+DEVIATIONS = (
+    _deviation("camera-always-query", "keys, values and the output are multiplied as queries are",
+               option(role=always("query")), hint=BRANCH),
+    _deviation("camera-always-output", "queries, keys and values are multiplied as the output is",
+               option(role=always("output")), hint=BRANCH),
+    _deviation("camera-interleaved", "a block has every few channels, not neighbours", _interleaved, hint=BLOCKS),
+    _deviation("camera-all-channels", "all channels are multiplied", _all_blocks, hint=BLOCKS),
+    _deviation("camera-last-channels", "the last channels are multiplied, not the first", _last_blocks, hint=BLOCKS),
+    _chosen("camera-transpose", "the matrix is transposed where it should not be, or the reverse",
+            after(lambda out, *a: np.swapaxes(out, -1, -2)), hint=ROLES),
+    _chosen("camera-inverse-for-matrix", "matrix and inverse stand in each other's place",
+            lambda f: lambda role, matrices, inverses, /: f(role, inverses, matrices), hint=ROLES),
+    _chosen("camera-rotation-alone", "translations are left out",
+            after(lambda out, role, *a: np.where(np.arange(out.shape[-1] ** 2).reshape(out.shape[-1], -1) % out.shape[-1]
+                                                 == out.shape[-1] - 1, 0.0, out) if role != "query" else out),
+            hint="Keep the last column of the matrices: multiply by all of it."),
+    _chosen("camera-matrices-bfloat16", "matrices are held in bfloat16",
+            lambda f: lambda role, *of: f(role, *(narrowed("bfloat16")(m) for m in of)), hint=KEEP_FLOAT32),
+    _chosen("camera-first-token", "every token has the first token's matrix", _first(3),
+            hint="Each token has a matrix: that of its image, or of its ray."),
+    _chosen("camera-first-row", "every row of the batch has the matrices of the first", _first(5),
+            hint="Each row of the batch has cameras of its own."),
+)  # fmt: skip
