@@ -17,6 +17,7 @@ import choose
 import families
 import slim
 import snippets
+import speed
 import stored
 import symptoms
 
@@ -47,6 +48,7 @@ def write(folder: Path) -> None:
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
     (folder / "index.md").write_text(_front(), encoding="utf-8")
     shutil.copy(HERE / "play.md", folder / "play.md")
+    (folder / "speed.md").write_text(speed.page(), encoding="utf-8")
     for name in ("deviations.md", "diagnosis.md", "scoreboard.md"):
         shutil.copy(DOCS / name, folder / name)
     _findings(folder / "findings")

@@ -1,0 +1,37 @@
+"""Biases of attention logits."""
+
+import torch
+
+from posref import alibi, t5_bias
+
+from . import peers
+from .lines import Line, Work
+
+
+def buckets(small: bool, *, contiguous: bool) -> Work:
+    """Make T5's bias of 32 heads. The peer's result is a view with heads last in memory, unless it is copied."""
+    tokens = 16 if small else 1024
+    layer, positions = peers.t5(32), torch.arange(tokens)
+    table = layer.relative_attention_bias.weight
+    finish = torch.Tensor.contiguous if contiguous else torch.Tensor.detach
+    return Work(
+        lambda: finish(t5_bias(positions, positions, table, bidirectional=True)),
+        lambda: finish(layer.compute_bias(tokens, tokens)),
+    )
+
+
+def distances(small: bool, dtype: torch.dtype) -> Work:
+    """Make ALiBi's bias of 32 heads."""
+    positions = torch.arange(16 if small else 1024)
+    return Work(
+        lambda: alibi(positions, positions, heads=32, form="distance", dtype=dtype),
+        lambda: peers.naive_alibi(positions, positions, 32, dtype),
+    )
+
+
+LINES = (
+    Line("t5_bias 32 x 1024 x 1024", "transformers as it runs", 0.5, lambda s: buckets(s, contiguous=False)),
+    Line("t5_bias 32 x 1024 x 1024, contiguous", "transformers, copied", 0.5, lambda s: buckets(s, contiguous=True)),
+    Line("alibi 32 x 1024 x 1024 float32", "the naive form", 0.8, lambda s: distances(s, torch.float32)),
+    Line("alibi 32 x 1024 x 1024 bfloat16", "the naive form", 0.8, lambda s: distances(s, torch.bfloat16)),
+)

@@ -1,0 +1,183 @@
+"""Rotations of queries and keys, without gradients."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from posref import apply_rope, axial_rope, rope, rope_frequencies, rope_table
+from posref.scaling import YaRN
+
+from . import peers
+from .lines import Line, Missing, Work
+
+TRANSFORMERS = "transformers as it runs"
+OPTIONS: dict[str, Any] = {"layout": "half", "base": 10_000.0}
+INTERLEAVED: dict[str, Any] = {"layout": "interleaved", "base": 10_000.0}
+F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
+
+
+def tables(positions: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return posref's table in float32."""
+    return rope_table(positions, rope_frequencies(width, base=10_000.0)[0])
+
+
+def by_table(small: bool, shape: tuple[int, ...], dtype: torch.dtype) -> Work:
+    """Rotate queries and keys by given tables, in layout half. The peer's tables have the dtype of the model."""
+    shape = (*shape[:-2], min(shape[-2], 8), shape[-1]) if small else shape
+    q, k = torch.randn(2, *shape).to(dtype)
+    _, rotate = peers.llama(shape[1], shape[-1])
+    cos, sin = tables(torch.arange(4096 - shape[-2], 4096), shape[-1])
+    wide = [torch.cat([t, t], -1)[None].to(dtype) for t in (cos, sin)]
+
+    def ours() -> object:
+        return apply_rope(q, cos, sin, layout="half"), apply_rope(k, cos, sin, layout="half")
+
+    return Work(ours, lambda: rotate(q, k, *wide))
+
+
+def interleaved(small: bool, dtype: torch.dtype) -> Work:
+    """Rotate queries and keys of shape (B, T, H, D) by given tables, in layout interleaved, as GPT-J does."""
+    q, k = torch.randn(2, 1, 8 if small else 4096, 32, 128).to(dtype)
+    rotate = peers.module("transformers.models.gptj.modeling_gptj").apply_rotary_pos_emb
+    cos, sin = tables(torch.arange(q.shape[1]), 128)
+    of_peer = [t[None].to(dtype) for t in (sin, cos)]
+    cos, sin = cos[:, None], sin[:, None]
+
+    def ours() -> object:
+        return apply_rope(q, cos, sin, layout="interleaved"), apply_rope(k, cos, sin, layout="interleaved")
+
+    return Work(ours, lambda: (rotate(q, *of_peer), rotate(k, *of_peer)))
+
+
+def compiled(small: bool, layout: Any, dtype: torch.dtype) -> Work:
+    """Rotate by a compiled function. The peer allocates its result, reads and writes every byte, and does nothing else."""
+    x = torch.randn(1, 32, 8 if small else 4096, 128).to(dtype)
+    cos, sin = tables(torch.arange(x.shape[-2]), 128)
+    torch.compiler.reset()
+    function = torch.compile(
+        lambda x, cos, sin: apply_rope(x, cos, sin, layout=layout), fullgraph=True, backend="eager" if small else "inductor"
+    )
+    try:
+        function(x, cos, sin)
+    except Exception as error:
+        msg = f"torch.compile does not run here: {type(error).__name__}"
+        raise Missing(msg) from error
+    return Work(lambda: function(x, cos, sin), x.clone)
+
+
+def jitted(small: bool) -> Work:
+    """Rotate by a function of jax.jit. The peer is the cheapest one that reads and writes every byte."""
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((1, 32, 8 if small else 4096, 128), dtype=np.float32))
+    table = rope_table(jnp.arange(x.shape[-2]), rope_frequencies(128, base=10_000.0)[0])
+    function, copy = jax.jit(lambda x, cos, sin: apply_rope(x, cos, sin, layout="half")), jax.jit(lambda x: x + 1)
+    return Work(lambda: function(x, *table).block_until_ready(), lambda: copy(x).block_until_ready())
+
+
+def by_numpy(small: bool, layout: Any) -> Work:
+    """Rotate in NumPy."""
+    x = np.random.default_rng(0).standard_normal((1, 32, 8 if small else 4096, 128), dtype=np.float32)
+    cos, sin = rope_table(np.arange(x.shape[-2]), rope_frequencies(128, base=10_000.0)[0], dtype=np.float32)
+    return Work(lambda: apply_rope(x, cos, sin, layout=layout), x.copy)
+
+
+def with_table(small: bool, tokens: int, dtype: torch.dtype, scaled: bool = False) -> Work:
+    """Make the table, and rotate queries and keys."""
+    q, k = torch.randn(2, 1, 32, min(tokens, 8) if small else tokens, 128).to(dtype)
+    scaling = YaRN(factor=4.0, original_length=4096) if scaled else None
+    words = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096} if scaled else None
+    table, rotate = peers.llama(32, 128, words)
+    positions = torch.arange(4096 - q.shape[-2], 4096)
+    rows = positions[None]
+
+    def ours() -> object:
+        return rope(q, positions, scaling=scaling, **OPTIONS), rope(k, positions, scaling=scaling, **OPTIONS)
+
+    return Work(ours, lambda: rotate(q, k, *table(q, rows)))
+
+
+def on_a_grid(small: bool) -> Work:
+    """Make the table of a grid of patches, and rotate, as timm does for images of several sizes."""
+    timm = peers.module("timm.layers.pos_embed_sincos")
+    side, width = (4 if small else 48), 64
+    x = torch.randn(1, 12, side * side, width)
+    grid = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")).reshape(2, -1)
+    options: dict[str, Any] = {"dims": (32, 32), "allocation": "own", "arrangement": "chunked", **INTERLEAVED}
+
+    def theirs() -> object:
+        return timm.apply_rot_embed(x, *timm.build_rotary_pos_embed([side, side], dim=width, in_pixels=False))
+
+    return Work(lambda: axial_rope(x, grid, **options), theirs)
+
+
+def diffusers(small: bool) -> Work:
+    """Rotate queries and keys by given tables, in layout interleaved, as Flux does."""
+    rotate = peers.module("diffusers.models.embeddings").apply_rotary_emb
+    q, k = torch.randn(2, 1, 32, 8 if small else 2048, 128)
+    cos, sin = tables(torch.arange(q.shape[-2]), 128)
+    twice = tuple(t.repeat_interleave(2, -1) for t in (cos, sin))
+    return Work(
+        lambda: (apply_rope(q, cos, sin, layout="interleaved"), apply_rope(k, cos, sin, layout="interleaved")),
+        lambda: (rotate(q, twice), rotate(k, twice)),
+    )
+
+
+def x_transformers(small: bool) -> Work:
+    """Make the angles, and rotate queries and keys, in layout interleaved."""
+    found = peers.module("x_transformers.x_transformers")
+    q, k = torch.randn(2, 1, 32, 8 if small else 2048, 128)
+    angles, positions = found.RotaryEmbedding(128), torch.arange(q.shape[-2])
+
+    def theirs() -> object:
+        rows, scale = angles(positions)
+        return found.apply_rotary_pos_emb(q, rows, scale), found.apply_rotary_pos_emb(k, rows, scale)
+
+    return Work(lambda: (rope(q, positions, **INTERLEAVED), rope(k, positions, **INTERLEAVED)), theirs)
+
+
+def rotary_embedding_torch(small: bool) -> Work:
+    """Rotate queries and keys, in layout interleaved. The peer keeps its angles."""
+    table = peers.module("rotary_embedding_torch").RotaryEmbedding(128).requires_grad_(False)
+    q, k = torch.randn(2, 1, 32, 8 if small else 2048, 128)
+    positions = torch.arange(q.shape[-2])
+    return Work(
+        lambda: (rope(q, positions, **INTERLEAVED), rope(k, positions, **INTERLEAVED)),
+        lambda: (table.rotate_queries_or_keys(q), table.rotate_queries_or_keys(k)),
+    )
+
+
+def large(small: bool) -> Work:
+    """Rotate 1 GiB of queries."""
+    x = torch.zeros(1, 32, 64 if small else 65_536, 128)
+    positions = torch.arange(x.shape[-2])
+    return Work(lambda: rope(x, positions, **OPTIONS))
+
+
+LAYER, STEP = (1, 32, 4096, 128), (8, 32, 1, 128)
+LINES = (
+    Line("apply_rope half float32, 4096 tokens", TRANSFORMERS, 0.4, lambda s: by_table(s, LAYER, F32)),
+    Line("apply_rope interleaved float32, 4096 tokens", TRANSFORMERS, 0.45, lambda s: interleaved(s, F32)),
+    Line("apply_rope half bfloat16, 4096 tokens", TRANSFORMERS, 0.45, lambda s: by_table(s, LAYER, BF16)),
+    Line("apply_rope interleaved bfloat16, 4096 tokens", TRANSFORMERS, 0.45, lambda s: interleaved(s, BF16)),
+    Line("torch.compile half float32", "a copy", 1.2, lambda s: compiled(s, "half", F32)),
+    Line("torch.compile half bfloat16", "a copy", 1.2, lambda s: compiled(s, "half", BF16)),
+    Line("torch.compile half float16", "a copy", 1.2, lambda s: compiled(s, "half", F16)),
+    Line("torch.compile interleaved bfloat16", "a copy", 1.5, lambda s: compiled(s, "interleaved", BF16)),
+    Line("jax.jit half float32", "x + 1, jitted", 1.3, jitted),
+    Line("NumPy half float32", "a copy", 4.0, lambda s: by_numpy(s, "half")),
+    Line("NumPy interleaved float32", "a copy", 4.0, lambda s: by_numpy(s, "interleaved")),
+    Line("rope float32, 2048 tokens", TRANSFORMERS, 0.5, lambda s: with_table(s, 2048, F32)),
+    Line("rope bfloat16, 2048 tokens", TRANSFORMERS, 0.6, lambda s: with_table(s, 2048, BF16)),
+    Line("rope float32, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, F32)),
+    Line("rope bfloat16, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, BF16)),
+    Line("rope YaRN float32, one token", TRANSFORMERS, 1.3, lambda s: with_table(s, 1, F32, scaled=True)),
+    Line("apply_rope float32, decode of 8", TRANSFORMERS, 1.0, lambda s: by_table(s, STEP, F32)),
+    Line("apply_rope bfloat16, decode of 8", TRANSFORMERS, 1.2, lambda s: by_table(s, STEP, BF16)),
+    Line("axial_rope float32, 48 x 48", "timm", 0.6, on_a_grid),
+    Line("apply_rope interleaved float32, 2048 tokens", "diffusers", None, diffusers),
+    Line("rope interleaved float32, 2048 tokens", "x-transformers", None, x_transformers),
+    Line("rope interleaved float32, 2048 tokens", "rotary-embedding-torch", None, rotary_embedding_torch),
+    Line("rope of 1 GiB", "its result's bytes", None, large, memory=2.15, of_result=True),
+)
