@@ -17,6 +17,7 @@ from posref.cli import cli
 from posref.core.composition import stages
 from posref.spec import REGISTRY
 
+ROW = re.compile(r"^\| (\S+) \| \S+ \| (\S+) \|$", re.MULTILINE)
 SITE = Path(__file__).resolve().parents[1] / "docs" / "site"
 
 
@@ -101,7 +102,7 @@ def test_pages_tell_the_bounds_and_cases_of_the_stored_vectors(source: Path) -> 
         number = sum(len(group["cases"]) for group in groups if group["op"] == op)
         assert f"\n{number} cases check this operation: " in text
     rope = (source / "encodings" / "rope.md").read_text(encoding="utf-8")
-    bounds = {name: float(largest) for name, largest in re.findall(r"^\| (\S+) \| \S+ \| (\S+) \|$", rope, re.MULTILINE)[1:]}
+    bounds = {name: float(largest) for name, largest in ROW.findall(rope.partition("## Tolerance as")[0])[1:]}
     assert bounds["float64"] < bounds["angle64"] < bounds["angle32"] < bounds["low-float16"]
     assert "- far-position (" in rope
     assert "Results must be exact in every class." in (source / "encodings" / "learned.md").read_text(encoding="utf-8")
@@ -227,6 +228,32 @@ def test_symptoms_name_what_exists(source: Path) -> None:
         assert all((source / f"{name}.md").exists() for name in symptom.see), symptom.title
     text = (source / "symptoms.md").read_text(encoding="utf-8")
     assert all(f"\n### {title}\n" in text for title in titles)
+
+
+def test_the_printed_rules_give_the_stored_tolerances(source: Path) -> None:
+    """Computed from the formulas on a page, as a reader would, a tolerance is the stored one within a fifth, in each class."""
+    import rules
+
+    compared = 0
+    for op in REGISTRY:
+        found = rules.first(op)
+        text = (source / "encodings" / f"{op}.md").read_text(encoding="utf-8")
+        assert ("## Tolerance as a rule" in text) == (found is not None), op
+        if found is None:
+            continue
+        formulas = rules.printed(text)
+        assert set(formulas) == {line.name for line in found.derivation.shown}, op
+        for name, width in found.stored.items():
+            given = rules.bound(found.derivation, formulas, name)
+            assert (width == 0) == (given == 0), (op, name)
+            assert width == 0 or 5 / 6 <= given / width <= 6 / 5, (op, name, given, width)
+            compared += 1
+        halved = {name: (p, f"({i}) / 2") for name, (p, i) in formulas.items()}  # what every step introduces counts
+        assert rules.bound(found.derivation, halved, "angle32") < 0.8 * found.stored["angle32"], op
+    assert compared > 300
+    exact = {op for op in REGISTRY if rules.first(op) is None}
+    assert {"learned", "t5_buckets", "permute_qk_weights"} <= exact
+    assert not {"rope", "alibi", "attention", "liere"} & exact
 
 
 @pytest.mark.thorough

@@ -15,6 +15,7 @@ from typing import Any
 
 import choose
 import families
+import rules
 import slim
 import snippets
 import speed
@@ -46,6 +47,10 @@ def write(folder: Path) -> None:
         shutil.copy(HERE / name, folder / name)
     shutil.copytree(HERE / "_static", folder / "_static")
     (folder / "proved.md").write_text((HERE / "proved.md").read_text().replace("{worked}", _worked()), encoding="utf-8")
+    page = (HERE / "tolerances.md").read_text(encoding="utf-8")
+    (folder / "tolerances.md").write_text(
+        page.replace("{units}", rules.units()).replace("{kinds}", rules.kinds()), encoding="utf-8"
+    )
     (folder / "index.md").write_text(_front(), encoding="utf-8")
     shutil.copy(HERE / "play.md", folder / "play.md")
     (folder / "speed.md").write_text(speed.page(), encoding="utf-8")
@@ -105,7 +110,7 @@ def _encoding(op: str) -> str:
         "```",
         "",
     ]
-    lines += _words(op) + _pitfalls(op) + stored.accuracy(op) + _users(op)
+    lines += _words(op) + _pitfalls(op) + stored.accuracy(op) + rules.section(op) + _users(op)
     lines += ["## Check yours", "", *stored.asked(op), "```console"]
     lines += [
         f"$ posref check TARGET --op {op}",
