@@ -88,6 +88,15 @@ class Integers:
         return f"{'even ' if self.step == 2 else ''}ints, each {self.low} or more"
 
 
+class Missing:
+    """The type of `MISSING`, which stands for an option that was not given."""
+
+    def __repr__(self) -> str:
+        """Return what a reader should see."""
+        return "nothing"
+
+
+MISSING = Missing()
 Domain = OneOf | Integer | Integers | Real | Flag | Record
 
 
@@ -267,7 +276,7 @@ def encoding(
     name: str = "",
 ) -> Callable[[F], F]:
     """
-    Register a definition and return it unchanged.
+    Register a definition and return it. Called without a required word, it raises an error that says the words.
 
     `title` is the field's own name of the encoding, and `idea` explains it in at most 60 words. `longer` is what the authors
     report about texts longer than in training. A `tool` is not an encoding in itself: the site does not offer it as a choice.
@@ -306,6 +315,7 @@ def encoding(
         op = name or function.__name__
         results = (result,) * len(outputs) if isinstance(result, str) else result
         _require(function, results, outputs, {**(arrays or {}), **(domains or {})})
+        _expect_words(function, domains or {})
         known = REGISTRY.registered.get(op)
         if known is not None and known.function.__module__ != function.__module__:
             msg = f"encoding: names must be unique; {op!r} is already defined in {known.function.__module__}."
@@ -319,6 +329,20 @@ def encoding(
         return function
 
     return register
+
+
+def _expect_words(function: Callable[..., Any], domains: Mapping[str, Domain]) -> None:
+    """
+    Let a function be called without an option that must be one of a few words: `check_word` then says the words.
+
+    Python's own error names the option alone. The signature does not change: the option has no default.
+    """
+    signature = inspect.signature(function)
+    words = [n for n, p in signature.parameters.items() if p.default is p.empty and isinstance(domains.get(n), OneOf)]
+    if words:
+        code: Any = inspect.unwrap(function)  # below what evaluates it in blocks
+        code.__signature__ = signature
+        code.__kwdefaults__ = {**(code.__kwdefaults__ or {}), **dict.fromkeys(words, MISSING)}
 
 
 def _require(

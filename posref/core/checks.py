@@ -7,6 +7,7 @@ Checks of options return the option, with NumPy scalars converted to Python numb
 from typing import Any
 
 from posref.core.arrays import Array, are_numpy, library
+from posref.spec import MISSING
 
 LARGEST_INTEGER = 2**31 - 1  # for options: they are combined with positions, which have 32 bits in JAX
 LARGEST_REAL = float.fromhex("0x1.fffffffffffffp+1023")
@@ -92,7 +93,11 @@ def quoted(value: Any) -> str:
 
 
 def check_word(function: str, argument: str, value: Any, words: tuple[str, ...]) -> None:
-    """Raise if `value` is not one of `words`."""
+    """Raise if `value` is not one of `words`, or not given."""
+    if value is MISSING:
+        remedy = f"It has no default: help(posref.{function}) says what each word means."
+        msg = f"{function}: {argument} must be given, as one of {', '.join(map(repr, words))}. {remedy}"
+        raise TypeError(msg)
     if not isinstance(value, str) or value not in words:
         msg = f"{function}: {argument} must be one of {', '.join(map(repr, words))}; got {quoted(value)}.{_meant(value, words)}"
         raise ValueError(msg)

@@ -54,6 +54,30 @@ def words_are_those_of_the_type(encoding: Encoding) -> None:
 
 
 @part()
+def a_word_that_is_not_given_is_asked_for(encoding: Encoding) -> None:
+    """The error says the words, under the name of the function that was called; the signature has no default."""
+    op, record = encoding.op, encoding.record
+    parameters = inspect.signature(record.function).parameters
+    required = {
+        n: d.words
+        for n, d in record.domains.items()
+        if isinstance(d, OneOf) and parameters[n].default is inspect.Parameter.empty
+    }
+    call = encoding.calls("value")[0]
+    for option, words in required.items():
+        positional, keywords = bind(op, call.inputs, call.params)
+        del keywords[option]
+        try:
+            record.function(*positional, **keywords)
+        except TypeError as error:
+            said = str(error)
+        else:
+            said = "no error"
+        expected = f"{op}: {option} must be given, as one of {', '.join(map(repr, words))}. It has no default: "
+        assert said.startswith(expected), said
+
+
+@part()
 def results_have_their_axes(encoding: Encoding) -> None:
     """Together with the arguments' axes, on the calls of the suite: one size for every letter."""
     record, calls = encoding.record, encoding.calls("value", "sequence")
