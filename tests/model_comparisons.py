@@ -134,7 +134,6 @@ MARKS = {
     "log-spaced continuous position bias": r"continuous_position_bias_mlp",
     "LeViT attention bias": r"attention_biases",
     "relative logits": r"rel_logits_proj",
-    "relative key table": r"rel_pos_emb\.weight",
     "disentangled attention": r"rel_embeddings",
     "convolutional projections": r"convolution_projection",
     "depthwise convolution in the feed-forward": r"\.dwconv\.dwconv\.",
@@ -157,7 +156,8 @@ MARKS = {
     "layout_2d": r"h_position_embeddings",
     "strided convolution": r":SEWD?PositionalConvEmbedding",
     "axial_learned": r"position_embeddings\.weights\.\d|row_embedd|(cell_2d|row)\w*embedding|position_embedding_table$",
-    "shaw_scores": r"distance_embedding\.weight|emb_rel_k|\.pe_k\.",
+    "shaw_values": r"emb_rel_v",
+    "shaw_scores": r"distance_embedding\.weight|emb_rel_k|\.pe_k\.|rel_pos_emb\.weight",
 }
 
 

@@ -15,6 +15,9 @@ from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttent
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
 from transformers.models.vitdet.modeling_vitdet import get_rel_pos
+from transformers.models.vits import VitsConfig
+from transformers.models.vits.modeling_vits import VitsAttention
+from transformers.models.wav2vec2_bert.modeling_wav2vec2_bert import _apply_relative_key_position_encoding
 from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAttention
 
 from ._shared import lacks
@@ -52,6 +55,94 @@ def transformer_xl_scores(
         table = waves(apart, width, clamp).to(q.dtype)  # as both models do
         rows.append(torch.stack([one(flat_q[row, :, i], flat_k[row], table[i], r_weight, biases) for i in range(queries)], 1))
     return torch.stack(rows).reshape(*lead, heads, queries, keys)
+
+
+def shaw_scores(
+    q: Tensor, k: Tensor, key_table: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, left: int, right: int, order: str,
+    outside: str = "clip", terms: str = "query",
+) -> Tensor:  # fmt: skip
+    """Wav2Vec2-BERT's relative keys, or VitsAttention.forward up to its softmax, for a query with keys at each distance."""
+    if order != "key_minus_query" or terms != "query":
+        lacks("key minus query, and no term of the key")
+    if outside == "zero":
+        left, right, key_table = _one_window(left, right, key_table)
+    apart = _near(q, q_positions, k_positions, left, right)
+    flat = q.reshape(-1, 1, q.shape[-1])
+    tokens = nn.functional.pad(flat, (0, 0, left + 1, right + 1 if outside == "zero" else 0))  # the query is token left + 1
+    if outside == "zero":
+        found = _vits(tokens, key_table, None, None)[1][:, left + 1]
+    else:
+        module = SimpleNamespace(
+            left_max_position_embeddings=left, right_max_position_embeddings=right, scaling=1.0,
+            distance_embedding=lambda rows: nn.functional.embedding(rows, key_table),
+        )  # fmt: skip
+        keys = q.new_zeros(1, 1, left + right + 3, 1)  # only their number counts
+        found = _apply_relative_key_position_encoding(module, tokens[:, None], keys)[1][:, 0, left + 1]
+    relative = found.reshape(*q.shape[:-1], -1).gather(-1, apart)
+    return q @ k.transpose(-1, -2) + relative
+
+
+def shaw_values(
+    weights: Tensor, v: Tensor, value_table: Tensor, q_positions: Tensor, k_positions: Tensor, /, *, left: int, right: int,
+    order: str, outside: str = "clip",
+) -> Tensor:  # fmt: skip
+    """VitsAttention.forward after its softmax, for a query with keys at each distance."""
+    if order != "key_minus_query" or outside != "zero":
+        lacks("VITS has key minus query, and zeros outside")
+    left, right, value_table = _one_window(left, right, value_table)
+    apart = _near(weights, q_positions, k_positions, left, right).reshape(-1, weights.shape[-1])
+    size = left + right + 3
+    rows = torch.zeros(len(apart), size, dtype=weights.dtype).scatter_add(1, apart, weights.reshape(apart.shape))
+    row = torch.arange(size)[:, None] == left + 1  # of the query, among all tokens
+    tokens = weights.new_zeros(len(apart), size, v.shape[-1])
+    found = _vits(tokens, None, value_table, rows[:, None] * row)[0][:, left + 1]
+    return weights @ v + found.reshape(*weights.shape[:-1], v.shape[-1])
+
+
+def _one_window(left: int, right: int, table: Tensor) -> tuple[int, int, Tensor]:
+    """Return a window of one size for both sides, as VITS has it, whose further rows are 0."""
+    size = max(left, right, 1)
+    return size, size, nn.functional.pad(table, (0, 0, size - left, size - right))
+
+
+def _near(x: Tensor, q_positions: Tensor, k_positions: Tensor, left: int, right: int) -> Tensor:
+    """Return the number of each key among tokens from left + 1 before the query to right + 1 after it."""
+    if not x.numel():
+        lacks("its module has a query and a channel at least")
+    apart = torch.clamp(k_positions[..., None, :] - q_positions[..., :, None], -left - 1, right + 1) + left + 1
+    return apart.expand(*x.shape[:-1], apart.shape[-1])
+
+
+def _vits(tokens: Tensor, k_table: Tensor | None, v_table: Tensor | None, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the output and the logits of VitsAttention of one head, with given queries and tables; keys and values are 0."""
+    given = next(t for t in (k_table, v_table) if t is not None)
+    lanes = tokens.shape[-1]
+    attention = _vits_attention(lanes, (given.shape[0] - 1) // 2)
+    none = torch.zeros(given.shape, dtype=given.dtype)
+    attention.emb_rel_k = (none if k_table is None else k_table)[None]
+    attention.emb_rel_v = (none if v_table is None else v_table)[None]
+    attention.q_proj.forward = lambda x: tokens
+    seen: list[Tensor] = []
+
+    def softmax(logits: Tensor, dim: int) -> Tensor:
+        seen.append(logits)
+        return torch.zeros_like(logits) if weights is None else weights
+
+    with patch.object(nn.functional, "softmax", softmax):
+        out = attention(torch.zeros(tokens.shape, dtype=tokens.dtype))[0]
+    return out, seen[0]
+
+
+@functools.lru_cache(maxsize=64)
+def _vits_attention(lanes: int, window: int) -> Any:
+    config = VitsConfig(hidden_size=lanes, num_attention_heads=1, window_size=window, attention_dropout=0.0)
+    attention = VitsAttention(config).eval()
+    attention.scaling = 1.0
+    for name in ("emb_rel_k", "emb_rel_v"):
+        delattr(attention, name)
+    for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+        setattr(attention, name, nn.Identity())
+    return attention
 
 
 def decomposed_rows(q_positions: Tensor, k_positions: Tensor, /, *, q_size: int, k_size: int) -> Tensor:

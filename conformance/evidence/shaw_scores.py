@@ -3,8 +3,20 @@
 from typing import Any
 
 from ..model import Case
-from .shared.relative import WINDOW, shaw_cases, shaw_forms, shaw_gradients
-from .tools.deviation import after, deviations_of
+from .shared.relative import (
+    BACKWARD,
+    FORWARD,
+    K_ROWS,
+    Q_ROWS,
+    UNSORTED,
+    WINDOW,
+    shaw_case,
+    shaw_cases,
+    shaw_forms,
+    shaw_gradients,
+    squares,
+)
+from .tools.deviation import Function, Real, after, deviations_of
 from .tools.hints import UNSCALED
 from .tools.omissions import ONE_PAIR
 
@@ -19,14 +31,65 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return (
         *shaw_cases("shaw_scores", SCORE_AXES),
+        *_with_keys(),
         *shaw_forms("shaw_scores", {"q": "qd", "k": "kd", "key_table": "nd"}),
         *shaw_gradients("shaw_scores", {"q": "qd", "k": "kd", "key_table": "nd"}, "qk"),
     )
 
 
+def _with_keys() -> tuple[Case, ...]:
+    """Return cases whose keys meet the vectors too, and tables of BERT's relative_key."""
+    case, both = shaw_case("shaw_scores", SCORE_AXES), {"terms": "query_and_key"}
+    return (
+        case("both/small", "terms order", (), 5, ((1, 4, 2), (0, 1, 2, 3, 7)), (2, 2), BACKWARD, **both),
+        case("both/unsorted", "terms clip windows", (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD, **both),
+        case("both/rows", "terms rows downcast", (2,), 7, (Q_ROWS, K_ROWS), (2, 3), BACKWARD, bits=24, **both),
+        case("both/heads", "terms heads", (2, 3), 4, ((0, 4, 7, 2), UNSORTED), (3, 7), BACKWARD, **both),
+        case("both/relative-key-query", "terms true-size", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511, 89)), (511, 511),
+             BACKWARD, comment="512 tokens: a row for each distance", **both),
+        case("both/zero", "terms outside", (2,), 4, ((1, 5, 2), (0, 1, 2, 9, 7)), (1, 2), FORWARD, outside="zero", **both),
+        case("both/one-query", "terms decode", (3,), 6, ((4,), (0, 1, 2, 3, 4)), (7, 7), BACKWARD, **both),
+        case("backward/relative-key", "true-size order", (), 3, ((0, 511, 88), (0, 5, 256, 87, 510, 511)), (511, 511), BACKWARD,
+             comment="512 tokens: a row for each distance"),
+        case("refused/terms", "refuse terms", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such terms",
+             kind="reject", terms="key"),
+    )  # fmt: skip
+
+
+def _without_key(function: Function) -> Function:
+    return lambda *args, **options: function(*args, **options | {"terms": "query"})
+
+
+def _always_key(function: Function) -> Function:
+    return lambda *args, **options: function(*args, **options | {"terms": "query_and_key"})
+
+
+def _key_reversed(function: Function) -> Function:
+    """Read the key's vectors at the other sign of the distance."""
+    other = {FORWARD: BACKWARD, BACKWARD: FORWARD}
+
+    def deviating(q: Real, k: Real, *rest: Any, order: str, terms: str = "query", **options: Any) -> Real:
+        of_query = function(q, k, *rest, order=order, **options)
+        if terms == "query":
+            return of_query
+        return of_query + function(0 * q, k, *rest, order=other[order], terms=terms, **options)
+
+    return deviating
+
+
+def _squared(scores: Real, q: Any, k: Any, table: Any, *places: Any, **options: Any) -> Real:
+    return scores + squares(table, *places, **options) if options.get("terms") == "query_and_key" else scores
+
+
 _deviation = deviations_of("shaw_scores")
+KEY_TERM = "With relative_key_query the key meets the same vector as the query, in a term of its own."
 
 DEVIATIONS = (
     _deviation("shaw-scaled", "scores are divided by sqrt(D)", after(lambda s, q, *a, **o: s / q.shape[-1] ** 0.5),
                hint=UNSCALED),
+    _deviation("shaw-no-key-term", "the key's product with the vector is missing", _without_key, hint=KEY_TERM),
+    _deviation("shaw-key-term", "the key's product with the vector is always added", _always_key, hint=KEY_TERM),
+    _deviation("shaw-key-reversed", "the key's vector is that of the other sign of the distance", _key_reversed, hint=KEY_TERM),
+    _deviation("shaw-squared", "the vector is added to the query and to the key, and so multiplied with itself",
+               after(_squared), hint="(q + a).(k + a) has a term too much: a.a."),
 )  # fmt: skip

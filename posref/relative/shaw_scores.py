@@ -1,10 +1,15 @@
 """Relative position representations. Source: Shaw et al., arXiv:1803.02155, equations (3) and (4)."""
 
-from posref.core.arrays import cast, library, rows
-from posref.core.checks import check_real
-from posref.relative.shaw_table import DOMAINS, PLACES, Order, rows_of, widened
-from posref.spec import Axes, encoding
+from typing import Literal, get_args
+
+from posref.core.arrays import Array, cast, library, namespace
+from posref.core.checks import check_real, check_word
+from posref.relative.shaw_table import DOMAINS, PLACES, Order, Outside, vectors_of, widened
+from posref.spec import Axes, OneOf, encoding, part
 from posref.types import ArrayOf, T
+
+Terms = Literal["query", "query_and_key"]
+TERMS: tuple[Terms, ...] = get_args(Terms)
 
 
 @encoding(
@@ -15,8 +20,8 @@ from posref.types import ArrayOf, T
     ),
     family="relative",
     source="arXiv:1803.02155, equation (4)",
-    models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT"),
-    domains=DOMAINS,
+    models=("Music Transformer", "SpeechT5", "Wav2Vec2-BERT", "VITS", "BERT (relative_key)", "NEZHA"),
+    domains={**DOMAINS, "terms": OneOf(TERMS)},
     invariants=("shift invariant", "decode"),
     arrays={"q": Axes("*R Q D", usual=(-1.0, 1.0)), "k": Axes("*R K D"), "key_table": Axes("left+right+1 D"), **PLACES},
     result="*R Q K",
@@ -25,6 +30,9 @@ from posref.types import ArrayOf, T
     read={
         "SpeechT5": "transformers 5.23.0, models/speecht5/modeling_speecht5.py:425-441",
         "Shaw et al.'s paper": "arXiv:1803.02155, section 3.2",
+        "VITS": "transformers 5.23.0, models/vits/modeling_vits.py:960-984",
+        "BERT's relative_key": "transformers 4.57.1, models/bert/modeling_bert.py:277-294",
+        "relative_key_query": "transformers 4.57.1, models/bert/modeling_bert.py:294-299",
     },
 )
 def shaw_scores(
@@ -38,6 +46,8 @@ def shaw_scores(
     left: int,
     right: int,
     order: Order,
+    outside: Outside = "clip",
+    terms: Terms = "query",
 ) -> T:
     r"""
     Return query-key products, after adding to each key a learned vector for its clipped distance from the query.
@@ -45,7 +55,11 @@ def shaw_scores(
     .. math:: e_{ij} = q_i \cdot (k_j + a_{ij}), \qquad a_{ij} = A_{c(p_j - p_i) + l}, \qquad c(n) = \min(\max(n, -l), r)
 
     where q_i and k_j are query i and key j, p_i and p_j their positions, A_n row n of the table, counted from 0, l = `left` and
-    r = `right`. With `order` "query_minus_key", c(p_i - p_j) replaces c(p_j - p_i).
+    r = `right`. With `order` "query_minus_key", c(p_i - p_j) replaces c(p_j - p_i). With `outside` "zero", a_ij is 0 where the
+    difference is below -l or above r. With `terms` "query_and_key" the key meets the vector too, as in method 4 of Huang et
+    al., arXiv:2009.13658:
+
+    .. math:: e_{ij} = q_i \cdot k_j + q_i \cdot a_{ij} + k_j \cdot a_{ij}
 
     Parameters
     ----------
@@ -69,7 +83,17 @@ def shaw_scores(
         - ``"key_minus_query"``: The key's position minus the query's: keys that come before the query are negative. Used by
           Shaw et al.'s paper.
         - ``"query_minus_key"``: The query's position minus the key's: keys that come before the query are positive. Used by
-          SpeechT5.
+          SpeechT5 and BERT's relative_key.
+    outside : {"clip", "zero"}
+        What a query and a key have that are farther apart than the window.
+
+        - ``"clip"``: The last vector of that side. Used by Shaw et al.'s paper, SpeechT5 and Wav2Vec2-BERT.
+        - ``"zero"``: No vector: the product of query and key alone. Used by VITS.
+    terms : {"query", "query_and_key"}
+        Which of the two meets the vector.
+
+        - ``"query"``: The query alone. Used by Shaw et al.'s paper and BERT's relative_key.
+        - ``"query_and_key"``: The query and the key, each in a term of its own. Used by relative_key_query.
 
     Returns
     -------
@@ -80,7 +104,17 @@ def shaw_scores(
     ------
     ValueError
         If the table is not 2-D with ``left + right + 1`` rows, an array is not real floating, positions are not integers, have
-        no axis or do not fit the shape of `q`, or `order` is unknown.
+        no axis or do not fit the shape of `q`, or `order`, `outside` or `terms` is unknown.
+
+    Notes
+    -----
+    BERT's kin of transformers 4 with ``position_embedding_type`` "relative_key" or "relative_key_query" have a row for each
+    distance between P = ``max_position_embeddings`` tokens: ``left = right = P - 1``, and "query_minus_key". Longer texts raise
+    an IndexError there. With a cache, version 4.57.1 gives each query the last key's position (modeling_bert.py:279), which is
+    wrong for more than one query. Version 5 has removed both.
+
+    NEZHA's table is not learned, and serves keys and values: ``sinusoidal`` of the rows' numbers, 0 to left + right, with
+    ``layout="interleaved"``. So the row of distance 0 has the angles of position `left`.
 
     Examples
     --------
@@ -92,9 +126,17 @@ def shaw_scores(
     """
     xp = library("shaw_scores", q=q, k=k, key_table=key_table)
     check_real("shaw_scores", q=q, k=k, key_table=key_table)
-    index = rows_of("shaw_scores", "q", q, key_table, q_positions, k_positions, left, right, order)
+    check_word("shaw_scores", "terms", terms, TERMS)
     queries, keys, table = widened(q, k, key_table)
-    content = xp.matmul(queries, xp.matrix_transpose(keys))
-    offsets = xp.matrix_transpose(rows(table, index))  # (*P, Q, D, K)
-    relative = xp.matmul(queries[..., :, None, :], offsets)[..., 0, :]
-    return cast(content + relative, q.dtype)
+    vectors = vectors_of("shaw_scores", "q", q, table, q_positions, k_positions, left, right, order, outside)
+    scores = xp.matmul(queries, xp.matrix_transpose(keys))
+    relative = xp.matmul(queries[..., :, None, :], xp.matrix_transpose(vectors))[..., 0, :]
+    if terms == "query":
+        return cast(scores + relative, q.dtype)
+    return cast(scores + relative + with_keys(keys, vectors), q.dtype)
+
+
+@part()
+def with_keys(keys: Array, vectors: Array, /) -> Array:
+    """Return the product of each key, (..., K, D), with its vector of every query, (..., Q, K, D): (..., Q, K)."""
+    return namespace(keys).matmul(vectors[..., None, :], keys[..., None, :, :, None])[..., 0, 0]

@@ -2,13 +2,20 @@
 
 from typing import Literal, get_args
 
-from posref.core.arrays import Array, cast, distances, library, namespace, wide
+from posref.core.arrays import Array, beside, cast, distances, library, namespace, rows, wide
 from posref.core.checks import check_integer, check_rows, check_tokens, check_word
 from posref.spec import Axes, Domain, Integer, OneOf
 
 Order = Literal["key_minus_query", "query_minus_key"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-DOMAINS: dict[str, Domain] = {"left": Integer(0, usual=8), "right": Integer(0, usual=8), "order": OneOf(ORDERS)}
+Outside = Literal["clip", "zero"]
+OUTSIDE: tuple[Outside, ...] = get_args(Outside)
+DOMAINS: dict[str, Domain] = {
+    "left": Integer(0, usual=8),
+    "right": Integer(0, usual=8),
+    "order": OneOf(ORDERS),
+    "outside": OneOf(OUTSIDE),
+}
 PLACES = {"q_positions": Axes("~*R Q", "integer"), "k_positions": Axes("~*R K", "integer")}
 
 
@@ -18,11 +25,13 @@ def widened(first: Array, *others: Array) -> list[Array]:
     return [cast(x, work) for x in (first, *others)]
 
 
-def rows_of(
-    function: str, of: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int, order: Order
-) -> Array:
-    """Return the index of the table's row for every query and key, shape ``(*P, Q, K)``."""
+def vectors_of(
+    function: str, of: str, x: Array, table: Array, q_positions: Array, k_positions: Array, left: int, right: int,
+    order: Order, outside: Outside,
+) -> Array:  # fmt: skip
+    """Return the vector of every query and key, in the working dtype, shape ``(*P, Q, K, D)``."""
     check_word(function, "order", order, ORDERS)
+    check_word(function, "outside", outside, OUTSIDE)
     left = check_integer(function, "left", left, 0)
     right = check_integer(function, "right", right, 0)
     xp = library(function, q_positions=q_positions, k_positions=k_positions)
@@ -37,4 +46,8 @@ def rows_of(
     check_rows(function, "q_positions", tuple(q_positions.shape), tuple(x.shape[:-1]), of=of)
     apart = distances(q_positions, k_positions)
     apart = -apart if order == "key_minus_query" else apart
-    return xp.clip(apart, -left, right) + left
+    if outside == "clip":
+        return rows(table, xp.clip(apart, -left, right) + left)
+    zeros = beside([[0.0] * table.shape[1]], table, table.dtype)
+    padded = namespace(table).concat([zeros, table, zeros], axis=0)  # one row on each side, for all that is farther
+    return rows(padded, xp.clip(apart, -left - 1, right + 1) + left + 1)

@@ -1,8 +1,8 @@
 """Values of attention with learned vectors for relative positions. Source: Shaw et al., arXiv:1803.02155, equation (3)."""
 
-from posref.core.arrays import cast, library, rows
+from posref.core.arrays import cast, library
 from posref.core.checks import check_real
-from posref.relative.shaw_table import DOMAINS, PLACES, Order, rows_of, widened
+from posref.relative.shaw_table import DOMAINS, PLACES, Order, Outside, vectors_of, widened
 from posref.spec import Axes, encoding
 from posref.types import ArrayOf, T
 
@@ -15,7 +15,7 @@ from posref.types import ArrayOf, T
     ),
     family="relative",
     source="arXiv:1803.02155, equation (3)",
-    models=("Music Transformer",),
+    models=("Music Transformer", "VITS", "NEZHA"),
     domains=DOMAINS,
     invariants=("shift invariant", "decode"),
     arrays={"weights": Axes("*R Q K", usual=(-1.0, 1.0)), "v": Axes("*R K D"), "value_table": Axes("left+right+1 D"), **PLACES},
@@ -24,6 +24,7 @@ from posref.types import ArrayOf, T
     sums=True,
     read={
         "Shaw et al.'s paper": "arXiv:1803.02155, section 3.2",
+        "VITS": "transformers 5.23.0, models/vits/modeling_vits.py:937-939 and 960-967",
     },
 )
 def shaw_values(
@@ -37,6 +38,7 @@ def shaw_values(
     left: int,
     right: int,
     order: Order,
+    outside: Outside = "clip",
 ) -> T:
     r"""
     Return the weighted sum of values, after adding to each value a learned vector for its clipped distance from the query.
@@ -45,6 +47,7 @@ def shaw_values(
 
     where alpha_ij is the weight of value v_j for query i, p_i and p_j are the positions of query i and key j, A_n is row n of
     the table, counted from 0, l = `left` and r = `right`. With `order` "query_minus_key", c(p_i - p_j) replaces c(p_j - p_i).
+    With `outside` "zero", a_ij is 0 where the difference is below -l or above r.
 
     Parameters
     ----------
@@ -68,6 +71,11 @@ def shaw_values(
         - ``"key_minus_query"``: The key's position minus the query's: keys that come before the query are negative. Used by
           Shaw et al.'s paper.
         - ``"query_minus_key"``: The query's position minus the key's: keys that come before the query are positive.
+    outside : {"clip", "zero"}
+        What is added to a value that is farther from the query than the window.
+
+        - ``"clip"``: The last vector of that side. Used by Shaw et al.'s paper.
+        - ``"zero"``: Nothing. Used by VITS.
 
     Returns
     -------
@@ -81,7 +89,8 @@ def shaw_values(
 
     Notes
     -----
-    Many implementations have no table for values: they return the sum without a_ij.
+    Many implementations have no table for values: they return the sum without a_ij. The window of the values may differ from
+    that of the keys in `shaw_scores`. NEZHA has one table for both.
 
     Examples
     --------
@@ -93,7 +102,7 @@ def shaw_values(
     """
     xp = library("shaw_values", weights=weights, v=v, value_table=value_table)
     check_real("shaw_values", weights=weights, v=v, value_table=value_table)
-    index = rows_of("shaw_values", "weights", weights, value_table, q_positions, k_positions, left, right, order)
     given, values, table = widened(weights, v, value_table)
-    relative = xp.matmul(given[..., :, None, :], rows(table, index))[..., 0, :]  # rows: (*P, Q, K, D)
+    vectors = vectors_of("shaw_values", "weights", weights, table, q_positions, k_positions, left, right, order, outside)
+    relative = xp.matmul(given[..., :, None, :], vectors)[..., 0, :]
     return cast(xp.matmul(given, values) + relative, weights.dtype)

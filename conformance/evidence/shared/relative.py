@@ -41,6 +41,8 @@ FLAGS = {
     "shaw-true-size": Flag("a model's own windows not reproduced", "wav2vec2-BERT"),
     "shaw-empty": Flag("no query: a crash or a wrong shape"),
     "shaw-refuse": Flag("an unknown word or a table of the wrong length accepted"),
+    "shaw-outside": Flag("the last row where nothing is added outside the window, or the reverse", "VITS"),
+    "shaw-terms": Flag("the key's own product with the vector left out, or added where it is not asked", "BERT's relative_key"),
     "power-of-two-heads": Flag("the ratio of slopes fixed at that of 8 heads, or heads in another order"),
 }
 
@@ -55,9 +57,9 @@ FAR = (0, 7, 257, 2049, 65537, 131071, 1048575)  # all clipped but a few
 
 def shaw_step(
     axes: Mapping[str, str], seed: str, lead: tuple[int, ...], width: int, positions: tuple[Any, Any], sides: tuple[int, int],
-    order: str, bits: int = 8, rows: int | None = None,
+    order: str, bits: int = 8, rows: int | None = None, **options: str,
 ) -> Step:  # fmt: skip
-    """Return a call: axes by array, leading axes, the head size, positions of queries and of keys, left and right."""
+    """Return a call: axes by array, leading axes, the head size, positions of queries and of keys, left and right, options."""
     queries, keys = (np.asarray(p).shape[-1] for p in positions)
     sizes = {"q": queries, "k": keys, "d": width, "n": sum(sides) + 1 if rows is None else rows}
     shapes = {name: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for name, letters in axes.items()}
@@ -65,11 +67,11 @@ def shaw_step(
     if "weights" in arrays:
         arrays["weights"] = np.abs(arrays["weights"]) / 16  # positive and small
     inputs = {**arrays, "q_positions": positions[0], "k_positions": positions[1]}
-    return Step({"left": sides[0], "right": sides[1], "order": order}, inputs)
+    return Step({"left": sides[0], "right": sides[1], "order": order, **options}, inputs)
 
 
-def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, ...]:
-    """Return what both operations are asked; `term` is a further flag."""
+def shaw_case(op: str, axes: Mapping[str, str]) -> Callable[..., Case]:
+    """Return what makes cases of one of both operations."""
 
     def case(
         name: str, flags: str, *call: Any, comment: str = "", kind: str = "value", tier: str = "core", **more: Any
@@ -78,6 +80,12 @@ def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, 
         flagged = tuple(f"shaw-{flag}" for flag in flags.split())
         return Case(f"{op}/{name}", step.params, step.inputs, flagged, comment, kind, tier)
 
+    return case
+
+
+def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, ...]:
+    """Return what both operations are asked; `term` is a further flag."""
+    case = shaw_case(op, axes)
     return (
         case("forward/small", "order row" + term, (), 6, ((1, 2), (0, 1, 2)), (2, 1), FORWARD),
         case("forward/unsorted", "windows clip ids" + term, (3,), 6, ((3, 8, 1, 4), UNSORTED), (4, 2), FORWARD),
@@ -112,6 +120,17 @@ def shaw_cases(op: str, axes: Mapping[str, str], term: str = "") -> tuple[Case, 
               kind="reject"),
         case("refused/rows", "refuse", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD,
               comment="left + right + 1 rows: 4, not 3", kind="reject", rows=3),
+        case("zero/small", "outside row" + term, (), 5, ((2, 9, 4), (0, 1, 2, 3, 5, 7)), (2, 1), FORWARD, outside="zero"),
+        case("zero/backward", "outside order windows", (2,), 6, ((3, 8, 1), UNSORTED), (1, 4), BACKWARD, outside="zero"),
+        case("zero/vits", "outside true-size", (), 96, ((0, 5, 11), (0, 1, 3, 4, 5, 6, 9, 10, 11)), (4, 4), FORWARD,
+              outside="zero"),
+        case("zero/rows", "outside rows downcast", (2,), 7, (Q_ROWS, K_ROWS), (3, 2), FORWARD, bits=24, outside="zero"),
+        case("zero/far", "outside clip ids", (2,), 4, ((2050, 3, 65538), FAR), (5, 3), FORWARD, outside="zero"),
+        case("zero/causal", "outside one-sided", (3,), 6, ((4, 5), (0, 1, 3, 5, 6)), (2, 0), FORWARD, outside="zero"),
+        case("zero/one-row", "outside one-sided", (2,), 4, ((1, 5, 2), (0, 1, 2, 7)), (0, 0), BACKWARD, outside="zero",
+              comment="a vector for the token itself alone"),
+        case("refused/outside", "refuse outside", (), 4, ((1, 2), (0, 1, 2)), (2, 1), FORWARD, comment="no such rule",
+              kind="reject", outside="wrap"),
     )  # fmt: skip
 
 
@@ -143,15 +162,16 @@ def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
     """Yield gradients of arrays that have these axes after the leading ones: queries, keys, rows of the table, lanes."""
 
     def case(
-        name: str, flags: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str
-    ) -> Case:
+        name: str, flags: str, lead: tuple[int, ...], width: int, places: tuple[Any, Any], left: int, right: int, order: str,
+        **options: Any,
+    ) -> Case:  # fmt: skip
         queries, keys = (np.shape(p)[-1] for p in places)
         sizes = {"q": queries, "k": keys, "n": left + right + 1, "d": width}
         shapes = {n: (*(() if "n" in letters else lead), *(sizes[a] for a in letters)) for n, letters in axes.items()}
         inputs = {n: reals(op + name + n, *shape) / 4 for n, shape in shapes.items()}
         inputs |= {"q_positions": places[0], "k_positions": places[1]}
         cotangents = {"out": (*lead, *(sizes[a] for a in out))}
-        return gradient(op, name, flags, inputs, cotangents, left=left, right=right, order=order)
+        return gradient(op, name, flags, inputs, cotangents, left=left, right=right, order=order, **options)
 
     yield case("strided", "non-contiguous term", (2,), 3, ((3, 1), (0, 2, 9)), 1, 2, "query_minus_key")
     yield case("forward", "term repeat clip", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "key_minus_query")
@@ -159,8 +179,12 @@ def shaw_gradients(op: str, axes: dict[str, str], out: str) -> Iterator[Case]:
     yield case(
         "rows", "offsets broadcast", (2,), 3, (((4, 5), (260, 262)), ((0, 5, 6), (262, 256, 261))), 1, 3, "key_minus_query"
     )
+    yield case("zero", "term unused", (), 3, ((3, 1), (0, 2, 9)), 1, 2, "key_minus_query", outside="zero")
+    if op == "shaw_scores":
+        yield case("both", "term repeat", (2,), 3, ((3, 1), (0, 2, 9)), 2, 1, "query_minus_key", terms="query_and_key")
 
 
+OUTSIDE = "Outside the window: the last row of that side, or nothing, as the option says."
 CLIP_FIRST = "Clip to -left and right, then add left."
 
 
@@ -183,30 +207,54 @@ def _order(order: str) -> Callable[..., Any]:
     return lambda *args, **options: (args, options | {"order": order})
 
 
-def _clip_exchanged(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
+def _clip_exchanged(apart: Any, left: int, right: int) -> Any:
     """Clip to (-right, left), adding right."""
+    return np.clip(apart, -right, left) + right, (-right <= apart) & (apart <= left)
+
+
+def _modulo(apart: Any, left: int, right: int) -> Any:
+    """Let differences beyond the window wrap around."""
+    return (apart + left) % (left + right + 1), (-left <= apart) & (apart <= right)
+
+
+def _right_rows(apart: Any, left: int, right: int) -> Any:
+    return np.clip(apart, -left, right) + left, (-left <= apart) & (apart <= right)
+
+
+def _vectors(
+    table: Real, q: Any, k: Any, rows: Callable[..., Any], *, left: int, right: int, order: str, outside: str = "clip",
+    terms: str = "query",
+) -> Real:  # fmt: skip
+    """Return the vector of every query and key, by these rows and this window."""
     apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
-    return np.clip(apart, -right, left) + right
+    index, inside = rows(apart, left, right)
+    return table[index] * (inside | (outside == "clip"))[..., None]
 
 
-def _shaw_rows(index: Callable[..., Any]) -> dict[str, Wrap]:
+def squares(table: Real, q: Any, k: Any, **options: Any) -> Real:
+    """Return the square of every vector."""
+    return np.sum(_vectors(table, q, k, _right_rows, **options) ** 2, axis=-1)
+
+
+def _shaw_rows(rows: Callable[..., Any]) -> dict[str, Wrap]:
     """Return wraps that look up other rows of the table."""
 
     def scores(q: Real, k: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
-        rows = table[index(q, k, table, qp, kp, **options)]
-        return q @ np.swapaxes(k, -1, -2) + np.sum(q[..., :, None, :] * rows, axis=-1)
+        vectors = _vectors(table, qp, kp, rows, **options)
+        of_key = options.get("terms") == "query_and_key"
+        relative = np.sum((q[..., :, None, :] + of_key * k[..., None, :, :]) * vectors, axis=-1)
+        return q @ np.swapaxes(k, -1, -2) + relative
 
     def values(w: Real, v: Real, table: Real, qp: Any, kp: Any, /, **options: Any) -> Real:
-        rows = table[index(w, v, table, qp, kp, **options)]
-        return w @ v + np.sum(w[..., :, :, None] * rows, axis=-2)
+        return w @ v + np.sum(w[..., :, :, None] * _vectors(table, qp, kp, rows, **options), axis=-2)
 
     return {"shaw_scores": lambda _: scores, "shaw_values": lambda _: values}
 
 
-def _modulo(a: Any, b: Any, table: Any, q: Any, k: Any, /, *, left: int, right: int, order: str) -> Any:
-    """Let differences beyond the window wrap around."""
-    apart = k[..., None, :] - q[..., :, None] if order == "key_minus_query" else q[..., :, None] - k[..., None, :]
-    return (apart + left) % (left + right + 1)
+def _ends_zero(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
+    """Return a table whose outer rows are zero, if all outside is."""
+    inner = np.minimum(np.arange(len(table)), np.arange(len(table))[::-1]) > 0
+    return (a, b, table * inner[:, None] if options.get("outside") == "zero" else table, *rest), options
 
 
 def _one_row_up(a: Any, b: Any, table: Any, *rest: Any, **options: Any) -> Any:
@@ -223,6 +271,12 @@ DEVIATIONS = (
     Deviation("shaw-clip-exchanged", "left and right are exchanged: rows are clip(difference, -right, left) + right",
               _shaw_rows(_clip_exchanged), hint=CLIP_FIRST, seen_in="wav2vec2-BERT's 64 and 8"),
     Deviation("shaw-rows-modulo", "rows wrap around the table rather than being clipped", _shaw_rows(_modulo), hint=CLIP_FIRST),
+    Deviation("shaw-outside-clip", "outside the window the last row is added where nothing should be",
+              _shaw(lambda *a, **o: (a, o | {"outside": "clip"})), hint=OUTSIDE, seen_in="ports of VITS"),
+    Deviation("shaw-outside-zero", "outside the window nothing is added where the last row should be",
+              _shaw(lambda *a, **o: (a, o | {"outside": "zero"})), hint=OUTSIDE),
+    Deviation("shaw-ends-zero", "the window with zeros outside is one row too small on each side", _shaw(_ends_zero),
+              hint="The first and the last row of the table are inside."),
     Deviation("shaw-row-plus-1", "each row is the one after the right one", _shaw(_one_row_up), hint=FROM_ZERO),
     Deviation("shaw-row-minus-1", "each row is the one before the right one",
               _shaw(lambda a, b, t, *r, **o: ((a, b, np.concatenate([t[:1], t[:-1]]), *r), o)), hint=CLIP_FIRST),
