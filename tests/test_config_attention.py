@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import posref
 from posref import from_config
 from posref.models.layers import ON
 from posref.models.values import model_table
@@ -112,6 +114,52 @@ def test_scales_sinks_and_values() -> None:
     found = from_config(v4)
     assert [entry and entry.operation for entry in found["text values"]] == ["rotated_values", "rotated_values"]
     assert [entry and entry.options for entry in found["text values"]] == [entry and entry.options for entry in found["text"]]
+
+
+def waves(shape: tuple[int, ...], start: float) -> Any:
+    return np.sin(0.7 * np.arange(np.prod(shape)).reshape(shape) + start)
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),  # of BertSelfAttention in transformers 4.57.1, run
+    [
+        ("relative_key", (0.2442704, -0.1843805, -0.3069476, 0.0800385)),
+        ("relative_key_query", (-0.1504080, -0.3353047, -0.6002715, -0.1886953)),
+    ],
+)
+def test_relative_keys_of_bert(kind: str, row: tuple[float, ...]) -> None:
+    found = from_config({"model_type": "bert", "position_embedding_type": kind, "max_position_embeddings": 4})
+    ((component, (entry,)),) = found.items()
+    assert component == "text attention"
+    assert entry is not None
+    x, places = waves((4, 2), 0.3), np.arange(4)
+    q, k, table = x @ waves((2, 2), 1.1).T, x @ waves((2, 2), 2.2).T, waves((7, 2), 2)
+    scores = getattr(posref, entry.operation)(q, k, table, places, places, **(entry.options or {}))
+    assert np.abs(scores[0] / 2**0.5 - row).max() < 1e-7
+
+
+def test_relative_keys_of_its_kin() -> None:
+    """Those whose code has the same scale for all terms. The others are known without relative keys."""
+    assert from_config({"model_type": "bert", "position_embedding_type": "absolute"}) == from_config({"model_type": "bert"})
+    kin = [name for name, row in model_table().items() if "relative_key_query" in str(row)]
+    assert len(kin) == 21
+    for name in kin:
+        given = {"model_type": name, "position_embedding_type": "relative_key_query", "max_position_embeddings": 9}
+        found = from_config(given)
+        (entry,) = (e for entries in found.values() for e in entries if e is not None and e.operation == "shaw_scores")
+        assert entry.options == {"left": 8, "right": 8, "order": "query_minus_key", "terms": "query_and_key"}
+        assert (found.get("text") == [("learned", {"offset": 0})]) == (name == "bert-generation")  # which adds both
+    with pytest.raises(ValueError, match=r"^from_config: config\['position_embedding_type'\] must be one of"):
+        from_config({"model_type": "bert", "position_embedding_type": "rotary"})
+
+
+def test_vits_has_a_window_of_relative_keys_and_values() -> None:
+    window = {"left": 4, "right": 4, "order": "key_minus_query", "outside": "zero"}
+    assert from_config({"model_type": "vits"}) == {
+        "text": [("shaw_scores", window)],
+        "text values": [("shaw_values", window)],
+    }
+    assert from_config({"model_type": "vits", "window_size": None}) == {"text": [None]}
 
 
 def test_a_model_without_them_has_no_such_component() -> None:

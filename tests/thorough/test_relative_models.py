@@ -11,6 +11,7 @@ from transformers import (
     DebertaV2Config,
     DebertaV2Model,
     Gemma3nAudioConfig,
+    GraniteSpeechEncoderConfig,
     LevitConfig,
     LevitModel,
     ParakeetEncoder,
@@ -21,16 +22,19 @@ from transformers import (
     SwinModel,
     Swinv2Config,
     Swinv2Model,
+    VitsConfig,
     XLNetConfig,
     XLNetModel,
 )
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 from transformers.models.gemma3n.modeling_gemma3n import Gemma3nAudioRelativePositionEmbedding
+from transformers.models.granite_speech.modeling_granite_speech import GraniteSpeechConformerAttention, GraniteSpeechCTCEncoder
 from transformers.models.levit.modeling_levit import LevitAttention, LevitAttentionSubsample
 from transformers.models.parakeet.modeling_parakeet import ParakeetEncoderAttention
 from transformers.models.sam.modeling_sam import SamVisionAttention
 from transformers.models.swin.modeling_swin import SwinLayer, SwinRelativePositionBias
 from transformers.models.swinv2.modeling_swinv2 import Swinv2SelfAttention
+from transformers.models.vits.modeling_vits import VitsAttention, VitsTextEncoder
 from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
 import posref
@@ -335,3 +339,69 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         monkeypatch.setattr(DisentangledSelfAttention, "disentangled_attention_bias", method)
 
     assert_equal(lambda: model(tokens).last_hidden_state, expected, patched)
+
+
+def options_of(config: Any, component: str) -> dict[str, Any]:
+    (entry,) = posref.from_config(config.to_dict())[component]
+    assert entry is not None
+    return entry.options or {}
+
+
+def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens on both sides of the window; keys and values."""
+    torch.manual_seed(12)
+    config = VitsConfig(
+        vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, window_size=3, ffn_dim=32, flow_size=8,
+        layerdrop=0.0,
+    )  # fmt: skip
+    model = VitsTextEncoder(config).eval().double()
+    for name, parameter in model.named_parameters():
+        torch.nn.init.normal_(parameter, std=1.0 if "emb_rel" in name else 0.3)
+    tokens, places = torch.randint(1, 30, (2, 11)), torch.arange(11)
+    padding = torch.ones(2, 11, 1, dtype=torch.float64)
+
+    def run() -> Tensor:
+        return model(tokens, padding_mask=padding, attention_mask=padding[..., 0]).last_hidden_state
+
+    def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> tuple[Tensor, None]:
+        q, k, v = (
+            p(hidden_states).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for p in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        at = sign * places, sign * places
+        scores = posref.shaw_scores(q, k, self.emb_rel_k[0], *at, **options_of(config, "text")) * self.scaling
+        out = posref.shaw_values(scores.softmax(-1), v, self.emb_rel_v[0], *at, **options_of(config, "text values"))
+        return self.out_proj(out.transpose(1, 2).flatten(-2)), None
+
+    expected = run().detach()
+    assert_equal(run, expected, lambda sign: monkeypatch.setattr(VitsAttention, "forward", partialmethod(forward, sign=sign)))
+
+
+def test_granite_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks of six tokens, of which each attends to its own."""
+    torch.manual_seed(13)
+    config = GraniteSpeechEncoderConfig(
+        input_dim=10, num_layers=2, hidden_dim=24, num_heads=3, dim_head=8, output_dim=5, context_size=6, max_pos_emb=7,
+        conv_kernel_size=3,
+    )  # fmt: skip
+    model = GraniteSpeechCTCEncoder(config).eval().double()
+    for name, parameter in model.named_parameters():
+        torch.nn.init.normal_(parameter, std=1.0 if "rel_pos_emb" in name else 0.3)
+    features, places = torch.randn(1, 12, 10, dtype=torch.float64), torch.arange(6)
+
+    def forward(self: Any, hidden_states: Tensor, *_: Any, sign: int, **__: Any) -> Tensor:
+        x = self.pre_norm(hidden_states)
+        q, k, v = (
+            y.unflatten(1, (-1, 6)).unflatten(-1, (self.num_heads, -1)).transpose(2, 3)
+            for y in (self.to_q(x), *self.to_kv(x).chunk(2, dim=-1))
+        )
+        at = sign * places, sign * places
+        scores = posref.shaw_scores(q, k, self.rel_pos_emb.weight, *at, **options_of(config, "audio")) * self.scale
+        return self.to_out((scores.softmax(-1) @ v).transpose(2, 3).flatten(-2).flatten(1, 2))
+
+    def run() -> Tensor:
+        return model(features).last_hidden_state
+
+    expected = run().detach()
+    patched = lambda sign: monkeypatch.setattr(GraniteSpeechConformerAttention, "forward", partialmethod(forward, sign=sign))  # noqa: E731
+    assert_equal(run, expected, patched)
