@@ -24,7 +24,7 @@ from posref.types import ArrayOf, T
     sums=True,
     read={
         "Shaw et al.'s paper": "arXiv:1803.02155, section 3.2",
-        "VITS": "transformers 5.23.0, models/vits/modeling_vits.py:937-939 and 960-967",
+        "VITS": "transformers 5.23.0, models/vits/modeling_vits.py:937-967",
     },
 )
 def shaw_values(
@@ -75,7 +75,7 @@ def shaw_values(
         What is added to a value that is farther from the query than the window.
 
         - ``"clip"``: The last vector of that side. Used by Shaw et al.'s paper.
-        - ``"zero"``: Nothing. Used by VITS.
+        - ``"zero"``: Nothing: the value alone. Used by VITS.
 
     Returns
     -------
