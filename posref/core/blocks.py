@@ -83,16 +83,23 @@ def are_plain(arrays: tuple[Any, ...]) -> bool:
         return False
     import torch
 
-    transforms = torch._C._functorch.peek_interpreter_stack() is not None  # of torch.func, as vmap and jvp
-    if torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack() or transforms:
+    if not is_eager():
         return False
     for array in arrays:
-        if type(array) is torch.Tensor:
+        if type(array) in (torch.Tensor, torch.nn.Parameter):
             if array.device.type != "cpu" or (array.requires_grad and torch.is_grad_enabled()):
                 return False
         elif not are_numpy(type(array)) and not isinstance(array, int):
             return False
     return True
+
+
+def is_eager() -> bool:
+    """Return whether PyTorch just runs, and neither traces nor transforms, as vmap and jvp of torch.func do."""
+    import torch
+
+    transforms = torch._C._functorch.peek_interpreter_stack() is not None
+    return not (torch.jit.is_tracing() or torch._C._len_torch_dispatch_stack() or transforms)
 
 
 def _rows(arrays: tuple[Any, ...], around: Mapping[int, tuple[int, int]]) -> Rows | None:

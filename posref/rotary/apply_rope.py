@@ -2,6 +2,7 @@
 
 from typing import Literal, get_args
 
+from posref.core.adjoint import inverse_is_adjoint
 from posref.core.arrays import Array, cast, library, wide
 from posref.core.blocks import in_blocks
 from posref.core.checks import check_flag, check_real, check_rows, check_word
@@ -64,6 +65,7 @@ AXIS: dict[Pairs, int] = {"half": -2, "interleaved": -1}
         "DeepSeek-V4": "transformers 5.23.0, models/deepseek_v4/modeling_deepseek_v4.py:353-370",
     },
 )
+@inverse_is_adjoint
 @in_blocks(x=(0, 1), cos=(0, 1), sin=(0, 1))
 def apply_rope(
     x: ArrayOf[T], cos: ArrayOf[T], sin: ArrayOf[T], /, *, layout: Layout, inverse: bool = False, lanes: Lanes = "leading"
