@@ -126,18 +126,18 @@ def built(config: Any) -> torch.nn.Module | None:
     return found if len(found) else None
 
 
-# By the name of an encoding that posref does not define, or that has no options: what a model has of it, among the names of its
+# By an operation, or the name of an encoding that posref does not define: what a model has of it, among the names of its
 # parameters and buffers, or as the class of a module.
 MARKS = {
-    "Transformer-XL relative positions": r"pos_bias_u|relative_k_proj|r_w_bias|relative_position_embedding\.pos_proj",
-    "window relative position bias": r"relative_position_bias_table",
-    "log-spaced continuous position bias": r"continuous_position_bias_mlp",
-    "LeViT attention bias": r"attention_biases",
+    "transformer_xl_scores": r"pos_bias_u|relative_k_proj|r_w_bias|relative_position_embedding\.pos_proj",
+    "window_bias": r"relative_position_bias_table",
+    "continuous_position_bias": r"continuous_position_bias_mlp",
+    "levit_bias": r"attention_biases",
     "relative logits": r"rel_logits_proj",
-    "disentangled attention": r"rel_embeddings",
+    "deberta_scores": r"rel_embeddings",
     "convolutional projections": r"convolution_projection",
     "depthwise convolution in the feed-forward": r"\.dwconv\.dwconv\.",
-    "decomposed relative position bias": r"rel_pos_h$",
+    "decomposed_bias": r"rel_pos_h$",
     "deformable attention": r"sampling_offsets",
     "t5_bias with segments": r"position_bias\.relative_attention_bias$",
     "t5_bias over boxes": r"rel_pos_x_bias|rel_bias_x|:RelativePositionBiasHorizontal",

@@ -135,7 +135,7 @@ def test_an_encoding_is_chosen_by_model_or_property(source: Path) -> None:
     assert {"rope", "t5_bias", "shaw_values"} <= set(_chosen("Relative or absolute", 0))
     assert {"learned", "axial_learned"} <= set(_chosen("Longer texts than in training", 2))
     assert all(f"(encodings/{op}.md)" in text for op in choose.whole())
-    assert "swin" in choose.missing()["window relative position bias"]
+    assert "d_fine" in choose.missing()["deformable attention"]
     types = (source / "models" / "types.md").read_text(encoding="utf-8")
     assert "`bloom`\n: text [Attention with linear biases (ALiBi)](../encodings/alibi.md)\n" in types
     assert all(f"\n`{name}`\n: " in types for name in ("llama", "bert", "t5", "vit", "clip"))  # parts of others too

@@ -11,6 +11,7 @@ from posref.models.fields import ConfigError, even, first, integer, number, pars
 from posref.models.layers import COUNT, kinds_of_layers, layers_on
 from posref.models.options import options_of, value_of
 from posref.models.parts import completed, part_of
+from posref.models.relative import continuous, decomposed, disentangled, levit, shifts
 from posref.models.rope_scaling import softmax_factor_of
 from posref.models.unreviewed import parent_of
 from posref.models.values import ROTARY, model_table, model_type, remedy
@@ -144,7 +145,9 @@ def _entries(row: Mapping[str, Any], config: Mapping[str, Any], defaults: Mappin
             return []
     read = READERS[row["read"]](config, row, defaults) if "read" in row else [_entry(row, config, defaults)]
     if "conventions" in row:
-        read = [entry and Entry(*entry, row["conventions"]) for entry in read]
+        read = [entry and Entry(*entry, {**row["conventions"], **entry.conventions}) for entry in read]
+    if "on" not in row and all(entry == read[0] for entry in read):
+        read = read[:1]
     if "on" not in row:
         return read
     on = layers_on(row["on"], config, defaults)
@@ -339,4 +342,9 @@ READERS: dict[str, Reader] = {
     "axial by layer": _axial_by_type,
     "compass": _compass,
     "grid": _grid,
+    "disentangled": disentangled,
+    "decomposed": decomposed,
+    "continuous": continuous,
+    "shifts": shifts,
+    "levit": levit,
 }
