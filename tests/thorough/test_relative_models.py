@@ -53,6 +53,13 @@ def assert_equal(run: Callable[[], Tensor], expected: Tensor, patched: Callable[
     assert errors[0] < ANGLES < errors[1] / 100
 
 
+def options_of(config: Any, component: str) -> dict[str, Any]:
+    """Return the options of a component, all layers of which are alike, as `from_config` tells them."""
+    (entry,) = posref.from_config(config.to_dict())[component]
+    assert entry is not None
+    return entry.options or {}
+
+
 @pytest.mark.parametrize(("attn_type", "clamp_len", "mem_len"), [("bi", -1, 0), ("uni", -1, 7), ("bi", 4, 7)])
 def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
@@ -83,8 +90,7 @@ def test_xlnet(attn_type: str, clamp_len: int, mem_len: int, monkeypatch: pytest
         queries, keys = q.shape[0], k.shape[0]
         scores = posref.transformer_xl_scores(
             q.permute(1, 2, 0, 3), k.permute(1, 2, 0, 3), self.r, sign * torch.arange(keys - queries, keys),
-            sign * torch.arange(keys), layout="sin_cos", clamp=clamp_len if clamp_len > 0 else None, bias_u=self.r_w_bias,
-            bias_v=self.r_r_bias,
+            sign * torch.arange(keys), **options_of(config, "text"), bias_u=self.r_w_bias, bias_v=self.r_r_bias,
         )  # fmt: skip
         scores = scores * self.scale
         if attn_mask is not None:
@@ -121,7 +127,7 @@ def test_parakeet(monkeypatch: pytest.MonkeyPatch) -> None:
         weight = self.relative_k_proj.weight.view(q.shape[1], self.head_dim, -1).movedim(-1, 0)
         places = sign * torch.arange(q.shape[-2])
         scores = posref.transformer_xl_scores(
-            q, k, weight, places, places, layout="interleaved", bias_u=self.bias_u, bias_v=self.bias_v
+            q, k, weight, places, places, **options_of(config, "audio"), bias_u=self.bias_u, bias_v=self.bias_v
         )
         mixed = torch.softmax(scores * self.scaling, -1) @ v
         return self.o_proj(mixed.transpose(1, 2).flatten(2)), None
@@ -145,7 +151,7 @@ def test_gemma_3n_audio() -> None:
     q_positions, k_positions = torch.arange(6, 6 + queries), torch.arange(keys)
     found = posref.transformer_xl_scores(
         q.transpose(2, 3), k.transpose(2, 3), module.pos_proj.weight.view(3, 8, 24).movedim(-1, 0), q_positions, k_positions,
-        layout="sin_cos", endpoint=True,
+        **options_of(config, "audio"),
     )  # fmt: skip
     apart = q_positions[:, None] - k_positions
     window = (apart <= 6) & (apart >= -2)
@@ -198,10 +204,10 @@ def test_swin(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = model(pixels).last_hidden_state.detach()
 
     def bias(self: Any, *, sign: int) -> Tensor:
-        height, width = self.window_size
-        order = "query_minus_key" if sign > 0 else "key_minus_query"
-        table = self.relative_position_bias_table
-        return posref.window_bias(table, depth=1, height=height, width=width, order=order, class_token=False)[None]
+        options = options_of(config, "vision attention")
+        if sign < 0:
+            options["order"] = "key_minus_query"
+        return posref.window_bias(self.relative_position_bias_table, **options)[None]
 
     def mask(self: Any, height: int, width: int, dtype: torch.dtype, device: Any) -> Tensor | None:
         window, shift = int(self.window_size), int(self.shift_size)
@@ -245,11 +251,8 @@ def test_swin_v2(pretrained: int, monkeypatch: pytest.MonkeyPatch) -> None:
             for layer in (self.query, self.key, self.value)
         )
         first, _, second = self.continuous_position_bias_mlp
-        height, width = self.window_size
-        bias = posref.continuous_position_bias(
-            first.weight, first.bias, second.weight, height=height, width=width, form="swin",
-            pretrained_height=self.pretrained_window_size[0] or None, pretrained_width=self.pretrained_window_size[1] or None,
-        )  # fmt: skip
+        options = options_of(config, "vision attention")
+        bias = posref.continuous_position_bias(first.weight, first.bias, second.weight, **options)
         q, k = (torch.nn.functional.normalize(x, dim=-1) for x in (q, k))  # keys of the padding are 0
         scale = self.logit_scale.exp().clamp(max=100.0)
         logits = scale * (q @ k.mT) + (bias if sign > 0 else bias.mT)
@@ -326,10 +329,7 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         heads = (x.unflatten(0, (-1, self.num_attention_heads)) for x in (q, k))
         q, k = heads
         places = sign * torch.arange(q.shape[-2])
-        options: Any = {
-            "buckets": self.position_buckets if self.position_buckets > 0 else None,
-            "max_distance": self.max_relative_positions, "p2c": "code",
-        }  # fmt: skip
+        options = options_of(config, "text attention")
         scores = posref.deberta_scores(q, k, places, places, **options, **tables)
         content = posref.deberta_scores(q, k, places, places, **options)
         return ((scores - content) / (q.shape[-1] * factor) ** 0.5).flatten(0, 1)
@@ -339,12 +339,6 @@ def test_deberta_v2(position_buckets: int, pos_att_type: list[str], share: bool,
         monkeypatch.setattr(DisentangledSelfAttention, "disentangled_attention_bias", method)
 
     assert_equal(lambda: model(tokens).last_hidden_state, expected, patched)
-
-
-def options_of(config: Any, component: str) -> dict[str, Any]:
-    (entry,) = posref.from_config(config.to_dict())[component]
-    assert entry is not None
-    return entry.options or {}
 
 
 def test_vits(monkeypatch: pytest.MonkeyPatch) -> None:
