@@ -14,6 +14,7 @@ import pytest
 import posref
 from posref.about import ABOUT
 from posref.cli import cli
+from posref.conformance.evidence.deviations import DEVIATIONS
 from posref.core.composition import stages
 from posref.spec import REGISTRY
 
@@ -254,6 +255,29 @@ def test_the_printed_rules_give_the_stored_tolerances(source: Path) -> None:
     exact = {op for op in REGISTRY if rules.first(op) is None}
     assert {"learned", "t5_buckets", "permute_qk_weights"} <= exact
     assert not {"rope", "alibi", "attention", "liere"} & exact
+
+
+def test_a_symptom_leads_to_its_mistakes_and_findings_in_two_clicks_and_they_lead_back(source: Path) -> None:
+    import mistakes
+    import symptoms
+
+    first, page = ((source / f"{name}.md").read_text(encoding="utf-8") for name in ("deviations", "symptoms"))
+    places = mistakes.places()
+    assert set(places) == set(DEVIATIONS)
+    for symptom in symptoms.symptoms():
+        back = f"](../symptoms.md#{symptoms.slug(symptom.title)})"
+        for name in symptom.mistakes:
+            file, anchor = places[name].split("#")
+            assert f"[`{name}`]({file}#{anchor})" in page
+            text = (source / file).read_text(encoding="utf-8")
+            section = next(part for part in text.split("\n## ") if symptoms.slug(part.partition("\n")[0]) == anchor)
+            assert back in next(line for line in section.splitlines() if line.startswith(f"| `{name}` |"))
+            assert f'<span id="{anchor}"></span>' in first  # where older links lead
+        for name in symptom.see:
+            assert not name.startswith("findings/") or back in (source / f"{name}.md").read_text(encoding="utf-8")
+    findings = sorted((source / "findings").glob("[!i]*.md"))
+    assert len(findings) > 20
+    assert all(f"](findings/{finding.name})" in page for finding in findings)
 
 
 @pytest.mark.thorough

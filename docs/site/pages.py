@@ -15,6 +15,7 @@ from typing import Any
 
 import choose
 import families
+import mistakes
 import rules
 import slim
 import snippets
@@ -41,7 +42,7 @@ FUNCTIONS = ("rope_from_config", "mrope_from_config", "rope_from_gguf", "from_co
 def write(folder: Path) -> None:
     """Write all pages and pictures below a folder, which is emptied first."""
     shutil.rmtree(folder, ignore_errors=True)
-    for part in ("encodings", "guides", "findings", "pictures", "api", "models"):
+    for part in ("encodings", "guides", "findings", "pictures", "api", "models", "deviations"):
         (folder / part).mkdir(parents=True)
     for name in ("conf.py", "formulas.py", "slim.py", "scorer.js"):
         shutil.copy(HERE / name, folder / name)
@@ -54,8 +55,11 @@ def write(folder: Path) -> None:
     (folder / "index.md").write_text(_front(), encoding="utf-8")
     shutil.copy(HERE / "play.md", folder / "play.md")
     (folder / "speed.md").write_text(speed.page(), encoding="utf-8")
-    for name in ("deviations.md", "diagnosis.md", "scoreboard.md"):
+    for name in ("diagnosis.md", "scoreboard.md"):
         shutil.copy(DOCS / name, folder / name)
+    (folder / "deviations.md").write_text(mistakes.first(), encoding="utf-8")
+    for family in mistakes.sections():
+        (folder / "deviations" / f"{family}.md").write_text(mistakes.page(family), encoding="utf-8")
     _findings(folder / "findings")
     _guides(folder / "guides")
     _pictures(folder / "pictures")
@@ -206,7 +210,11 @@ def _gallery() -> str:
 def _findings(folder: Path) -> None:
     names = sorted(path.name for path in (DOCS / "findings").glob("*.md"))
     for name in names:
-        shutil.copy(DOCS / "findings" / name, folder / name)
+        text = (DOCS / "findings" / name).read_text(encoding="utf-8")
+        seen = [s for s in symptoms.symptoms() if f"findings/{name.removesuffix('.md')}" in s.see]
+        links = [f"[{s.title}](../symptoms.md#{symptoms.slug(s.title)})" for s in seen]
+        more = f"\nSymptom: {', '.join(links)}.\n" if links else ""
+        (folder / name).write_text(text + more, encoding="utf-8")
     lines = ["# Findings", "", "Confirmed defects of released libraries. Each page is a report that you can file.", ""]
     titles = [(DOCS / "findings" / name).read_text(encoding="utf-8").splitlines()[0][2:] for name in names]
     lines += [f"- [{title}]({name})" for title, name in zip(titles, names, strict=True)]

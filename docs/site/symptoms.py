@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import mistakes
+
 DATA = Path(__file__).with_suffix(".json")
 DEVIATIONS = Path(__file__).parents[1] / "deviations.md"
 
@@ -31,7 +33,7 @@ def symptoms() -> list[Symptom]:
 
 def page(titles: dict[str, str]) -> str:
     """Return the page. `titles` has the title of each page that an entry links to."""
-    found, sections = symptoms(), anchors()
+    found, sections = symptoms(), mistakes.places()
     lines = [
         "# Symptoms",
         "",
@@ -42,11 +44,28 @@ def page(titles: dict[str, str]) -> str:
         lines += [f"## {group}", ""]
         for symptom in (symptom for symptom in found if symptom.group == group):
             lines += _entry(symptom, titles, sections)
-    return "\n".join(lines)
+    lines += ["## In one library", "", "Confirmed defects of released versions, each with a fix and a test:", ""]
+    defects = {name: title for name, title in titles.items() if name.startswith("findings/") and name != "findings/index"}
+    lines += [f"- [{title}]({name}.md)" for name, title in sorted(defects.items())]
+    return "\n".join([*lines, ""])
+
+
+def of_mistakes() -> dict[str, list[Symptom]]:
+    """Return the symptoms that each mistake is behind."""
+    found: dict[str, list[Symptom]] = {}
+    for symptom in symptoms():
+        for name in symptom.mistakes:
+            found.setdefault(name, []).append(symptom)
+    return found
+
+
+def slug(title: str) -> str:
+    """Return the anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
 
 
 def _entry(symptom: Symptom, titles: dict[str, str], sections: dict[str, str]) -> list[str]:
-    names = ", ".join(f"[`{name}`](deviations.md#{sections[name]})" for name in symptom.mistakes)
+    names = ", ".join(f"[`{name}`]({sections[name]})" for name in symptom.mistakes)
     threads = ", ".join(f"[{thread.split('/')[1]}]({address(thread)})" for thread in symptom.threads)
     more = ", ".join(f"[{titles[name]}]({name}.md)" for name in symptom.see)
     lines = [f"### {symptom.title}", ""]
@@ -62,7 +81,7 @@ def anchors() -> dict[str, str]:
     section = ""
     for line in DEVIATIONS.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
-            section = re.sub(r"[^\w -]", "", line[3:]).lower().replace(" ", "-")
+            section = slug(line[3:])
         elif name := re.match(r"\| `([\w.-]+)` \|", line):
             found[name[1]] = section
     return found
