@@ -37,16 +37,17 @@ def affine_waves(asked: Asked) -> Chart:
 
 
 def _rows_of_table(chart: Map) -> bool:
-    left, right = chart.values[:, :16], chart.values[:, 17:]
-    return same(right, left[np.r_[0:10, 0:14]]) and not same(right, left)
+    table, texts = chart.values[5:19, :8], chart.values[:, 9:]
+    return same(texts[:10], table[:10]) and same(texts[11:], table) and not same(table[:9], table[1:10])
 
 
 @picture(_rows_of_table)
 def learned(asked: Asked) -> Chart:
     """Left a table, right the rows that two packed texts of 10 and 14 tokens get: each text begins again at row 0."""
-    rows = sines(np.arange(24), 16, 100.0)
+    rows = sines(np.arange(14), 8, 30.0)
     found = call(asked, {}, positions=np.r_[0:10, 0:14], table=rows)[0]
-    return heat(asked, "channel (the table, then the result)", "row, token", beside(rows, found), "value")
+    texts = np.concatenate([found[:10], np.full((1, 8), np.nan), found[10:]])
+    return heat(asked, "channel (the table, then the result)", "token of the two texts", beside(rows, texts), "value")
 
 
 def _two_parts(chart: Map) -> bool:
@@ -254,17 +255,16 @@ def timestep(asked: Asked) -> Chart:
 
 
 def _normed(chart: Lines) -> bool:
-    (_, before), (_, gains), (_, after) = chart.series.values()
+    (gains, before), (_, after) = chart.series.values()
     return same(after, gains, 8) and not same(before, gains, 8)
 
 
 @picture(_normed)
 def weight_norm(asked: Asked) -> Chart:
-    """Whatever the norm of each slice of v was, the result has the norm g."""
-    v = np.random.default_rng(1).standard_normal((4, 3, 16)) * np.geomspace(0.3, 3.0, 16)
-    gains = 2 + np.sin(np.arange(16) / 2)
+    """Whatever the norm of each slice of v was, the result has the norm g: its points lie on the diagonal."""
+    v = np.random.default_rng(1).standard_normal((4, 3, 16)) * np.geomspace(0.3, 1.2, 16)
+    gains = 0.4 + 4.0 * np.random.default_rng(2).permutation(16) / 15
     found = call(asked, {"axis": 2}, v=v, g=gains.reshape(1, 1, 16))[0]
     norms: Any = [np.sqrt((x**2).sum(axis=(0, 1))) for x in (v, found)]
-    places = np.arange(16)
-    series = {"norm of v": (places, norms[0]), "g": (places, gains), "norm of the result": (places, norms[1])}
-    return lines(asked, "place in the kernel", "norm", series, points=True)
+    series = {"v": (gains, norms[0]), "the result": (gains, norms[1])}
+    return lines(asked, "g", "norm of a slice", series, points=True)

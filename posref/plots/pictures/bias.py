@@ -229,7 +229,7 @@ def _saturates(chart: Map) -> bool:
 @picture(_saturates)
 def continuous_position_bias(asked: Asked) -> Chart:
     """A network of the offset gives any window a bias between 0 and 16: here a network that prefers keys above the query."""
-    net = {"w1": np.asarray([[8.0, 0.0], [-8.0, 0.0]]), "b1": np.zeros(2), "w2": np.asarray([[1.0, -1.0]])}
+    net = {"w1": np.asarray([[3.0, 0.0], [-3.0, 0.0]]), "b1": np.zeros(2), "w2": np.asarray([[1.0, -1.0]])}
     found = call(asked, {"height": 6, "width": 4, "form": "swin"}, **net)[0][0]
     return heat(asked, "key cell, row by row", "query cell, row by row", found, "bias (logits)", square=True)
 

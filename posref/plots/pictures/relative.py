@@ -47,7 +47,7 @@ def deberta_scores(asked: Asked) -> Chart:
     places = np.arange(TOKENS)
     given = {"buckets": size, "max_distance": 32, "p2c": "code"}
     found = call(asked, given, q=ones, k=ones, q_positions=places, k_positions=places, **tables)[0][0]
-    return heat(asked, "key", "query", found, "score, tables made up", square=True)
+    return heat(asked, "key", "query", found, "score (made up)", square=True)
 
 
 @picture(lambda chart: chart.values.shape == (16, 32) and set(np.diff(chart.values, axis=0).ravel()) == {2.0})

@@ -137,18 +137,21 @@ def axial_frequencies(asked: Asked) -> Chart:
     return values(asked)
 
 
-def _orthogonal(chart: Map) -> bool:
-    skew, made, product = chart.values[:, :8], chart.values[:, 9:17], chart.values[:, 18:]
-    return same(skew, -skew.T) and same(made @ made.T, product, 16) and same(product, np.eye(8), 64)
+def _below_half_a_turn(chart: Lines) -> bool:
+    (entries, angles), (_, linear) = chart.series.values()
+    return same(angles, 2 * np.arctan(entries), 8) and bool((angles < math.pi).all()) and bool(linear.max() > 2 * math.pi)
 
 
-@picture(_orthogonal)
+@picture(_below_half_a_turn)
 def cayley(asked: Asked) -> Chart:
-    """Left a skew matrix S, in the middle the rotation Q made of it, right Q times its transpose: the identity."""
-    half = np.tril(_random(8, 8), -1) / 2
-    skew = half - half.T
+    """A pair of channels whose entry is s rotates by 2 atan(s), never half a turn. The exponential of 2S has no such limit."""
+    entries = np.linspace(0.0, 6.0, 49)
+    skew = np.zeros((98, 98))
+    skew[range(0, 98, 2), range(1, 98, 2)] = entries
     found = call(asked, {}, skew=skew)[0]
-    return heat(asked, "column (S, Q, then Q Q^T)", "row", beside(skew, found, found @ found.T), "value", square=True)
+    angles = np.arctan2(found[range(1, 98, 2), range(0, 98, 2)], found[range(0, 98, 2), range(0, 98, 2)])
+    series = {"Cayley transform of S": (entries, angles), "exponential of 2S": (entries, 2 * entries)}
+    return lines(asked, "entry s of the matrix S", "angle (radians)", series)
 
 
 WAVES = np.asarray([[0.6, 0.0, 0.4, 0.3], [0.0, 0.5, 0.4, -0.3]])  # of four pairs, by axis
@@ -242,7 +245,7 @@ def liere(asked: Asked) -> Chart:
 
 
 def _rotations(chart: Map) -> bool:
-    parts = [chart.values[:, 7 * n : 7 * n + 6] for n in range(4)]
+    parts = [chart.values[row : row + 6, column : column + 6] for row in (0, 7) for column in (0, 7)]
     return same(parts[0], np.eye(6), 8) and all(same(p @ p.T, np.eye(6), 256) for p in parts) and not same(parts[1], parts[2])
 
 
@@ -251,7 +254,9 @@ def liere_rotations(asked: Asked) -> Chart:
     """The rotation at position 0 is the identity; it spreads over a whole block as the position grows (0, 1, 2 and 4 here)."""
     places = np.asarray([[0.0, 1.0, 2.0, 4.0], [0.0, 0.0, 0.0, 0.0]])
     found = call(asked, {}, positions=places, generators=_generators(9, 6))[0]
-    return heat(asked, "column, for positions 0, 1, 2 and 4", "row", beside(*found[:, 0]), "value")
+    first, second, third, fourth = found[:, 0]
+    blocks = np.concatenate([beside(first, second), np.full((1, 13), math.nan), beside(third, fourth)])
+    return heat(asked, "column (positions 0 and 1, below 2 and 4)", "row", blocks, "value", square=True)
 
 
 def _contents(chart: Map) -> bool:
@@ -473,7 +478,7 @@ def cumulative_angles(asked: Asked) -> Chart:
     """Each token says how far its angle goes on; where tokens say 0 the angle rests, and RoPE's goes on evenly."""
     both = np.stack([np.full(60, 0.2), _told_by_tokens()], axis=-1)
     found = call(asked, {}, increments=both, start=np.zeros(2))[0]
-    series = {"equal increments (RoPE)": (np.arange(60), found[:, 0]), "of the text": (np.arange(60), found[:, 1])}
+    series = {"equal increments (RoPE)": (np.arange(60), found[:, 0]), "increments of the text": (np.arange(60), found[:, 1])}
     return lines(asked, "token", "angle (radians)", series)
 
 
@@ -486,7 +491,7 @@ def _same_in_a_pause(chart: Lines) -> bool:
 def cumulative_rope(asked: Asked) -> Chart:
     """The product with the first token follows the sum of what the tokens said; tokens that say 0 are at no distance."""
     series = {}
-    for name, increments in (("equal increments (RoPE)", np.full(60, 0.2)), ("of the text", _told_by_tokens())):
+    for name, increments in (("equal increments (RoPE)", np.full(60, 0.2)), ("increments of the text", _told_by_tokens())):
         x = np.tile(np.asarray([1.0, 0.0]), (60, 1))
         found = call(asked, {"layout": "half"}, x=x, increments=increments[:, None], start=np.zeros(1))[0]
         series[name] = (np.arange(60), found @ found[0])
