@@ -57,6 +57,15 @@ def test_products_of_sinusoids_depend_on_the_offset_only() -> None:
     assert close(products[10, 17], analysis.decay(FREQ, np.asarray([7.0]))[0] * D / 2)
 
 
+def test_the_triangles_of_distances_and_correlations_are_equal_by_symmetry() -> None:
+    table = posref.sinusoidal(PLACES, D, layout="interleaved", dtype=np.float64)
+    for matrix in (analysis.distance_matrix(table), analysis.correlation_matrix(table)):
+        assert close(np.triu(matrix), np.tril(matrix).T)
+    distances, correlations = analysis.distance_matrix(table), analysis.correlation_matrix(table)
+    assert all(close(distances[p, p + 5], distances[0, 5]) for p in (10, 20, 40))  # from any place alike
+    assert np.ptp(np.diagonal(correlations, 8)) > 0.1  # equal distances, unequal correlations
+
+
 @pytest.mark.parametrize(("base", "place", "apart"), [(10.0, 6435, 0.565), (100.0, 6, 0.514), (10000.0, 6, 0.363)])
 def test_rows_come_close_again(base: float, place: int, apart: float) -> None:
     """The closest row among those 6 to 8191 tokens away: with base 10 it is far away, with a larger base it is the nearest."""
@@ -137,6 +146,53 @@ def test_linear_attention_can_be_regrouped() -> None:
     top = posref.rope(phi_q, PLACES, **HALF) @ (posref.rope(phi_k, PLACES, **HALF).T @ V)
     expected = top / (phi_q @ phi_k.sum(axis=0))[:, None]
     assert close(posref.rotary_linear_attention(Q, K, V, PLACES, PLACES, causal=False, **HALF), expected, D * T)
+
+
+def test_regrouping_costs_t_over_d_times_less() -> None:
+    """NumPy counts the operations of both orders."""
+    shapes = [np.empty(shape) for shape in ((4096, D), (4096, D), (4096, D))]
+    counts = []
+    for order in ([(0, 1), (0, 1)], [(1, 2), (0, 1)]):
+        said = np.einsum_path("td,sd,sv->tv", *shapes, optimize=["einsum_path", *order])[1]
+        counts.append(float(said.split("Optimized FLOP count:")[1].split()[0]))
+    assert counts[0] / counts[1] == pytest.approx(4096 / D, rel=1e-3)
+
+
+# ---- mistakes of teaching texts ---------------------------------------------------------------------------------------------
+def rotated_in_words(x: Any, other: Any) -> Any:
+    """Return x cos + other sin at the places, with the angles of layout "half"."""
+    angles = PLACES[:, None] * np.concatenate([FREQ, FREQ])
+    return x * np.cos(angles) + other * np.sin(angles)
+
+
+def test_rotate_half_takes_halves_and_both_terms_are_needed() -> None:
+    first, second = Q[:, : D // 2], Q[:, D // 2 :]
+    expected = posref.rope(Q, PLACES, **HALF)
+    assert close(rotated_in_words(Q, np.concatenate([-second, first], axis=1)), expected)
+    every_other = np.concatenate([-Q[:, 1::2], Q[:, ::2]], axis=1)  # "channels 0, 2, 4"
+    assert np.abs(rotated_in_words(Q, every_other) - expected).max() > 1
+    angles = PLACES[:, None] * FREQ
+    without_partner = np.concatenate([first * np.cos(angles), second * np.sin(angles)], axis=1)  # (x1 cos, x2 sin)
+    lengths = [np.linalg.norm(x, axis=1) for x in (Q, expected, without_partner)]
+    assert close(lengths[0], lengths[1])
+    assert (lengths[2][1:] < 0.9 * lengths[0][1:]).all()
+
+
+def test_positions_looked_up_by_token_ids_are_words() -> None:
+    table, ids = RNG.standard_normal((100, D)), np.asarray([7, 3, 7, 9])
+    by_id, by_place = posref.learned(ids, table), posref.learned(np.arange(4), table)
+    assert np.array_equal(by_id[0], by_id[2])  # the same word at two places
+    assert not np.array_equal(by_place[0], by_place[2])
+    assert np.array_equal(posref.learned(ids[::-1], table), by_id[::-1])  # its order moves with the words
+
+
+def test_t5_with_a_scale_gives_its_bias_too_much_weight() -> None:
+    """T5 adds its bias to plain q.k. Divided by sqrt(D) = 8 first, the bias counts eight times as much."""
+    plain = posref.attention_logits(Q, K, scale=1.0)
+    assert close(plain, 8 * posref.attention_logits(Q, K))
+    bias = posref.t5_bias(PLACES, PLACES, RNG.standard_normal((32, 1)), bidirectional=True)[0]
+    right, wrong = (analysis.entropy(posref.attention_logits(Q, K, scale=scale) + bias) for scale in (1.0, 1 / 8))
+    assert float(np.mean(wrong)) > float(np.mean(right)) + 1
 
 
 # ---- longer than in training ------------------------------------------------------------------------------------------------
